@@ -96,7 +96,7 @@ pub enum ClusterElection {
     /// terms. The leader fences its writes with [`ClusterCondition::Created`] and this number.
     Elected(u64),
     /// Another candidate is the leader: its identity and term.
-    Held(Vec<u8>, u64),
+    OtherLeader(Vec<u8>, u64),
 }
 
 /// Receiver of changes. Called on a thread of the store; must not block.
@@ -196,7 +196,7 @@ pub trait ClusterStore: Send + Sync {
                 Some(entry) if entry.value == who => {
                     return Ok(ClusterElection::Elected(entry.created));
                 }
-                Some(entry) => return Ok(ClusterElection::Held(entry.value, entry.created)),
+                Some(entry) => return Ok(ClusterElection::OtherLeader(entry.value, entry.created)),
                 // The key was removed between commit and read: try again.
                 None => {}
             }

@@ -74,7 +74,7 @@ pub enum ControlError {
     #[error("{doing} device {device}: {errno}")]
     Host {
         /// Operation, as in `sending on`.
-        doing: &'static str,
+        operation: &'static str,
         /// Name of the socket's device.
         device: String,
         /// Error text of the errno.

@@ -14,7 +14,7 @@ pub struct FlushFailure(OnceLock<String>);
 impl FlushFailure {
     /// Records the error of a flush, unless it [is transient](is_transient) or an earlier one is
     /// recorded.
-    pub fn note(&self, error: &io::Error) {
+    pub fn record(&self, error: &io::Error) {
         if !is_transient(error) {
             let _ = self.0.set(error.to_string());
         }
@@ -54,11 +54,11 @@ mod tests {
     #[test]
     fn the_first_error_is_kept_and_transient_ones_are_not() {
         let failure = FlushFailure::default();
-        failure.note(&io::ErrorKind::Interrupted.into());
-        failure.note(&io::ErrorKind::WouldBlock.into());
+        failure.record(&io::ErrorKind::Interrupted.into());
+        failure.record(&io::ErrorKind::WouldBlock.into());
         failure.check().unwrap();
-        failure.note(&io::ErrorKind::StorageFull.into());
-        failure.note(&io::Error::other("second"));
+        failure.record(&io::ErrorKind::StorageFull.into());
+        failure.record(&io::Error::other("second"));
         assert_eq!(
             failure.reason(),
             Some(&*io::Error::from(io::ErrorKind::StorageFull).to_string())

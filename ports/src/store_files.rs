@@ -64,7 +64,7 @@ pub enum StoreFault {
     #[error("the file is in use, by Suimon or by another program (QEMU's locks): {holder}")]
     InUse {
         /// Holder of the lock, as far as known.
-        holder: String,
+        lock_holder: String,
     },
     /// The name refers to a directory, FIFO, device or socket.
     #[error(

@@ -72,5 +72,5 @@ pub struct MigrationStatus {
     /// Bytes sent, including retransmissions of dirtied memory.
     pub bytes_sent: u64,
     /// Bytes remaining, as far as known.
-    pub bytes_left: u64,
+    pub remaining_bytes: u64,
 }

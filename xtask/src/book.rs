@@ -13,7 +13,7 @@ use crate::session::Session;
 const BOOK: &str = "target/book";
 
 /// Maximum number of wrong links that are printed.
-const TOLD: usize = 20;
+const PRINTED_MAX: usize = 20;
 
 /// Tags that load resources, which must be available without a network.
 const LOADED: [&str; 3] = ["<link ", "<script ", "<img "];
@@ -30,14 +30,14 @@ pub(crate) fn check(session: &Session) -> Result<()> {
     for page in &pages {
         let text = fs::read_to_string(page).with_context(|| format!("{}", page.display()))?;
         let name = page.strip_prefix(&book).unwrap_or(page);
-        wrong.extend(look_through(&book, name, &text));
+        wrong.extend(check_page(&book, name, &text));
     }
     ensure!(pages.len() > 20, "the book has {} pages only", pages.len());
     if wrong.is_empty() {
         println!("book: {} pages, {BOOK}/index.html is the first", pages.len());
         return Ok(());
     }
-    let told: Vec<String> = wrong.iter().take(TOLD).cloned().collect();
+    let told: Vec<String> = wrong.iter().take(PRINTED_MAX).cloned().collect();
     bail!("{} links are wrong, among them\n{}", wrong.len(), told.join("\n"))
 }
 
@@ -54,7 +54,7 @@ fn pages_below(folder: &Path, into: &mut Vec<PathBuf>) -> Result<()> {
 }
 
 /// Returns the errors of a page, whose name is relative to the book.
-fn look_through(book: &Path, name: &Path, text: &str) -> Vec<String> {
+fn check_page(book: &Path, name: &Path, text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     for tag in text.split('<').skip(1).filter_map(|rest| Some(rest.split_once('>')?.0)) {
         let tag = format!("<{tag}");
@@ -109,7 +109,7 @@ mod tests {
         let page = "<a href=\"../index.html#top\"> <a href=\"#here\"> <link href=\"css/a.css\"> \
                     <a href=\"https://elsewhere.example/\"> <a href=\"gone.html\"> \
                     <a href=\"css\"> <script src=\"https://elsewhere.example/a.js\">";
-        let wrong = look_through(book.path(), Path::new("docs/a.html"), page);
+        let wrong = check_page(book.path(), Path::new("docs/a.html"), page);
         assert_eq!(
             wrong,
             [

@@ -27,7 +27,7 @@ pub(crate) enum Layer {
 
 impl Layer {
     /// Returns the layer of a crate, from the first folder of its path in the workspace.
-    pub(crate) fn of(folder_in_workspace: &Path) -> Option<Self> {
+    pub(crate) fn from_folder(folder_in_workspace: &Path) -> Option<Self> {
         let Some(Component::Normal(first)) = folder_in_workspace.components().next() else {
             return None;
         };
@@ -215,9 +215,9 @@ pub(crate) fn violation(
 }
 
 /// Returns the layer of a crate.
-pub(crate) fn floor_of(metadata: &Metadata, package: &Package) -> Result<Layer> {
+pub(crate) fn layer_of_crate(metadata: &Metadata, package: &Package) -> Result<Layer> {
     let folder = package.folder().strip_prefix(&metadata.workspace_root).unwrap_or(Path::new(""));
-    Layer::of(folder).with_context(|| {
+    Layer::from_folder(folder).with_context(|| {
         format!(
             "crate {} in {} stands on no floor: move it into base, policy, formats, contract, \
              ports, sys, plane, apps, testing or xtask",

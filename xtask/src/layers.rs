@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use crate::cycles;
-use crate::floors::{floor_of, violation};
+use crate::floors::{layer_of_crate, violation};
 use crate::metadata::{self, Metadata};
 use crate::sources;
 
@@ -27,7 +27,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
 pub(crate) fn edges(metadata: &Metadata) -> Result<Vec<String>> {
     let mut violations = Vec::new();
     for package in &metadata.packages {
-        let from = floor_of(metadata, package)?;
+        let from = layer_of_crate(metadata, package)?;
         for dependency in &package.dependencies {
             // A crate of the workspace is referred to by path, or by name if the manifest bypasses
             // the workspace.
@@ -36,7 +36,7 @@ pub(crate) fn edges(metadata: &Metadata) -> Result<Vec<String>> {
                     || (dependency.path.is_none() && dependency.name == other.name)
             });
             let Some(target) = target else { continue };
-            let to = floor_of(metadata, target)?;
+            let to = layer_of_crate(metadata, target)?;
             let is_for_tests = dependency.kind.as_deref() == Some("dev");
             let objection = violation((&package.name, from), (&target.name, to), is_for_tests);
             if let Some(why) = objection {

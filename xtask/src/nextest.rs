@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::output::say;
+use crate::output::print_line;
 use crate::session::{FailedTest, Session, Tests};
 use crate::workspace;
 
@@ -68,7 +68,7 @@ pub(crate) fn run(session: &Session, selection: &Selection<'_>) -> Result<Tests>
     command.env("NEXTEST_TEST_THREADS", slots.to_string());
     let seeds = seeds(selection.seed.unwrap_or(SEED));
     command.envs(seeds.iter().map(|(name, seed)| (*name, seed)));
-    say(format_args!("tests with random cases: {}", words(&seeds)));
+    print_line(format_args!("tests with random cases: {}", shell_assignments(&seeds)));
     command.envs(selection.environment.iter().copied());
     let status = session.run(&mut command)?;
     ensure!(!session.interrupt().is_received(), "interrupted");
@@ -80,7 +80,7 @@ pub(crate) fn run(session: &Session, selection: &Selection<'_>) -> Result<Tests>
     }
     let text = fs::read_to_string(&report)
         .with_context(|| format!("nextest wrote no report {}", report.display()))?;
-    let repeat_with = selection.seed.map(|_| words(&seeds) + " ").unwrap_or_default();
+    let repeat_with = selection.seed.map(|_| shell_assignments(&seeds) + " ").unwrap_or_default();
     let tests = parse_report(&text, &repeat_with)?;
     if status.success() != tests.failed.is_empty() {
         bail!("nextest ended with {status}, its report has {} failures", tests.failed.len());
@@ -95,7 +95,7 @@ fn seeds(seed: u64) -> Vec<(&'static str, String)> {
 }
 
 /// Formats variables as a shell expects them before a command.
-fn words(variables: &[(&str, String)]) -> String {
+fn shell_assignments(variables: &[(&str, String)]) -> String {
     let words: Vec<String> =
         variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
     words.join(" ")
@@ -127,7 +127,7 @@ fn parse_report(text: &str, repeat_with: &str) -> Result<Tests> {
 }
 
 /// Returns the filterset of one test, given as `TEST` or `PROGRAM TEST`.
-pub(crate) fn filter_of_test(test: &str) -> String {
+pub(crate) fn test_filter(test: &str) -> String {
     match test.split_once(' ') {
         Some((program, name)) => format!("binary_id(={program}) & test(={name})"),
         None => format!("test({test})"),
@@ -166,9 +166,9 @@ mod tests {
 
     #[test]
     fn a_test_is_named_alone_or_with_its_program() {
-        assert_eq!(filter_of_test("a::b"), "test(a::b)");
+        assert_eq!(test_filter("a::b"), "test(a::b)");
         assert_eq!(
-            filter_of_test("suimon-rig::disks a::b"),
+            test_filter("suimon-rig::disks a::b"),
             "binary_id(=suimon-rig::disks) & test(=a::b)"
         );
     }

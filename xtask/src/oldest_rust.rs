@@ -26,7 +26,7 @@ pub(crate) fn check(session: &Session) -> Result<Outcome> {
     let root = session.root();
     let version = rust_version(&std::fs::read_to_string(root.join("Cargo.toml"))?)?;
     let output = workspace::cargo(root).arg("--version").output()?;
-    if is_of(&String::from_utf8_lossy(&output.stdout), &version) {
+    if is_minor_release(&String::from_utf8_lossy(&output.stdout), &version) {
         // The other stages have compiled everything with this version.
         return Ok(Outcome::Compiles);
     }
@@ -64,7 +64,7 @@ fn rust_version(manifest: &str) -> Result<String> {
 }
 
 /// Returns true if the output of `cargo --version` is of this minor release.
-fn is_of(output: &str, version: &str) -> bool {
+fn is_minor_release(output: &str, version: &str) -> bool {
     let own = output.split_whitespace().nth(1).unwrap_or_default();
     own.strip_prefix(version).is_some_and(|patch| patch.starts_with('.'))
 }
@@ -77,9 +77,9 @@ mod tests {
     fn versions_are_told_apart() {
         assert_eq!(rust_version("[package]\nrust-version = \"1.85\"\n").unwrap(), "1.85");
         assert!(rust_version("[package]\n").is_err());
-        assert!(is_of("cargo 1.85.1 (d73d2caf9 2024-12-31)\n", "1.85"));
+        assert!(is_minor_release("cargo 1.85.1 (d73d2caf9 2024-12-31)\n", "1.85"));
         for said in ["cargo 1.95.0 (f2d3ce0bd 2026-03-21)", "cargo 1.8.5", "cargo 1.850.0", ""] {
-            assert!(!is_of(said, "1.85"), "{said}");
+            assert!(!is_minor_release(said, "1.85"), "{said}");
         }
     }
 }

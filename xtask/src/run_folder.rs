@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
 
-use crate::output::say;
+use crate::output::print_line;
 use crate::{metadata, workspace};
 
 /// Parent folder, which `scripts/isolated` uses too. It is on a disk, unlike /tmp on some systems.
@@ -54,7 +54,7 @@ impl RunFolder {
 impl Drop for RunFolder {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.path) {
-            say(format_args!("xtask: cannot remove {}: {error}", self.path.display()));
+            print_line(format_args!("xtask: cannot remove {}: {error}", self.path.display()));
         }
     }
 }
@@ -98,8 +98,12 @@ impl Drop for Sweep {
 fn run_undisturbed(command: &mut Command) {
     match command.process_group(0).status() {
         Ok(status) if status.success() => {}
-        Ok(status) => say(format_args!("xtask: {} failed ({status})", workspace::name(command))),
-        Err(error) => say(format_args!("xtask: cannot run {}: {error}", workspace::name(command))),
+        Ok(status) => {
+            print_line(format_args!("xtask: {} failed ({status})", workspace::name(command)))
+        }
+        Err(error) => {
+            print_line(format_args!("xtask: cannot run {}: {error}", workspace::name(command)))
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Error, Result, bail};
 
 use crate::interrupt::Interrupt;
-use crate::output::say;
+use crate::output::print_line;
 use crate::run_folder::RunFolder;
 
 /// Counts and failures of the tests that one stage ran.
@@ -104,13 +104,13 @@ impl Session {
         if self.interrupt.is_received() {
             return false;
         }
-        say(format_args!("==> {name}: started"));
+        print_line(format_args!("==> {name}: started"));
         let began = Instant::now();
         let result = run(self);
         let duration = began.elapsed();
         let is_passed = self.record(name, result);
         let verdict = if is_passed { "passed" } else { "FAILED" };
-        say(format_args!("==> {name}: {verdict} in {} s", duration.as_secs()));
+        print_line(format_args!("==> {name}: {verdict} in {} s", duration.as_secs()));
         self.stages.push(StageReport { name: name.to_owned(), duration, is_passed });
         is_passed
     }
@@ -129,7 +129,7 @@ impl Session {
                 is_passed
             }
             Err(error) => {
-                say(format_args!("{name}: {error:#}"));
+                print_line(format_args!("{name}: {error:#}"));
                 self.failed += 1;
                 self.failures.push(format!("{name}: {error:#}"));
                 false
@@ -142,22 +142,30 @@ impl Session {
     /// # Errors
     /// A stage failed, no test ran, or the run was interrupted.
     pub(crate) fn finish(self) -> Result<()> {
-        say("\nstage                                      result   seconds");
+        print_line("\nstage                                      result   seconds");
         for stage in &self.stages {
             let verdict = if stage.is_passed { "passed" } else { "FAILED" };
-            say(format_args!("{:42} {verdict}   {:7}", stage.name, stage.duration.as_secs()));
+            print_line(format_args!(
+                "{:42} {verdict}   {:7}",
+                stage.name,
+                stage.duration.as_secs()
+            ));
         }
-        say(format_args!("{:42}          {:7}", "all stages", self.began.elapsed().as_secs()));
+        print_line(format_args!(
+            "{:42}          {:7}",
+            "all stages",
+            self.began.elapsed().as_secs()
+        ));
         for what in &self.not_run {
-            say(format_args!("NOT RUN {what}"));
+            print_line(format_args!("NOT RUN {what}"));
         }
         for failure in &self.failures {
-            say(format_args!("FAILED {failure}"));
+            print_line(format_args!("FAILED {failure}"));
         }
         for command in &self.repeat_commands {
-            say(format_args!("repeat one test: {command}"));
+            print_line(format_args!("repeat one test: {command}"));
         }
-        say(format_args!("{} passed, {} failed", self.passed, self.failed));
+        print_line(format_args!("{} passed, {} failed", self.passed, self.failed));
         if self.interrupt.is_received() {
             bail!("interrupted; the remaining stages were not run");
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::floors::{Layer, floor_of};
+use crate::floors::{Layer, layer_of_crate};
 use crate::metadata::{Metadata, Package};
 
 /// Functions and types that the strict configuration must ban.
@@ -29,7 +29,7 @@ const NO_PANIC: &[&str] =
 pub(crate) fn violations(metadata: &Metadata) -> Result<Vec<String>> {
     let mut found = strict_configuration(&metadata.workspace_root)?;
     for package in &metadata.packages {
-        let floor = floor_of(metadata, package)?;
+        let floor = layer_of_crate(metadata, package)?;
         found.extend(manifest(package)?);
         if floor == Layer::Outside {
             continue;

@@ -59,7 +59,7 @@ impl<'a> Row<'a> {
             wrong.push(format!("the tier is test, full or none, not {:?}", self.tier));
         }
         // Files and crates are code spans; other words there explain them.
-        let files = self.tests.split('`').skip(1).step_by(2).filter_map(path_of);
+        let files = self.tests.split('`').skip(1).step_by(2).filter_map(source_path);
         let mut has_fast_test = false;
         let mut is_only_rig = true;
         for (name, file) in files {
@@ -72,7 +72,7 @@ impl<'a> Row<'a> {
         }
         // Crates named without a file have tests in the fast tier.
         let names_no_file =
-            self.tests.split('`').skip(1).step_by(2).any(|of| path_of(of).is_none());
+            self.tests.split('`').skip(1).step_by(2).any(|of| source_path(of).is_none());
         is_only_rig &= !names_no_file;
         if self.tier == "test" && is_only_rig && !has_fast_test {
             wrong.push(format!("the tests of {} are all in the full tier", self.tests));
@@ -83,7 +83,7 @@ impl<'a> Row<'a> {
 
 /// Returns the code span and the path from the root that it stands for, if it is a path from the
 /// root or from the rig's folder to a source file.
-fn path_of(span: &str) -> Option<(&str, String)> {
+fn source_path(span: &str) -> Option<(&str, String)> {
     let is_source = Path::new(span).extension().is_some_and(|extension| extension == "rs");
     if !is_source {
         return None;

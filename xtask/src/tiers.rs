@@ -10,7 +10,7 @@ use rustix::process::geteuid;
 use crate::metadata::Metadata;
 use crate::nextest::{self, Selection};
 use crate::oldest_rust::{self, Outcome};
-use crate::output::say;
+use crate::output::print_line;
 use crate::run_folder::Sweep;
 use crate::session::{Session, Tests};
 use crate::{
@@ -78,7 +78,7 @@ pub(crate) fn run_parts(session: &mut Session, parts: &[Part], names: &[&str]) -
     }
     check_root()?;
     for part in parts.iter().filter(|part| names.is_empty() || names.contains(&part.name)) {
-        say(format_args!("\n==> part {}: {}", part.name, part.about));
+        print_line(format_args!("\n==> part {}: {}", part.name, part.about));
         (part.run)(session)?;
     }
     Ok(())
@@ -121,7 +121,7 @@ pub(crate) fn package(session: &mut Session, name: &str, test: Option<&str>) -> 
     let filter = match test {
         Some(test) => {
             check_test(&metadata, test)?;
-            Some(nextest::filter_of_test(test))
+            Some(nextest::test_filter(test))
         }
         None => None,
     };
@@ -145,7 +145,7 @@ pub(crate) fn one_test(session: &mut Session, name: &str) -> Result<()> {
     check_test(&metadata::read(session.root())?, name)?;
     check_root()?;
     if build(session) {
-        let filter = Some(nextest::filter_of_test(name));
+        let filter = Some(nextest::test_filter(name));
         tests(session, "tests", &Selection { profile: "full", filter, ..Selection::default() });
     }
     Ok(())

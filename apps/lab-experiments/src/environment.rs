@@ -49,7 +49,7 @@ pub struct Environment<'a> {
     /// Folder for disks and other large files.
     folder: &'a Path,
     profiler: Option<&'a dyn CpuProfiler>,
-    say: &'a dyn Fn(&str),
+    print_progress: &'a dyn Fn(&str),
 }
 
 impl<'a> Environment<'a> {
@@ -61,7 +61,7 @@ impl<'a> Environment<'a> {
         profiler: Option<&'a dyn CpuProfiler>,
         say: &'a dyn Fn(&str),
     ) -> Self {
-        Self { stop, folder, profiler, say }
+        Self { stop, folder, profiler, print_progress: say }
     }
 
     /// Profiles CPU time until the result is dropped, if requested by the user. The measurement
@@ -81,8 +81,8 @@ impl<'a> Environment<'a> {
     }
 
     /// Shows a message about the progress.
-    pub(crate) fn say(&self, text: &str) {
-        (self.say)(text);
+    pub(crate) fn progress(&self, text: &str) {
+        (self.print_progress)(text);
     }
 
     /// Fails if a stop was requested. Must be called after each long operation.

@@ -1,8 +1,14 @@
 //! Measures with names in both languages.
 
-use suimon_lab_run::{Better, Measure, Words};
+use suimon_lab_run::{Measure, MeasureDirection, Words};
 
 /// Returns a measure. `en` and `ja` are its name.
-pub(crate) fn measure(id: &str, en: &str, ja: &str, unit: &str, better: Better) -> Measure {
+pub(crate) fn measure(
+    id: &str,
+    en: &str,
+    ja: &str,
+    unit: &str,
+    better: MeasureDirection,
+) -> Measure {
     Measure::new(id, Words::new(en, ja), unit, better)
 }

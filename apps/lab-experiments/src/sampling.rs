@@ -15,7 +15,7 @@ use crate::environment::Environment;
 /// Default interval of samples.
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 /// Prefix of the names of worker threads.
-const PROCESSORS: &str = "processor-";
+const WORKER_PREFIX: &str = "processor-";
 /// Suffix of the names of stages' times.
 const NS: &str = "_ns";
 
@@ -23,17 +23,17 @@ const NS: &str = "_ns";
 pub(crate) struct Sampler<'a> {
     daemon: Option<&'a Daemon>,
     began: Instant,
-    looks: Vec<Look>,
+    samples: Vec<Sample>,
 }
 
 /// Counters at a point in time.
 #[derive(Clone, Debug, Default)]
-struct Look {
+struct Sample {
     /// Time since the first sample.
-    at: Duration,
+    elapsed: Duration,
     cpus: Vec<CpuTicks>,
     /// CPU time of the daemon's workers and of its other threads.
-    processors: Duration,
+    workers: Duration,
     control: Duration,
     /// Time of all workers by stage in ns.
     stages: BTreeMap<String, u64>,
@@ -62,7 +62,7 @@ pub(crate) struct Sums {
     /// CPU time of all CPUs together in ns, of any process.
     pub(crate) cpu_ns: f64,
     /// CPU time of the daemon's workers.
-    pub(crate) processors_ns: f64,
+    pub(crate) workers_ns: f64,
     /// CPU time of the daemon's other threads.
     pub(crate) control_ns: f64,
     /// Time of all workers by stage, including `idle`; empty without a daemon.
@@ -77,8 +77,8 @@ impl<'a> Sampler<'a> {
     /// # Errors
     /// The daemon does not respond.
     pub(crate) fn begin(daemon: Option<&'a Daemon>) -> Result<Self> {
-        let mut sampler = Self { daemon, began: Instant::now(), looks: Vec::new() };
-        sampler.look()?;
+        let mut sampler = Self { daemon, began: Instant::now(), samples: Vec::new() };
+        sampler.sample()?;
         Ok(sampler)
     }
 
@@ -86,17 +86,18 @@ impl<'a> Sampler<'a> {
     ///
     /// # Errors
     /// The daemon does not respond.
-    pub(crate) fn look(&mut self) -> Result<()> {
+    pub(crate) fn sample(&mut self) -> Result<()> {
         let stat = fs::read_to_string("/proc/stat").context("/proc/stat")?;
-        let mut look = Look { at: self.began.elapsed(), cpus: cpus_in(&stat)?, ..Look::default() };
+        let mut look =
+            Sample { elapsed: self.began.elapsed(), cpus: cpus_in(&stat)?, ..Sample::default() };
         if let Some(daemon) = self.daemon {
-            look.processors = daemon.threads_cpu_time(PROCESSORS)?;
-            look.control = daemon.cpu_time()?.saturating_sub(look.processors);
+            look.workers = daemon.threads_cpu_time(WORKER_PREFIX)?;
+            look.control = daemon.cpu_time()?.saturating_sub(look.workers);
             let top = daemon.get("/1.0/top")?;
             look.stages = stages_in(&top);
             look.energy = energy_in(&top);
         }
-        self.looks.push(look);
+        self.samples.push(look);
         Ok(())
     }
 
@@ -115,7 +116,7 @@ impl<'a> Sampler<'a> {
         let mut next = period;
         while next <= time {
             environment.wait(next.saturating_sub(began.elapsed()))?;
-            self.look()?;
+            self.sample()?;
             next += period;
         }
         Ok(())
@@ -123,7 +124,7 @@ impl<'a> Sampler<'a> {
 
     /// Returns the resources used between the first and the last sample.
     pub(crate) fn sums(&self) -> Sums {
-        match (self.looks.first(), self.looks.last()) {
+        match (self.samples.first(), self.samples.last()) {
             (Some(first), Some(last)) => between(first, last),
             _ => Sums::default(),
         }
@@ -133,9 +134,9 @@ impl<'a> Sampler<'a> {
     /// and `stage` (of its workers), both in percent of one CPU, and `power`.
     pub(crate) fn series(&self) -> Vec<Series> {
         let mut all: Vec<Series> = Vec::new();
-        for pair in self.looks.windows(2) {
+        for pair in self.samples.windows(2) {
             let [before, after] = pair else { continue };
-            let at = after.at.as_secs_f64();
+            let at = after.elapsed.as_secs_f64();
             let mut add = |group: &str, name: &str, unit: &str, value: f64| {
                 let known = all.iter_mut().find(|of| of.group == group && of.name == name);
                 match known {
@@ -154,7 +155,7 @@ impl<'a> Sampler<'a> {
             let sums = between(before, after);
             let of_a_cpu = |ns: f64| ns / (sums.span_s * 1e9).max(1.0) * 100.0;
             if self.daemon.is_some() {
-                add("suimond", "processors", "%", of_a_cpu(sums.processors_ns));
+                add("suimond", "processors", "%", of_a_cpu(sums.workers_ns));
                 add("suimond", "control", "%", of_a_cpu(sums.control_ns));
             }
             for (stage, ns) in sums.stages_ns.iter().filter(|(stage, _)| *stage != "idle") {
@@ -176,9 +177,9 @@ impl Sums {
     }
 }
 
-fn between(first: &Look, last: &Look) -> Sums {
-    let span_s = last.at.saturating_sub(first.at).as_secs_f64();
-    let sum = |look: &Look| {
+fn between(first: &Sample, last: &Sample) -> Sums {
+    let span_s = last.elapsed.saturating_sub(first.elapsed).as_secs_f64();
+    let sum = |look: &Sample| {
         let add = |sum: CpuTicks, of: &CpuTicks| CpuTicks {
             busy: sum.busy + of.busy,
             all: sum.all + of.all,
@@ -196,7 +197,7 @@ fn between(first: &Look, last: &Look) -> Sums {
         span_s,
         cpu_percent: percent_busy(was, is),
         cpu_ns: is.busy.saturating_sub(was.busy) as f64 * tick_ns,
-        processors_ns: ns(first.processors, last.processors),
+        workers_ns: ns(first.workers, last.workers),
         control_ns: ns(first.control, last.control),
         stages_ns: grown.collect(),
         watts: first.energy.zip(last.energy).and_then(|(was, is)| watts(was, is)),
@@ -266,7 +267,7 @@ mod tests {
                          cpu0 160 10 60 420 20 0 30 0 0 0\n\
                          cpu1 220 10 60 460 10 0 30 20 0 0\nintr 9 cpu 1\n";
 
-    fn look(at: u64, stat: &str, copy_in: u64, energy: u64) -> Look {
+    fn sample(at: u64, stat: &str, copy_in: u64, energy: u64) -> Sample {
         let top = json!({
             "workers": [
                 { "stages": { "copy_in_ns": copy_in, "idle_ns": 5 } },
@@ -274,10 +275,10 @@ mod tests {
             ],
             "power": { "energy_uj": energy, "read_monotonic_ns": at * 1_000_000_000 },
         });
-        Look {
-            at: Duration::from_secs(at),
+        Sample {
+            elapsed: Duration::from_secs(at),
             cpus: cpus_in(stat).unwrap(),
-            processors: Duration::from_millis(at * 100),
+            workers: Duration::from_millis(at * 100),
             control: Duration::from_millis(at * 10),
             stages: stages_in(&top),
             energy: energy_in(&top),
@@ -286,13 +287,14 @@ mod tests {
 
     #[test]
     fn sums_are_what_was_used_between_two_looks() {
-        let sums = between(&look(1, BEFORE, 1000, 5_000_000), &look(3, AFTER, 4000, 65_000_000));
+        let sums =
+            between(&sample(1, BEFORE, 1000, 5_000_000), &sample(3, AFTER, 4000, 65_000_000));
         assert!((sums.span_s - 2.0).abs() < 1e-9);
         // 80 and 20 busy ticks of 100 each; 10 ticks of CPU 1 were stolen.
         assert!((sums.cpu_percent - 55.0).abs() < 1e-9, "{sums:?}");
         let tick_ns = 1e9 / rustix::param::clock_ticks_per_second() as f64;
         assert!((sums.cpu_ns - 110.0 * tick_ns).abs() < 1.0, "{sums:?}");
-        assert!((sums.processors_ns - 2e8).abs() < 1.0 && (sums.control_ns - 2e7).abs() < 1.0);
+        assert!((sums.workers_ns - 2e8).abs() < 1.0 && (sums.control_ns - 2e7).abs() < 1.0);
         assert!((sums.stages_ns["copy_in"] - 6000.0).abs() < 1e-9, "{sums:?}");
         assert_eq!(sums.busy_stages().map(|(stage, _)| stage).collect::<Vec<_>>(), ["copy_in"]);
         assert!((sums.watts.unwrap() - 30.0).abs() < 1e-9, "{sums:?}");
@@ -300,8 +302,8 @@ mod tests {
 
     #[test]
     fn series_have_a_point_for_each_pair_of_looks() {
-        let looks = vec![look(0, BEFORE, 0, 0), look(1, AFTER, 10, 7)];
-        let sampler = Sampler { daemon: None, began: Instant::now(), looks };
+        let looks = vec![sample(0, BEFORE, 0, 0), sample(1, AFTER, 10, 7)];
+        let sampler = Sampler { daemon: None, began: Instant::now(), samples: looks };
         let series = sampler.series();
         let cpu = series.iter().find(|of| of.name == "CPU 0").unwrap();
         assert_eq!((cpu.group.as_str(), cpu.points.len()), ("cpu", 1));

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use clap::Args;
 use serde_json::json;
-use suimon_lab_run::{Comparison, Finding, Run, Words, compare};
+use suimon_lab_run::{Comparison, ComparisonResult, Run, Words, compare};
 
 use crate::number::{digits, number};
 use crate::output::print;
@@ -25,13 +25,15 @@ pub(crate) struct CompareFlags {
     results: ResultsFlags,
 }
 
-fn found(finding: Finding) -> Words {
+fn found(finding: ComparisonResult) -> Words {
     match finding {
-        Finding::Better => Words::new("better", "改善"),
-        Finding::Worse => Words::new("worse", "悪化"),
-        Finding::Different => Words::new("different", "相違"),
-        Finding::NotSignificant => Words::new("no significant difference", "差は認められない"),
-        Finding::TooFewSamples => {
+        ComparisonResult::Better => Words::new("better", "改善"),
+        ComparisonResult::Worse => Words::new("worse", "悪化"),
+        ComparisonResult::Different => Words::new("different", "相違"),
+        ComparisonResult::NotSignificant => {
+            Words::new("no significant difference", "差は認められない")
+        }
+        ComparisonResult::TooFewSamples => {
             Words::new("too few repetitions to show a difference", "差を示すには回数が不足")
         }
     }
@@ -61,7 +63,11 @@ impl CompareFlags {
             text += &format!("{}\n", words.in_language(language));
         }
         let is_shown = |of: &&Comparison| {
-            self.all || !matches!(of.finding, Finding::NotSignificant | Finding::TooFewSamples)
+            self.all
+                || !matches!(
+                    of.finding,
+                    ComparisonResult::NotSignificant | ComparisonResult::TooFewSamples
+                )
         };
         for of in all.iter().filter(is_shown) {
             let value = |value: f64| number(value, digits(of.a.mean));
@@ -77,27 +83,28 @@ impl CompareFlags {
                 found(of.finding).in_language(language),
             );
         }
-        let count = |finding: Finding| all.iter().filter(|of| of.finding == finding).count();
+        let count =
+            |finding: ComparisonResult| all.iter().filter(|of| of.finding == finding).count();
         let tally = Words::new(
             format!(
                 "{} measures compared by Mann–Whitney with Holm's correction: {} better, {} \
                  worse, {} different, {} without a significant difference, {} with too few \
                  repetitions.",
                 all.len(),
-                count(Finding::Better),
-                count(Finding::Worse),
-                count(Finding::Different),
-                count(Finding::NotSignificant),
-                count(Finding::TooFewSamples)
+                count(ComparisonResult::Better),
+                count(ComparisonResult::Worse),
+                count(ComparisonResult::Different),
+                count(ComparisonResult::NotSignificant),
+                count(ComparisonResult::TooFewSamples)
             ),
             format!(
                 "{} 項目を Mann–Whitney 検定 (Holm 補正) で比較: 改善 {}、悪化 {}、相違 {}、有意差なし {}、回数不足 {}。",
                 all.len(),
-                count(Finding::Better),
-                count(Finding::Worse),
-                count(Finding::Different),
-                count(Finding::NotSignificant),
-                count(Finding::TooFewSamples)
+                count(ComparisonResult::Better),
+                count(ComparisonResult::Worse),
+                count(ComparisonResult::Different),
+                count(ComparisonResult::NotSignificant),
+                count(ComparisonResult::TooFewSamples)
             ),
         );
         text + tally.in_language(language) + "\n"

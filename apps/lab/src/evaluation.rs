@@ -1,7 +1,7 @@
 //! Evaluation of a plan's figures against a run.
 
 use serde::Serialize;
-use suimon_lab_run::{Origin, Run, SimulatedFigure, Statistics, Words};
+use suimon_lab_run::{Run, RunOrigin, SimulatedFigure, Statistics, Words};
 
 use crate::number::number;
 use crate::plan::{Figure, Plan};
@@ -40,13 +40,13 @@ pub(crate) enum Agreement {
 
 /// Evaluates all figures of a plan.
 pub(crate) fn evaluate(plan: &Plan, run: &Run) -> Vec<EvaluatedFigure> {
-    plan.head.figures.iter().map(|figure| of_figure(figure, run)).collect()
+    plan.head.figures.iter().map(|figure| evaluate_figure(figure, run)).collect()
 }
 
-fn of_figure(figure: &Figure, run: &Run) -> EvaluatedFigure {
+fn evaluate_figure(figure: &Figure, run: &Run) -> EvaluatedFigure {
     let measured = match run.origin {
-        Origin::Real => Statistics::from_samples(&values(figure, run)),
-        Origin::Simulated { .. } => None,
+        RunOrigin::Real => Statistics::from_samples(&values(figure, run)),
+        RunOrigin::Simulated { .. } => None,
     };
     let unit_of_measure = figure.measured.as_ref().filter(|_| figure.over.is_none());
     let unit_of_measure = unit_of_measure.and_then(|source| run.measure(&source.measure));
@@ -149,11 +149,11 @@ impl EvaluatedFigure {
 
 /// Returns the answer to the plan's question, and the number of figures that agree.
 pub(crate) fn verdict(plan: &Plan, run: &Run, judged: &[EvaluatedFigure]) -> Words {
-    let answer = plan.head.answer.as_ref().filter(|_| run.origin == Origin::Real);
+    let answer = plan.head.answer.as_ref().filter(|_| run.origin == RunOrigin::Real);
     let mut words = answer.map(|answer| filled(answer, judged)).unwrap_or_default();
     let tally = match run.origin {
-        Origin::Real => count_agreements(judged),
-        Origin::Simulated { .. } => {
+        RunOrigin::Real => count_agreements(judged),
+        RunOrigin::Simulated { .. } => {
             let (agree, all) =
                 (run.simulated.iter().filter(|of| of.agrees).count(), run.simulated.len());
             Words::new(

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
-use suimon_lab_run::{Language, Origin, Run, Words};
+use suimon_lab_run::{Language, Run, RunOrigin, Words};
 
 use crate::output::print;
 use crate::plan::{Plan, SHIPPED, Scale};
@@ -64,7 +64,7 @@ impl ListFlags {
         for id in results.ids()? {
             let folder = results.find(&id)?;
             match folder.load() {
-                Ok(run) => values.push(summary(&run, folder.is_whole())),
+                Ok(run) => values.push(summary(&run, folder.is_complete())),
                 Err(error) => eprintln!("{id}: {error:#}"),
             }
         }
@@ -116,7 +116,7 @@ fn at_scale(plan: &Plan, scale: Scale, work_folder: &Path) -> Result<Value> {
 
 /// Returns the entry of a run in a list.
 fn summary(run: &Run, is_whole: bool) -> Value {
-    let origin = if run.origin == Origin::Real { "real" } else { "simulated" };
+    let origin = if run.origin == RunOrigin::Real { "real" } else { "simulated" };
     json!({
         "id": run.id, "origin": origin, "scale": run.scale, "began": run.began, "whole": is_whole,
         "took_s": run.took_s, "parts": run.parts.len(),

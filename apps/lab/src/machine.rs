@@ -26,7 +26,7 @@ const TOOLS: [(&str, &[&str]); 14] = [
 ];
 
 /// Examines the machine, which takes about 2 s.
-pub(crate) fn look() -> MachineInfo {
+pub(crate) fn examine() -> MachineInfo {
     let cpu_info = read("/proc/cpuinfo");
     let os = read("/etc/os-release");
     let memory = field(&read("/proc/meminfo"), "MemTotal:");
@@ -59,7 +59,7 @@ pub(crate) fn look() -> MachineInfo {
 fn noise() -> Noise {
     let (load_before, steal) = (load(), steal_ticks());
     let began = Instant::now();
-    let mut pieces: Vec<f64> = (0..40).map(|_| piece()).collect();
+    let mut pieces: Vec<f64> = (0..40).map(|_| fixed_work()).collect();
     pieces.sort_by(f64::total_cmp);
     let median = pieces.get(pieces.len() / 2).copied().unwrap_or(1.0);
     let slowest = pieces.last().copied().unwrap_or(median);
@@ -76,7 +76,7 @@ fn noise() -> Noise {
 }
 
 /// Executes a fixed amount of work of some milliseconds and returns its duration.
-fn piece() -> f64 {
+fn fixed_work() -> f64 {
     let began = Instant::now();
     let mut x = 1_u64;
     for round in 0..8_000_000_u64 {

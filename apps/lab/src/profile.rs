@@ -86,19 +86,19 @@ impl Profiler {
         if state.failure.is_some() {
             return;
         }
-        if let Err(error) = state.tell(&self.folder, word) {
+        if let Err(error) = state.send_command(&self.folder, word) {
             state.failure = Some(error);
         }
     }
 }
 
 impl State {
-    fn tell(&mut self, folder: &Path, word: &str) -> Result<()> {
+    fn send_command(&mut self, folder: &Path, word: &str) -> Result<()> {
         let perf = match &mut self.perf {
             Some(perf) => perf,
             none => none.insert(Perf::start(folder)?),
         };
-        perf.tell(word)
+        perf.send_command(word)
     }
 }
 
@@ -119,7 +119,7 @@ impl CpuProfiler for Profiler {
 struct Perf {
     process: Process,
     control: File,
-    answers: File,
+    replies: File,
     rig: Rig,
 }
 
@@ -156,10 +156,10 @@ impl Perf {
             &rig.path("samples"),
         ];
         let process = Process::start(&rig, "perf", &words)?;
-        Ok(Self { process, control, answers, rig })
+        Ok(Self { process, control, replies: answers, rig })
     }
 
-    fn tell(&mut self, word: &str) -> Result<()> {
+    fn send_command(&mut self, word: &str) -> Result<()> {
         self.control.write_all(format!("{word}\n").as_bytes()).context("perf's pipe")?;
         let deadline = Instant::now() + RESPONSE_TIMEOUT;
         let mut answer = Vec::new();
@@ -168,10 +168,10 @@ impl Perf {
             self.process.check_running()?;
             ensure!(!left.is_zero(), "perf does not respond: {}", self.process.last_words());
             let step = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-            let mut waiting = [PollFd::new(&self.answers, PollFlags::IN)];
+            let mut waiting = [PollFd::new(&self.replies, PollFlags::IN)];
             if poll(&mut waiting, Some(&step))? > 0 {
                 let mut bytes = [0; 16];
-                let count = self.answers.read(&mut bytes)?;
+                let count = self.replies.read(&mut bytes)?;
                 // A zero byte terminates each response.
                 answer.extend(bytes.iter().take(count).filter(|byte| **byte != 0));
             }

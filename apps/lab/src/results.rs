@@ -13,12 +13,12 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use suimon_lab_run::folder::{HEAD_FILE, PARTS, PROGRESS, Progress, RUN_FILE, check_id};
+use suimon_lab_run::folder::{HEAD_FILE, PARTS_FILE, PROGRESS_FILE, Progress, RUN_FILE, check_id};
 use suimon_lab_run::{FORMAT, Repetition, Run};
 
 /// Retries of locking a folder: another program may hold the lock briefly to read its state.
-const HOLD_TRIES: u32 = 20;
-const HOLD_EVERY: Duration = Duration::from_millis(50);
+const LOCK_RETRIES: u32 = 20;
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Folder that contains the results of all runs.
 #[derive(Clone, Debug)]
@@ -125,19 +125,19 @@ impl RunFolder {
 
     /// Locks the folder while this program makes the run, until the result is dropped or the
     /// program ends.
-    pub(crate) fn hold(&self) -> Result<File> {
-        let held = hold(&self.path)?;
+    pub(crate) fn lock(&self) -> Result<File> {
+        let held = lock(&self.path)?;
         held.with_context(|| format!("another program is writing the run {}", self.id()))
     }
 
     /// Returns true if the run is complete.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.path.join(RUN_FILE).is_file()
     }
 
     /// Reads the record of a run, complete or not.
     pub(crate) fn load(&self) -> Result<Run> {
-        let name = if self.is_whole() { RUN_FILE } else { HEAD_FILE };
+        let name = if self.is_complete() { RUN_FILE } else { HEAD_FILE };
         let path = self.path.join(name);
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         let mut run: Run = serde_json::from_str(&text).with_context(|| {
@@ -153,7 +153,7 @@ impl RunFolder {
             path.display(),
             run.format
         );
-        if !self.is_whole() {
+        if !self.is_complete() {
             run.parts = self.parts()?;
             run.took_s = run.parts.iter().map(|part| part.took_s).sum();
         }
@@ -167,7 +167,7 @@ impl RunFolder {
 
     /// Appends a part and blocks until it is on the disk.
     pub(crate) fn add(&self, part: &Repetition) -> Result<()> {
-        let path = self.path.join(PARTS);
+        let path = self.path.join(PARTS_FILE);
         let mut line = serde_json::to_vec(part)?;
         line.push(b'\n');
         let add = || -> std::io::Result<()> {
@@ -175,7 +175,7 @@ impl RunFolder {
             file.write_all(&line)?;
             file.sync_data()
         };
-        add().with_context(|| self.unwritten(PARTS))
+        add().with_context(|| self.unwritten(PARTS_FILE))
     }
 
     /// Writes the complete record of the run.
@@ -184,13 +184,14 @@ impl RunFolder {
     }
 
     /// Writes the progress for observers, without waiting for the disk.
-    pub(crate) fn tell_progress(&self, progress: &Progress) -> Result<()> {
-        let (path, unfinished) = (self.path.join(PROGRESS), self.path.join("progress.json.part"));
+    pub(crate) fn write_progress(&self, progress: &Progress) -> Result<()> {
+        let (path, unfinished) =
+            (self.path.join(PROGRESS_FILE), self.path.join("progress.json.part"));
         let write = || -> std::io::Result<()> {
             fs::write(&unfinished, serde_json::to_vec(progress)?)?;
             fs::rename(&unfinished, &path)
         };
-        write().with_context(|| self.unwritten(PROGRESS))
+        write().with_context(|| self.unwritten(PROGRESS_FILE))
     }
 
     /// Writes a file of the run atomically.
@@ -207,7 +208,7 @@ impl RunFolder {
 
     /// Reads the completed parts. An incomplete last line is ignored.
     fn parts(&self) -> Result<Vec<Repetition>> {
-        let path = self.path.join(PARTS);
+        let path = self.path.join(PARTS_FILE);
         let Ok(file) = File::open(&path) else { return Ok(Vec::new()) };
         let mut parts = Vec::new();
         for line in BufReader::new(file).lines() {
@@ -237,12 +238,12 @@ pub(crate) fn is_run_of(id: &str, plan: &str) -> bool {
 }
 
 /// Acquires an exclusive lock on a folder; `None` if another program holds it.
-pub(crate) fn hold(folder: &Path) -> Result<Option<File>> {
+pub(crate) fn lock(folder: &Path) -> Result<Option<File>> {
     let file = File::open(folder).with_context(|| folder.display().to_string())?;
-    for _ in 0..HOLD_TRIES {
+    for _ in 0..LOCK_RETRIES {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(Some(file)),
-            Err(Errno::WOULDBLOCK | Errno::INTR) => thread::sleep(HOLD_EVERY),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => thread::sleep(LOCK_RETRY_INTERVAL),
             Err(errno) => return Err(errno).with_context(|| folder.display().to_string()),
         }
     }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 use suimon_lab_experiments::{Experiment, free_mib};
-use suimon_lab_run::{FORMAT, Origin, Run, Words};
+use suimon_lab_run::{FORMAT, Run, RunOrigin, Words};
 use suimon_rig::{StopSignal, sweep_leftovers};
 
 use crate::exit::{Interrupted, Refused};
@@ -80,10 +80,10 @@ impl RunFlags {
         let mut ids = Vec::new();
         if let Some(name) = &self.resume {
             let folder = results.find(name)?;
-            ensure!(!folder.is_whole(), "run {} is complete and cannot be resumed", folder.id());
+            ensure!(!folder.is_complete(), "run {} is complete and cannot be resumed", folder.id());
             let run = folder.load()?;
             ensure!(
-                run.origin == Origin::Real,
+                run.origin == RunOrigin::Real,
                 "run {} is simulated and cannot be resumed; run it again",
                 folder.id()
             );
@@ -96,13 +96,13 @@ impl RunFlags {
             self.go_on(&folder, run, &stop)?;
             ids.push(folder.id());
         }
-        self.tell(&results, &ids)
+        self.print_results(&results, &ids)
     }
 
     /// Creates a run's folder after checking the plan's requirements.
     fn begin(&self, plan: &Plan, results: &Results) -> Result<RunFolder> {
         let experiment = plan.experiment(self.scale)?;
-        self.check_needs(plan, experiment.as_ref(), self.profile)?;
+        self.check_requirements(plan, experiment.as_ref(), self.profile)?;
         let folder = results.begin(&plan.head.id)?;
         if let Some(free) = free_mib(folder.path()).filter(|free| *free < RESULTS_MIB) {
             return Err(anyhow!(
@@ -116,13 +116,13 @@ impl RunFlags {
             format: FORMAT,
             id: folder.id(),
             plan: plan.text.clone(),
-            origin: Origin::Real,
+            origin: RunOrigin::Real,
             scale: self.scale.name().to_owned(),
             began: now(),
             took_s: 0.0,
             profiles: self.profile,
             command: self.command(plan),
-            machine: machine::look(),
+            machine: machine::examine(),
             setup: experiment.setup(),
             cases: experiment.cases(),
             measures: experiment.measures(),
@@ -138,7 +138,7 @@ impl RunFlags {
     /// Returns the command line that repeats the run.
     fn command(&self, plan: &Plan) -> String {
         let mut command =
-            format!("suimon lab run {} --scale {}", self.name_of(plan), self.scale.name());
+            format!("suimon lab run {} --scale {}", self.plan_name(plan), self.scale.name());
         if let Some(count) = self.repetitions {
             command += &format!(" --repetitions {count}");
         }
@@ -149,13 +149,18 @@ impl RunFlags {
     }
 
     /// Returns the plan's name as given on the command line.
-    fn name_of(&self, plan: &Plan) -> String {
+    fn plan_name(&self, plan: &Plan) -> String {
         let file =
             self.plans.iter().find(|name| Plan::find(name).is_ok_and(|of| of.text == plan.text));
         file.cloned().unwrap_or_else(|| plan.head.id.clone())
     }
 
-    fn check_needs(&self, plan: &Plan, experiment: &dyn Experiment, profiles: bool) -> Result<()> {
+    fn check_requirements(
+        &self,
+        plan: &Plan,
+        experiment: &dyn Experiment,
+        profiles: bool,
+    ) -> Result<()> {
         let mut requirements = experiment.requirements();
         requirements.extend(profiles.then_some(PERF));
         let missing: Vec<Words> =
@@ -168,14 +173,14 @@ impl RunFlags {
     }
 
     fn go_on(&self, folder: &RunFolder, mut run: Run, stop: &StopSignal) -> Result<()> {
-        let _held = folder.hold()?;
+        let _held = folder.lock()?;
         let plan = Plan::parse(&run.plan)?;
         let scale = [Scale::Auto, Scale::Quick, Scale::Full]
             .into_iter()
             .find(|of| of.name() == run.scale)
             .unwrap_or_default();
         let experiment = plan.experiment(scale)?;
-        self.check_needs(&plan, experiment.as_ref(), run.profiles)?;
+        self.check_requirements(&plan, experiment.as_ref(), run.profiles)?;
         let mut repeat = plan.repeat(scale);
         if let Some(count) = self.repetitions {
             (repeat.min, repeat.max) = (count, count);
@@ -202,10 +207,10 @@ impl RunFlags {
             folder.finish(&run)?;
             ids.push(folder.id());
         }
-        self.tell(results, &ids)
+        self.print_results(results, &ids)
     }
 
-    fn tell(&self, results: &Results, ids: &[String]) -> Result<()> {
+    fn print_results(&self, results: &Results, ids: &[String]) -> Result<()> {
         // Creates the report beside the run also if the output is JSON, which does not contain it.
         let told: Vec<String> =
             ids.iter().map(|id| report::after(results, id)).collect::<Result<_>>()?;

@@ -40,23 +40,23 @@ impl Runner<'_> {
             if repetition >= self.repeat.min && self.is_precise(run) {
                 break;
             }
-            for case in in_turn(&run.cases, repetition) {
+            for case in alternating(&run.cases, repetition) {
                 let is_done = |part: &Repetition| {
                     part.case == case.id && part.repetition == repetition && part.failure.is_none()
                 };
-                if run.parts.iter().any(is_done) || is_given_up(run, &case.id) {
+                if run.parts.iter().any(is_done) || is_abandoned(run, &case.id) {
                     continue;
                 }
-                let left = self.seconds_left(run, repetition);
+                let left = self.remaining_s(run, repetition);
                 bar.begin(&case, repetition, left);
-                self.folder.tell_progress(&progress(run, &case, repetition, left))?;
+                self.folder.write_progress(&progress(run, &case, repetition, left))?;
                 let part = self.part(&case, repetition, run.profiles, &bar);
                 if self.stop.is_asked() {
                     run.aborted_reason = Some("stopped on request".to_owned());
                     return Ok(());
                 }
                 if let Some(failure) = &part.failure {
-                    bar.say(&format!("{}: {failure}", case.words.en));
+                    bar.progress(&format!("{}: {failure}", case.words.en));
                 }
                 self.folder.add(&part)?;
                 run.took_s += part.took_s;
@@ -72,7 +72,7 @@ impl Runner<'_> {
     }
 
     fn part(&mut self, case: &Case, repetition: u32, profiles: bool, bar: &Bar) -> Repetition {
-        let say = |text: &str| bar.say(text);
+        let say = |text: &str| bar.progress(text);
         let profiler = profiles.then(|| Profiler::new(self.work_folder));
         let environment = Environment::new(
             self.stop,
@@ -118,7 +118,7 @@ impl Runner<'_> {
 
     /// Returns the estimated time to the end in seconds, assuming the smallest number of
     /// repetitions.
-    fn seconds_left(&self, run: &Run, repetition: u32) -> f64 {
+    fn remaining_s(&self, run: &Run, repetition: u32) -> f64 {
         let least = self.repeat.min.max(repetition + 1);
         let mut took: BTreeMap<&str, f64> = BTreeMap::new();
         for part in &run.parts {
@@ -147,7 +147,7 @@ fn failed_profile(error: &anyhow::Error) -> Words {
 }
 
 /// Returns the cases of a repetition, in reverse order for every second one.
-fn in_turn(cases: &[Case], repetition: u32) -> Vec<Case> {
+fn alternating(cases: &[Case], repetition: u32) -> Vec<Case> {
     let mut cases = cases.to_vec();
     if repetition % 2 == 1 {
         cases.reverse();
@@ -155,7 +155,7 @@ fn in_turn(cases: &[Case], repetition: u32) -> Vec<Case> {
     cases
 }
 
-fn is_given_up(run: &Run, case: &str) -> bool {
+fn is_abandoned(run: &Run, case: &str) -> bool {
     let failed = run.parts.iter().filter(|part| part.case == case && part.failure.is_some());
     failed.count() >= FAILURES_MOST
 }
@@ -190,7 +190,7 @@ impl Bar {
         }
     }
 
-    fn say(&self, text: &str) {
+    fn progress(&self, text: &str) {
         if self.is_terminal {
             self.bar.println(text);
         } else {

@@ -5,7 +5,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use suimon_lab_run::{
-    Better, Case, FORMAT, MachineInfo, Measure, Origin, Repetition, Run, SimulatedFigure, Words,
+    Case, FORMAT, MachineInfo, Measure, MeasureDirection, Repetition, Run, RunOrigin,
+    SimulatedFigure, Words,
 };
 
 use crate::plan::Plan;
@@ -31,7 +32,7 @@ pub(crate) fn figures(plan: &Plan) -> Vec<SimulatedFigure> {
     if plan.head.simulation.is_none() {
         return Vec::new();
     }
-    match outcome(plan).and_then(|outcome| figures_of(&outcome)) {
+    match outcome(plan).and_then(|outcome| parse_figures(&outcome)) {
         Ok(figures) => figures,
         Err(error) => {
             eprintln!("{}: no simulated figures: {error:#}", plan.head.id);
@@ -54,7 +55,7 @@ pub(crate) fn run(plan: &Plan, id: String, began: String) -> Result<Run> {
         format: FORMAT,
         id,
         plan: plan.text.clone(),
-        origin: Origin::Simulated {
+        origin: RunOrigin::Simulated {
             scenario,
             seed: outcome["seed"].as_u64().unwrap_or(0),
             commit: text("commit"),
@@ -77,17 +78,17 @@ pub(crate) fn run(plan: &Plan, id: String, began: String) -> Result<Run> {
         parts,
         missing: Vec::new(),
         aborted_reason: None,
-        simulated: figures_of(&outcome)?,
+        simulated: parse_figures(&outcome)?,
     };
     for (part, step) in run.parts.iter().zip(&steps) {
-        run.cases.push(Case::new(part.case.clone(), Words::untranslated(name_of(step)), 0.0));
+        run.cases.push(Case::new(part.case.clone(), Words::untranslated(step_name(step)), 0.0));
         for measure in part.values.keys() {
             if !run.measures.iter().any(|of| of.id == *measure) {
                 run.measures.push(Measure::new(
                     measure,
                     Words::untranslated(measure.replace('.', " ")),
                     "",
-                    Better::None,
+                    MeasureDirection::None,
                 ));
             }
         }
@@ -111,7 +112,7 @@ fn outcome(plan: &Plan) -> Result<Value> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-fn figures_of(outcome: &Value) -> Result<Vec<SimulatedFigure>> {
+fn parse_figures(outcome: &Value) -> Result<Vec<SimulatedFigure>> {
     Ok(serde_json::from_value(outcome["figures"].clone())?)
 }
 
@@ -126,7 +127,7 @@ fn part(at: usize, step: &Value) -> Repetition {
     part
 }
 
-fn name_of(step: &Value) -> String {
+fn step_name(step: &Value) -> String {
     let text = |key: &str| step[key].as_str().map(ToOwned::to_owned);
     let name = text("case").or_else(|| text("name")).or_else(|| text("step")).unwrap_or_default();
     text("combination").map_or(name.clone(), |combination| format!("{combination}: {name}"))

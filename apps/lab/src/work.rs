@@ -26,13 +26,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use suimon_lab_run::folder::{
-    PLANS, REQUESTS, RequestResult, RunRequest, WORKER, Worker, check_id,
+    PLANS_FILE, REQUESTS_FOLDER, RequestResult, RunRequest, WORKER_FILE, Worker, check_id,
 };
 use suimon_rig::StopSignal;
 
 use crate::list::plans;
 use crate::plan::{SHIPPED, Scale};
-use crate::results::hold;
+use crate::results::lock;
 use crate::shared_flags::{ResultsFlags, WORK_FOLDER};
 use job::{Job, RequestedRun};
 use requests::{end, forget_old, next, remove, with_extension, write};
@@ -66,19 +66,19 @@ struct RequestLoop<'w> {
     requests: PathBuf,
     stop: StopSignal,
     heartbeat_at: Option<Instant>,
-    listed_at: Option<Instant>,
+    plans_listed_at: Option<Instant>,
 }
 
 impl WorkFlags {
     pub(crate) fn run(self) -> Result<()> {
-        let requests = self.results.path().join(REQUESTS);
+        let requests = self.results.path().join(REQUESTS_FOLDER);
         fs::create_dir_all(&requests).with_context(|| requests.display().to_string())?;
-        let _held = hold(&requests)?.with_context(|| {
+        let _held = lock(&requests)?.with_context(|| {
             format!("another `suimon lab work` process uses {}", self.results.path().display())
         })?;
         let stop = StopSignal::new()?;
         let mut worker =
-            RequestLoop { flags: &self, requests, stop, heartbeat_at: None, listed_at: None };
+            RequestLoop { flags: &self, requests, stop, heartbeat_at: None, plans_listed_at: None };
         while !worker.stop.is_asked() {
             worker.list_plans()?;
             worker.write_heartbeat(None)?;
@@ -159,11 +159,11 @@ impl RequestLoop<'_> {
     }
 
     fn list_plans(&mut self) -> Result<()> {
-        if self.listed_at.is_some_and(|at| at.elapsed() < PLANS_INTERVAL) {
+        if self.plans_listed_at.is_some_and(|at| at.elapsed() < PLANS_INTERVAL) {
             return Ok(());
         }
-        self.listed_at = Some(Instant::now());
-        write(&self.flags.results.path().join(PLANS), &plans(&self.flags.work_folder)?)
+        self.plans_listed_at = Some(Instant::now());
+        write(&self.flags.results.path().join(PLANS_FILE), &plans(&self.flags.work_folder)?)
     }
 
     /// Writes the heartbeat with the current request and run.
@@ -181,7 +181,7 @@ impl RequestLoop<'_> {
             request: request.map(str::to_owned),
             run: run.map(str::to_owned),
         };
-        write(&self.flags.results.path().join(WORKER), &worker)
+        write(&self.flags.results.path().join(WORKER_FILE), &worker)
     }
 }
 

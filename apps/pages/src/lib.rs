@@ -62,7 +62,7 @@ impl ManFlags {
             return print(&page);
         };
         make(dir)?;
-        clap_mangen::generate_to(command, dir).map_err(|source| at(dir, &source))
+        clap_mangen::generate_to(command, dir).map_err(|source| with_path(dir, &source))
     }
 }
 
@@ -72,7 +72,7 @@ impl DocsFlags {
         make(&self.dir)?;
         for (name, text) in pages {
             let path = self.dir.join(name);
-            fs::write(&path, text).map_err(|source| at(&path, &source))?;
+            fs::write(&path, text).map_err(|source| with_path(&path, &source))?;
         }
         Ok(())
     }
@@ -104,11 +104,11 @@ fn print(bytes: &[u8]) -> io::Result<()> {
 }
 
 fn make(dir: &Path) -> io::Result<()> {
-    fs::create_dir_all(dir).map_err(|source| at(dir, &source))
+    fs::create_dir_all(dir).map_err(|source| with_path(dir, &source))
 }
 
 /// Adds the path to the text of an error.
-fn at(path: &Path, source: &io::Error) -> io::Error {
+fn with_path(path: &Path, source: &io::Error) -> io::Error {
     io::Error::new(source.kind(), format!("{}: {source}", path.display()))
 }
 

@@ -16,7 +16,7 @@ pub enum Use {
 
 impl Use {
     /// Returns the word shown in tables.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Calibration => "calibration",
             Self::HeldOut => "held out",

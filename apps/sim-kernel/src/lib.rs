@@ -9,7 +9,7 @@
 //! A model reports occurrences as facts. [`Observer`] records each one and passes it to checkers.
 //! Checkers are given the guarantees, but not the means by which a policy keeps them.
 //!
-//! Each kind of scenario implements [`Scenario`]; [`Outcome`] is the result of a run.
+//! Each kind of scenario implements [`Scenario`]; [`ScenarioResult`] is the result of a run.
 #![forbid(unsafe_code)]
 
 mod agenda;
@@ -23,10 +23,10 @@ mod trace;
 pub use agenda::Agenda;
 pub use figure::{Figure, Use};
 pub use observer::{Checker, Complaint, Complaints, Observer};
-pub use outcome::{Options, Outcome, columns};
+pub use outcome::{Options, ScenarioResult, columns};
 pub use random::RandomStream;
 pub use scenario::{InvalidKey, InvalidKeys, Refused, Scenario, read};
-pub use trace::{Note, Trace};
+pub use trace::{Trace, TraceFact};
 
 /// Nanoseconds per second.
 pub const SECOND: u64 = 1_000_000_000;

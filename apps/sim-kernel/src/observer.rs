@@ -3,10 +3,10 @@
 use serde::Serialize;
 use suimon_quantity::Time;
 
-use crate::trace::{Note, Trace};
+use crate::trace::{Trace, TraceFact};
 
 /// Largest number of complaints kept per run; further ones are only counted.
-const KEPT_MAX: usize = 16;
+const REPORTED_MAX: usize = 16;
 
 /// Violation of a guarantee found by a checker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -23,7 +23,7 @@ pub struct Complaint {
 #[derive(Clone, Debug, Default)]
 pub struct Complaints {
     /// First violations, in the order of time.
-    pub kept: Vec<Complaint>,
+    pub first: Vec<Complaint>,
     /// Number of all violations, further ones included.
     pub count: u64,
     /// Number of evaluations of guarantees that require an undisturbed period. Without any, the
@@ -35,8 +35,8 @@ impl Complaints {
     /// Adds a violation found by a checker.
     pub fn add(&mut self, at: Time, checker: &'static str, what: String) {
         self.count += 1;
-        if self.kept.len() < KEPT_MAX {
-            self.kept.push(Complaint { at_ns: at.as_ns(), checker, what });
+        if self.first.len() < REPORTED_MAX {
+            self.first.push(Complaint { at_ns: at.as_ns(), checker, what });
         }
     }
 }
@@ -59,7 +59,7 @@ pub struct Observer<F> {
     checkers: Vec<Box<dyn Checker<F>>>,
 }
 
-impl<F: Note> Observer<F> {
+impl<F: TraceFact> Observer<F> {
     /// Returns an observer without facts.
     pub fn new(trace: Trace, checkers: Vec<Box<dyn Checker<F>>>) -> Self {
         Self { trace, complaints: Complaints::default(), checkers }
@@ -67,7 +67,7 @@ impl<F: Note> Observer<F> {
 
     /// Records a fact and passes it to the checkers.
     pub fn record(&mut self, now: Time, fact: &F) {
-        self.trace.note(now, fact);
+        self.trace.add_fact(now, fact);
         for checker in &mut self.checkers {
             checker.observe(now, fact, &mut self.complaints);
         }

@@ -17,12 +17,12 @@ pub struct Options {
     /// True for random changes and faults instead of the steps.
     pub is_swarm: bool,
     /// True if lines of the trace are kept.
-    pub keeps_lines: bool,
+    pub records_lines: bool,
 }
 
 /// Results of a run of a scenario.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Outcome {
+pub struct ScenarioResult {
     /// Number of events processed in the run.
     pub events: u64,
     /// Length of the run in virtual time, in s.
@@ -53,7 +53,7 @@ pub struct Outcome {
     pub told: Vec<String>,
 }
 
-impl Outcome {
+impl ScenarioResult {
     /// Sets the number of facts, the hash and the kept lines of the run's trace.
     pub fn set_trace(&mut self, trace: &Trace) {
         self.facts = trace.facts();
@@ -65,7 +65,7 @@ impl Outcome {
     pub fn add_complaints(&mut self, complaints: Complaints) {
         self.complaints_count += complaints.count;
         self.judged += complaints.judged;
-        self.complaints.extend(complaints.kept);
+        self.complaints.extend(complaints.first);
     }
 
     /// Returns the results as text.
@@ -107,7 +107,7 @@ fn head(words: &[&str]) -> Vec<String> {
 fn row(figure: &Figure) -> Vec<String> {
     let Figure { step, of, published, ours, agrees, used } = figure;
     let agrees = if *agrees { "agrees" } else { "**differs**" };
-    [step, of, published, ours, agrees, used.word()].map(ToOwned::to_owned).to_vec()
+    [step, of, published, ours, agrees, used.label()].map(ToOwned::to_owned).to_vec()
 }
 
 /// Formats rows with aligned columns.

@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::outcome::{Options, Outcome};
+use crate::outcome::{Options, ScenarioResult};
 
 /// Scenario of one kind, read from a scenario file.
 pub trait Scenario {
@@ -29,7 +29,7 @@ pub trait Scenario {
     /// # Errors
     /// A policy rejects the configuration of the scenario, or a swarm run is requested and not
     /// defined.
-    fn run(&self, options: Options) -> Result<Outcome>;
+    fn run(&self, options: Options) -> Result<ScenarioResult>;
 }
 
 /// Parses and validates a scenario of the kind `S`.

@@ -5,9 +5,9 @@ use std::fmt::{self, Write};
 use suimon_quantity::Time;
 
 /// Textual form of a fact.
-pub trait Note {
+pub trait TraceFact {
     /// Returns the kind of the fact as one word.
-    fn word(&self) -> &'static str;
+    fn kind(&self) -> &'static str;
     /// Returns the values that distinguish facts of this kind.
     fn figures(&self) -> Vec<u64>;
 }
@@ -28,17 +28,17 @@ impl Trace {
     }
 
     /// Adds a fact to the trace.
-    pub fn note(&mut self, now: Time, fact: &impl Note) {
+    pub fn add_fact(&mut self, now: Time, fact: &impl TraceFact) {
         self.facts += 1;
         let figures = fact.figures();
         self.mix(&now.as_ns().to_le_bytes());
-        self.mix(fact.word().as_bytes());
+        self.mix(fact.kind().as_bytes());
         for figure in &figures {
             self.mix(&figure.to_le_bytes());
         }
         if let Some(lines) = &mut self.lines {
             // Writing to a string does not fail.
-            let _ = write!(lines, "{} {}", now.as_ns(), fact.word());
+            let _ = write!(lines, "{} {}", now.as_ns(), fact.kind());
             for figure in figures {
                 let _ = write!(lines, " {figure}");
             }

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use suimon_sim_kernel::Outcome;
+use suimon_sim_kernel::ScenarioResult;
 
 /// Commit from which the program was built.
 pub(crate) const COMMIT: &str = env!("SUIMON_COMMIT");
 
 /// Returns the report of a failed run: failed checks, seed, commit, and the command that reproduces
 /// it.
-pub(crate) fn failure(path: &Path, seed: u64, is_swarm: bool, outcome: &Outcome) -> String {
+pub(crate) fn failure(path: &Path, seed: u64, is_swarm: bool, outcome: &ScenarioResult) -> String {
     let mut text = String::new();
     for complaint in &outcome.complaints {
         let seconds = complaint.at_ns as f64 / 1e9;
@@ -37,8 +37,11 @@ mod tests {
     fn a_failure_names_the_checker_and_the_command_that_repeats_the_run() {
         let complaint =
             Complaint { at_ns: 2_500_000_000, checker: "maximum", what: "x".to_owned() };
-        let outcome =
-            Outcome { complaints: vec![complaint], complaints_count: 3, ..Outcome::default() };
+        let outcome = ScenarioResult {
+            complaints: vec![complaint],
+            complaints_count: 3,
+            ..ScenarioResult::default()
+        };
         let text = failure(Path::new("qos-host.toml"), 1, false, &outcome);
         assert!(text.starts_with("maximum: at 2.500 s: x\nand 2 more\nseed 1, commit "), "{text}");
         assert!(text.ends_with("; repeat with: sim run qos-host.toml --seed 1\n"), "{text}");

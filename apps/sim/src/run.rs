@@ -36,7 +36,7 @@ impl RunFlags {
         let scenario = any.model();
         let seed = self.seed.unwrap_or(scenario.seed());
         let keeps_lines = self.trace.is_some();
-        let options = Options { seed, is_swarm: self.swarm, keeps_lines };
+        let options = Options { seed, is_swarm: self.swarm, records_lines: keeps_lines };
         let outcome = scenario.run(options)?;
         if let Some(path) = &self.trace {
             fs::write(path, &outcome.lines).with_context(|| format!("{}", path.display()))?;

@@ -9,7 +9,7 @@ use std::thread;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use suimon_sim_kernel::{Options, Outcome};
+use suimon_sim_kernel::{Options, ScenarioResult};
 
 use crate::failure::{COMMIT, failure};
 use crate::output::print;
@@ -56,11 +56,11 @@ impl SwarmFlags {
                 if seed >= end {
                     return outcomes;
                 }
-                let options = Options { seed, is_swarm: true, keeps_lines: false };
+                let options = Options { seed, is_swarm: true, records_lines: false };
                 outcomes.push((seed, scenario.run(options)));
             }
         };
-        let mut outcomes: Vec<(u64, Result<Outcome>)> = thread::scope(|scope| {
+        let mut outcomes: Vec<(u64, Result<ScenarioResult>)> = thread::scope(|scope| {
             let threads: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
             let done = threads.into_iter().map(|thread| thread.join());
             done.flat_map(|done| done.unwrap_or_else(|gone| std::panic::resume_unwind(gone)))
@@ -70,7 +70,7 @@ impl SwarmFlags {
         self.report(outcomes)
     }
 
-    fn report(&self, outcomes: Vec<(u64, Result<Outcome>)>) -> Result<bool> {
+    fn report(&self, outcomes: Vec<(u64, Result<ScenarioResult>)>) -> Result<bool> {
         let (mut events, mut seconds, mut judged, mut failed) = (0, 0, 0, Vec::new());
         for (seed, outcome) in outcomes {
             let outcome = outcome?;

@@ -29,7 +29,7 @@ impl TablesFlags {
             }
             let scenario = any.model();
             let seed = scenario.seed();
-            let options = Options { seed, is_swarm: false, keeps_lines: false };
+            let options = Options { seed, is_swarm: false, records_lines: false };
             let outcome = scenario.run(options)?;
             let agree = outcome.figures.iter().filter(|figure| figure.agrees).count();
             let (name, all) = (scenario.name(), outcome.figures.len());

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use suimon_contract::{ApiError, ErrorCode, LabCompared, LabComparison, LabEstimate, LabFinding};
 use suimon_lab_run::folder::RUN_FILE;
-use suimon_lab_run::{Comparison, FORMAT, Finding, Run, Statistics, compare};
+use suimon_lab_run::{Comparison, ComparisonResult, FORMAT, Run, Statistics, compare};
 
 use super::Lab;
 use super::runs::{WHOLE_BYTES_MAX, words};
@@ -59,11 +59,11 @@ fn of_measure(of: Comparison) -> LabCompared {
         more_percent: of.more_percent,
         p: of.p_corrected,
         finding: match of.finding {
-            Finding::Better => LabFinding::Better,
-            Finding::Worse => LabFinding::Worse,
-            Finding::Different => LabFinding::Different,
-            Finding::NotSignificant => LabFinding::NotShown,
-            Finding::TooFewSamples => LabFinding::TooFew,
+            ComparisonResult::Better => LabFinding::Better,
+            ComparisonResult::Worse => LabFinding::Worse,
+            ComparisonResult::Different => LabFinding::Different,
+            ComparisonResult::NotSignificant => LabFinding::NotShown,
+            ComparisonResult::TooFewSamples => LabFinding::TooFew,
         },
     }
 }

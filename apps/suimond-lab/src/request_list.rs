@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use suimon_contract::{ApiError, LabRequest, LabRequestState, LabScale};
-use suimon_lab_run::folder::{REQUESTS, RequestResult, RunRequest, Worker, is_id};
+use suimon_lab_run::folder::{REQUESTS_FOLDER, RequestResult, RunRequest, Worker, is_id};
 
 use crate::folder::Folder;
 use crate::json_file::{SMALL_BYTES_MAX, read};
@@ -19,7 +19,7 @@ pub(crate) fn is_open(state: LabRequestState) -> bool {
 
 /// Returns the requests, oldest first.
 pub(super) fn list(folder: &Folder, worker: Option<&Worker>) -> Result<Vec<LabRequest>, ApiError> {
-    let Some(requests) = folder.folder(REQUESTS)? else { return Ok(Vec::new()) };
+    let Some(requests) = folder.folder(REQUESTS_FOLDER)? else { return Ok(Vec::new()) };
     let names = requests.names()?;
     let ids: BTreeSet<&str> = names.iter().filter_map(|name| id_of(name)).collect();
     let latest = ids.into_iter().rev().take(REQUESTS_SHOWN_MAX);

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use suimon_contract::{ApiError, ErrorCode, LabRequest, LabRequestState, LabRunRequest};
-use suimon_lab_run::folder::{REQUESTS, RunRequest};
+use suimon_lab_run::folder::{REQUESTS_FOLDER, RunRequest};
 
 use super::{Folder, Lab};
 use crate::request_list::{is_open, list};
@@ -51,7 +51,7 @@ impl Lab {
             );
             return refuse(ErrorCode::Unsupported, text);
         }
-        let Some(requests) = folder.folder(REQUESTS)? else {
+        let Some(requests) = folder.folder(REQUESTS_FOLDER)? else {
             return refuse(ErrorCode::Unsupported, self.remedy());
         };
         let is_open = |of: &LabRequest| is_open(of.state);
@@ -103,7 +103,7 @@ impl Lab {
         let worker = worker(&folder, now_ms)?;
         let all = list(&folder, worker.as_ref())?;
         let mut found = all.into_iter().find(|of| of.id == id).ok_or_else(lacking)?;
-        let requests = folder.folder(REQUESTS)?.ok_or_else(lacking)?;
+        let requests = folder.folder(REQUESTS_FOLDER)?.ok_or_else(lacking)?;
         if !is_open(found.state) {
             return Ok(found);
         }

@@ -8,9 +8,9 @@ use suimon_contract::{
     LabSimulatedFigure, LabWords,
 };
 use suimon_lab_run::folder::{
-    HEAD_FILE, HTML_REPORT_FILE, PROGRESS, Progress, REPORT, RUN_FILE, is_id,
+    HEAD_FILE, HTML_REPORT_FILE, PROGRESS_FILE, Progress, REPORT_FILE, RUN_FILE, is_id,
 };
-use suimon_lab_run::{Origin, Words};
+use suimon_lab_run::{RunOrigin, Words};
 
 use super::folder::{Folder, Stamp};
 use crate::json_file::{SMALL_BYTES_MAX, read};
@@ -35,7 +35,7 @@ pub(super) struct Listed(BTreeMap<String, (Stamps, LabRun)>);
 /// Fields common to `head.json`, `run.json` and `report.json`.
 #[derive(Deserialize)]
 struct Head {
-    origin: Origin,
+    origin: RunOrigin,
     scale: String,
     began: String,
     /// Verdict; contained in `report.json` only.
@@ -91,7 +91,7 @@ fn split(id: &str) -> Option<(&str, &str)> {
 }
 
 fn stamps(run: &Folder) -> Result<Stamps, ApiError> {
-    Ok([run.stamp(REPORT)?, run.stamp(RUN_FILE)?, run.stamp(HEAD_FILE)?])
+    Ok([run.stamp(REPORT_FILE)?, run.stamp(RUN_FILE)?, run.stamp(HEAD_FILE)?])
 }
 
 /// Returns true if the folder contains a run.
@@ -102,7 +102,7 @@ pub(super) fn is_run(folder: &Folder) -> Result<bool, ApiError> {
 /// Returns the entry of a run in the list, read from the smallest available file.
 fn entry(run: &Folder, id: &str, [report, whole, _]: &Stamps) -> LabRun {
     let (name, most) = match (report, whole) {
-        (Some(_), _) => (REPORT, REPORT_BYTES_MAX),
+        (Some(_), _) => (REPORT_FILE, REPORT_BYTES_MAX),
         (None, Some(_)) if !matches!(run.has(HEAD_FILE), Ok(true)) => (RUN_FILE, WHOLE_BYTES_MAX),
         _ => (HEAD_FILE, SMALL_BYTES_MAX),
     };
@@ -123,7 +123,7 @@ fn entry(run: &Folder, id: &str, [report, whole, _]: &Stamps) -> LabRun {
         error,
     };
     if let Some(head) = head {
-        lab_run.simulated = head.origin != Origin::Real;
+        lab_run.simulated = head.origin != RunOrigin::Real;
         lab_run.scale = Some(words(Words::untranslated(head.scale)).en);
         lab_run.began = Some(words(Words::untranslated(head.began)).en);
         lab_run.verdict = head.verdict.map(words);
@@ -139,10 +139,10 @@ fn now(run: &Folder, mut lab_run: LabRun) -> Result<LabRun, ApiError> {
     lab_run.state = LabRunState::UnderWay;
     lab_run.verdict = None;
     // The file is written when a part begins.
-    let began = run.stamp(PROGRESS)?.map_or(0, |(_, _, seconds, nanoseconds)| {
+    let began = run.stamp(PROGRESS_FILE)?.map_or(0, |(_, _, seconds, nanoseconds)| {
         seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
     });
-    match read::<Progress>(run, PROGRESS, SMALL_BYTES_MAX) {
+    match read::<Progress>(run, PROGRESS_FILE, SMALL_BYTES_MAX) {
         Ok(progress) => {
             lab_run.progress = progress.map(|of| LabProgress {
                 case: words(of.case),
@@ -163,7 +163,7 @@ pub(super) fn details(folder: &Folder, id: &str) -> Result<LabRunDetails, ApiErr
     let report = match &run.error {
         // The error already names the damaged file.
         Some(_) => None,
-        None => read::<Report>(folder, REPORT, REPORT_BYTES_MAX)?,
+        None => read::<Report>(folder, REPORT_FILE, REPORT_BYTES_MAX)?,
     };
     let report =
         report.unwrap_or(Report { cut_short: None, figures: Vec::new(), simulated: Vec::new() });

@@ -1,7 +1,7 @@
 //! Lab worker: its heartbeat and its plans.
 
 use suimon_contract::{ApiError, LabPlan};
-use suimon_lab_run::folder::{PLANS, WORKER, Worker, is_id};
+use suimon_lab_run::folder::{PLANS_FILE, WORKER_FILE, Worker, is_id};
 
 use crate::folder::Folder;
 use crate::json_file::{SMALL_BYTES_MAX, read};
@@ -12,12 +12,14 @@ const PLANS_MAX: usize = 256;
 
 /// Returns the worker if one is running.
 pub(crate) fn worker(folder: &Folder, now_ms: u64) -> Result<Option<Worker>, ApiError> {
-    let Some(worker) = read::<Worker>(folder, WORKER, SMALL_BYTES_MAX)? else { return Ok(None) };
+    let Some(worker) = read::<Worker>(folder, WORKER_FILE, SMALL_BYTES_MAX)? else {
+        return Ok(None);
+    };
     Ok(Some(worker).filter(|of| now_ms.abs_diff(of.at_ms) <= WORKER_AGE_MS_MAX))
 }
 
 pub(crate) fn plans(folder: &Folder) -> Result<Vec<LabPlan>, ApiError> {
-    let mut plans: Vec<LabPlan> = read(folder, PLANS, SMALL_BYTES_MAX)?.unwrap_or_default();
+    let mut plans: Vec<LabPlan> = read(folder, PLANS_FILE, SMALL_BYTES_MAX)?.unwrap_or_default();
     plans.truncate(PLANS_MAX);
     plans.retain(|plan| is_id(&plan.id));
     Ok(plans)

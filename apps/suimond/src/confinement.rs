@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use suimon_confine::{Confinement, FileRule, LayerReport, Report};
+use suimon_confine::{Confinement, ConfinementReport, FileRule, LayerReport};
 use suimon_contract::{ConfinementLayer, ConfinementMode, ConfinementStatus};
 use suimon_node::{DeniedCall, Node};
 use tokio::io::AsyncReadExt;
@@ -17,7 +17,7 @@ pub(crate) fn status(confinement: &Confinement) -> ConfinementStatus {
     in_words(&confinement.report())
 }
 
-fn in_words(report: &Report) -> ConfinementStatus {
+fn in_words(report: &ConfinementReport) -> ConfinementStatus {
     let missing: Vec<String> = report.missing().into_iter().map(str::to_owned).collect();
     let mode = match (report.is_off, missing.is_empty()) {
         (true, _) => ConfinementMode::Off,
@@ -88,7 +88,8 @@ mod tests {
             listed_calls: 40,
             files: FileRule::Full { abi: 7 },
         };
-        let mut report = Report { workers: Some(layer.clone()), ..Report::default() };
+        let mut report =
+            ConfinementReport { workers: Some(layer.clone()), ..ConfinementReport::default() };
         let full = in_words(&report);
         assert_eq!((full.mode, full.missing.len()), (ConfinementMode::Full, 0));
         assert_eq!(full.layers[0].system_calls, "40 allowed");

@@ -14,7 +14,7 @@ use suimon_netdev::SriovAdapters;
 use suimon_node::{Node, NodeDependencies, placements, stored_host};
 use suimon_ports::WorkerRuntime;
 use suimon_power_files::PowerFiles;
-use suimon_recording::Origin;
+use suimon_recording::RecordingSource;
 use suimon_storage::StoragePlane;
 use suimon_store::FileStore;
 use suimon_switch::DataPlane;
@@ -145,7 +145,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     // The process has a single thread so far: see `ApiSocket::bind`.
     let socket = ApiSocket::bind(&arguments.socket)?;
     // Read before confinement restricts file access.
-    let cpu_places = cpu_places(&WorkerThreads.cpus());
+    let cpu_places = cpu_topology(&WorkerThreads.cpus());
     let wanted = stored_host(&store).context("cannot read the stored configuration")?;
     let is_first_start = wanted.is_none();
     let wanted = wanted.map_or_else(|| from_file.first_host(), Ok)?;
@@ -183,7 +183,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         clock: Arc::new(unix_time_ms),
         listener: sender.clone(),
         recording: sink,
-        cpu_places,
+        cpu_topology,
         cpus: runtime.cpus(),
         host_name: host_name(),
         confinement: Arc::new(move || confinement::status(&reader)),
@@ -239,8 +239,8 @@ fn open_devices(
 }
 
 /// Returns the description of the daemon for a recording.
-fn about() -> Origin {
-    Origin {
+fn about() -> RecordingSource {
+    RecordingSource {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         host: host_name(),
         began_unix_ms: unix_time_ms(),

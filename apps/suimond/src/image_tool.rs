@@ -134,7 +134,7 @@ impl Found {
         let folder = redo_folder(daemon);
         let file = self.files.open(&self.name, FileLockMode::Read, 1)?;
         let Some(id) = file.properties().id else { return Ok(()) };
-        match FileRecords::find_left(&folder, &id.to_string()) {
+        match FileRecords::find_pending(&folder, &id.to_string()) {
             Ok(None) => Ok(()),
             Ok(Some(record)) => bail!(
                 "/{}: completed writes of a killed daemon are not in the image yet ({}); start \

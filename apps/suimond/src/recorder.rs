@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use suimon_recording::{
-    Loss, Origin, Sink, StreamId, encode_about, encode_block, encode_lost, file_header,
+    Loss, RecordingSource, Sink, StreamId, encode_about, encode_block, encode_lost, file_header,
 };
 
 /// Largest number of bytes queued for writing. Excess records are lost.
@@ -45,7 +45,7 @@ impl RecordingFile {
     ///
     /// # Errors
     /// The file cannot be written, or no thread can be started.
-    pub(crate) fn begin(self, about: &Origin) -> Result<Recorder> {
+    pub(crate) fn begin(self, about: &RecordingSource) -> Result<Recorder> {
         let context = || format!("--record {}", self.path.display());
         let (into, bytes_max) = (BufWriter::new(self.file), self.bytes_max);
         let mut out = OutputFile { into, bytes: 0, bytes_max };

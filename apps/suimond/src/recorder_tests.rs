@@ -11,7 +11,8 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 fn begin(folder: &TempDir, bytes_max: u64) -> (PathBuf, Recorder) {
     let path = folder.path().join("recording");
-    let about = Origin { version: "0".to_owned(), host: "test".to_owned(), began_unix_ms: 0 };
+    let about =
+        RecordingSource { version: "0".to_owned(), host: "test".to_owned(), began_unix_ms: 0 };
     let recorder = RecordingFile::create(&path, bytes_max).unwrap().begin(&about).unwrap();
     (path, recorder)
 }

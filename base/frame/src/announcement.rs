@@ -92,7 +92,7 @@ mod tests {
             ["8035", "0001080006040003", "020000aabbcc", "00000000", "020000aabbcc", "00000000"];
         let plain = Announcement::reverse_arp(MAC, None);
         assert_eq!(hex(plain.bytes()), padded(&[&head[..], &body].concat(), 60));
-        let tag = VlanId::new(0x0123).map(VlanTag::of);
+        let tag = VlanId::new(0x0123).map(VlanTag::for_vlan);
         let tagged = Announcement::reverse_arp(MAC, tag);
         let expected = padded(&[&head[..], &["81000123"], &body].concat(), 64);
         assert_eq!(hex(tagged.bytes()), expected);

@@ -34,7 +34,7 @@ pub struct Frame {
     start: usize,
     len: usize,
     /// Number of bytes in the buffer; equals `len` without a tail.
-    held: usize,
+    filled: usize,
     tail: Tail,
     /// Metadata beside the frame's bytes.
     pub meta: FrameMeta,
@@ -50,7 +50,7 @@ impl Frame {
             headroom,
             start: headroom,
             len: 0,
-            held: 0,
+            filled: 0,
             tail: Tail::default(),
             meta: FrameMeta::default(),
         }
@@ -61,7 +61,7 @@ impl Frame {
     pub fn reset(&mut self) {
         self.start = self.headroom;
         self.len = 0;
-        self.held = 0;
+        self.filled = 0;
         if self.has_tail() {
             self.tail.clear();
         }
@@ -87,13 +87,13 @@ impl Frame {
     /// of an admitted frame.
     #[inline]
     pub fn head(&self) -> &[u8] {
-        self.store.get(self.start..self.start + self.held).unwrap_or_default()
+        self.store.get(self.start..self.start + self.filled).unwrap_or_default()
     }
 
     /// Returns the bytes in the buffer for modification.
     #[inline]
     pub(crate) fn front_mut(&mut self) -> &mut [u8] {
-        self.store.get_mut(self.start..self.start + self.held).unwrap_or_default()
+        self.store.get_mut(self.start..self.start + self.filled).unwrap_or_default()
     }
 
     /// Returns true if a part of the frame remains in the memory of its source.
@@ -107,12 +107,12 @@ impl Frame {
     /// [`Frame::set_len`].
     pub fn set_tail(&mut self, memory: Arc<dyn TailMemory>, spans: &[Span]) {
         let bytes = self.tail.set(memory, spans);
-        self.len = self.held.saturating_add(bytes).min(self.store.len() - self.start);
+        self.len = self.filled.saturating_add(bytes).min(self.store.len() - self.start);
     }
 
     /// Returns a reader of the bytes behind [`Frame::head`].
     pub fn tail(&self) -> TailReader<'_> {
-        self.tail.reader(self.len - self.held)
+        self.tail.reader(self.len - self.filled)
     }
 
     /// Copies the tail into the buffer. No-op without a tail.
@@ -126,13 +126,13 @@ impl Frame {
     #[cold]
     #[inline(never)]
     fn gather_tail(&mut self) {
-        let (held, end) = (self.start + self.held, self.start + self.len);
-        let mut tail = self.tail.reader(self.len - self.held);
+        let (held, end) = (self.start + self.filled, self.start + self.len);
+        let mut tail = self.tail.reader(self.len - self.filled);
         let count = self.store.get_mut(held..end).map_or(0, |room| tail.read(room));
         // A reader returns the announced number of bytes; if fewer were read, the rest must not be
         // exposed.
-        self.len = self.held + count;
-        self.held = self.len;
+        self.len = self.filled + count;
+        self.filled = self.len;
         self.tail.clear();
     }
 
@@ -162,14 +162,14 @@ impl Frame {
     pub fn set_len(&mut self, len: usize) {
         debug_assert!(!self.has_tail(), "the length of a frame that has a tail");
         self.len = len.min(self.store.len() - self.start);
-        self.held = self.len;
+        self.filled = self.len;
     }
 
     /// Copies `other`, including metadata, into a contiguous frame.
     pub fn copy_from(&mut self, other: &Self) {
         self.reset();
         self.set_len(other.len);
-        if let Some((front, rest)) = self.front_mut().split_at_mut_checked(other.held) {
+        if let Some((front, rest)) = self.front_mut().split_at_mut_checked(other.filled) {
             front.copy_from_slice(other.head());
             other.tail().read(rest);
         }
@@ -192,7 +192,7 @@ impl Frame {
     /// Returns `len` bytes of the buffer from position `start`, the current or former location of
     /// the frame.
     #[inline]
-    pub(crate) fn bytes_of(&self, (start, len): (usize, usize)) -> &[u8] {
+    pub(crate) fn window_bytes(&self, (start, len): (usize, usize)) -> &[u8] {
         self.store.get(start..start + len).unwrap_or_default()
     }
 
@@ -205,10 +205,10 @@ impl Frame {
 
     /// Removes `count` bytes from the front.
     pub(crate) fn drop_front(&mut self, count: usize) {
-        let count = count.min(self.held);
+        let count = count.min(self.filled);
         self.start += count;
         self.len -= count;
-        self.held -= count;
+        self.filled -= count;
     }
 }
 

@@ -24,7 +24,7 @@ pub enum FlowFields {
 /// Returns a hash common to all frames of a flow, so that they stay in order on one queue or link:
 /// [`Flow::hash`] with [`FlowFields::Ports`].
 pub fn flow_hash(frame: &Frame) -> u32 {
-    FlowKey::of(frame, FlowFields::Ports).hash
+    FlowKey::new(frame, FlowFields::Ports).hash
 }
 
 /// Flow properties needed to select a link for a frame.
@@ -40,8 +40,10 @@ impl FlowKey {
     /// Computes the same values as [`Flow`], with a fast path for the most common packets.
     // Called for each frame; the compiler does not inline it by itself.
     #[inline(always)]
-    pub fn of(frame: &Frame, fields: FlowFields) -> Self {
-        let Some(plain) = Plain::of(frame.head()) else { return Self::of_any(frame, fields) };
+    pub fn new(frame: &Frame, fields: FlowFields) -> Self {
+        let Some(plain) = Plain::parse(frame.head()) else {
+            return Self::from_headers(frame, fields);
+        };
         let hash = match fields {
             FlowFields::Ports => finish(mix(plain.addresses, plain.transport)),
             FlowFields::Addresses => finish(mix(plain.addresses, 0)),
@@ -51,8 +53,8 @@ impl FlowKey {
     }
 
     #[inline(never)]
-    fn of_any(frame: &Frame, fields: FlowFields) -> Self {
-        let flow = Flow::of(frame);
+    fn from_headers(frame: &Frame, fields: FlowFields) -> Self {
+        let flow = Flow::new(frame);
         Self { hash: flow.hash(fields), requires_source_mac: flow.requires_source_mac() }
     }
 }
@@ -67,7 +69,7 @@ struct Plain {
 
 impl Plain {
     #[inline(always)]
-    fn of(bytes: &[u8]) -> Option<Self> {
+    fn parse(bytes: &[u8]) -> Option<Self> {
         let kind = u32_at(bytes, 12)? >> 8;
         let (addresses, protocol, ports) = if kind == 0x08_0045 {
             let head = bytes.first_chunk::<38>()?;
@@ -82,7 +84,7 @@ impl Plain {
             return None;
         };
         let is_ported = protocol == protocol::TCP || protocol == protocol::UDP;
-        is_ported.then_some(Self { addresses, transport: transport_of(ports, protocol) })
+        is_ported.then_some(Self { addresses, transport: transport_key(ports, protocol) })
     }
 }
 
@@ -97,7 +99,7 @@ pub struct Flow<'a> {
 impl<'a> Flow<'a> {
     /// Parses the headers of a frame.
     #[inline]
-    pub fn of(frame: &'a Frame) -> Self {
+    pub fn new(frame: &'a Frame) -> Self {
         let bytes = frame.head();
         Self { bytes, tag: frame.meta.tag, packet: ip_packet(bytes) }
     }
@@ -121,7 +123,7 @@ impl<'a> Flow<'a> {
         };
         let Some(addresses) = addresses else { return link_hash(self.bytes) };
         let transport = match packet.header {
-            Some(header) if fields == FlowFields::Ports => transport_word(self.bytes, header),
+            Some(header) if fields == FlowFields::Ports => transport_bits(self.bytes, header),
             _ => 0,
         };
         finish(mix(addresses, transport))
@@ -147,7 +149,7 @@ impl<'a> Flow<'a> {
 
 /// Returns ports and protocol; 0 for a fragment.
 #[inline]
-fn transport_word(bytes: &[u8], header: IpHeader) -> u64 {
+fn transport_bits(bytes: &[u8], header: IpHeader) -> u64 {
     if header.fragment.is_some() {
         return 0;
     }
@@ -157,16 +159,16 @@ fn transport_word(bytes: &[u8], header: IpHeader) -> u64 {
         }
         _ => 0,
     };
-    transport_of(ports, header.protocol)
+    transport_key(ports, header.protocol)
 }
 
 #[inline]
-const fn transport_of(ports: u32, protocol: u8) -> u64 {
+const fn transport_key(ports: u32, protocol: u8) -> u64 {
     (ports as u64) << 8 | protocol as u64
 }
 
 /// Transport word of a DHCP client's request.
-const DHCP_TRANSPORT: u64 = transport_of(u32::from_be_bytes(DHCP_REQUEST), protocol::UDP);
+const DHCP_TRANSPORT: u64 = transport_key(u32::from_be_bytes(DHCP_REQUEST), protocol::UDP);
 
 #[inline]
 fn vlan_bits(tag: Option<VlanTag>) -> u64 {

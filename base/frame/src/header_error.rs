@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// Error of parsing a frame's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum HeaderError {
+pub enum FrameHeaderError {
     /// The frame ends within a header.
     #[error(
         "the frame ends inside its {layer} header: it has {len} bytes, and the header begins at \
@@ -42,7 +42,7 @@ pub enum HeaderError {
     },
 }
 
-impl HeaderError {
+impl FrameHeaderError {
     #[inline]
     pub(crate) fn truncated(layer: &'static str, at: usize, bytes: &[u8]) -> Self {
         Self::Truncated { layer, at, len: bytes.len() }

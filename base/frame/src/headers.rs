@@ -2,7 +2,7 @@
 
 use crate::ETHERNET_HEADER_BYTES;
 use crate::ethernet::{ethertype, innermost_type};
-use crate::header_error::HeaderError;
+use crate::header_error::FrameHeaderError;
 use crate::ip::{Fragment, Network, parse_ipv4, parse_ipv6, protocol};
 use crate::tcp::parse_tcp;
 use crate::udp::parse_udp;
@@ -48,12 +48,12 @@ impl Headers {
     /// # Errors
     /// Fails if a header is truncated or inconsistent.
     #[inline]
-    pub fn parse(bytes: &[u8]) -> Result<Self, HeaderError> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, FrameHeaderError> {
         if bytes.len() < ETHERNET_HEADER_BYTES {
-            return Err(HeaderError::truncated("Ethernet", 0, bytes));
+            return Err(FrameHeaderError::truncated("Ethernet", 0, bytes));
         }
         let (kind, network_at) =
-            innermost_type(bytes).ok_or(HeaderError::truncated("VLAN", 12, bytes))?;
+            innermost_type(bytes).ok_or(FrameHeaderError::truncated("VLAN", 12, bytes))?;
         let (network, ip) = match kind {
             ethertype::IPV4 => (Network::Ipv4, parse_ipv4(bytes, network_at)?),
             ethertype::IPV6 => (Network::Ipv6, parse_ipv6(bytes, network_at)?),

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::ethernet::{ADDRESSES_BYTES, ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES, ethertype};
-use crate::header_error::HeaderError;
+use crate::header_error::FrameHeaderError;
 use crate::headers::{Headers, Transport};
 use crate::ip::Network;
 use crate::meta::{Checksum, Gso, GsoKind, Offloads};
@@ -41,7 +41,7 @@ pub enum IngressError {
     },
     /// A header that the requested offload concerns is invalid.
     #[error("{0}")]
-    Headers(#[from] HeaderError),
+    Headers(#[from] FrameHeaderError),
     /// The sender requests an offload that was not negotiated.
     #[error("{field} {value:#x} requests an offload that was not negotiated")]
     NotAllowed {
@@ -112,7 +112,7 @@ pub enum IngressError {
     },
     /// Partial checksum on an IP fragment, which lacks a part of the bytes to sum.
     #[error("NEEDS_CSUM on an IP fragment")]
-    ChecksumOfFragment,
+    ChecksumOnFragment,
 }
 
 impl Frame {
@@ -248,7 +248,7 @@ fn check_checksum_position(
     headers: &Headers,
 ) -> Result<(), IngressError> {
     if headers.fragment.is_some() {
-        return Err(IngressError::ChecksumOfFragment);
+        return Err(IngressError::ChecksumOnFragment);
     }
     let start = usize::from(start);
     let offset = usize::from(header.csum_offset);

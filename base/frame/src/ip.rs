@@ -1,7 +1,7 @@
 //! IPv4 header (RFC 791) and IPv6 header with extensions (RFC 8200).
 
 use crate::ethernet::{ethertype, innermost_type};
-use crate::header_error::HeaderError;
+use crate::header_error::FrameHeaderError;
 use crate::octets::{array, u8_at, u16_at};
 
 /// Length of an IPv4 header without options, in bytes.
@@ -81,7 +81,7 @@ pub(crate) fn ip_packet(bytes: &[u8]) -> Option<IpPacket> {
     };
     let has_addresses = match header {
         Ok(_) => true,
-        Err(HeaderError::Version { .. }) => false,
+        Err(FrameHeaderError::Version { .. }) => false,
         Err(_) if network == Network::Ipv4 => bytes.len() >= at + IPV4_HEADER_BYTES,
         Err(_) => bytes.len() >= at + IPV6_HEADER_BYTES,
     };
@@ -90,38 +90,42 @@ pub(crate) fn ip_packet(bytes: &[u8]) -> Option<IpPacket> {
 
 /// Parses the IPv4 header at `at`.
 #[inline]
-pub(crate) fn parse_ipv4(bytes: &[u8], at: usize) -> Result<IpHeader, HeaderError> {
+pub(crate) fn parse_ipv4(bytes: &[u8], at: usize) -> Result<IpHeader, FrameHeaderError> {
     let header: &[u8; IPV4_HEADER_BYTES] =
-        array(bytes, at).ok_or(HeaderError::truncated("IPv4", at, bytes))?;
+        array(bytes, at).ok_or(FrameHeaderError::truncated("IPv4", at, bytes))?;
     let [version_ihl, _, _, _, _, _, fragment_high, fragment_low, _, protocol, ..] = *header;
     if version_ihl >> 4 != 4 {
-        return Err(HeaderError::Version { expected: 4, found: version_ihl >> 4 });
+        return Err(FrameHeaderError::Version { expected: 4, found: version_ihl >> 4 });
     }
     let header_bytes = usize::from(version_ihl & 0x0f) * 4;
     if header_bytes < IPV4_HEADER_BYTES {
-        return Err(HeaderError::HeaderLength { layer: "IPv4", bytes: header_bytes });
+        return Err(FrameHeaderError::HeaderLength { layer: "IPv4", bytes: header_bytes });
     }
     let end = at + header_bytes;
     if end > bytes.len() {
-        return Err(HeaderError::truncated("IPv4 options", at, bytes));
+        return Err(FrameHeaderError::truncated("IPv4 options", at, bytes));
     }
     let word = u16::from_be_bytes([fragment_high, fragment_low]);
-    Ok(IpHeader { protocol, end, fragment: fragment_of(word & 0x1fff != 0, word & 0x2000 != 0) })
+    Ok(IpHeader {
+        protocol,
+        end,
+        fragment: fragment_position(word & 0x1fff != 0, word & 0x2000 != 0),
+    })
 }
 
 /// Parses the IPv6 header at `at` and its extension headers.
 #[inline]
-pub(crate) fn parse_ipv6(bytes: &[u8], at: usize) -> Result<IpHeader, HeaderError> {
+pub(crate) fn parse_ipv6(bytes: &[u8], at: usize) -> Result<IpHeader, FrameHeaderError> {
     let header: &[u8; IPV6_HEADER_BYTES] =
-        array(bytes, at).ok_or(HeaderError::truncated("IPv6", at, bytes))?;
+        array(bytes, at).ok_or(FrameHeaderError::truncated("IPv6", at, bytes))?;
     let [version, _, _, _, _, _, next, ..] = *header;
     if version >> 4 != 6 {
-        return Err(HeaderError::Version { expected: 6, found: version >> 4 });
+        return Err(FrameHeaderError::Version { expected: 6, found: version >> 4 });
     }
     walk_extensions(bytes, at + IPV6_HEADER_BYTES, next)
 }
 
-fn walk_extensions(bytes: &[u8], start: usize, first: u8) -> Result<IpHeader, HeaderError> {
+fn walk_extensions(bytes: &[u8], start: usize, first: u8) -> Result<IpHeader, FrameHeaderError> {
     let mut header = IpHeader { protocol: first, end: start, fragment: None };
     for _ in 0..EXTENSIONS_MAX {
         // Data after a later fragment's header is payload, whatever the header announces.
@@ -136,7 +140,7 @@ fn walk_extensions(bytes: &[u8], start: usize, first: u8) -> Result<IpHeader, He
             44 => {
                 let word = u16_at(bytes, at + 2);
                 header.fragment =
-                    word.and_then(|word| fragment_of(word & 0xfff8 != 0, word & 1 != 0));
+                    word.and_then(|word| fragment_position(word & 0xfff8 != 0, word & 1 != 0));
                 word.map(|_| 8)
             }
             // The authentication header has 4-byte units (RFC 4302).
@@ -145,18 +149,18 @@ fn walk_extensions(bytes: &[u8], start: usize, first: u8) -> Result<IpHeader, He
         };
         let end = extension_bytes.map_or(usize::MAX, |extension| at + extension);
         let next = u8_at(bytes, at).filter(|_| end <= bytes.len());
-        header.protocol = next.ok_or(HeaderError::truncated("IPv6 extension", at, bytes))?;
+        header.protocol = next.ok_or(FrameHeaderError::truncated("IPv6 extension", at, bytes))?;
         header.end = end;
     }
     match header.protocol {
         0 | 43 | 44 | 51 | 60 | 135 | 139 | 140 if header.fragment != Some(Fragment::Later) => {
-            Err(HeaderError::TooManyExtensions { walked: EXTENSIONS_MAX })
+            Err(FrameHeaderError::TooManyExtensions { walked: EXTENSIONS_MAX })
         }
         _ => Ok(header),
     }
 }
 
-fn fragment_of(has_offset: bool, has_more: bool) -> Option<Fragment> {
+fn fragment_position(has_offset: bool, has_more: bool) -> Option<Fragment> {
     match (has_offset, has_more) {
         (true, _) => Some(Fragment::Later),
         (false, true) => Some(Fragment::First),

@@ -55,7 +55,7 @@ pub use coalesce::{CoalesceTarget, Coalesced, coalesce};
 pub use egress::WireFrame;
 pub use ethernet::{ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES, ethertype};
 pub use flow::{Flow, FlowFields, FlowKey, flow_hash};
-pub use header_error::HeaderError;
+pub use header_error::FrameHeaderError;
 pub use headers::{Headers, Transport};
 pub use ingress::{GSO_HEADER_BYTES_MAX, GSO_SEGMENTS_MAX, IngressError};
 pub use ip::{Fragment, Network, protocol};

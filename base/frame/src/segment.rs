@@ -18,7 +18,7 @@
 use thiserror::Error;
 
 use crate::checksum::{Sum, field};
-use crate::header_error::HeaderError;
+use crate::header_error::FrameHeaderError;
 use crate::headers::{Headers, Transport};
 use crate::ip::{IPV6_HEADER_BYTES, Network};
 use crate::meta::{Checksum, FrameMeta, Gso, GsoKind};
@@ -42,7 +42,7 @@ pub enum SegmentError {
     },
     /// A header of the frame is invalid.
     #[error("{0}")]
-    Malformed(#[from] HeaderError),
+    Malformed(#[from] FrameHeaderError),
 }
 
 /// Segments the large frame `frame` within its own buffer, one segment at a time. Dropping the
@@ -77,7 +77,7 @@ pub fn segment(frame: &mut Frame, partial_checksum: bool) -> Result<Segments<'_>
     let meta = frame.meta;
     let whole = (frame.start(), frame.len());
     let segments = Segments {
-        whole,
+        large_frame: whole,
         meta,
         frame,
         gso,
@@ -143,7 +143,7 @@ impl Sums {
 pub struct Segments<'a> {
     frame: &'a mut Frame,
     /// Position and length of the large frame in its buffer.
-    whole: (usize, usize),
+    large_frame: (usize, usize),
     /// Metadata of the large frame.
     meta: FrameMeta,
     gso: Gso,
@@ -164,7 +164,7 @@ pub struct Segments<'a> {
 impl Segments<'_> {
     /// Returns the number of remaining segments.
     pub fn remaining(&self) -> usize {
-        self.payload_left().div_ceil(usize::from(self.gso.segment_bytes))
+        self.payload_remaining().div_ceil(usize::from(self.gso.segment_bytes))
     }
 
     /// Returns the next segment; `None` after the last.
@@ -176,7 +176,7 @@ impl Segments<'_> {
     /// computed, so that both phases can be timed.
     pub fn next_segment_timed(&mut self, on_headers_built: impl FnOnce()) -> Option<&Frame> {
         self.restore();
-        let left = self.payload_left();
+        let left = self.payload_remaining();
         if left == 0 {
             return None;
         }
@@ -195,8 +195,8 @@ impl Segments<'_> {
         Some(self.frame)
     }
 
-    fn payload_left(&self) -> usize {
-        self.whole.1 - self.headers.payload_at - self.sent_bytes
+    fn payload_remaining(&self) -> usize {
+        self.large_frame.1 - self.headers.payload_at - self.sent_bytes
     }
 
     fn segment_meta(&self) -> FrameMeta {
@@ -255,7 +255,7 @@ impl Segments<'_> {
         } else {
             let header = self.sums.transport.add_word(transport_bytes);
             let from = payload_at + self.sent_bytes;
-            let payload = self.frame.bytes_of(self.whole).get(from..from + payload_bytes);
+            let payload = self.frame.window_bytes(self.large_frame).get(from..from + payload_bytes);
             let payload = Sum::from_bytes(payload.unwrap_or_default());
             match transport {
                 Transport::Udp => {
@@ -276,7 +276,7 @@ impl Segments<'_> {
     /// Turns the frame into the current segment: headers directly before its payload.
     fn write_headers(&mut self, len: usize) {
         let header_bytes = self.headers.payload_at;
-        self.frame.set_window((self.whole.0 + self.sent_bytes, len));
+        self.frame.set_window((self.large_frame.0 + self.sent_bytes, len));
         let place = self.frame.bytes_mut().get_mut(..header_bytes);
         if let (Some(place), Some(front), Some(covered)) =
             (place, self.front.get(..header_bytes), self.overwritten.get_mut(..header_bytes))
@@ -298,7 +298,7 @@ impl Segments<'_> {
             );
             self.is_covering = false;
         }
-        self.frame.set_window(self.whole);
+        self.frame.set_window(self.large_frame);
     }
 }
 

@@ -35,7 +35,7 @@ mod tests {
     fn binds(bytes: &[u8]) -> bool {
         let mut frame = Frame::new(0);
         frame.fill(bytes);
-        Flow::of(&frame).requires_source_mac()
+        Flow::new(&frame).requires_source_mac()
     }
 
     /// Returns a frame of this type with a packet of this protocol and payload.

@@ -1,6 +1,6 @@
 //! TCP header (RFC 9293, section 3.1).
 
-use crate::header_error::HeaderError;
+use crate::header_error::FrameHeaderError;
 use crate::octets::u8_at;
 
 /// Length of the header without options, in bytes.
@@ -32,16 +32,16 @@ pub mod tcp_flags {
 
 /// Returns the offset of the payload after the TCP header at `at`.
 #[inline]
-pub(crate) fn parse_tcp(bytes: &[u8], at: usize) -> Result<usize, HeaderError> {
+pub(crate) fn parse_tcp(bytes: &[u8], at: usize) -> Result<usize, FrameHeaderError> {
     if at + TCP_HEADER_BYTES > bytes.len() {
-        return Err(HeaderError::truncated("TCP", at, bytes));
+        return Err(FrameHeaderError::truncated("TCP", at, bytes));
     }
     let header_bytes = usize::from(u8_at(bytes, at + 12).unwrap_or_default() >> 4) * 4;
     if header_bytes < TCP_HEADER_BYTES {
-        return Err(HeaderError::HeaderLength { layer: "TCP", bytes: header_bytes });
+        return Err(FrameHeaderError::HeaderLength { layer: "TCP", bytes: header_bytes });
     }
     if at + header_bytes > bytes.len() {
-        return Err(HeaderError::truncated("TCP options", at, bytes));
+        return Err(FrameHeaderError::truncated("TCP options", at, bytes));
     }
     Ok(at + header_bytes)
 }

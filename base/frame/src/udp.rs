@@ -1,6 +1,6 @@
 //! UDP header (RFC 768).
 
-use crate::header_error::HeaderError;
+use crate::header_error::FrameHeaderError;
 use crate::octets::u16_at;
 
 /// Length of the header in bytes.
@@ -12,9 +12,9 @@ pub(crate) const UDP_CHECKSUM_AT: usize = 6;
 
 /// Returns the offset of the payload after the UDP header at `at`.
 #[inline]
-pub(crate) fn parse_udp(bytes: &[u8], at: usize) -> Result<usize, HeaderError> {
+pub(crate) fn parse_udp(bytes: &[u8], at: usize) -> Result<usize, FrameHeaderError> {
     if at + UDP_HEADER_BYTES > bytes.len() {
-        return Err(HeaderError::truncated("UDP", at, bytes));
+        return Err(FrameHeaderError::truncated("UDP", at, bytes));
     }
     Ok(at + UDP_HEADER_BYTES)
 }

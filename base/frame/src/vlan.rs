@@ -53,7 +53,7 @@ impl VlanTag {
     }
 
     /// Creates a tag of `vlan` with priority 0.
-    pub const fn of(vlan: VlanId) -> Self {
+    pub const fn for_vlan(vlan: VlanId) -> Self {
         Self(vlan.0)
     }
 

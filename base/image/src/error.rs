@@ -21,7 +21,7 @@ pub enum ImageFault {
     #[error("wrong checksum: stored {said:#010x}, computed {computed:#010x}")]
     Checksum {
         /// Checksum stored in the structure.
-        said: u32,
+        stored: u32,
         /// Checksum computed over the structure.
         computed: u32,
     },

@@ -20,7 +20,7 @@ impl Linear {
         Self { shape, offset, is_read_only }
     }
 
-    fn range_of(
+    fn file_range(
         &self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
@@ -56,7 +56,7 @@ impl Image for Linear {
         range: ByteRange,
         extents: &mut Vec<Extent>,
     ) -> Result<Translation, ImageError> {
-        self.range_of(range, extents)
+        self.file_range(range, extents)
     }
 
     fn translate_write(
@@ -65,7 +65,7 @@ impl Image for Linear {
         extents: &mut Vec<Extent>,
     ) -> Result<Translation, ImageError> {
         self.check_writable(range)?;
-        self.range_of(range, extents)
+        self.file_range(range, extents)
     }
 
     fn handle_written(&mut self, _: ByteRange) {}

@@ -176,7 +176,7 @@ impl RedoChanges {
     ) -> Result<(), ImageError> {
         for change in &self.changes {
             let NewContent::Entry { .. } = change.content else { continue };
-            let found = entry_at(pages, page_len, change.offset, change.len as usize);
+            let found = read_entry(pages, page_len, change.offset, change.len as usize);
             let states = states.get(&change.offset).map(Vec::as_slice).unwrap_or_default();
             if !found.is_some_and(|found| states.contains(&normalize(found))) {
                 let what = "the recorded contents differ";
@@ -223,7 +223,7 @@ fn shorter(error: ImageError) -> ImageError {
 }
 
 /// Returns the first `len` bytes of an entry if its pages are available.
-fn entry_at(
+fn read_entry(
     pages: &BTreeMap<u64, Vec<u8>>,
     page_len: u64,
     offset: u64,

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use crate::run::{Better, Case, Measure, Run};
+use crate::run::{Case, Measure, MeasureDirection, Run};
 use crate::stats::{Statistics, mann_whitney};
 
 /// Significance level over all comparisons (family-wise error rate).
@@ -29,13 +29,13 @@ pub struct Comparison {
     /// p-value after Holm's correction over all tests.
     pub p_corrected: f64,
     /// Conclusion from the corrected p-value.
-    pub finding: Finding,
+    pub finding: ComparisonResult,
 }
 
 /// Conclusion of comparing two runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Finding {
+pub enum ComparisonResult {
     /// The second run is better.
     Better,
     /// The second run is worse.
@@ -70,7 +70,7 @@ pub fn compare(a: &Run, b: &Run) -> Vec<Comparison> {
                 more_percent: (of_a.mean != 0.0).then(|| (of_b.mean / of_a.mean - 1.0) * 100.0),
                 p: test.p,
                 p_corrected: 1.0,
-                finding: Finding::NotSignificant,
+                finding: ComparisonResult::NotSignificant,
             });
         }
     }
@@ -94,20 +94,24 @@ fn correct(all: &mut [Comparison]) {
     }
 }
 
-fn finding(of: &Comparison, tests: usize) -> Finding {
+fn finding(of: &Comparison, tests: usize) -> ComparisonResult {
     if of.p_corrected > SIGNIFICANCE_LEVEL {
         // The smallest p-value possible with these sample counts.
         let smallest = 2.0 / combinations(of.a.samples, of.b.samples);
         return if smallest * tests as f64 > SIGNIFICANCE_LEVEL {
-            Finding::TooFewSamples
+            ComparisonResult::TooFewSamples
         } else {
-            Finding::NotSignificant
+            ComparisonResult::NotSignificant
         };
     }
     match (of.measure.better, of.b.median > of.a.median) {
-        (Better::None, _) => Finding::Different,
-        (Better::Higher, true) | (Better::Lower, false) => Finding::Better,
-        (Better::Higher, false) | (Better::Lower, true) => Finding::Worse,
+        (MeasureDirection::None, _) => ComparisonResult::Different,
+        (MeasureDirection::Higher, true) | (MeasureDirection::Lower, false) => {
+            ComparisonResult::Better
+        }
+        (MeasureDirection::Higher, false) | (MeasureDirection::Lower, true) => {
+            ComparisonResult::Worse
+        }
     }
 }
 
@@ -130,7 +134,7 @@ mod tests {
                 measure,
                 Words::untranslated(*measure),
                 "",
-                Better::Higher,
+                MeasureDirection::Higher,
             ));
             for (repetition, value) in (0..).zip(*values) {
                 let mut part =
@@ -150,10 +154,15 @@ mod tests {
     fn significant_differences_are_reported() {
         let a = run("x", &[("up", &LOW), ("down", &HIGH), ("same", &LOW), ("few", &LOW[..3])]);
         let b = run("y", &[("up", &HIGH), ("down", &LOW), ("same", &MIXED), ("few", &HIGH[..3])]);
-        let findings: Vec<Finding> = compare(&a, &b).iter().map(|of| of.finding).collect();
+        let findings: Vec<ComparisonResult> = compare(&a, &b).iter().map(|of| of.finding).collect();
         assert_eq!(
             findings,
-            [Finding::Better, Finding::Worse, Finding::NotSignificant, Finding::TooFewSamples]
+            [
+                ComparisonResult::Better,
+                ComparisonResult::Worse,
+                ComparisonResult::NotSignificant,
+                ComparisonResult::TooFewSamples
+            ]
         );
     }
 
@@ -161,11 +170,11 @@ mod tests {
     #[test]
     fn holm_correction_requires_smaller_p_values() {
         let (a, b) = (run("x", &[("up", &LOW[..4])]), run("y", &[("up", &HIGH[..4])]));
-        assert_eq!(compare(&a, &b)[0].finding, Finding::Better);
+        assert_eq!(compare(&a, &b)[0].finding, ComparisonResult::Better);
         let more: [(&str, &[f64]); 3] = [("up", &LOW[..4]), ("m", &LOW), ("n", &LOW)];
         let other: [(&str, &[f64]); 3] = [("up", &HIGH[..4]), ("m", &MIXED), ("n", &MIXED)];
         let compared = compare(&run("x", &more), &run("y", &other));
         assert!((compared[0].p_corrected - 3.0 * 2.0 / 70.0).abs() < 1e-9);
-        assert_eq!(compared[0].finding, Finding::TooFewSamples);
+        assert_eq!(compared[0].finding, ComparisonResult::TooFewSamples);
     }
 }

@@ -22,21 +22,21 @@ use crate::words::Words;
 /// Metadata of a run, written before its first part.
 pub const HEAD_FILE: &str = "head.json";
 /// Parts of a run, one per line, appended as they complete.
-pub const PARTS: &str = "parts.jsonl";
+pub const PARTS_FILE: &str = "parts.jsonl";
 /// Complete run, written at its end.
 pub const RUN_FILE: &str = "run.json";
 /// [`Progress`] of a run.
-pub const PROGRESS: &str = "progress.json";
+pub const PROGRESS_FILE: &str = "progress.json";
 /// Human-readable report of a run (HTML).
 pub const HTML_REPORT_FILE: &str = "report.html";
 /// Machine-readable report of a run (JSON).
-pub const REPORT: &str = "report.json";
+pub const REPORT_FILE: &str = "report.json";
 /// Plans available for requests.
-pub const PLANS: &str = "plans.json";
+pub const PLANS_FILE: &str = "plans.json";
 /// [`Worker`] status.
-pub const WORKER: &str = "worker.json";
+pub const WORKER_FILE: &str = "worker.json";
 /// Folder that contains request files.
-pub const REQUESTS: &str = "requests";
+pub const REQUESTS_FOLDER: &str = "requests";
 
 /// Maximum length of the id of a plan or run, in bytes.
 pub const ID_BYTES_MAX: usize = 128;
@@ -56,7 +56,7 @@ pub fn is_id(text: &str) -> bool {
 #[error("{what} `{id}` may contain only letters, digits, `-`, `.` and `+`")]
 pub struct InvalidId {
     /// Subject of the id, such as `run`.
-    what: String,
+    subject: String,
     id: String,
 }
 
@@ -65,7 +65,7 @@ pub struct InvalidId {
 /// # Errors
 /// The text is not an id ([`is_id`]).
 pub fn check_id(what: &str, id: &str) -> Result<(), InvalidId> {
-    if is_id(id) { Ok(()) } else { Err(InvalidId { what: what.to_owned(), id: id.to_owned() }) }
+    if is_id(id) { Ok(()) } else { Err(InvalidId { subject: what.to_owned(), id: id.to_owned() }) }
 }
 
 /// Progress of a run in execution.

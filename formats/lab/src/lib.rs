@@ -20,11 +20,11 @@ mod run;
 mod stats;
 mod words;
 
-pub use compare::{Comparison, Finding, compare};
+pub use compare::{Comparison, ComparisonResult, compare};
 pub use machine::{MachineInfo, Noise};
 pub use run::{
-    Better, Case, FORMAT, Mark, Measure, Origin, Profile, ProfiledModule, Repetition, Run, Series,
-    SimulatedFigure,
+    Case, FORMAT, Mark, Measure, MeasureDirection, Profile, ProfiledModule, Repetition, Run,
+    RunOrigin, Series, SimulatedFigure,
 };
 pub use stats::{Statistics, Test, mann_whitney};
 pub use words::{Language, Words};

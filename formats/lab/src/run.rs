@@ -24,7 +24,7 @@ pub struct Run {
     /// Contents of the plan file.
     pub plan: String,
     /// Origin of the run: real or simulated.
-    pub origin: Origin,
+    pub origin: RunOrigin,
     /// Scale of the run: `auto`, `quick` or `full`.
     pub scale: String,
     /// Start time in RFC 3339, UTC.
@@ -59,7 +59,7 @@ pub struct Run {
 /// Origin of a run's data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Origin {
+pub enum RunOrigin {
     /// Data measured on a real host.
     Real,
     /// Data computed by the simulator.
@@ -94,7 +94,7 @@ pub struct Measure {
     /// Unit displayed after the number: `MB/s`, `%`, `µs`, or empty.
     pub unit: String,
     /// Direction in which values are better.
-    pub better: Better,
+    pub better: MeasureDirection,
     /// True if repetitions continue until the confidence interval of this measure is narrow.
     pub decides: bool,
 }
@@ -102,7 +102,7 @@ pub struct Measure {
 /// Direction in which values are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Better {
+pub enum MeasureDirection {
     /// Higher values are better, as for throughput.
     Higher,
     /// Lower values are better, as for latency.
@@ -209,7 +209,7 @@ impl Case {
 
 impl Measure {
     /// Creates a measure that does not determine the number of repetitions.
-    pub fn new(id: &str, words: Words, unit: &str, better: Better) -> Self {
+    pub fn new(id: &str, words: Words, unit: &str, better: MeasureDirection) -> Self {
         Self { id: id.to_owned(), words, unit: unit.to_owned(), better, decides: false }
     }
 
@@ -261,7 +261,7 @@ pub(crate) mod tests {
             format: FORMAT,
             id: id.to_owned(),
             plan: String::new(),
-            origin: Origin::Real,
+            origin: RunOrigin::Real,
             scale: "quick".to_owned(),
             began: "2026-01-01T00:00:00Z".to_owned(),
             took_s: 0.0,
@@ -282,10 +282,11 @@ pub(crate) mod tests {
     fn a_run_is_read_as_it_was_written() {
         let mut run = run("x");
         run.origin =
-            Origin::Simulated { scenario: "web".to_owned(), seed: 7, commit: String::new() };
+            RunOrigin::Simulated { scenario: "web".to_owned(), seed: 7, commit: String::new() };
         run.cases.push(Case::new("a", Words::new("one", "一"), 1.5));
-        run.measures
-            .push(Measure::new("m", Words::untranslated("m"), "µs", Better::Lower).deciding());
+        run.measures.push(
+            Measure::new("m", Words::untranslated("m"), "µs", MeasureDirection::Lower).deciding(),
+        );
         let mut part = Repetition { case: "a".to_owned(), ..Repetition::default() };
         part.value("m", 0.1);
         part.marks.push(Mark { at_s: 2.0, words: Words::untranslated("x") });

@@ -1,7 +1,7 @@
 //! Reply chunks of a read (section "Request types", `NBD_CMD_READ`).
 
 use crate::command::ByteRange;
-use crate::extent::{Extent, ExtentState};
+use crate::extent::{ExtentState, StatusExtent};
 use crate::octets::BufferTooShort;
 use crate::reply::{ReplyTo, kind};
 
@@ -79,7 +79,7 @@ impl Chunk {
 /// read as zeroes become holes; adjacent extents of one kind are merged. Created by
 /// [`RequestParser::read_chunks`](crate::RequestParser::read_chunks).
 #[derive(Clone, Debug)]
-pub struct ReadChunks<I: Iterator<Item = Extent>> {
+pub struct ReadChunks<I: Iterator<Item = StatusExtent>> {
     reply_to: ReplyTo,
     /// Part of the range that no chunk covers yet.
     remaining: ByteRange,
@@ -89,7 +89,7 @@ pub struct ReadChunks<I: Iterator<Item = Extent>> {
     current: Option<(ChunkKind, u64)>,
 }
 
-impl<I: Iterator<Item = Extent>> ReadChunks<I> {
+impl<I: Iterator<Item = StatusExtent>> ReadChunks<I> {
     pub(crate) fn new(
         reply_to: ReplyTo,
         range: ByteRange,
@@ -129,7 +129,7 @@ impl<I: Iterator<Item = Extent>> ReadChunks<I> {
     }
 }
 
-impl<I: Iterator<Item = Extent>> Iterator for ReadChunks<I> {
+impl<I: Iterator<Item = StatusExtent>> Iterator for ReadChunks<I> {
     type Item = Chunk;
 
     fn next(&mut self) -> Option<Chunk> {

@@ -168,7 +168,7 @@ impl Export {
     /// Returns true if the minimum block size exceeds 512 bytes, the value that clients assume if
     /// they do not request block sizes (section "Size constraints"). Such clients cannot use the
     /// export.
-    pub const fn needs_block_sizes(&self) -> bool {
+    pub const fn requires_block_sizes(&self) -> bool {
         self.0.block_sizes.min > SECTOR_BYTES
     }
 

@@ -41,7 +41,7 @@ impl BitOr for ExtentState {
 
 /// Contiguous bytes with one status. Lists of extents are contiguous; offsets are implicit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct StatusExtent {
     /// Length of the extent in bytes.
     pub length: u64,
     /// Allocation status of the extent.

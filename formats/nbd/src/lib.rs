@@ -59,15 +59,15 @@ mod transmission;
 pub use chunk::{Chunk, ChunkKind, ReadChunks};
 pub use client::{
     CHUNK_BYTES_MAX, ClientCommand, ClientHandshake, ClientHandshakeError, ClientProgress,
-    ClientRequest, ClientStep, ErrorReply, ExtentsReply, REPLY_HEAD_BYTES, RemoteExport, Reply,
-    ReplyContent, ReplyError, ReplyReader,
+    ClientRequest, ClientStep, ErrorReply, ExtentsReply, ParsedReply, REPLY_HEAD_BYTES,
+    RemoteExport, ReplyContent, ReplyError, ReplyReader,
 };
 pub use command::{ByteRange, NbdCommand, Request};
 pub use error_code::NbdError;
 pub use export::{BlockSizes, EXPORT_BYTES_MAX, Export, ExportSpec, Features};
 pub use export_error::ExportError;
 pub use export_list::ExportList;
-pub use extent::{Extent, ExtentState};
+pub use extent::{ExtentState, StatusExtent};
 pub use flags::TransmissionFlags;
 pub use framing::Framing;
 pub use handshake::{
@@ -81,4 +81,4 @@ pub use reply::{REPLY_BYTES_MAX, ReplyTo};
 pub use request_error::RequestError;
 pub use status::{ALLOCATION_CONTEXT, EXTENTS_MAX, STATUS_BYTES_MIN, StatusReply};
 pub use text::STRING_BYTES_MAX;
-pub use transmission::{HeaderError, ParsedHeader, RequestParser};
+pub use transmission::{Desynchronized, ParsedHeader, RequestParser};

@@ -14,7 +14,7 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    pub(crate) fn of(what: &impl fmt::Display) -> Self {
+    pub(crate) fn new(what: &impl fmt::Display) -> Self {
         let mut message = Self { bytes: [0; MESSAGE_BYTES_MAX], used: 0 };
         // This never fails: excess text is truncated.
         let _ = fmt::Write::write_fmt(&mut message, format_args!("{what}"));
@@ -45,9 +45,9 @@ mod tests {
 
     #[test]
     fn messages_are_truncated() {
-        assert_eq!(Message::of(&"read-only").as_str(), "read-only");
-        assert_eq!(Message::of(&"").as_str(), "");
+        assert_eq!(Message::new(&"read-only").as_str(), "read-only");
+        assert_eq!(Message::new(&"").as_str(), "");
         let long = "水".repeat(100);
-        assert_eq!(Message::of(&long).as_str(), "水".repeat(MESSAGE_BYTES_MAX / 3));
+        assert_eq!(Message::new(&long).as_str(), "水".repeat(MESSAGE_BYTES_MAX / 3));
     }
 }

@@ -15,22 +15,22 @@ pub struct BufferTooShort {
 /// Decodes fields from the front of a message.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
-    rest: &'a [u8],
+    remaining: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes }
+        Self { remaining: bytes }
     }
 
     pub(crate) const fn remaining(&self) -> usize {
-        self.rest.len()
+        self.remaining.len()
     }
 
     /// Returns the next `N` bytes; `None`, with nothing consumed, if fewer remain.
     pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (field, rest) = self.rest.split_first_chunk()?;
-        self.rest = rest;
+        let (field, rest) = self.remaining.split_first_chunk()?;
+        self.remaining = rest;
         Some(*field)
     }
 
@@ -48,8 +48,8 @@ impl<'a> Reader<'a> {
 
     /// Returns the next `count` bytes; `None`, with nothing consumed, if fewer remain.
     pub(crate) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (field, rest) = self.rest.split_at_checked(count)?;
-        self.rest = rest;
+        let (field, rest) = self.remaining.split_at_checked(count)?;
+        self.remaining = rest;
         Some(field)
     }
 }

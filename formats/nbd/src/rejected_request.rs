@@ -23,6 +23,6 @@ impl RejectedRequest {
     /// # Errors
     /// Fails if `out` is too short.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, BufferTooShort> {
-        self.reply_to.error(self.error.code(), Message::of(&self.error).as_str(), out)
+        self.reply_to.error(self.error.code(), Message::new(&self.error).as_str(), out)
     }
 }

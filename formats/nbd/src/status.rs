@@ -2,7 +2,7 @@
 //! `NBD_REPLY_TYPE_BLOCK_STATUS` and `NBD_REPLY_TYPE_BLOCK_STATUS_EXT`).
 
 use crate::command::ByteRange;
-use crate::extent::{Extent, ExtentState};
+use crate::extent::{ExtentState, StatusExtent};
 use crate::octets::{BufferTooShort, Writer};
 use crate::reply::{ReplyTo, kind};
 
@@ -25,9 +25,9 @@ pub struct StatusReply<'a> {
     extents_max: usize,
     written: usize,
     /// Last extent, not yet encoded because the next one may extend it.
-    pending: Option<Extent>,
+    pending: Option<StatusExtent>,
     /// Length in bytes of the part of the range that no extent covers yet.
-    rest: u64,
+    remaining_bytes: u64,
 }
 
 impl<'a> StatusReply<'a> {
@@ -45,16 +45,23 @@ impl<'a> StatusReply<'a> {
             room.ok_or(BufferTooShort { bytes, required: needed })?.min(payload_max as usize);
         let fits = room.checked_div(extent_bytes(reply_to)).unwrap_or_default();
         let extents_max = if one { 1 } else { fits.min(EXTENTS_MAX) };
-        Ok(Self { reply_to, out, extents_max, written: 0, pending: None, rest: range.length })
+        Ok(Self {
+            reply_to,
+            out,
+            extents_max,
+            written: 0,
+            pending: None,
+            remaining_bytes: range.length,
+        })
     }
 
     /// Appends the extent that follows the previous one. Returns true if another extent is
     /// accepted, and false if the range is covered or the buffer is full. Extents that do not fit
     /// are dropped; the client then requests the remainder.
-    pub fn push(&mut self, extent: Extent) -> bool {
-        let length = extent.length.min(self.rest);
+    pub fn push(&mut self, extent: StatusExtent) -> bool {
+        let length = extent.length.min(self.remaining_bytes);
         if length == 0 {
-            return self.rest > 0;
+            return self.remaining_bytes > 0;
         }
         match &mut self.pending {
             Some(pending) if pending.state == extent.state => {
@@ -62,22 +69,22 @@ impl<'a> StatusReply<'a> {
             }
             pending => {
                 if self.written.saturating_add(usize::from(pending.is_some())) >= self.extents_max {
-                    self.rest = 0;
+                    self.remaining_bytes = 0;
                     return false;
                 }
-                if let Some(before) = pending.replace(Extent { length, ..extent }) {
+                if let Some(before) = pending.replace(StatusExtent { length, ..extent }) {
                     self.write(before);
                 }
             }
         }
-        self.rest = self.rest.saturating_sub(length);
-        self.rest > 0
+        self.remaining_bytes = self.remaining_bytes.saturating_sub(length);
+        self.remaining_bytes > 0
     }
 
     /// Completes the reply and returns its length in bytes. A range without any extent is reported
     /// as data, which the protocol always permits.
     pub fn finish(mut self) -> usize {
-        let unknown = Extent { length: self.rest, state: ExtentState::DATA };
+        let unknown = StatusExtent { length: self.remaining_bytes, state: ExtentState::DATA };
         let last = self.pending.take().unwrap_or(unknown);
         self.write(last);
         let extents = self.written.saturating_mul(extent_bytes(self.reply_to));
@@ -94,7 +101,7 @@ impl<'a> StatusReply<'a> {
         self.reply_to.head_bytes().saturating_add(payload)
     }
 
-    fn write(&mut self, extent: Extent) {
+    fn write(&mut self, extent: StatusExtent) {
         let bytes = extent_bytes(self.reply_to);
         let fixed = self.reply_to.head_bytes().saturating_add(id_bytes(self.reply_to));
         let at = fixed.saturating_add(self.written.saturating_mul(bytes));

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::chunk::ReadChunks;
 use crate::command::{ByteRange, NbdCommand, Request};
-use crate::extent::Extent;
+use crate::extent::StatusExtent;
 use crate::flags::TransmissionFlags;
 use crate::framing::Framing;
 use crate::handshake::Negotiated;
@@ -38,7 +38,7 @@ pub enum ParsedHeader {
 /// skip. The connection must be closed. Offsets are in bytes from the start of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum HeaderError {
+pub enum Desynchronized {
     /// Wrong magic number at the start of a header.
     #[error(
         "magic of a request at offset 0 is {found:#010x} instead of {expected:#010x}; close the \
@@ -101,12 +101,12 @@ impl RequestParser {
     /// # Errors
     /// The connection must be closed.
     #[inline]
-    pub fn handle_header(&self, bytes: &[u8]) -> Result<ParsedHeader, HeaderError> {
+    pub fn handle_header(&self, bytes: &[u8]) -> Result<ParsedHeader, Desynchronized> {
         let header = match Header::read(self.framing, bytes) {
             Ok(header) => header,
             Err(HeaderDecodeError::Incomplete) => return Ok(ParsedHeader::Incomplete),
             Err(HeaderDecodeError::Magic { found, expected }) => {
-                return Err(HeaderError::Magic { found, expected });
+                return Err(Desynchronized::Magic { found, expected });
             }
         };
         if header.kind == kind::DISC {
@@ -117,7 +117,7 @@ impl RequestParser {
             Ok(bytes) if bytes <= PAYLOAD_BYTES_MAX => bytes,
             _ => {
                 let (kind, max) = (header.kind, PAYLOAD_BYTES_MAX);
-                return Err(HeaderError::PayloadTooLong { kind, bytes: payload, max });
+                return Err(Desynchronized::PayloadTooLong { kind, bytes: payload, max });
             }
         };
         let reply_to =
@@ -161,7 +161,7 @@ impl RequestParser {
     /// Returns the chunks of the reply to a [`NbdCommand::Read`], after its data was read
     /// completely. `extents`: allocation status from the start of the range; bytes without an
     /// extent count as data.
-    pub fn read_chunks<I: IntoIterator<Item = Extent>>(
+    pub fn read_chunks<I: IntoIterator<Item = StatusExtent>>(
         &self,
         reply_to: ReplyTo,
         range: ByteRange,

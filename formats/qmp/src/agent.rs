@@ -101,7 +101,7 @@ pub enum AgentError {
         /// Name of the command sent.
         command: &'static str,
         /// Description of the invalid response.
-        what: &'static str,
+        defect: &'static str,
     },
 }
 
@@ -136,7 +136,7 @@ impl AgentReader {
     /// # Errors
     /// Fails if the agent reports an error or sends an invalid response.
     pub fn poll_response(&mut self, command: AgentCommand) -> Result<Option<Value>, AgentError> {
-        let nonsense = |what| AgentError::InvalidResponse { command: command.name(), what };
+        let nonsense = |what| AgentError::InvalidResponse { command: command.name(), defect: what };
         loop {
             let line = self.lines.poll_line(AGENT_LINE_BYTES_MAX);
             let line = line.map_err(|TooLong| nonsense("a line that is too long"))?;
@@ -155,32 +155,32 @@ impl AgentReader {
 }
 
 fn results(command: AgentCommand, value: Value) -> Result<Value, AgentError> {
-    let nonsense = |what| AgentError::InvalidResponse { command: command.name(), what };
+    let nonsense = |what| AgentError::InvalidResponse { command: command.name(), defect: what };
     let Value::Object(mut object) = value else { return Err(nonsense("not a JSON object")) };
     if let Some(value) = object.remove("return") {
         return Ok(value);
     }
     let error = object.get("error").ok_or_else(|| nonsense("neither `return` nor `error`"))?;
-    let text =
-        text_of(error.get("desc")).unwrap_or_else(|| "no description of the error".to_owned());
+    let text = displayable_text(error.get("desc"))
+        .unwrap_or_else(|| "no description of the error".to_owned());
     Err(AgentError::CommandFailed { command: command.name(), text })
 }
 
 /// Returns a guest's text in displayable form: without terminal control characters, truncated to
 /// [`AGENT_TEXT_CHARS_MAX`].
-fn text_of(value: Option<&Value>) -> Option<String> {
+fn displayable_text(value: Option<&Value>) -> Option<String> {
     let text = displayable(value?.as_str()?, AGENT_TEXT_CHARS_MAX);
     (!text.is_empty()).then_some(text)
 }
 
 /// Extracts the agent's version from the result of [`AgentCommand::Info`].
 pub fn agent_version(value: &Value) -> Option<String> {
-    text_of(value.get("version"))
+    displayable_text(value.get("version"))
 }
 
 /// Extracts the host name from the result of [`AgentCommand::HostName`].
 pub fn agent_host_name(value: &Value) -> Option<String> {
-    text_of(value.get("host-name"))
+    displayable_text(value.get("host-name"))
 }
 
 /// Operating system of a guest, as reported by its agent.
@@ -197,9 +197,10 @@ pub struct AgentSystem {
 /// Extracts the operating system from the result of [`AgentCommand::System`].
 pub fn decode_agent_system(value: &Value) -> AgentSystem {
     AgentSystem {
-        name: text_of(value.get("pretty-name")).or_else(|| text_of(value.get("name"))),
-        kernel: text_of(value.get("kernel-release")),
-        architecture: text_of(value.get("machine")),
+        name: displayable_text(value.get("pretty-name"))
+            .or_else(|| displayable_text(value.get("name"))),
+        kernel: displayable_text(value.get("kernel-release")),
+        architecture: displayable_text(value.get("machine")),
     }
 }
 
@@ -225,7 +226,7 @@ fn interface(value: &Value) -> Option<AgentInterface> {
     let addresses = value.get("ip-addresses").and_then(Value::as_array);
     let addresses = addresses.map(Vec::as_slice).unwrap_or_default();
     Some(AgentInterface {
-        name: text_of(value.get("name"))?,
+        name: displayable_text(value.get("name"))?,
         mac: value.get("hardware-address").and_then(Value::as_str).and_then(mac),
         addresses: addresses.iter().take(AGENT_ADDRESSES_MAX).filter_map(address).collect(),
     })
@@ -255,7 +256,7 @@ fn mac(text: &str) -> Option<[u8; 6]> {
 /// Fails if the result is not a number.
 pub fn agent_count(command: AgentCommand, value: &Value) -> Result<u64, AgentError> {
     let what = "not a number";
-    value.as_u64().ok_or(AgentError::InvalidResponse { command: command.name(), what })
+    value.as_u64().ok_or(AgentError::InvalidResponse { command: command.name(), defect: what })
 }
 
 /// Extracts the state from the result of [`AgentCommand::FreezeStatus`]: true if frozen.
@@ -267,7 +268,7 @@ pub fn agent_is_frozen(value: &Value) -> Result<bool, AgentError> {
     match value.as_str() {
         Some("frozen") => Ok(true),
         Some("thawed") => Ok(false),
-        _ => Err(AgentError::InvalidResponse { command, what }),
+        _ => Err(AgentError::InvalidResponse { command, defect: what }),
     }
 }
 

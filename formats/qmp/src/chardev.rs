@@ -15,15 +15,15 @@ pub enum Reconnect {
     /// No reconnection (QEMU before 8.0).
     Never,
     /// Reconnection after one second (`reconnect`, before QEMU 9.2).
-    InSeconds,
+    SecondsKey,
     /// Reconnection after one second (`reconnect-ms`, QEMU 9.2 and later).
-    InMilliseconds,
+    MillisecondsKey,
 }
 
 impl Reconnect {
     /// Returns the reconnection option of socket chardevs in this version.
     pub fn for_chardev(version: Version) -> Self {
-        if version >= IN_MILLISECONDS { Self::InMilliseconds } else { Self::InSeconds }
+        if version >= IN_MILLISECONDS { Self::MillisecondsKey } else { Self::SecondsKey }
     }
 
     /// Returns the reconnection option of stream netdevs in this version; none before 8.0.
@@ -34,8 +34,8 @@ impl Reconnect {
     const fn option(self) -> Option<(&'static str, u32)> {
         match self {
             Self::Never => None,
-            Self::InSeconds => Some(("reconnect", 1)),
-            Self::InMilliseconds => Some(("reconnect-ms", 1000)),
+            Self::SecondsKey => Some(("reconnect", 1)),
+            Self::MillisecondsKey => Some(("reconnect-ms", 1000)),
         }
     }
 
@@ -63,17 +63,17 @@ mod tests {
 
     #[test]
     fn paths_with_commas_are_escaped() {
-        let words = chardev_option("nic-a", "/run/a,server=on,b", Reconnect::InSeconds);
+        let words = chardev_option("nic-a", "/run/a,server=on,b", Reconnect::SecondsKey);
         assert_eq!(words, "socket,id=nic-a,path=/run/a,,server=on,,b,reconnect=1");
     }
 
     #[test]
     fn reconnect_option_depends_on_version() {
         let old = Version::new(7, 2, 22);
-        assert_eq!(Reconnect::for_chardev(old), Reconnect::InSeconds);
+        assert_eq!(Reconnect::for_chardev(old), Reconnect::SecondsKey);
         assert_eq!(Reconnect::for_stream(old), Reconnect::Never);
-        assert_eq!(Reconnect::for_stream(Version::new(8, 0, 0)), Reconnect::InSeconds);
-        assert_eq!(Reconnect::for_chardev(Version::new(10, 0, 0)), Reconnect::InMilliseconds);
-        assert_eq!(Reconnect::for_stream(Version::new(9, 2, 0)), Reconnect::InMilliseconds);
+        assert_eq!(Reconnect::for_stream(Version::new(8, 0, 0)), Reconnect::SecondsKey);
+        assert_eq!(Reconnect::for_chardev(Version::new(10, 0, 0)), Reconnect::MillisecondsKey);
+        assert_eq!(Reconnect::for_stream(Version::new(9, 2, 0)), Reconnect::MillisecondsKey);
     }
 }

@@ -4,9 +4,9 @@
 //! `qapi/*.json`, with the names used there.
 //!
 //! Lifecycle of a connection
-//! - QEMU sends [`Message::Greeting`]. [`Command::Capabilities`] must be the first command.
+//! - QEMU sends [`QmpMessage::Greeting`]. [`Command::Capabilities`] must be the first command.
 //! - Each command is one line ([`Command::line`]) with an id, which its response,
-//!   [`Message::Return`] or [`Message::Error`], repeats. [`Message::Event`] may arrive at any time.
+//!   [`QmpMessage::Return`] or [`QmpMessage::Error`], repeats. [`QmpMessage::Event`] may arrive at any time.
 //! - Received bytes, split in any way, are passed to [`QmpReader::handle_bytes`];
 //!   [`QmpReader::poll_message`] returns the messages.
 //!
@@ -45,7 +45,7 @@ pub use chardev::{Reconnect, chardev_option};
 pub use command::Command;
 pub use device::{BlockNode, Device, Netdev};
 pub use event::{Event, ShutdownCause};
-pub use message::{ErrorClass, Greeting, Message};
+pub use message::{ErrorClass, Greeting, QmpMessage};
 pub use migration::{Migration, MigrationCapability, MigrationStage, machine_name, migration};
 pub use reader::{LINE_BYTES_MAX, QmpReadError, QmpReader, ReadErrorKind};
 pub use results::{

@@ -32,7 +32,7 @@ pub enum ErrorClass {
 
 /// One message of QEMU, received as one line.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Message {
+pub enum QmpMessage {
     /// First message of the connection.
     Greeting(Greeting),
     /// Successful completion of a command.
@@ -55,7 +55,7 @@ pub enum Message {
     Event(Event),
 }
 
-impl Message {
+impl QmpMessage {
     /// Decodes a message from its JSON value.
     pub(crate) fn read(value: Value) -> Result<Self, &'static str> {
         let Value::Object(mut object) = value else {

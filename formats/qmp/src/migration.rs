@@ -60,7 +60,7 @@ pub struct Migration {
     /// Memory transferred so far, in bytes; at most 2^56.
     pub bytes_sent: u64,
     /// Memory remaining to transfer, in bytes; at most 2^56.
-    pub bytes_left: u64,
+    pub remaining_bytes: u64,
 }
 
 /// Decodes the result of `query-migrate`.
@@ -90,7 +90,7 @@ pub fn migration(value: &Value) -> Result<Migration, ResultError> {
     Ok(Migration {
         stage,
         bytes_sent: bytes_sent.unwrap_or(0).min(BYTES_MAX),
-        bytes_left: bytes_left.unwrap_or(0).min(BYTES_MAX),
+        remaining_bytes: bytes_left.unwrap_or(0).min(BYTES_MAX),
     })
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::lines::{Lines, TooLong, has_few_values};
-use crate::message::Message;
+use crate::message::QmpMessage;
 
 /// Maximum length of a line in bytes, including the line end. The longest responses used, lists of
 /// properties and of CPUs, have some tens of kilobytes.
@@ -62,7 +62,7 @@ impl QmpReader {
     ///
     /// # Errors
     /// Fails if the input violates QMP; later calls return the same error.
-    pub fn poll_message(&mut self) -> Result<Option<Message>, QmpReadError> {
+    pub fn poll_message(&mut self) -> Result<Option<QmpMessage>, QmpReadError> {
         if let Some(error) = &self.error {
             return Err(error.clone());
         }
@@ -72,7 +72,7 @@ impl QmpReader {
         })
     }
 
-    fn next_message(&mut self) -> Result<Option<Message>, QmpReadError> {
+    fn next_message(&mut self) -> Result<Option<QmpMessage>, QmpReadError> {
         loop {
             let offset = self.lines.offset();
             let line = self.lines.poll_line(LINE_BYTES_MAX);
@@ -89,11 +89,11 @@ impl QmpReader {
     }
 }
 
-fn read(line: &[u8]) -> Result<Message, ReadErrorKind> {
+fn read(line: &[u8]) -> Result<QmpMessage, ReadErrorKind> {
     if !has_few_values(line) {
         return Err(ReadErrorKind::TooManyValues);
     }
     let value: Value =
         serde_json::from_slice(line).map_err(|error| ReadErrorKind::NotJson(error.to_string()))?;
-    Message::read(value).map_err(ReadErrorKind::NotQmp)
+    QmpMessage::read(value).map_err(ReadErrorKind::NotQmp)
 }

@@ -9,20 +9,24 @@ use suimon_vmq::Vmq;
 use crate::differ::first_difference;
 use crate::policy::put_text;
 use crate::scheduler_machine::SchedulerReplay;
-use crate::{Difference, Kind, Policy, PolicyReplay, RecordError, decode};
+use crate::{Difference, Policy, PolicyKind, PolicyReplay, RecordError, decode};
 
 /// Creates a policy from its recorded initial state.
 ///
 /// # Errors
 /// Fails if the initial state is invalid.
-pub fn begin(kind: Kind, at: Time, birth: &[u8]) -> Result<Box<dyn PolicyReplay>, RecordError> {
+pub fn begin(
+    kind: PolicyKind,
+    at: Time,
+    birth: &[u8],
+) -> Result<Box<dyn PolicyReplay>, RecordError> {
     Ok(match kind {
-        Kind::Team => Box::new(JsonReplay::<Team>::begin(at, birth)?),
-        Kind::Vmq => Box::new(JsonReplay::<Vmq>::begin(at, birth)?),
-        Kind::ClusterMember => Box::new(JsonReplay::<Member>::begin(at, birth)?),
-        Kind::ClusterLeader => Box::new(JsonReplay::<Allocator>::begin(at, birth)?),
-        Kind::Lacp => Box::new(JsonReplay::<Lacp>::begin(at, birth)?),
-        Kind::StorageQos => Box::new(SchedulerReplay::begin(birth)?),
+        PolicyKind::Team => Box::new(JsonReplay::<Team>::begin(at, birth)?),
+        PolicyKind::Vmq => Box::new(JsonReplay::<Vmq>::begin(at, birth)?),
+        PolicyKind::ClusterMember => Box::new(JsonReplay::<Member>::begin(at, birth)?),
+        PolicyKind::ClusterLeader => Box::new(JsonReplay::<Allocator>::begin(at, birth)?),
+        PolicyKind::Lacp => Box::new(JsonReplay::<Lacp>::begin(at, birth)?),
+        PolicyKind::StorageQos => Box::new(SchedulerReplay::begin(birth)?),
     })
 }
 

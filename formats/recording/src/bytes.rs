@@ -28,13 +28,13 @@ pub(crate) fn put_byte_string(out: &mut Vec<u8>, piece: &[u8]) {
 /// Decoder of the primitive encodings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes<'a> {
-    left: &'a [u8],
+    remaining: &'a [u8],
     read: usize,
 }
 
 impl<'a> Bytes<'a> {
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
-        Self { left: bytes, read: 0 }
+        Self { remaining: bytes, read: 0 }
     }
 
     /// Returns the number of bytes consumed so far.
@@ -43,19 +43,19 @@ impl<'a> Bytes<'a> {
     }
 
     pub(crate) const fn is_empty(&self) -> bool {
-        self.left.is_empty()
+        self.remaining.is_empty()
     }
 
     /// Consumes and returns the remaining bytes.
-    pub(crate) fn rest(&mut self) -> &'a [u8] {
-        let rest = core::mem::take(&mut self.left);
+    pub(crate) fn take_remaining(&mut self) -> &'a [u8] {
+        let rest = core::mem::take(&mut self.remaining);
         self.read += rest.len();
         rest
     }
 
     pub(crate) fn byte(&mut self) -> Result<u8, RecordError> {
-        let (first, left) = self.left.split_first().ok_or(RecordError::Truncated)?;
-        (self.left, self.read) = (left, self.read + 1);
+        let (first, left) = self.remaining.split_first().ok_or(RecordError::Truncated)?;
+        (self.remaining, self.read) = (left, self.read + 1);
         Ok(*first)
     }
 
@@ -86,10 +86,11 @@ impl<'a> Bytes<'a> {
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    pub(crate) fn piece(&mut self) -> Result<&'a [u8], RecordError> {
+    pub(crate) fn take_sized(&mut self) -> Result<&'a [u8], RecordError> {
         let length = usize::try_from(self.number()?).map_err(|_| RecordError::Truncated)?;
-        let (piece, left) = self.left.split_at_checked(length).ok_or(RecordError::Truncated)?;
-        (self.left, self.read) = (left, self.read + length);
+        let (piece, left) =
+            self.remaining.split_at_checked(length).ok_or(RecordError::Truncated)?;
+        (self.remaining, self.read) = (left, self.read + length);
         Ok(piece)
     }
 }
@@ -119,10 +120,10 @@ mod tests {
         assert_eq!(Bytes::new(&[0x80; 11]).number(), Err(RecordError::NumberTooLarge));
         assert_eq!(Bytes::new(&[0xff; 10]).number(), Err(RecordError::NumberTooLarge));
         assert_eq!(Bytes::new(&[0x80]).number(), Err(RecordError::Truncated));
-        assert_eq!(Bytes::new(&[3, 1, 2]).piece(), Err(RecordError::Truncated));
+        assert_eq!(Bytes::new(&[3, 1, 2]).take_sized(), Err(RecordError::Truncated));
         let mut long = Vec::new();
         put(&mut long, u64::MAX);
-        assert_eq!(Bytes::new(&long).piece(), Err(RecordError::Truncated));
+        assert_eq!(Bytes::new(&long).take_sized(), Err(RecordError::Truncated));
         assert_eq!(Bytes::new(&long).number_u32(), Err(RecordError::NumberTooLarge));
     }
 }

@@ -9,7 +9,7 @@ use suimon_cluster_qos::{
 };
 use suimon_quantity::Time;
 
-use crate::{Kind, Policy, Recorded, Sink};
+use crate::{Policy, PolicyKind, Recorded, Sink};
 
 /// Initial state of a member (the node's side of cluster QoS).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ pub enum AllocatorInput {
 }
 
 impl Policy for Member {
-    const KIND: Kind = Kind::ClusterMember;
+    const KIND: PolicyKind = PolicyKind::ClusterMember;
     type InitialState = MemberInitialState;
     type Input = MemberInput;
     type Decision = Vec<MemberAction>;
@@ -72,7 +72,7 @@ impl Policy for Member {
 }
 
 impl Policy for Allocator {
-    const KIND: Kind = Kind::ClusterLeader;
+    const KIND: PolicyKind = PolicyKind::ClusterLeader;
     type InitialState = Parameters;
     type Input = AllocatorInput;
     type Decision = Vec<AllocatorAction>;
@@ -101,7 +101,7 @@ impl Recorded<Member> {
     ) -> (Self, Vec<MemberAction>) {
         let MemberInitialState { terms, node, incarnation, durable: kept } = birth.clone();
         let policy = Member::new(terms, at, node, incarnation, kept);
-        let mut recorded = Self::begun(policy, sink, (at, name), || birth);
+        let mut recorded = Self::start(policy, sink, (at, name), || birth);
         let actions = recorded.apply_input(at, MemberInput::Start);
         (recorded, actions)
     }
@@ -118,7 +118,7 @@ impl Recorded<Member> {
 
     fn apply_input(&mut self, at: Time, input: MemberInput) -> Vec<MemberAction> {
         let actions = self.policy.step(at, &input);
-        self.note(at, || (input, actions.clone()));
+        self.record(at, || (input, actions.clone()));
         actions
     }
 }
@@ -130,7 +130,7 @@ impl Recorded<Allocator> {
         (at, name): (Time, &str),
         terms: Parameters,
     ) -> Self {
-        Self::begun(Allocator::new(terms), sink, (at, name), || terms)
+        Self::start(Allocator::new(terms), sink, (at, name), || terms)
     }
 
     /// As [`Allocator::handle`], with recording.
@@ -145,7 +145,7 @@ impl Recorded<Allocator> {
 
     fn apply_input(&mut self, at: Time, input: AllocatorInput) -> Vec<AllocatorAction> {
         let actions = self.policy.step(at, &input);
-        self.note(at, || (input, actions.clone()));
+        self.record(at, || (input, actions.clone()));
         actions
     }
 }

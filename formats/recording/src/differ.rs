@@ -45,10 +45,10 @@ pub(crate) fn first_difference(recorded: &[u8], now: &[u8]) -> Difference {
 
 fn raw(recorded: &[u8], now: &[u8]) -> Difference {
     match (core::str::from_utf8(recorded), core::str::from_utf8(now)) {
-        (Ok(recorded), Ok(now)) => Difference::of_texts(String::new(), recorded, now),
+        (Ok(recorded), Ok(now)) => Difference::from_texts(String::new(), recorded, now),
         _ => {
             let shown = |bytes: &[u8]| bytes.escape_ascii().to_string();
-            Difference::of_texts(String::new(), &shown(recorded), &shown(now))
+            Difference::from_texts(String::new(), &shown(recorded), &shown(now))
         }
     }
 }
@@ -56,7 +56,7 @@ fn raw(recorded: &[u8], now: &[u8]) -> Difference {
 impl Difference {
     /// Returns the difference of two different texts; long texts are truncated around their first
     /// differing character.
-    pub(crate) fn of_texts(place: String, recorded: &str, now: &str) -> Self {
+    pub(crate) fn from_texts(place: String, recorded: &str, now: &str) -> Self {
         let alike = recorded.chars().zip(now.chars()).take_while(|(a, b)| a == b).count();
         let from = alike.saturating_sub(ALIKE_SHOWN);
         let shown = |text: &str| {
@@ -93,7 +93,7 @@ fn walk(a: &Value, b: &Value, place: String) -> Option<Difference> {
                 Value::Null => "nothing".to_owned(),
                 of => of.to_string(),
             };
-            Some(Difference::of_texts(place, &shown(a), &shown(b)))
+            Some(Difference::from_texts(place, &shown(a), &shown(b)))
         }
     }
 }

@@ -91,7 +91,7 @@ pub enum RecordError {
 
 impl RecordError {
     /// Returns the error for a record at this file offset.
-    pub const fn at(self, offset: u64) -> RecordingError {
+    pub const fn at_offset(self, offset: u64) -> RecordingError {
         RecordingError::Record { offset, fault: self }
     }
 }

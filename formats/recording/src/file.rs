@@ -89,6 +89,10 @@ pub fn records(
         let begins = offset.saturating_add(bytes.read() as u64);
         let record = decode_record(&mut bytes, &mut at);
         is_over = record.is_err();
-        Some(record.map(|record| (begins, record)).map_err(|fault: RecordError| fault.at(begins)))
+        Some(
+            record
+                .map(|record| (begins, record))
+                .map_err(|fault: RecordError| fault.at_offset(begins)),
+        )
     })
 }

@@ -15,7 +15,7 @@ pub struct StreamId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
-pub enum Kind {
+pub enum PolicyKind {
     /// Team of NICs: `policy/teaming`.
     Team = 1,
     /// Placement of an uplink's or team's queues: `policy/vmq`.
@@ -30,9 +30,9 @@ pub enum Kind {
     Lacp = 6,
 }
 
-impl Kind {
+impl PolicyKind {
     /// Decodes the number of a kind.
-    pub(crate) const fn of(number: u8) -> Result<Self, RecordError> {
+    pub(crate) const fn from_number(number: u8) -> Result<Self, RecordError> {
         Ok(match number {
             1 => Self::Team,
             2 => Self::Vmq,
@@ -45,7 +45,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for PolicyKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Team => "team",
@@ -72,7 +72,7 @@ pub enum Loss {
 
 impl Loss {
     /// Decodes the number of a reason.
-    pub(crate) const fn of(number: u8) -> Result<Self, RecordError> {
+    pub(crate) const fn from_number(number: u8) -> Result<Self, RecordError> {
         Ok(match number {
             1 => Self::Overload,
             2 => Self::Full,

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
 use suimon_teaming::MemberId;
-use suimon_teaming::lacp::{Action, Lacp, LacpSpec, Link, PduError, PortSpec, Received, SpecError};
+use suimon_teaming::lacp::{
+    Lacp, LacpAction, LacpPortSpec, LacpSpec, LacpSpecError, Link, PduError, Received,
+};
 
-use crate::{Kind, Policy, Recorded, Sink};
+use crate::{Policy, PolicyKind, Recorded, Sink};
 
 /// Input of the LACP policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,14 +22,14 @@ pub enum LacpInput {
         /// Identifier of the new member.
         member: MemberId,
         /// Configuration of the member's port.
-        spec: PortSpec,
+        spec: LacpPortSpec,
     },
     /// Call of [`Lacp::set_member`].
     Set {
         /// Member that the change concerns.
         member: MemberId,
         /// New configuration of the member's port.
-        spec: PortSpec,
+        spec: LacpPortSpec,
     },
     /// Call of [`Lacp::remove_member`].
     Remove(MemberId),
@@ -60,10 +62,10 @@ pub struct LacpDecision {
     pub received: Option<Received>,
     /// Actions to carry out, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub actions: Vec<Action>,
+    pub actions: Vec<LacpAction>,
 }
 
-fn done(result: &Result<(), SpecError>) -> LacpDecision {
+fn done(result: &Result<(), LacpSpecError>) -> LacpDecision {
     let refused = result.as_ref().err().map(ToString::to_string);
     LacpDecision { refused, ..LacpDecision::default() }
 }
@@ -74,7 +76,7 @@ fn frame_decision(result: &Result<Received, PduError>) -> LacpDecision {
 }
 
 impl Policy for Lacp {
-    const KIND: Kind = Kind::Lacp;
+    const KIND: PolicyKind = PolicyKind::Lacp;
     type InitialState = LacpSpec;
     type Input = LacpInput;
     type Decision = LacpDecision;
@@ -111,19 +113,19 @@ impl Recorded<Lacp> {
         sink: Option<&Arc<dyn Sink>>,
         (at, name): (Time, &str),
         spec: LacpSpec,
-    ) -> Result<Self, SpecError> {
+    ) -> Result<Self, LacpSpecError> {
         let policy = Lacp::new(spec.clone())?;
-        Ok(Self::begun(policy, sink, (at, name), || spec))
+        Ok(Self::start(policy, sink, (at, name), || spec))
     }
 
     fn change(
         &mut self,
         at: Time,
         input: LacpInput,
-        change: impl FnOnce(&mut Lacp) -> Result<(), SpecError>,
-    ) -> Result<(), SpecError> {
+        change: impl FnOnce(&mut Lacp) -> Result<(), LacpSpecError>,
+    ) -> Result<(), LacpSpecError> {
         let result = change(&mut self.policy);
-        self.note(at, || (input, done(&result)));
+        self.record(at, || (input, done(&result)));
         result
     }
 
@@ -131,7 +133,7 @@ impl Recorded<Lacp> {
     ///
     /// # Errors
     /// As the policy's function.
-    pub fn set_spec(&mut self, at: Time, spec: LacpSpec) -> Result<(), SpecError> {
+    pub fn set_spec(&mut self, at: Time, spec: LacpSpec) -> Result<(), LacpSpecError> {
         self.change(at, LacpInput::Spec(spec.clone()), |lacp| lacp.set_spec(spec, at))
     }
 
@@ -143,8 +145,8 @@ impl Recorded<Lacp> {
         &mut self,
         at: Time,
         member: MemberId,
-        spec: PortSpec,
-    ) -> Result<(), SpecError> {
+        spec: LacpPortSpec,
+    ) -> Result<(), LacpSpecError> {
         let input = LacpInput::Add { member, spec };
         self.change(at, input, |lacp| lacp.add_member(member, spec, at))
     }
@@ -157,8 +159,8 @@ impl Recorded<Lacp> {
         &mut self,
         at: Time,
         member: MemberId,
-        spec: PortSpec,
-    ) -> Result<(), SpecError> {
+        spec: LacpPortSpec,
+    ) -> Result<(), LacpSpecError> {
         let input = LacpInput::Set { member, spec };
         self.change(at, input, |lacp| lacp.set_member(member, spec, at))
     }
@@ -167,7 +169,7 @@ impl Recorded<Lacp> {
     ///
     /// # Errors
     /// As the policy's function.
-    pub fn remove_member(&mut self, at: Time, member: MemberId) -> Result<(), SpecError> {
+    pub fn remove_member(&mut self, at: Time, member: MemberId) -> Result<(), LacpSpecError> {
         self.change(at, LacpInput::Remove(member), |lacp| lacp.remove_member(member, at))
     }
 
@@ -180,7 +182,7 @@ impl Recorded<Lacp> {
         at: Time,
         member: MemberId,
         link: Option<Link>,
-    ) -> Result<(), SpecError> {
+    ) -> Result<(), LacpSpecError> {
         let input = LacpInput::Link { member, link };
         self.change(at, input, |lacp| lacp.handle_link(member, link, at))
     }
@@ -196,7 +198,7 @@ impl Recorded<Lacp> {
         frame: &[u8],
     ) -> Result<Received, PduError> {
         let result = self.policy.handle_frame(member, frame, at);
-        self.note(at, || {
+        self.record(at, || {
             (LacpInput::Frame { member, frame: frame.to_vec() }, frame_decision(&result))
         });
         result
@@ -204,12 +206,12 @@ impl Recorded<Lacp> {
 
     /// As [`Lacp::poll`], with recording. Calls before the deadline are not recorded, because they
     /// change nothing.
-    pub fn poll(&mut self, at: Time, out: &mut Vec<Action>) {
+    pub fn poll(&mut self, at: Time, out: &mut Vec<LacpAction>) {
         let is_due = self.policy.next_deadline().is_some_and(|due| due <= at);
         let before = out.len();
         self.policy.poll(at, out);
         if is_due {
-            self.note(at, || {
+            self.record(at, || {
                 let actions = out.get(before..).unwrap_or_default().to_vec();
                 (LacpInput::Poll, LacpDecision { actions, ..LacpDecision::default() })
             });

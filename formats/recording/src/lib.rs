@@ -25,8 +25,8 @@
 //!
 //! | type | name | content |
 //! |---|---|---|
-//! | 0 | about | JSON ([`Origin`]): origin of the recording |
-//! | 1 | begin | [`Kind`] of the policy (1 byte), name, initial state: start of a stream |
+//! | 0 | about | JSON ([`RecordingSource`]): origin of the recording |
+//! | 1 | begin | [`PolicyKind`] of the policy (1 byte), name, initial state: start of a stream |
 //! | 2 | step | input, decision |
 //! | 3 | lost | reason ([`Loss`], 1 byte): the stream ends early |
 //! | 4 | names | JSON ([`Names`]): names of numeric identifiers from here on |
@@ -72,11 +72,11 @@ pub use cluster::{AllocatorInput, MemberInitialState, MemberInput};
 pub use differ::Difference;
 pub use error::{RecordError, RecordingError};
 pub use file::{BlockHeader, block_body, block_header, encode_block, file_header, open, records};
-pub use kind::{Kind, Loss, StreamId};
+pub use kind::{Loss, PolicyKind, StreamId};
 pub use lacp::{LacpDecision, LacpInput};
 pub use layout::{BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, MAGIC, VERSION};
 pub use policy::{Policy, decode};
-pub use record::{Names, Origin, Record, encode_about, encode_lost, encode_names};
+pub use record::{Names, Record, RecordingSource, encode_about, encode_lost, encode_names};
 pub use recorded::Recorded;
 pub use replay::PolicyReplay;
 pub use scheduler_encoding::{StoreInput, decode_store_input};

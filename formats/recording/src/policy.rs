@@ -4,12 +4,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use suimon_quantity::Time;
 
-use crate::{Kind, RecordError};
+use crate::{PolicyKind, RecordError};
 
 /// Policy that can be created and driven from its records.
 pub trait Policy: Sized {
     /// Kind stored in begin records.
-    const KIND: Kind;
+    const KIND: PolicyKind;
     /// Initial state of the policy.
     type InitialState: Serialize + DeserializeOwned;
     /// Input that a step record contains.

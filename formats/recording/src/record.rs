@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
 
 use crate::bytes::{Bytes, put, put_byte_string, put_signed};
-use crate::{Kind, Loss, RecordError, StreamId};
+use crate::{Loss, PolicyKind, RecordError, StreamId};
 
 const ABOUT: u8 = 0;
 const BEGIN: u8 = 1;
@@ -16,7 +16,7 @@ const NAMES: u8 = 4;
 
 /// Origin of a recording: daemon, host and time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct RecordingSource {
     /// Version of the recording daemon.
     pub version: String,
     /// Name of the daemon's host.
@@ -48,7 +48,7 @@ pub enum Record<'a> {
         /// Time at which the policy was created.
         at: Time,
         /// Kind of the new policy.
-        kind: Kind,
+        kind: PolicyKind,
         /// Name of the policy instance, such as `wan`.
         name: &'a str,
         /// Encoded initial state of the policy.
@@ -86,15 +86,21 @@ pub(crate) fn decode_record<'a>(
     *at = at.wrapping_add_signed(bytes.signed()?);
     let time = Time::from_ns(*at);
     Ok(match kind {
-        ABOUT => Record::Origin(bytes.piece()?),
+        ABOUT => Record::Origin(bytes.take_sized()?),
         BEGIN => {
-            let kind = Kind::of(bytes.byte()?)?;
-            let name = core::str::from_utf8(bytes.piece()?).map_err(|_| RecordError::NotText)?;
-            Record::Begin { stream, at: time, kind, name, initial_state: bytes.piece()? }
+            let kind = PolicyKind::from_number(bytes.byte()?)?;
+            let name =
+                core::str::from_utf8(bytes.take_sized()?).map_err(|_| RecordError::NotText)?;
+            Record::Begin { stream, at: time, kind, name, initial_state: bytes.take_sized()? }
         }
-        STEP => Record::Step { stream, at: time, input: bytes.piece()?, decision: bytes.piece()? },
-        LOST => Record::Lost { stream, loss: Loss::of(bytes.byte()?)? },
-        NAMES => Record::Names(bytes.piece()?),
+        STEP => Record::Step {
+            stream,
+            at: time,
+            input: bytes.take_sized()?,
+            decision: bytes.take_sized()?,
+        },
+        LOST => Record::Lost { stream, loss: Loss::from_number(bytes.byte()?)? },
+        NAMES => Record::Names(bytes.take_sized()?),
         other => return Err(RecordError::UnknownRecord(other)),
     })
 }
@@ -111,7 +117,7 @@ fn put_head(out: &mut Vec<u8>, kind: u8, stream: StreamId, at: Time, last: &mut 
 pub(crate) fn put_begin(
     out: &mut Vec<u8>,
     (stream, at, last): (StreamId, Time, &mut Time),
-    kind: Kind,
+    kind: PolicyKind,
     name: &str,
     birth: &[u8],
 ) {
@@ -142,7 +148,7 @@ pub(crate) fn put_lost(
 }
 
 /// Encodes a block body with the origin of the recording.
-pub fn encode_about(about: &Origin) -> Vec<u8> {
+pub fn encode_about(about: &RecordingSource) -> Vec<u8> {
     encode_text(ABOUT, about)
 }
 

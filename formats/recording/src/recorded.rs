@@ -43,7 +43,7 @@ impl<P> Recorded<P> {
 
 impl<P: Policy> Recorded<P> {
     /// Wraps a new policy; with a sink, starts a stream called `name`.
-    pub(crate) fn begun(
+    pub(crate) fn start(
         policy: P,
         sink: Option<&Arc<dyn Sink>>,
         (at, name): (Time, &str),
@@ -55,7 +55,7 @@ impl<P: Policy> Recorded<P> {
     }
 
     /// Records an input with its decision.
-    pub(crate) fn note<D: Serialize>(&mut self, at: Time, step: impl FnOnce() -> (P::Input, D)) {
+    pub(crate) fn record<D: Serialize>(&mut self, at: Time, step: impl FnOnce() -> (P::Input, D)) {
         let Some(tape) = &mut self.tape else { return };
         let (told, decided) = step();
         tape.step(at, |input, decision| {

@@ -34,11 +34,11 @@ use suimon_storage_qos::{
 
 use crate::policy::text;
 use crate::scheduler_encoding as code;
-use crate::{Kind, RecordBuffer, Recorded, Sink};
+use crate::{PolicyKind, RecordBuffer, Recorded, Sink};
 
 impl<P> Recorded<P> {
     #[inline]
-    fn note_bytes(&mut self, at: Time, write: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>)) {
+    fn record_bytes(&mut self, at: Time, write: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>)) {
         if let Some(tape) = &mut self.tape {
             tape.step(at, write);
             tape.flush_if_long();
@@ -57,7 +57,8 @@ impl Recorded<StoreScheduler> {
         (at, name): (Time, &str),
         spec: StoreSpec,
     ) -> Self {
-        let birth = |sink| RecordBuffer::begin(sink, at, Kind::StorageQos, name, &text(&spec));
+        let birth =
+            |sink| RecordBuffer::begin(sink, at, PolicyKind::StorageQos, name, &text(&spec));
         let tape = sink.map(|sink| Box::new(birth(sink)));
         Self { policy: StoreScheduler::new(spec), tape }
     }
@@ -75,7 +76,7 @@ impl Recorded<StoreScheduler> {
         tag: u32,
     ) -> Result<Submitted, SubmitError> {
         let result = self.policy.submit(now, slot, bytes, tag);
-        self.note_bytes(now, |input, decision| {
+        self.record_bytes(now, |input, decision| {
             code::put_submit(input, slot, bytes, tag);
             code::put_submitted(decision, result);
         });
@@ -95,7 +96,7 @@ impl Recorded<StoreScheduler> {
         tag: u32,
     ) -> Result<BatchSubmitted, SubmitError> {
         let result = self.policy.submit_batch(now, slot, sizes, tag);
-        self.note_bytes(now, |input, decision| {
+        self.record_bytes(now, |input, decision| {
             code::put_together(input, slot, tag, sizes);
             code::put_together_done(decision, result);
         });
@@ -106,7 +107,7 @@ impl Recorded<StoreScheduler> {
     #[inline]
     pub fn poll(&mut self, now: Time) -> Next {
         let next = self.policy.poll(now);
-        self.note_bytes(now, |input, decision| {
+        self.record_bytes(now, |input, decision| {
             input.push(code::POLL);
             code::put_next(decision, now, next);
         });
@@ -117,13 +118,13 @@ impl Recorded<StoreScheduler> {
     #[inline(always)]
     pub fn handle_completed(&mut self, now: Time, slot: DiskSlot, of: Completed) {
         self.policy.handle_completed(now, slot, of);
-        self.note_bytes(now, |input, _| code::put_completed(input, slot, of));
+        self.record_bytes(now, |input, _| code::put_completed(input, slot, of));
     }
 
     /// As [`StoreScheduler::handle_undone`], with recording.
     pub fn handle_undone(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
         self.policy.handle_undone(now, slot, bytes);
-        self.note_bytes(now, |input, _| code::put_undone(input, slot, bytes));
+        self.record_bytes(now, |input, _| code::put_undone(input, slot, bytes));
     }
 
     /// As [`StoreScheduler::handle_phase`]. It is not recorded, because it has no influence on
@@ -140,7 +141,7 @@ impl Recorded<StoreScheduler> {
     /// As [`StoreScheduler::apply`], with recording.
     pub fn apply(&mut self, now: Time, change: Change) -> Vec<u32> {
         let tags = self.policy.apply(now, change);
-        self.note_bytes(now, |input, decision| {
+        self.record_bytes(now, |input, decision| {
             code::put_change(input, change);
             code::put_tags(decision, &tags);
         });
@@ -150,7 +151,7 @@ impl Recorded<StoreScheduler> {
     /// As [`StoreScheduler::observe`], with recording.
     pub fn observe(&mut self, now: Time) -> Vec<Event> {
         let events = self.policy.observe(now);
-        self.note_bytes(now, |input, decision| {
+        self.record_bytes(now, |input, decision| {
             input.push(code::OBSERVE);
             code::put_events(decision, &events);
         });
@@ -165,7 +166,7 @@ impl Recorded<StoreScheduler> {
         with: WorkerId,
         borrower: &mut Borrower,
     ) -> Recorded<StoreBudget> {
-        self.note_bytes(now, |input, _| code::put_share(input, with));
+        self.record_bytes(now, |input, _| code::put_share(input, with));
         self.map(|scheduler| StoreBudget::share(scheduler, now, with, borrower))
     }
 }
@@ -174,25 +175,25 @@ impl Recorded<StoreBudget> {
     /// As [`StoreBudget::apply`], with recording.
     pub fn apply(&mut self, now: Time, change: Change) {
         self.policy.apply(now, change);
-        self.note_bytes(now, |input, _| code::put_change(input, change));
+        self.record_bytes(now, |input, _| code::put_change(input, change));
     }
 
     /// As [`StoreBudget::handle_report`], with recording.
     pub fn handle_report(&mut self, now: Time, from: WorkerId, report: &LoanReport) {
         self.policy.handle_report(now, from, report);
-        self.note_bytes(now, |input, _| code::put_report(input, from, report));
+        self.record_bytes(now, |input, _| code::put_report(input, from, report));
     }
 
     /// As [`StoreBudget::handle_absent`], with recording.
     pub fn handle_absent(&mut self, now: Time, worker: WorkerId) {
         self.policy.handle_absent(worker);
-        self.note_bytes(now, |input, _| code::put_absent(input, worker));
+        self.record_bytes(now, |input, _| code::put_absent(input, worker));
     }
 
     /// As [`StoreBudget::poll_grant`], with recording.
     pub fn poll_grant(&mut self, now: Time) -> Option<Grant> {
         let grant = self.policy.poll_grant(now);
-        self.note_bytes(now, |input, decision| {
+        self.record_bytes(now, |input, decision| {
             input.push(code::POLL_GRANT);
             code::put_grant(decision, grant);
         });
@@ -202,7 +203,7 @@ impl Recorded<StoreBudget> {
     /// As [`StoreBudget::observe`], with recording.
     pub fn observe(&mut self, now: Time) -> Vec<Event> {
         let events = self.policy.observe(now);
-        self.note_bytes(now, |input, decision| {
+        self.record_bytes(now, |input, decision| {
             input.push(code::OBSERVE);
             code::put_events(decision, &events);
         });
@@ -217,7 +218,7 @@ impl Recorded<StoreBudget> {
             // The times of a worker do not depend on which one it is.
             self.handle_report(now, WorkerId(0), &last);
         }
-        self.note_bytes(now, |input, _| {
+        self.record_bytes(now, |input, _| {
             let mut copy = borrower.clone();
             let slots = (0..).map(DiskSlot).take(DISKS_MAX);
             let waiting = slots.flat_map(|slot| {

@@ -247,7 +247,7 @@ pub fn decode_store_input(body: &[u8]) -> Result<StoreInput, RecordError> {
             let slot = DiskSlot(bytes.number_u32()?);
             StoreInput::Undone { slot, bytes: bytes.number_u32()? }
         }
-        CHANGE => StoreInput::Change(serde_json::from_slice(bytes.rest())?),
+        CHANGE => StoreInput::Change(serde_json::from_slice(bytes.take_remaining())?),
         OBSERVE => StoreInput::Observe,
         SHARE => StoreInput::Share(worker(&mut bytes)?),
         REPORT => StoreInput::Report { from: worker(&mut bytes)?, report: report(&mut bytes)? },

@@ -124,6 +124,6 @@ impl PolicyReplay for SchedulerReplay {
             let bytes = bytes.iter().map(|byte| format!("{byte:02x}"));
             bytes.collect::<Vec<_>>().join(" ")
         };
-        Difference::of_texts(String::new(), &shown(recorded), &shown(now))
+        Difference::from_texts(String::new(), &shown(recorded), &shown(now))
     }
 }

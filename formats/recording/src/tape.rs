@@ -6,7 +6,7 @@ use std::sync::Arc;
 use suimon_quantity::Time;
 
 use crate::record::{put_begin, put_step};
-use crate::{Kind, StreamId};
+use crate::{PolicyKind, StreamId};
 
 /// Buffered bytes at which a tape passes a block to the sink.
 const FLUSH_THRESHOLD_BYTES: usize = 64 << 10;
@@ -46,7 +46,7 @@ impl RecordBuffer {
     pub(crate) fn begin(
         sink: &Arc<dyn Sink>,
         at: Time,
-        kind: Kind,
+        kind: PolicyKind,
         name: &str,
         birth: &[u8],
     ) -> Self {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize, Serializer};
 use suimon_quantity::Time;
 use suimon_teaming::{
-    Announcement, BUCKETS, BucketLoad, Distribution, MemberId, MemberLink, SpecError, Team,
-    TeamChange, TeamEvent, TeamPort, TeamSpec, UnknownMember,
+    AnnounceRequest, BUCKETS, BucketLoad, Distribution, MemberId, MemberLink, Team, TeamChange,
+    TeamEvent, TeamPort, TeamSpec, TeamSpecError, UnknownMember,
 };
 
-use crate::{Kind, Policy, Recorded, Sink};
+use crate::{Policy, PolicyKind, Recorded, Sink};
 
 /// Input of a team's state machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub struct TeamDecision {
     pub distribution: Option<Arc<Distribution>>,
     /// Announcements of moved addresses to send.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub announcements: Vec<Announcement>,
+    pub announcements: Vec<AnnounceRequest>,
     /// Events for the event log.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<TeamEvent>,
@@ -71,7 +71,7 @@ fn decided<E: ToString>(result: &Result<TeamChange, E>) -> TeamDecision {
 }
 
 impl Policy for Team {
-    const KIND: Kind = Kind::Team;
+    const KIND: PolicyKind = PolicyKind::Team;
     type InitialState = TeamSpec;
     type Input = TeamInput;
     type Decision = TeamDecision;
@@ -107,9 +107,9 @@ impl Recorded<Team> {
         sink: Option<&Arc<dyn Sink>>,
         (at, name): (Time, &str),
         spec: TeamSpec,
-    ) -> Result<Self, SpecError> {
+    ) -> Result<Self, TeamSpecError> {
         let policy = Team::new(spec.clone())?;
-        Ok(Self::begun(policy, sink, (at, name), || spec))
+        Ok(Self::start(policy, sink, (at, name), || spec))
     }
 
     /// As [`Team::handle_member`], with recording.
@@ -123,14 +123,14 @@ impl Recorded<Team> {
         link: MemberLink,
     ) -> Result<TeamChange, UnknownMember> {
         let result = self.policy.handle_member(member, link);
-        self.note(at, || (TeamInput::Member { member, link }, decided(&result)));
+        self.record(at, || (TeamInput::Member { member, link }, decided(&result)));
         result
     }
 
     /// As [`Team::handle_ports`], with recording.
     pub fn handle_ports(&mut self, at: Time, ports: &[TeamPort]) -> TeamChange {
         let change = self.policy.handle_ports(ports);
-        self.note(at, || (TeamInput::Ports(ports.to_vec()), TeamDecision::from(&change)));
+        self.record(at, || (TeamInput::Ports(ports.to_vec()), TeamDecision::from(&change)));
         change
     }
 
@@ -138,11 +138,11 @@ impl Recorded<Team> {
     ///
     /// # Errors
     /// As the policy's function.
-    pub fn set_spec(&mut self, at: Time, spec: TeamSpec) -> Result<TeamChange, SpecError> {
+    pub fn set_spec(&mut self, at: Time, spec: TeamSpec) -> Result<TeamChange, TeamSpecError> {
         let told = self.tape.is_some().then(|| spec.clone());
         let result = self.policy.set_spec(spec);
         if let Some(told) = told {
-            self.note(at, || (TeamInput::Spec(told), decided(&result)));
+            self.record(at, || (TeamInput::Spec(told), decided(&result)));
         }
         result
     }
@@ -150,7 +150,7 @@ impl Recorded<Team> {
     /// As [`Team::handle_loads`], with recording.
     pub fn handle_loads(&mut self, at: Time, loads: &[BucketLoad; BUCKETS]) -> TeamChange {
         let change = self.policy.handle_loads(loads);
-        self.note(at, || {
+        self.record(at, || {
             let known = (0..).zip(loads).filter(|(_, load)| **load != BucketLoad::default());
             let loads = known.map(|(bucket, load)| (bucket, *load)).collect();
             (TeamInput::Loads(loads), TeamDecision::from(&change))

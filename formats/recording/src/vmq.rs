@@ -8,7 +8,7 @@ use suimon_vmq::{
     Added, Measurements, Move, NicSpec, Observed, QueueError, SpecError, Vmq, VmqSpec, WorkerSpec,
 };
 
-use crate::{Kind, Policy, Recorded, Sink};
+use crate::{Policy, PolicyKind, Recorded, Sink};
 
 /// Initial state of VMQ placement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,7 +109,7 @@ fn added(result: &Result<Added, QueueError>) -> VmqDecision {
 }
 
 impl Policy for Vmq {
-    const KIND: Kind = Kind::Vmq;
+    const KIND: PolicyKind = PolicyKind::Vmq;
     type InitialState = VmqInitialState;
     type Input = VmqInput;
     type Decision = VmqDecision;
@@ -167,7 +167,7 @@ impl Recorded<Vmq> {
     ) -> Result<Self, SpecError> {
         let policy = Vmq::new(spec.clone(), workers, at)?;
         let birth = || VmqInitialState { spec, workers: workers.to_vec() };
-        Ok(Self::begun(policy, sink, (at, name), birth))
+        Ok(Self::start(policy, sink, (at, name), birth))
     }
 
     /// As [`Vmq::configure`], with recording.
@@ -182,14 +182,14 @@ impl Recorded<Vmq> {
     ) -> Result<Vec<Move>, SpecError> {
         let result = self.policy.configure(spec.clone(), workers, now);
         let told = || VmqInput::Configure(VmqInitialState { spec, workers: workers.to_vec() });
-        self.note(now, || (told(), moves(&result)));
+        self.record(now, || (told(), moves(&result)));
         result
     }
 
     /// As [`Vmq::forget_history`], with recording.
     pub fn forget_history(&mut self, now: Time) {
         self.policy.forget_history(now);
-        self.note(now, || (VmqInput::ForgetHistory, VmqDecision::NoAction));
+        self.record(now, || (VmqInput::ForgetHistory, VmqDecision::NoAction));
     }
 
     /// As [`Vmq::set_nic`], with recording.
@@ -204,14 +204,14 @@ impl Recorded<Vmq> {
         now: Time,
     ) -> Result<Vec<Move>, SpecError> {
         let result = self.policy.set_nic(nic, spec, queues_max, now);
-        self.note(now, || (VmqInput::SetNic { nic, spec, queues_max }, moves(&result)));
+        self.record(now, || (VmqInput::SetNic { nic, spec, queues_max }, moves(&result)));
         result
     }
 
     /// As [`Vmq::remove_nic`], with recording.
     pub fn remove_nic(&mut self, nic: PortId, now: Time) {
         self.policy.remove_nic(nic, now);
-        self.note(now, || (VmqInput::RemoveNic(nic), VmqDecision::NoAction));
+        self.record(now, || (VmqInput::RemoveNic(nic), VmqDecision::NoAction));
     }
 
     /// As [`Vmq::add_queue`], with recording.
@@ -220,14 +220,14 @@ impl Recorded<Vmq> {
     /// As the policy's function.
     pub fn add_queue(&mut self, queue: QueueId, now: Time) -> Result<Added, QueueError> {
         let result = self.policy.add_queue(queue, now);
-        self.note(now, || (VmqInput::AddQueue(queue), added(&result)));
+        self.record(now, || (VmqInput::AddQueue(queue), added(&result)));
         result
     }
 
     /// As [`Vmq::remove_queue`], with recording.
     pub fn remove_queue(&mut self, queue: QueueId, now: Time) -> bool {
         let is_known = self.policy.remove_queue(queue, now);
-        self.note(now, || (VmqInput::RemoveQueue(queue), VmqDecision::NoAction));
+        self.record(now, || (VmqInput::RemoveQueue(queue), VmqDecision::NoAction));
         is_known
     }
 
@@ -237,20 +237,20 @@ impl Recorded<Vmq> {
         let is_known = self.tape.is_none() || self.placement().any(|of| of == (queue, at));
         self.policy.handle_moved_externally(queue, at, now);
         if !is_known {
-            self.note(now, || (VmqInput::Found { queue, at }, VmqDecision::NoAction));
+            self.record(now, || (VmqInput::Found { queue, at }, VmqDecision::NoAction));
         }
     }
 
     /// As [`Vmq::handle_moved`], with recording.
     pub fn handle_moved(&mut self, queue: QueueId, at: WorkerId, now: Time) {
         self.policy.handle_moved(queue, at, now);
-        self.note(now, || (VmqInput::Moved { queue, at }, VmqDecision::NoAction));
+        self.record(now, || (VmqInput::Moved { queue, at }, VmqDecision::NoAction));
     }
 
     /// As [`Vmq::observe`], with recording.
     pub fn observe(&mut self, measurements: &Measurements, now: Time) -> Observed {
         let observed = self.policy.observe(measurements, now);
-        self.note(now, || {
+        self.record(now, || {
             let told = VmqInput::Observe(measurements.clone());
             (told, VmqDecision::Observed(observed.clone()))
         });

@@ -20,9 +20,9 @@ pub const FINDINGS_MAX: usize = 1000;
 
 /// Severity of a check's finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
+pub enum FindingSeverity {
     /// No data is affected, but other programs may interpret the image differently.
-    Note,
+    Information,
     /// The footer or its copy is damaged while the other is intact; opening the image for writing
     /// repairs it.
     Repairable,
@@ -32,9 +32,9 @@ pub enum Severity {
 
 /// Inconsistency found in an image.
 #[derive(Debug)]
-pub struct Finding {
+pub struct CheckFinding {
     /// Severity of the inconsistency found.
-    pub severity: Severity,
+    pub severity: FindingSeverity,
     /// Description with field and offset.
     pub error: ImageError,
 }
@@ -43,7 +43,7 @@ pub struct Finding {
 #[derive(Debug, Default)]
 pub struct CheckReport {
     /// Findings in order of detection; at most [`FINDINGS_MAX`].
-    pub findings: Vec<Finding>,
+    pub findings: Vec<CheckFinding>,
     /// Number of findings beyond that limit.
     pub findings_omitted: u64,
     /// Allocated blocks; 0 for fixed disks.
@@ -58,15 +58,15 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
-    /// Returns true if any finding has the severity [`Severity::Damage`].
+    /// Returns true if any finding has the severity [`FindingSeverity::Damage`].
     #[must_use]
     pub fn is_damaged(&self) -> bool {
-        self.findings.iter().any(|finding| finding.severity == Severity::Damage)
+        self.findings.iter().any(|finding| finding.severity == FindingSeverity::Damage)
     }
 
-    fn add(&mut self, severity: Severity, error: ImageError) {
+    fn add(&mut self, severity: FindingSeverity, error: ImageError) {
         if self.findings.len() < FINDINGS_MAX {
-            self.findings.push(Finding { severity, error });
+            self.findings.push(CheckFinding { severity, error });
         } else {
             self.findings_omitted += 1;
         }
@@ -79,7 +79,7 @@ impl CheckReport {
 pub fn check(file: &dyn ImageFile, rule: SizeSource) -> CheckReport {
     let mut report = CheckReport::default();
     if let Err(error) = check_all(file, rule, &mut report) {
-        report.add(Severity::Damage, error);
+        report.add(FindingSeverity::Damage, error);
     }
     report
 }
@@ -92,14 +92,14 @@ fn check_all(
 ) -> Result<(), ImageError> {
     let mut footers = footers(file)?;
     if let Some(error) = footers.other.take() {
-        report.add(Severity::Repairable, error);
+        report.add(FindingSeverity::Repairable, error);
     }
     if footers.is_at_end && !footers.is_complete {
         let fault = ImageFault::InvalidValue {
             value: 511,
             allowed: "512 bytes that start at a sector boundary",
         };
-        report.add(Severity::Note, ImageError::new("footer", footers.limit, fault));
+        report.add(FindingSeverity::Information, ImageError::new("footer", footers.limit, fault));
     }
     let footer = &footers.found.footer;
     if footer.disk_type == DiskType::Fixed {
@@ -118,7 +118,7 @@ fn check_all(
         if parent.locators.is_empty() {
             let at = footer.data_offset + locator_table();
             let error = ImageError::new("Parent Locator Entry", at, ImageFault::MissingStructure);
-            report.add(Severity::Note, error);
+            report.add(FindingSeverity::Information, error);
         }
     }
     Ok(())
@@ -140,7 +140,7 @@ fn check_blocks(
     report.blocks_allocated = blocks.len() as u64;
     report.blocks = layout.blocks.into();
     let _ = table::validate(layout, &blocks, regions, footers.limit, &mut |error| {
-        report.add(Severity::Damage, error);
+        report.add(FindingSeverity::Damage, error);
         ControlFlow::Continue(())
     });
     let gaps = table::gaps(layout, &blocks, regions, footers.correct_offset);
@@ -155,7 +155,7 @@ fn check_blocks(
                 allowed: "no block beyond the disk's end",
             };
             let error = ImageError::new("BAT entry", layout.entry_offset(entry), fault);
-            report.add(Severity::Note, error);
+            report.add(FindingSeverity::Information, error);
         }
     }
     if footers.found.footer.disk_type == DiskType::Dynamic && !report.is_damaged() {
@@ -179,7 +179,7 @@ fn check_bitmap(
     let failed = |offset| move |error| ImageError::new("sector bitmap", offset, error);
     let mut bits = vec![0; index(range.len())];
     file.read_at(range.offset(), &mut bits).map_err(failed(range.offset()))?;
-    let sectors = layout.sectors_of(block);
+    let sectors = layout.block_sectors(block);
     let mut at = 0;
     while at < sectors {
         let end = bitmap::run_end(&bits, at, sectors);
@@ -193,7 +193,7 @@ fn check_bitmap(
                         format!("bit {unset} is clear, but the sector at {offset} is not zero");
                     let fault = ImageFault::Unsupported { what };
                     report.add(
-                        Severity::Damage,
+                        FindingSeverity::Damage,
                         ImageError::new("sector bitmap", range.offset(), fault),
                     );
                     return Ok(());

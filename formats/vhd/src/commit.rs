@@ -87,7 +87,7 @@ impl Sparse {
         let bytes = if self.complete.contains(block) && self.is_differencing {
             // Sectors behind the end of the disk belong to the parent if the disk grows.
             let mut bits = vec![0; index(range.len())];
-            bitmap::set(&mut bits, 0, self.layout.sectors_of(block));
+            bitmap::set(&mut bits, 0, self.layout.block_sectors(block));
             bits
         } else if self.complete.contains(block) {
             vec![0xff; index(range.len())]

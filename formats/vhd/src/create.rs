@@ -121,7 +121,7 @@ impl NewVhd {
             creator_host_os: CREATOR_HOST_OS,
             original_size: size,
             current_size: size,
-            geometry: Geometry::of_sectors(size / SECTOR),
+            geometry: Geometry::from_sectors(size / SECTOR),
             disk_type,
             unique_id: self.unique_id,
             is_in_saved_state: false,
@@ -157,7 +157,7 @@ fn write_sparse(
     };
     let mut paths = Vec::new();
     if let Some(parent) = parent {
-        paths = place_locators(&mut header, parent, &mut end)?;
+        paths = assign_locator_sectors(&mut header, parent, &mut end)?;
     }
     let failed = |error: FileError| ImageError::new("image", 0, error);
     file.set_len(0).map_err(failed)?;
@@ -172,7 +172,7 @@ fn write_sparse(
 }
 
 /// Assigns sectors to each locator, starting at `end`. Returns offset and content of each.
-fn place_locators(
+fn assign_locator_sectors(
     header: &mut DynamicHeader,
     parent: &Parent,
     end: &mut u64,

@@ -38,7 +38,7 @@ impl DiskType {
         }
     }
 
-    const fn of_code(code: u32) -> Option<Self> {
+    const fn from_code(code: u32) -> Option<Self> {
         match code {
             2 => Some(Self::Fixed),
             3 => Some(Self::Dynamic),
@@ -105,7 +105,7 @@ impl Footer {
         let (said, computed) = (u32_at(bytes, CHECKSUM_AT), checksum(bytes, CHECKSUM_AT));
         if said != computed {
             let at = CHECKSUM_AT as u64;
-            return wrong("Checksum", at, ImageFault::Checksum { said, computed });
+            return wrong("Checksum", at, ImageFault::Checksum { stored: said, computed });
         }
         let version = u32_at(bytes, 12);
         if version >> 16 != VERSION >> 16 {
@@ -113,7 +113,7 @@ impl Footer {
             return wrong("File Format Version", 12, ImageFault::Unsupported { what });
         }
         let code = u32_at(bytes, 60);
-        let Some(disk_type) = DiskType::of_code(code) else {
+        let Some(disk_type) = DiskType::from_code(code) else {
             let fault = ImageFault::InvalidValue { value: code.into(), allowed: "2, 3 or 4" };
             return wrong("Disk Type", 60, fault);
         };
@@ -163,7 +163,7 @@ impl Footer {
     /// preserved.
     pub(crate) fn resized(bytes: &[u8; 512], size: u64) -> [u8; 512] {
         let mut bytes = *bytes;
-        let geometry = Geometry::of_sectors(size / SECTOR);
+        let geometry = Geometry::from_sectors(size / SECTOR);
         put(&mut bytes, 48, &size.to_be_bytes());
         put(&mut bytes, 56, &geometry.cylinders.to_be_bytes());
         put(&mut bytes, 58, &[geometry.heads, geometry.sectors_per_track]);

@@ -22,7 +22,7 @@ impl Geometry {
     /// Computes the geometry of a number of sectors as specified. It represents at most that many
     /// sectors.
     #[must_use]
-    pub fn of_sectors(sectors: u64) -> Self {
+    pub fn from_sectors(sectors: u64) -> Self {
         let sectors = sectors.min(GEOMETRY_SECTORS_MAX);
         let (heads, sectors_per_track) = if sectors >= LONG_TRACKS_SECTORS {
             (16, 255)
@@ -56,7 +56,7 @@ impl Geometry {
     #[must_use]
     pub fn round_up(sectors: u64) -> u64 {
         (sectors..=sectors.saturating_add(STEP_SECTORS))
-            .find(|candidate| Self::of_sectors(*candidate).sectors() == *candidate)
+            .find(|candidate| Self::from_sectors(*candidate).sectors() == *candidate)
             .unwrap_or(sectors)
     }
 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     fn tuple(sectors: u64) -> (u16, u8, u8) {
-        let geometry = Geometry::of_sectors(sectors);
+        let geometry = Geometry::from_sectors(sectors);
         (geometry.cylinders, geometry.heads, geometry.sectors_per_track)
     }
 
@@ -101,10 +101,10 @@ mod tests {
         for sectors in (1..600_000).step_by(997).chain([66_059_000, 66_059_280, 267_382_000]) {
             let rounded = Geometry::round_up(sectors);
             assert!(rounded >= sectors, "{sectors}");
-            assert_eq!(Geometry::of_sectors(rounded).sectors(), rounded, "{sectors}");
+            assert_eq!(Geometry::from_sectors(rounded).sectors(), rounded, "{sectors}");
             assert_eq!(Geometry::round_up(rounded), rounded, "{sectors}");
             for between in sectors..rounded {
-                assert_ne!(Geometry::of_sectors(between).sectors(), between, "{sectors}");
+                assert_ne!(Geometry::from_sectors(between).sectors(), between, "{sectors}");
             }
         }
         let beyond = GEOMETRY_SECTORS_MAX + 1;

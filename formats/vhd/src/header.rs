@@ -64,7 +64,7 @@ impl DynamicHeader {
         let (said, computed) = (u32_at(bytes, CHECKSUM_AT), checksum(bytes, CHECKSUM_AT));
         if said != computed {
             let at = CHECKSUM_AT as u64;
-            return wrong("Checksum", at, ImageFault::Checksum { said, computed });
+            return wrong("Checksum", at, ImageFault::Checksum { stored: said, computed });
         }
         let version = u32_at(bytes, 24);
         if version >> 16 != VERSION >> 16 {

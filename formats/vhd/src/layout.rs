@@ -101,7 +101,7 @@ impl Layout {
     }
 
     /// Returns the number of sectors of a block within the disk; the last block may exceed it.
-    pub(crate) fn sectors_of(&self, block: u32) -> u64 {
+    pub(crate) fn block_sectors(&self, block: u32) -> u64 {
         let start = u64::from(block) * self.block;
         self.size.saturating_sub(start).min(self.block) / SECTOR
     }

@@ -55,7 +55,7 @@ mod space;
 mod sparse;
 mod table;
 
-pub use check::{CheckReport, FINDINGS_MAX, Finding, Severity, check};
+pub use check::{CheckFinding, CheckReport, FINDINGS_MAX, FindingSeverity, check};
 pub use create::{BLOCK_SIZE_DEFAULT, NewDisk, NewVhd, SizeEncoding};
 pub use footer::{DiskType, Footer, SIZE_MAX, SizeSource};
 pub use geometry::Geometry;

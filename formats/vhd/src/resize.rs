@@ -138,7 +138,7 @@ fn clear_behind_end(
     mut table: Vec<u32>,
 ) -> Result<Vec<u32>, FileError> {
     let last = layout.blocks.saturating_sub(1);
-    let inside = layout.sectors_of(last) * SECTOR;
+    let inside = layout.block_sectors(last) * SECTOR;
     if let Some(sector) = table.get(last as usize).filter(|sector| **sector != UNUSED) {
         file.zero(layout.payload(*sector) + inside, layout.block - inside)?;
     }

@@ -37,10 +37,10 @@ pub(crate) struct Sparse {
     pub(crate) table: Vec<u32>,
     /// Blocks with a full bitmap, including uncommitted changes.
     pub(crate) complete: BlockSet,
-    placed: BTreeMap<u32, PendingBlock>,
+    pending_blocks: BTreeMap<u32, PendingBlock>,
     pub(crate) maps: BitmapCache,
     /// Block range of the last request that needed a bitmap; its bitmaps must be cached together.
-    wanted_maps: (u32, u32),
+    bitmap_blocks: (u32, u32),
     /// Free space; `None` in an image that was opened for reading only.
     pub(crate) space: Option<Space>,
     pub(crate) changes: Changes,
@@ -79,8 +79,8 @@ impl Sparse {
         Self {
             complete: BlockSet::new(layout.blocks),
             maps: BitmapCache::new(layout.bitmap),
-            wanted_maps: (0, 0),
-            placed: BTreeMap::new(),
+            bitmap_blocks: (0, 0),
+            pending_blocks: BTreeMap::new(),
             changes: Changes::default(),
             committing: None,
             has_failed_to_grow: false,
@@ -109,7 +109,7 @@ impl Sparse {
     }
 
     /// Splits a range into its pieces by block.
-    fn pieces(&self, range: ByteRange) -> impl Iterator<Item = (u32, ByteRange)> + use<> {
+    fn split_by_block(&self, range: ByteRange) -> impl Iterator<Item = (u32, ByteRange)> + use<> {
         let blocks = range.blocks(self.layout.block);
         blocks.map(|(block, piece)| (u32::try_from(block).unwrap_or(UNUSED), piece))
     }
@@ -162,7 +162,7 @@ impl Sparse {
                 .layout
                 .bitmap_range(sector)
                 .map_or(WriteRequirement::Yes, WriteRequirement::Bitmap),
-            None if !self.placed.contains_key(&block) => WriteRequirement::Allocate,
+            None if !self.pending_blocks.contains_key(&block) => WriteRequirement::Allocate,
             _ => WriteRequirement::Yes,
         }
     }
@@ -184,7 +184,7 @@ impl Sparse {
     }
 
     /// Returns the sector to which a write to a block goes; allocates space if necessary.
-    fn place(&mut self, block: u32) -> Option<u32> {
+    fn assign_sector(&mut self, block: u32) -> Option<u32> {
         if let Some(sector) = self.sector(block) {
             if self.complete.contains(block) {
                 return Some(sector);
@@ -194,12 +194,12 @@ impl Sparse {
             }
             return Some(sector);
         }
-        if let Some(placed) = self.placed.get_mut(&block) {
+        if let Some(placed) = self.pending_blocks.get_mut(&block) {
             placed.writes = placed.writes.saturating_add(1);
             return Some(placed.sector);
         }
         let sector = self.space.as_mut()?.allocate()?;
-        self.placed.insert(block, PendingBlock { sector, writes: 1 });
+        self.pending_blocks.insert(block, PendingBlock { sector, writes: 1 });
         Some(sector)
     }
 
@@ -262,7 +262,7 @@ impl Sparse {
     /// Updates the bitmap of an allocated block after a write.
     fn set_written(&mut self, block: u32, piece: ByteRange) {
         let is_differencing = self.is_differencing;
-        let sectors = self.layout.sectors_of(block);
+        let sectors = self.layout.block_sectors(block);
         let from = piece.offset() % self.layout.block / SECTOR;
         let Some(map) = self.maps.map_mut(block) else { return };
         map.writes = map.writes.saturating_sub(1);

@@ -209,19 +209,19 @@ impl Bat {
     pub(crate) fn set_payload(&mut self, block: u64, entry: Entry, geometry: &Geometry) {
         if let Some(place) = self.payload.get_mut(to_usize(block)) {
             let before = core::mem::replace(place, entry);
-            self.note(geometry.payload_entry(block), before, entry);
+            self.record_change(geometry.payload_entry(block), before, entry);
         }
     }
 
     pub(crate) fn set_bitmap(&mut self, chunk: u64, entry: Entry, geometry: &Geometry) {
         if let Some(place) = self.bitmaps.get_mut(to_usize(chunk)) {
             let before = core::mem::replace(place, entry);
-            self.note(geometry.bitmap_entry(chunk), before, entry);
+            self.record_change(geometry.bitmap_entry(chunk), before, entry);
         }
     }
 
     /// Records the change of an entry.
-    fn note(&mut self, number: u64, before: Entry, after: Entry) {
+    fn record_change(&mut self, number: u64, before: Entry, after: Entry) {
         self.dirty.insert(number / PAGE_ENTRIES);
         if let Some(changes) = &mut self.changes {
             let offset = self.region.offset().saturating_add(number * 8);

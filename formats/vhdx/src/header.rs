@@ -51,7 +51,7 @@ impl Header {
         }
         let (said, computed) = (u32_at(bytes, CHECKSUM_AT), checksum(bytes, CHECKSUM_AT));
         if said != computed {
-            let fault = ImageFault::Checksum { said, computed };
+            let fault = ImageFault::Checksum { stored: said, computed };
             return Err(ImageError::new("Header.Checksum", offset + 4, fault));
         }
         let version = u16_at(bytes, 66);

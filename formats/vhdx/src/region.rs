@@ -155,7 +155,7 @@ fn read_copy(view: &View<'_>, offset: u64) -> Result<Vec<u8>, ImageError> {
     }
     let (said, computed) = (u32_at(&bytes, CHECKSUM_AT), checksum(&bytes, CHECKSUM_AT));
     if said != computed {
-        let fault = ImageFault::Checksum { said, computed };
+        let fault = ImageFault::Checksum { stored: said, computed };
         return Err(ImageError::new("RegionTable.Checksum", offset + 4, fault));
     }
     Ok(bytes)

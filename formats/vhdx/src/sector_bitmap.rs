@@ -53,7 +53,7 @@ pub(crate) struct SectorBitmaps {
 
 impl SectorBitmaps {
     /// Returns the pages that cover a part of a block.
-    fn pages_of(range: ByteRange, geometry: &Geometry) -> core::ops::Range<u64> {
+    fn covering_pages(range: ByteRange, geometry: &Geometry) -> core::ops::Range<u64> {
         let shift = geometry.sector_shift + PAGE_SECTORS_SHIFT;
         range.offset() >> shift..(range.end().saturating_sub(1) >> shift) + 1
     }
@@ -66,8 +66,8 @@ impl SectorBitmaps {
         geometry: &Geometry,
         bat: &Bat,
     ) -> Option<ByteRange> {
-        for page in Self::pages_of(range, geometry) {
-            if self.use_again(page) {
+        for page in Self::covering_pages(range, geometry) {
+            if self.mark_used(page) {
                 continue;
             }
             let chunk = page / CHUNK_PAGES;
@@ -105,7 +105,7 @@ impl SectorBitmaps {
     }
 
     /// Moves a page to the end of the order of last use. Returns false if it is not cached.
-    fn use_again(&mut self, page: u64) -> bool {
+    fn mark_used(&mut self, page: u64) -> bool {
         let Some(cached) = self.pages.get_mut(&page) else { return false };
         self.order.remove(&cached.used);
         cached.used = self.next_use;
@@ -134,8 +134,8 @@ impl SectorBitmaps {
             }
             let Some((_, oldest)) = self.order.first_key_value() else { return };
             let oldest = *oldest;
-            if self.is_needed(oldest, geometry) {
-                self.use_again(oldest);
+            if self.must_stay_cached(oldest, geometry) {
+                self.mark_used(oldest);
             } else {
                 self.order.pop_first();
                 self.pages.remove(&oldest);
@@ -144,7 +144,7 @@ impl SectorBitmaps {
     }
 
     /// Returns true if a page must remain cached: it differs from the file or is about to change.
-    fn is_needed(&self, page: u64, geometry: &Geometry) -> bool {
+    fn must_stay_cached(&self, page: u64, geometry: &Geometry) -> bool {
         let first = page << (geometry.sector_shift + PAGE_SECTORS_SHIFT);
         let last = first + ((1 << (geometry.sector_shift + PAGE_SECTORS_SHIFT)) - 1);
         let blocks = first >> geometry.block_shift..=last >> geometry.block_shift;
@@ -257,7 +257,7 @@ impl SectorBitmaps {
 
     /// Returns true if the pages of a range are cached.
     pub(crate) fn is_loaded(&self, range: ByteRange, geometry: &Geometry) -> bool {
-        Self::pages_of(range, geometry).all(|page| self.pages.contains_key(&page))
+        Self::covering_pages(range, geometry).all(|page| self.pages.contains_key(&page))
     }
 
     /// Returns the file offset and contents of a cached page.

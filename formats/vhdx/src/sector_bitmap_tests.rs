@@ -23,19 +23,19 @@ fn bat(geometry: &Geometry) -> Bat {
     bat
 }
 
-fn at(page: u64) -> ByteRange {
+fn page_range(page: u64) -> ByteRange {
     ByteRange::new(page * PAGE_DISK, 512).unwrap()
 }
 
 /// Loads a page, with `byte` as its first byte if it is read; returns whether it was read.
 fn load(bitmaps: &mut SectorBitmaps, page: u64, byte: u8, geometry: &Geometry, bat: &Bat) -> bool {
-    let Some(wanted) = bitmaps.load(at(page), geometry, bat) else { return false };
+    let Some(wanted) = bitmaps.load(page_range(page), geometry, bat) else { return false };
     let expected = bat.bitmap(page / CHUNK_PAGES).offset() + page % CHUNK_PAGES * PAGE;
     assert_eq!((wanted.offset(), wanted.len()), (expected, PAGE));
     let mut bytes = [0; PAGE_LEN];
     bytes[0] = byte;
     bitmaps.handle_page(wanted, &bytes, geometry).unwrap();
-    assert_eq!(bitmaps.load(at(page), geometry, bat), None);
+    assert_eq!(bitmaps.load(page_range(page), geometry, bat), None);
     true
 }
 
@@ -47,23 +47,26 @@ fn cache_is_bounded_and_keeps_needed_pages() {
     for page in [0, 1, 2] {
         load(&mut bitmaps, page, 0, &geometry, &bat);
     }
-    bitmaps.set(at(0), true, &geometry);
-    bitmaps.pin((at(1).offset() + PAGE_DISK - MB) >> geometry.block_shift);
+    bitmaps.set(page_range(0), true, &geometry);
+    bitmaps.pin((page_range(1).offset() + PAGE_DISK - MB) >> geometry.block_shift);
     for page in 3..PAGES {
         assert!(load(&mut bitmaps, page, 0, &geometry, &bat));
         assert!(bitmaps.pages.len() <= PAGES_MAX);
     }
-    assert!(bitmaps.is_loaded(at(0), &geometry), "it is not written");
-    assert!(bitmaps.is_loaded(at(1), &geometry), "a write is under way");
-    assert!(!bitmaps.is_loaded(at(2), &geometry));
-    assert_eq!(bitmaps.first_run(at(0), &geometry), (true, 512));
-    assert!(bitmaps.is_loaded(at(PAGES - PAGES_PER_REQUEST_MAX), &geometry), "a question's");
+    assert!(bitmaps.is_loaded(page_range(0), &geometry), "it is not written");
+    assert!(bitmaps.is_loaded(page_range(1), &geometry), "a write is under way");
+    assert!(!bitmaps.is_loaded(page_range(2), &geometry));
+    assert_eq!(bitmaps.first_run(page_range(0), &geometry), (true, 512));
+    assert!(
+        bitmaps.is_loaded(page_range(PAGES - PAGES_PER_REQUEST_MAX), &geometry),
+        "a question's"
+    );
     // Repeated insertion of a page has no effect.
     let again = ByteRange::new(bat.bitmap(0).offset(), PAGE).unwrap();
     bitmaps.handle_page(again, &[0; PAGE_LEN], &geometry).unwrap();
-    assert_eq!(bitmaps.first_run(at(0), &geometry), (true, 512));
+    assert_eq!(bitmaps.first_run(page_range(0), &geometry), (true, 512));
     assert!(bitmaps.handle_page(again, &[0; 9], &geometry).is_err());
-    bitmaps.unpin((at(1).offset() + PAGE_DISK - MB) >> geometry.block_shift);
+    bitmaps.unpin((page_range(1).offset() + PAGE_DISK - MB) >> geometry.block_shift);
     bitmaps.dirty.clear();
     assert!(!load(&mut bitmaps, PAGES - 1, 0, &geometry, &bat));
     assert!(load(&mut bitmaps, 2, 8, &geometry, &bat));
@@ -79,7 +82,7 @@ fn an_insertion_into_a_full_cache_examines_few_pages() {
     for page in 0..PAGES_MAX as u64 {
         load(&mut bitmaps, page, 0, &geometry, &bat);
         if page % 4 == 0 {
-            bitmaps.set(at(page), true, &geometry);
+            bitmaps.set(page_range(page), true, &geometry);
         }
     }
     assert_eq!(bitmaps.examined, 0);
@@ -88,7 +91,9 @@ fn an_insertion_into_a_full_cache_examines_few_pages() {
     }
     let examined = bitmaps.examined;
     assert!(examined <= 2 * INSERTED, "{examined} pages for {INSERTED} insertions");
-    assert!((0..PAGES_MAX as u64).step_by(4).all(|page| bitmaps.is_loaded(at(page), &geometry)));
+    assert!(
+        (0..PAGES_MAX as u64).step_by(4).all(|page| bitmaps.is_loaded(page_range(page), &geometry))
+    );
     // With all pages in use, the cache grows, and shrinks again.
     let all: Vec<u64> = bitmaps.pages.keys().copied().collect();
     bitmaps.dirty.extend(all);

@@ -43,7 +43,7 @@ impl Image for Vhdx {
         if self.writing.is_some() && self.push_present(range, extents) {
             return Ok(Translation::Ready);
         }
-        self.place_blocks(range, extents)
+        self.assign_blocks(range, extents)
     }
 
     #[inline]
@@ -113,7 +113,7 @@ impl Image for Vhdx {
 
     fn logged_changes_max(&self, range: ByteRange) -> u64 {
         let blocks = range.blocks(self.geometry.block_bytes());
-        blocks.map(|(block, part)| self.changes_of_block(block, part)).sum()
+        blocks.map(|(block, part)| self.block_changes_max(block, part)).sum()
     }
 
     fn identity(&self) -> ImageIdentity {
@@ -225,7 +225,7 @@ impl Vhdx {
 
     /// Returns true if writing a part of a block changes its sector bitmap, because other sectors
     /// of the block are in the parent.
-    pub(crate) fn needs_bitmap(&self, block: u64, entry: Entry, part: ByteRange) -> bool {
+    pub(crate) fn changes_bitmap(&self, block: u64, entry: Entry, part: ByteRange) -> bool {
         self.geometry.has_parent
             && matches!(entry.state(), State::NotPresent | State::PartiallyPresent)
             && !self.covers_block(block, part)
@@ -237,7 +237,7 @@ impl Vhdx {
         ByteRange::new(offset, self.geometry.block_len(block)).filter(|range| !range.is_empty())
     }
 
-    fn place_blocks(
+    fn assign_blocks(
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
@@ -247,7 +247,7 @@ impl Vhdx {
         }
         // The bits of the whole block are needed, because those of unwritten sectors are cleared.
         let located = self.load_bitmaps(range, |image, block, entry, part| {
-            let needs = image.needs_bitmap(block, entry, part);
+            let needs = image.changes_bitmap(block, entry, part);
             if needs { image.block_range(block) } else { None }
         })?;
         if located != Translation::Ready {
@@ -271,7 +271,7 @@ impl Vhdx {
     /// Returns the file offset to which a part of a block must be written.
     fn write_offset(&mut self, block: u64, part: ByteRange) -> Result<u64, ImageError> {
         let entry = self.bat.payload(block);
-        let needs_bitmap = self.needs_bitmap(block, entry, part);
+        let needs_bitmap = self.changes_bitmap(block, entry, part);
         let Some(writing) = &mut self.writing else { return Err(read_only(part)) };
         if needs_bitmap {
             let chunk = self.geometry.chunk(block);

@@ -54,7 +54,7 @@ impl Vhdx {
 
     /// Implements [`Image::logged_changes_max`](suimon_image::Image::logged_changes_max) for one
     /// block.
-    pub(crate) fn changes_of_block(&self, block: u64, part: ByteRange) -> u64 {
+    pub(crate) fn block_changes_max(&self, block: u64, part: ByteRange) -> u64 {
         let state = self.bat.payload(block).state();
         if !self.geometry.has_parent {
             return u64::from(!matches!(state, State::FullyPresent));
@@ -77,7 +77,7 @@ impl Vhdx {
     pub(crate) fn handle_failed_write(&mut self, range: ByteRange) {
         for (block, part) in range.blocks(self.geometry.block_bytes()) {
             let entry = self.bat.payload(block);
-            if self.needs_bitmap(block, entry, part) {
+            if self.changes_bitmap(block, entry, part) {
                 self.bitmaps.unpin(block);
             }
             let Some(writing) = &mut self.writing else { return };

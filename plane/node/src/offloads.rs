@@ -7,8 +7,8 @@ use suimon_contract::{
 };
 use suimon_frame::Offloads;
 use suimon_offload::{
-    Assignment, Finding, OffloadCapability, Performer, PortKind, Reason, Side, effective,
-    is_supported, performer, performer_at_device,
+    CapabilityStatus, OffloadCapability, Performer, PerformerChoice, PortKind, Reason, Side,
+    effective, is_supported, performer, performer_at_device,
 };
 use suimon_ports::{
     DeviceError, DeviceFeature, DeviceFeatures, DeviceStatus, FeatureState, OffloadToggles,
@@ -72,7 +72,7 @@ fn is_connected(device: &DeviceStatus) -> bool {
 /// Returns whether the offload is in effect, which component performs it, and the reason.
 fn nic_finding(
     side: Side,
-    finding: &Finding,
+    finding: &CapabilityStatus,
     can: bool,
     device: &DeviceStatus,
     backend: NicBackend,
@@ -148,7 +148,7 @@ pub(crate) fn uplink_coalescing(switches: &OffloadToggles) -> Reason {
 pub(crate) fn device_features(asked: &DeviceFeatureResult) -> DeviceFeaturesStatus {
     let in_words = |(feature, state): (DeviceFeature, FeatureState)| DeviceFeatureStatus {
         name: feature.name().to_owned(),
-        state: state.word().to_owned(),
+        state: state.ethtool_state().to_owned(),
     };
     match asked {
         Ok(features) => DeviceFeaturesStatus {
@@ -164,13 +164,15 @@ pub(crate) fn device_features(asked: &DeviceFeatureResult) -> DeviceFeaturesStat
 /// Returns the component that performs an offload at an open uplink, and the reason.
 fn performer_and_reason(
     side: Side,
-    finding: &Finding,
+    finding: &CapabilityStatus,
     uplink: &UplinkConfig,
     asked: &DeviceFeatureResult,
 ) -> (OffloadPerformer, String) {
     let unknown = DeviceFeatures::default();
     let found = match asked {
-        Ok(None) => Assignment { performer: performer(PortKind::Uplink, side, finding), by: None },
+        Ok(None) => {
+            PerformerChoice { performer: performer(PortKind::Uplink, side, finding), by: None }
+        }
         Ok(Some(features)) => performer_at_device(side, finding, features),
         Err(_) => performer_at_device(side, finding, &unknown),
     };
@@ -182,7 +184,12 @@ fn performer_and_reason(
             "virtio-net headers have no field for it: the checksum is always complete".to_owned()
         }
         (_, Some(feature), Ok(Some(features))) => {
-            format!("{} of {} is {}", feature.name(), uplink.device, features.state(feature).word())
+            format!(
+                "{} of {} is {}",
+                feature.name(),
+                uplink.device,
+                features.state(feature).ethtool_state()
+            )
         }
         (_, Some(_), Err(error)) => {
             format!("the offload features of {} cannot be read: {error}", uplink.device)

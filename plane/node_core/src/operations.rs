@@ -36,7 +36,7 @@ struct Entry {
     operation: Operation,
     cancelled: Arc<AtomicBool>,
     /// True once the operation has started; before that, cancellation ends it at once.
-    begun: bool,
+    has_started: bool,
     /// True if the operation is executed in sequence with other changes.
     serialised: bool,
 }
@@ -86,7 +86,8 @@ impl Operations {
             ended_unix_ms: None,
         };
         let cancelled = Arc::new(AtomicBool::new(false));
-        let entry = Entry { operation, cancelled: cancelled.clone(), begun: false, serialised };
+        let entry =
+            Entry { operation, cancelled: cancelled.clone(), has_started: false, serialised };
         inner.entries.insert(id, entry);
         forget_oldest(&mut inner);
         drop(inner);
@@ -136,7 +137,7 @@ impl Operations {
         let mut inner = self.lock();
         let entry = inner.entries.get_mut(&id)?;
         entry.cancelled.store(true, Ordering::Release);
-        if !entry.begun && is_running(entry) {
+        if !entry.has_started && is_running(entry) {
             let text = "the operation was cancelled before it began; nothing was changed";
             end(entry, &Err(ApiError::new(ErrorCode::Cancelled, text)), (self.clock)());
         }
@@ -197,7 +198,7 @@ impl OperationHandle {
     pub fn begin(&self) -> bool {
         let mut go = false;
         self.table.update(self.id, |entry| {
-            entry.begun = true;
+            entry.has_started = true;
             entry.operation.step = None;
             go = is_running(entry);
         });

@@ -34,7 +34,7 @@ impl StorageEngine {
             return false;
         }
         let own = disk.own_image();
-        own.source.flush_failure().inspect(|failure| failure.note(error));
+        own.source.flush_failure().inspect(|failure| failure.record(error));
         own.image.handle_flush_failure();
         disk.has_failed_flush = true;
         // Queued requests fail now instead of after their waiting time.

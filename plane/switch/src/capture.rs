@@ -12,7 +12,7 @@ use crossbeam_queue::ArrayQueue;
 use suimon_frame::Frame;
 use suimon_quantity::{Direction, Time};
 
-use crate::tally::Tally;
+use crate::tally::SharedCounter;
 
 /// Memory limits of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(crate) struct CaptureTap {
     snaplen: usize,
     free: ArrayQueue<Box<CapturedFrame>>,
     filled: ArrayQueue<Box<CapturedFrame>>,
-    dropped: Tally,
+    dropped: SharedCounter,
     closed: AtomicBool,
 }
 
@@ -76,7 +76,7 @@ impl CaptureTap {
             snaplen,
             free,
             filled: ArrayQueue::new(slots),
-            dropped: Tally::default(),
+            dropped: SharedCounter::default(),
             closed: AtomicBool::new(false),
         }
     }

@@ -64,8 +64,8 @@ fn count(published: &Published, verdicts: &[Verdict], coalesced: Coalesced) {
     let add = |run: Option<(PortSlot, u64, u64)>| {
         let Some((slot, segments, units)) = run else { return };
         if let Some(port) = published.ports.get(slot.index()) {
-            port.shared.tally.coalesced_segments.add(segments);
-            port.shared.tally.coalesced_units.add(units);
+            port.shared.counters.coalesced_segments.add(segments);
+            port.shared.counters.coalesced_units.add(units);
         }
     };
     for (at, verdict) in verdicts.iter().enumerate() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
-use suimon_forwarding::{PortRole, PortSpec, SwitchSpec, Tables};
+use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec, Tables};
 use suimon_frame::{FrameBatch, Offloads, Sum, VnetHeader, complete_checksum, segment};
 use suimon_ports::{FrameSink, PortFault, TransmitResult};
 use suimon_quantity::{Direction, PortId, QueueId, SwitchId, Time, WorkerId};
@@ -116,7 +116,7 @@ impl World {
         let mut published = publish(&self.shared, true);
         let new = Arc::get_mut(&mut published).unwrap();
         let slot = new.tables.slot(PortId(SENDER.into())).unwrap().index();
-        (new.ports[slot].is_uplink, new.ports[slot].hands_over_joined) = (true, is_on);
+        (new.ports[slot].is_uplink, new.ports[slot].forwards_coalesced) = (true, is_on);
         let links = all(&self.links);
         self.engine.adopt(Arc::clone(&published), Arc::clone(&links));
         self.other.adopt(published, links);
@@ -137,9 +137,11 @@ impl World {
         let ingress = self.engine.published().ingress(PortId(from.into())).unwrap();
         self.engine.handle_batch(Time::ZERO, ingress, &mut batch, &mut Probe::none());
         self.engine.flush();
-        while let Some(mail) = self.links[1].poll_mail() {
+        while let Some(mail) = self.links[1].poll_message() {
             match mail {
-                LinkMessage::Parcel(parcel) => self.other.handle_parcel(parcel, &mut Probe::none()),
+                LinkMessage::FrameMessage(parcel) => {
+                    self.other.handle_frame_message(parcel, &mut Probe::none())
+                }
                 LinkMessage::Learned(learned) => self.other.handle_learned(Time::ZERO, learned),
                 _ => panic!("mail of a hand-over"),
             }
@@ -153,7 +155,7 @@ impl World {
     }
 
     fn coalesced(&self, port: u8) -> (u64, u64) {
-        let tally = &self.shared[usize::from(port)].tally;
+        let tally = &self.shared[usize::from(port)].counters;
         (tally.coalesced_segments.value(), tally.coalesced_units.value())
     }
 }
@@ -168,7 +170,7 @@ fn all(links: &[Arc<Link>; 2]) -> Arc<Links> {
 
 fn publish(shared: &[Arc<PortShared>], receive_coalescing: bool) -> Arc<Published> {
     let ids = 0..shared.len() as u8;
-    let spec = |id: u8| PortSpec::new(PortId(id.into()), SwitchId(1), PortRole::Nic);
+    let spec = |id: u8| ForwardingPortSpec::new(PortId(id.into()), SwitchId(1), PortRole::Nic);
     let specs: Vec<_> = ids.clone().map(spec).collect();
     let tables = Tables::build(&[SwitchSpec::new(SwitchId(1))], &specs).unwrap();
     let owner = |id: u8| WorkerId(u16::from(id == REMOTE));
@@ -181,7 +183,7 @@ fn publish(shared: &[Arc<PortShared>], receive_coalescing: bool) -> Arc<Publishe
                 bandwidth: None,
                 storm: None,
                 receive_coalescing: receive_coalescing && id != REFUSER,
-                hands_over_joined: true,
+                forwards_coalesced: true,
                 is_uplink: false,
                 binds_source: false,
                 capture: None,
@@ -330,9 +332,13 @@ fn a_stream_becomes_one_frame_where_that_is_wanted() {
     world.set_receive_coalescing(true);
     world.offloads[usize::from(TAKER)].set(Offloads::TCP.without_segmentation());
     assert_eq!(send_to_each(&mut world), [32, 32, 1, 32], "cut again by who knows better");
-    assert_eq!(world.shared[usize::from(TAKER)].tally.software_segmented.value(), 1);
+    assert_eq!(world.shared[usize::from(TAKER)].counters.software_segmented.value(), 1);
     assert_eq!(send_to_each(&mut world), [32, 32, 1, 32]);
-    assert_eq!(world.shared[usize::from(TAKER)].tally.software_segmented.value(), 1, "known now");
+    assert_eq!(
+        world.shared[usize::from(TAKER)].counters.software_segmented.value(),
+        1,
+        "known now"
+    );
     world.offloads[usize::from(TAKER)].set(Offloads::TCP);
     send_to_each(&mut world);
     assert_eq!(send_to_each(&mut world), [1, 32, 1, 32], "it takes them again");
@@ -371,5 +377,5 @@ fn an_uplink_may_hand_over_segments_only() {
     assert_eq!(lengths(true), [vec![(8054, true), (3054, true)], vec![(3054, true)]]);
     assert_eq!(lengths(false), [vec![(1054, false); 11], vec![(1054, false); 3]]);
     assert_eq!(world.coalesced(TAKER), (8, 1));
-    assert_eq!(world.shared[usize::from(REMOTE)].tally.software_segmented.value(), 1);
+    assert_eq!(world.shared[usize::from(REMOTE)].counters.software_segmented.value(), 1);
 }

@@ -24,15 +24,15 @@ use suimon_quantity::{Direction, QueueId, Time};
 
 use crate::coalescing::coalesce_decided;
 use crate::latch::Latch;
-use crate::ledger::Ledger;
-use crate::link::{Link, Links, Parcel};
+use crate::ledger::QueueAccounting;
+use crate::link::{FrameMessage, Link, Links};
 use crate::notice::{Notices, PlaneNotice};
 use crate::outbox::LinkOutbox;
 use crate::published::{Ingress, PortRuntime, Published};
 use crate::stage::Stage;
 use crate::stages::Probe;
 
-use self::arrivals::Arrival;
+use self::arrivals::ReceivingMember;
 use self::batch::Batch;
 use self::egress::Egress;
 use self::teams::Teams;
@@ -93,8 +93,8 @@ impl Engine {
     }
 
     /// Returns the accounting of the queues' costs on this worker.
-    pub(crate) fn ledger(&mut self) -> &mut Ledger {
-        &mut self.egress.ledger
+    pub(crate) fn accounting(&mut self) -> &mut QueueAccounting {
+        &mut self.egress.accounting
     }
 
     /// Returns true if frames were handed to a sink since the last [`Engine::flush`].
@@ -103,7 +103,7 @@ impl Engine {
     }
 
     pub(crate) fn sinks(&self) -> usize {
-        self.egress.sink_of.len()
+        self.egress.sink_by_queue.len()
     }
 
     /// Forwards a batch received from a port.
@@ -117,7 +117,7 @@ impl Engine {
         let Self { published, links, teams, forwarder, verdicts, egress, .. } = self;
         let published = &**published;
         let Some(port) = published.ports.get(ingress.index()) else { return };
-        let arrival = member.and_then(|member| Arrival::of(teams, published, member));
+        let arrival = member.and_then(|member| ReceivingMember::of(teams, published, member));
         let mut frames = batch.frames_mut();
         if let Some(arrival) = &arrival {
             capture_ingress(arrival.port, now, frames);
@@ -129,7 +129,7 @@ impl Engine {
         if port.is_uplink {
             for frame in frames.iter_mut() {
                 frame.meta.is_coalesced = frame.meta.gso.is_some();
-                if frame.meta.is_coalesced && !port.hands_over_joined {
+                if frame.meta.is_coalesced && !port.forwards_coalesced {
                     frame.meta.egress_form = frame.meta.egress_form.max(EgressForm::Segmented);
                 }
             }
@@ -139,14 +139,14 @@ impl Engine {
             arrival.leave_to_others(published, &mut verdicts[..frames.len()]);
         }
         probe.mark(Stage::Classify);
-        let coalesced = if port.hands_over_joined {
+        let coalesced = if port.forwards_coalesced {
             coalesce_decided(published, verdicts, frames)
         } else {
             Coalesced::default()
         };
         probe.mark(Stage::Coalesce);
         let from = port.shared.id;
-        let of = Batch { now, published, ingress, port, from, teams, arrival };
+        let of = Batch { now, published, ingress, port, from, teams, receiving_member: arrival };
         for (at, frame) in frames.iter_mut().enumerate() {
             if coalesced.was_merged_away(at) {
                 continue;
@@ -158,7 +158,7 @@ impl Engine {
             }
         }
         probe.mark(Stage::CopyOut);
-        egress.send_parcels(links);
+        egress.send_frame_messages(links);
         self.report_learned(now);
         probe.mark(Stage::Notify);
     }
@@ -202,8 +202,8 @@ impl Engine {
     }
 
     /// Delivers frames that another worker decided to a queue of this worker.
-    pub(crate) fn handle_parcel(&mut self, parcel: Parcel, probe: &mut Probe<'_>) {
-        self.egress.handle_parcel(&self.published, parcel, probe);
+    pub(crate) fn handle_frame_message(&mut self, parcel: FrameMessage, probe: &mut Probe<'_>) {
+        self.egress.handle_frame_message(&self.published, parcel, probe);
     }
 }
 

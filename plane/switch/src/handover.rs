@@ -35,9 +35,9 @@ pub(crate) enum QueueLocation {
     /// This worker owns the queue.
     Here,
     /// Put the frame into the mailbox of this worker.
-    At(WorkerId),
+    OtherWorker(WorkerId),
     /// Hold the frame: the queue is being moved here.
-    Hold,
+    MovingHere,
     /// Drop the frame: the queue does not exist.
     Nowhere,
 }
@@ -52,9 +52,9 @@ pub(crate) struct PendingFence {
 #[derive(Debug)]
 enum State<Held> {
     Here,
-    At(WorkerId),
-    Arriving { queued: Vec<Held> },
-    Leaving { to: WorkerId, fences_due: usize },
+    OtherWorker(WorkerId),
+    MovingIn { queued: Vec<Held> },
+    MovingOut { to: WorkerId, fences_due: usize },
 }
 
 /// State of all egress queues in one worker.
@@ -65,7 +65,7 @@ pub(crate) struct QueueLocations<Held> {
     /// Number of fences received before this worker adopted the tables that they belong to.
     early_fences: BTreeMap<QueueId, usize>,
     /// Frames held for queues that, in this worker's tables, another worker owns.
-    early_mail: BTreeMap<QueueId, Vec<Held>>,
+    early_frames: BTreeMap<QueueId, Vec<Held>>,
 }
 
 /// Actions to take after new tables were adopted.
@@ -84,7 +84,7 @@ impl<Held> QueueLocations<Held> {
             me,
             states: BTreeMap::new(),
             early_fences: BTreeMap::new(),
-            early_mail: BTreeMap::new(),
+            early_frames: BTreeMap::new(),
         }
     }
 
@@ -102,36 +102,38 @@ impl<Held> QueueLocations<Held> {
         for &(queue, owner) in owners {
             let is_mine = owner == self.me;
             let state = match before.remove(&queue) {
-                None if !is_mine => State::At(owner),
+                None if !is_mine => State::OtherWorker(owner),
                 None if is_here(queue) => State::Here,
-                None => self.arriving(queue),
-                Some(State::At(from)) if from != owner => {
+                None => self.moving_in(queue),
+                Some(State::OtherWorker(from)) if from != owner => {
                     adopted.fences.push(PendingFence { to: from, queue });
-                    if is_mine { self.arriving(queue) } else { State::At(owner) }
+                    if is_mine { self.moving_in(queue) } else { State::OtherWorker(owner) }
                 }
-                Some(State::Here) if !is_mine => self.leaving(queue, owner, others, &mut adopted),
+                Some(State::Here) if !is_mine => {
+                    self.moving_out(queue, owner, others, &mut adopted)
+                }
                 Some(unchanged) => unchanged,
             };
             self.states.insert(queue, state);
         }
         for state in before.into_values() {
-            if let State::Arriving { queued: held } = state {
+            if let State::MovingIn { queued: held } = state {
                 adopted.orphans.extend(held);
             }
         }
         self.early_fences.retain(|queue, _| self.states.contains_key(queue));
         let is_orphan = |queue: &QueueId| !self.states.contains_key(queue);
-        for queue in self.early_mail.keys().copied().filter(is_orphan).collect::<Vec<_>>() {
-            adopted.orphans.extend(self.early_mail.remove(&queue).unwrap_or_default());
+        for queue in self.early_frames.keys().copied().filter(is_orphan).collect::<Vec<_>>() {
+            adopted.orphans.extend(self.early_frames.remove(&queue).unwrap_or_default());
         }
         adopted
     }
 
-    fn arriving(&mut self, queue: QueueId) -> State<Held> {
-        State::Arriving { queued: self.early_mail.remove(&queue).unwrap_or_default() }
+    fn moving_in(&mut self, queue: QueueId) -> State<Held> {
+        State::MovingIn { queued: self.early_frames.remove(&queue).unwrap_or_default() }
     }
 
-    fn leaving(
+    fn moving_out(
         &mut self,
         queue: QueueId,
         to: WorkerId,
@@ -142,22 +144,22 @@ impl<Held> QueueLocations<Held> {
         match others.saturating_sub(early) {
             0 => {
                 adopted.departing.push((queue, to));
-                State::At(to)
+                State::OtherWorker(to)
             }
-            fences_due => State::Leaving { to, fences_due },
+            fences_due => State::MovingOut { to, fences_due },
         }
     }
 
     /// Counts a received fence. Returns the new owner if the queue must be sent there now.
     pub(crate) fn handle_fence(&mut self, queue: QueueId) -> Option<WorkerId> {
         match self.states.get_mut(&queue) {
-            Some(State::Leaving { to, fences_due }) => {
+            Some(State::MovingOut { to, fences_due }) => {
                 *fences_due -= 1;
                 if *fences_due > 0 {
                     return None;
                 }
                 let to = *to;
-                self.states.insert(queue, State::At(to));
+                self.states.insert(queue, State::OtherWorker(to));
                 Some(to)
             }
             Some(State::Here) => {
@@ -171,7 +173,7 @@ impl<Held> QueueLocations<Held> {
     /// Records the arrival of a queue. Returns the frames held for it, in order.
     pub(crate) fn handle_arrival(&mut self, queue: QueueId) -> Vec<Held> {
         match self.states.insert(queue, State::Here) {
-            Some(State::Arriving { queued: held }) => held,
+            Some(State::MovingIn { queued: held }) => held,
             _ => Vec::new(),
         }
     }
@@ -181,10 +183,15 @@ impl<Held> QueueLocations<Held> {
     /// # Errors
     /// Returns the frame if there is no such queue, this worker has it, or `held_max` frames are
     /// held already.
-    pub(crate) fn hold(&mut self, queue: QueueId, what: Held, held_max: usize) -> Result<(), Held> {
+    pub(crate) fn buffer(
+        &mut self,
+        queue: QueueId,
+        what: Held,
+        held_max: usize,
+    ) -> Result<(), Held> {
         let held = match self.states.get_mut(&queue) {
-            Some(State::Arriving { queued: held }) => held,
-            Some(State::At(_)) => self.early_mail.entry(queue).or_default(),
+            Some(State::MovingIn { queued: held }) => held,
+            Some(State::OtherWorker(_)) => self.early_frames.entry(queue).or_default(),
             _ => return Err(what),
         };
         if held.len() >= held_max {
@@ -199,18 +206,20 @@ impl<Held> QueueLocations<Held> {
         match self.states.get(&queue) {
             None => QueueLocation::Nowhere,
             Some(State::Here) => QueueLocation::Here,
-            Some(State::At(owner) | State::Leaving { to: owner, .. }) => QueueLocation::At(*owner),
-            Some(State::Arriving { .. }) => QueueLocation::Hold,
+            Some(State::OtherWorker(owner) | State::MovingOut { to: owner, .. }) => {
+                QueueLocation::OtherWorker(*owner)
+            }
+            Some(State::MovingIn { .. }) => QueueLocation::MovingHere,
         }
     }
 
     /// Returns the destination of a frame from the mailbox. A queue that is leaving still accepts
     /// it. If another worker has the queue, the sender knows of a move to this worker that this
     /// worker has not adopted yet.
-    pub(crate) fn route_of_mail(&self, queue: QueueId) -> QueueLocation {
+    pub(crate) fn location_for_received(&self, queue: QueueId) -> QueueLocation {
         match self.states.get(&queue) {
-            Some(State::Leaving { .. }) => QueueLocation::Here,
-            Some(State::At(_)) => QueueLocation::Hold,
+            Some(State::MovingOut { .. }) => QueueLocation::Here,
+            Some(State::OtherWorker(_)) => QueueLocation::MovingHere,
             _ => self.route(queue),
         }
     }

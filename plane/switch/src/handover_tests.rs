@@ -63,10 +63,10 @@ impl World {
         actor.sent += 1;
         match actor.routes.route(QUEUE) {
             QueueLocation::Here => self.deliver(at, frame),
-            QueueLocation::At(owner) => self.actors[usize::from(owner.0)]
+            QueueLocation::OtherWorker(owner) => self.actors[usize::from(owner.0)]
                 .mailbox
                 .push_back(Mail::Frame { from: frame.0, number: frame.1 }),
-            QueueLocation::Hold => actor.routes.hold(QUEUE, frame, usize::MAX).unwrap(),
+            QueueLocation::MovingHere => actor.routes.buffer(QUEUE, frame, usize::MAX).unwrap(),
             QueueLocation::Nowhere => panic!("{frame:?} has nowhere to go"),
         }
     }
@@ -91,16 +91,18 @@ impl World {
         }
     }
 
-    fn read_mail(&mut self, at: usize) {
+    fn read_messages(&mut self, at: usize) {
         let Some(mail) = self.actors[at].mailbox.pop_front() else { return };
         match mail {
-            Mail::Frame { from, number } => match self.actors[at].routes.route_of_mail(QUEUE) {
-                QueueLocation::Here => self.deliver(at, (from, number)),
-                QueueLocation::Hold => {
-                    self.actors[at].routes.hold(QUEUE, (from, number), usize::MAX).unwrap();
+            Mail::Frame { from, number } => {
+                match self.actors[at].routes.location_for_received(QUEUE) {
+                    QueueLocation::Here => self.deliver(at, (from, number)),
+                    QueueLocation::MovingHere => {
+                        self.actors[at].routes.buffer(QUEUE, (from, number), usize::MAX).unwrap();
+                    }
+                    route => panic!("mail for a queue that is {route:?}"),
                 }
-                route => panic!("mail for a queue that is {route:?}"),
-            },
+            }
             Mail::Fence => {
                 if let Some(to) = self.actors[at].routes.handle_fence(QUEUE) {
                     self.depart(at, to);
@@ -121,7 +123,7 @@ impl World {
         let at = usize::from(choice) % count;
         match usize::from(choice) / count % 4 {
             0 => self.adopt(at),
-            1 => self.read_mail(at),
+            1 => self.read_messages(at),
             _ => self.send(at),
         }
     }
@@ -135,7 +137,7 @@ impl World {
             }
             for at in 0..self.actors.len() {
                 while !self.actors[at].mailbox.is_empty() {
-                    self.read_mail(at);
+                    self.read_messages(at);
                 }
             }
         }
@@ -184,12 +186,12 @@ proptest! {
 #[test]
 fn what_is_held_is_bounded() {
     let mut routes = QueueLocations::new(WorkerId(1));
-    assert_eq!(routes.hold(QUEUE, 'x', 8), Err('x'), "the queue does not exist");
+    assert_eq!(routes.buffer(QUEUE, 'x', 8), Err('x'), "the queue does not exist");
     routes.adopt(&[(QUEUE, WorkerId(0))], 1, |_| false);
     routes.adopt(&[(QUEUE, WorkerId(1))], 1, |_| false);
-    assert_eq!(routes.route(QUEUE), QueueLocation::Hold);
-    assert_eq!(routes.hold(QUEUE, 'a', 1), Ok(()));
-    assert_eq!(routes.hold(QUEUE, 'b', 1), Err('b'));
+    assert_eq!(routes.route(QUEUE), QueueLocation::MovingHere);
+    assert_eq!(routes.buffer(QUEUE, 'a', 1), Ok(()));
+    assert_eq!(routes.buffer(QUEUE, 'b', 1), Err('b'));
     assert_eq!(routes.handle_arrival(QUEUE), ['a']);
     assert_eq!(routes.route(QUEUE), QueueLocation::Here);
 }
@@ -201,10 +203,10 @@ fn a_queue_that_is_gone_is_nowhere() {
     assert_eq!(routes.route(QUEUE), QueueLocation::Here);
     assert!(routes.adopt(&[], 0, |_| true).orphans.is_empty());
     routes.adopt(&[(QUEUE, WorkerId(1))], 1, |_| false);
-    assert_eq!(routes.hold(QUEUE, 'a', 8), Ok(()), "the sender knew first");
+    assert_eq!(routes.buffer(QUEUE, 'a', 8), Ok(()), "the sender knew first");
     assert_eq!(routes.adopt(&[], 0, |_| true).orphans, ['a']);
     routes.adopt(&[(QUEUE, WorkerId(0))], 1, |_| false);
-    assert_eq!(routes.hold(QUEUE, 'b', 8), Ok(()));
+    assert_eq!(routes.buffer(QUEUE, 'b', 8), Ok(()));
     assert_eq!(routes.adopt(&[], 0, |_| true).orphans, ['b']);
     assert_eq!(routes.route(QUEUE), QueueLocation::Nowhere);
     assert_eq!(routes.handle_fence(QUEUE), None);

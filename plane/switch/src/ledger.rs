@@ -18,7 +18,7 @@
 
 use std::sync::Arc;
 
-use crate::tally::QueueTally;
+use crate::tally::QueueCounters;
 
 /// Cost of a frame in units of one copied byte.
 const FRAME_UNITS: u64 = 1024;
@@ -69,7 +69,7 @@ impl Rate {
 }
 
 struct Entry {
-    tally: Arc<QueueTally>,
+    counters: Arc<QueueCounters>,
     rate: Rate,
     /// Weight for frames moved since the time was last divided.
     uncharged: f64,
@@ -77,30 +77,30 @@ struct Entry {
 
 /// Queues of one worker; used by the worker's thread only.
 #[derive(Default)]
-pub(crate) struct Ledger {
+pub(crate) struct QueueAccounting {
     entries: Vec<Option<Entry>>,
     /// Indices of entries with a weight to settle.
-    owing: Vec<usize>,
+    unsettled: Vec<usize>,
     /// Egress queues of this round, and their weights in it.
     egress: Vec<(usize, f64)>,
     /// Part of the time measured as egress in this round that belongs to ingress queues, in ns.
     posted_ns: u64,
-    is_round_owed: bool,
+    has_unsettled_round: bool,
     /// Duration of rounds that is not yet divided, in ns.
     unsplit_ns: u64,
 }
 
-impl Ledger {
+impl QueueAccounting {
     /// Adds an entry for a queue attached to this worker.
-    pub(crate) fn open(&mut self, cost: &mut QueueCost, tally: &Arc<QueueTally>) {
+    pub(crate) fn open(&mut self, cost: &mut QueueCost, tally: &Arc<QueueCounters>) {
         let place = self.entries.iter().position(Option::is_none).unwrap_or(self.entries.len());
         if place == self.entries.len() {
             self.entries.push(None);
             // Reserved here, so that nothing is allocated while frames are moved.
-            self.owing.reserve(self.entries.len());
+            self.unsettled.reserve(self.entries.len());
             self.egress.reserve(self.entries.len());
         }
-        let entry = Entry { tally: Arc::clone(tally), rate: cost.rate, uncharged: 0.0 };
+        let entry = Entry { counters: Arc::clone(tally), rate: cost.rate, uncharged: 0.0 };
         self.entries[place] = Some(entry);
         cost.slot = Some(place);
     }
@@ -132,10 +132,10 @@ impl Ledger {
         let entry = self.entries.get_mut(place)?.as_mut()?;
         let weight = units * entry.rate.ns_per_unit();
         if entry.uncharged == 0.0 {
-            self.owing.push(place);
+            self.unsettled.push(place);
         }
         entry.uncharged += weight;
-        self.is_round_owed = true;
+        self.has_unsettled_round = true;
         Some((place, weight))
     }
 
@@ -172,7 +172,7 @@ impl Ledger {
 
     /// Ends a round that moved frames and took `ns`.
     pub(crate) fn end_round(&mut self, ns: u64) {
-        if std::mem::take(&mut self.is_round_owed) {
+        if std::mem::take(&mut self.has_unsettled_round) {
             self.unsplit_ns += ns;
         }
         self.egress.clear();
@@ -181,19 +181,19 @@ impl Ledger {
 
     /// Divides the duration of rounds in proportion to the queues' weights.
     pub(crate) fn settle(&mut self) {
-        if self.unsplit_ns == 0 || self.owing.is_empty() {
+        if self.unsplit_ns == 0 || self.unsettled.is_empty() {
             return;
         }
         let mut left = std::mem::take(&mut self.unsplit_ns);
         let entries = &mut self.entries;
         let uncharged = |place: &usize| entries.get(*place)?.as_ref().map(|entry| entry.uncharged);
-        let whole: f64 = self.owing.iter().filter_map(uncharged).sum();
+        let whole: f64 = self.unsettled.iter().filter_map(uncharged).sum();
         let factor = if whole > 0.0 { left as f64 / whole } else { 0.0 };
-        for place in self.owing.drain(..) {
+        for place in self.unsettled.drain(..) {
             let Some(Some(entry)) = entries.get_mut(place) else { continue };
             let part = ((std::mem::take(&mut entry.uncharged) * factor) as u64).min(left);
             left -= part;
-            entry.tally.busy_ns.add(part);
+            entry.counters.busy_ns.add(part);
         }
     }
 }

@@ -2,19 +2,23 @@ use super::*;
 
 /// Queues of one ledger.
 struct Bench {
-    ledger: Ledger,
+    accounting: QueueAccounting,
     costs: Vec<QueueCost>,
-    tallies: Vec<Arc<QueueTally>>,
+    counters: Vec<Arc<QueueCounters>>,
 }
 
 impl Bench {
     fn new(queues: usize) -> Self {
-        let mut bench = Self { ledger: Ledger::default(), costs: Vec::new(), tallies: Vec::new() };
+        let mut bench = Self {
+            accounting: QueueAccounting::default(),
+            costs: Vec::new(),
+            counters: Vec::new(),
+        };
         for _ in 0..queues {
-            let (mut cost, tally) = (QueueCost::default(), Arc::<QueueTally>::default());
-            bench.ledger.open(&mut cost, &tally);
+            let (mut cost, tally) = (QueueCost::default(), Arc::<QueueCounters>::default());
+            bench.accounting.open(&mut cost, &tally);
             bench.costs.push(cost);
-            bench.tallies.push(tally);
+            bench.counters.push(tally);
         }
         bench
     }
@@ -23,28 +27,28 @@ impl Bench {
     /// queues.
     fn round(&mut self, ingress: &[usize], ns: u64) {
         for of in ingress {
-            self.ledger.charge_ingress(&self.costs[*of], 32, 2048);
+            self.accounting.charge_ingress(&self.costs[*of], 32, 2048);
         }
-        self.ledger.end_round(ns);
+        self.accounting.end_round(ns);
     }
 
     /// Runs a timed round in which these egress queues together took `ns`.
     fn timed_egress(&mut self, egress: &[usize], ns: u64) {
         for of in egress {
-            self.ledger.charge_egress(&self.costs[*of], 32, 2048);
+            self.accounting.charge_egress(&self.costs[*of], 32, 2048);
         }
-        self.ledger.learn_egress(ns);
-        self.ledger.end_round(ns);
+        self.accounting.learn_egress(ns);
+        self.accounting.end_round(ns);
     }
 
     fn learn(&mut self, of: usize, ns: u64) {
-        self.ledger.learn_ingress(&self.costs[of], (32, 2048), ns, 0);
+        self.accounting.learn_ingress(&self.costs[of], (32, 2048), ns, 0);
     }
 
     /// Returns the total cost of each queue in ns.
     fn total(&mut self) -> Vec<u64> {
-        self.ledger.settle();
-        self.tallies.iter().map(|tally| tally.busy_ns.value()).collect()
+        self.accounting.settle();
+        self.counters.iter().map(|tally| tally.busy_ns.value()).collect()
     }
 }
 
@@ -75,9 +79,9 @@ fn a_round_is_its_queues_work_and_nobody_elses() {
 #[test]
 fn a_round_under_way_is_not_told_yet() {
     let mut bench = Bench::new(1);
-    bench.ledger.charge_ingress(&bench.costs[0], 1, 60);
+    bench.accounting.charge_ingress(&bench.costs[0], 1, 60);
     assert_eq!(bench.total(), [0]);
-    bench.ledger.end_round(900);
+    bench.accounting.end_round(900);
     assert_eq!(bench.total(), [900]);
 }
 
@@ -112,17 +116,17 @@ fn egress_queues_are_told_apart_by_rounds_of_their_own() {
 fn what_went_to_other_workers_is_the_ingress_queues() {
     let mut bench = Bench::new(2);
     for _ in 0..100 {
-        bench.ledger.charge_ingress(&bench.costs[0], 32, 2048);
-        bench.ledger.learn_ingress(&bench.costs[0], (32, 2048), 1000, 2000);
-        bench.ledger.charge_egress(&bench.costs[1], 32, 2048);
+        bench.accounting.charge_ingress(&bench.costs[0], 32, 2048);
+        bench.accounting.learn_ingress(&bench.costs[0], (32, 2048), 1000, 2000);
+        bench.accounting.charge_egress(&bench.costs[1], 32, 2048);
         // A third of the egress time was for queues of other workers.
-        bench.ledger.learn_egress(3000);
-        bench.ledger.end_round(4000);
+        bench.accounting.learn_egress(3000);
+        bench.accounting.end_round(4000);
     }
     let before = bench.total();
-    bench.ledger.charge_ingress(&bench.costs[0], 32, 2048);
-    bench.ledger.charge_egress(&bench.costs[1], 32, 2048);
-    bench.ledger.end_round(8000);
+    bench.accounting.charge_ingress(&bench.costs[0], 32, 2048);
+    bench.accounting.charge_egress(&bench.costs[1], 32, 2048);
+    bench.accounting.end_round(8000);
     let after = bench.total();
     let last: Vec<u64> = after.iter().zip(&before).map(|(after, before)| after - before).collect();
     assert!(are_as(&last, &[3, 1]), "{last:?}");
@@ -161,14 +165,14 @@ fn what_is_known_goes_with_a_queue() {
         bench.learn(1, 3000);
     }
     bench.round(&[0, 1], 4000);
-    bench.ledger.close(&mut bench.costs[0]);
-    bench.ledger.close(&mut bench.costs[1]);
-    let [first, second] = [0, 1].map(|of: usize| bench.tallies[of].busy_ns.value());
+    bench.accounting.close(&mut bench.costs[0]);
+    bench.accounting.close(&mut bench.costs[1]);
+    let [first, second] = [0, 1].map(|of: usize| bench.counters[of].busy_ns.value());
     assert!(are_as(&[first, second], &[1, 3]), "settled when they left");
     // The queues are added again in the other order, so that each gets the other's index.
     for of in [1, 0] {
-        let tally = Arc::clone(&bench.tallies[of]);
-        bench.ledger.open(&mut bench.costs[of], &tally);
+        let tally = Arc::clone(&bench.counters[of]);
+        bench.accounting.open(&mut bench.costs[of], &tally);
     }
     bench.round(&[0, 1], 400_000);
     assert!(are_as(&bench.total(), &[1, 3]));
@@ -177,14 +181,14 @@ fn what_is_known_goes_with_a_queue() {
 #[test]
 fn a_queue_that_left_in_the_middle_of_a_round_leaves_its_part_to_others() {
     let mut bench = Bench::new(2);
-    bench.ledger.charge_ingress(&bench.costs[0], 32, 2048);
-    bench.ledger.charge_egress(&bench.costs[1], 32, 2048);
-    bench.ledger.close(&mut bench.costs[1]);
-    let newcomer = Arc::<QueueTally>::default();
+    bench.accounting.charge_ingress(&bench.costs[0], 32, 2048);
+    bench.accounting.charge_egress(&bench.costs[1], 32, 2048);
+    bench.accounting.close(&mut bench.costs[1]);
+    let newcomer = Arc::<QueueCounters>::default();
     let mut cost = QueueCost::default();
-    bench.ledger.open(&mut cost, &newcomer);
-    bench.ledger.learn_egress(500);
-    bench.ledger.end_round(1000);
+    bench.accounting.open(&mut cost, &newcomer);
+    bench.accounting.learn_egress(500);
+    bench.accounting.end_round(1000);
     assert_eq!(bench.total(), [1000, 0]);
     assert_eq!(newcomer.busy_ns.value(), 0);
 }

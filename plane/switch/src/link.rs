@@ -14,10 +14,10 @@ use crate::latch::Latch;
 use crate::owned::{OwnedSink, OwnedSource};
 use crate::published::Published;
 use crate::pulse::Pulse;
-use crate::tally::WorkerTally;
+use crate::tally::WorkerCounters;
 
 /// Capacity of a mailbox; further mail stays with its sender.
-const MAIL_MAX: usize = 4096;
+const MESSAGES_MAX: usize = 4096;
 
 /// Maximum number of unread sightings of addresses in a mailbox. The rest of its capacity is for
 /// frames and queues.
@@ -26,11 +26,11 @@ const LEARNED_MAX: usize = 256;
 /// Maximum number of parcels that a worker may have in flight. It equals the number of frames,
 /// because under light load a parcel holds one frame: the shared frames, and the own frames for
 /// each of 32 workers.
-pub(crate) const PARCELS_MAX: usize = 2048;
+pub(crate) const FRAME_MESSAGES_MAX: usize = 2048;
 
 /// Mail from one worker to another. Mail of each sender arrives in the order in which it was sent.
 pub(crate) enum LinkMessage {
-    Parcel(Parcel),
+    FrameMessage(FrameMessage),
     /// Fence behind the last frames for a queue that moves to another worker; see
     /// [`crate::handover`].
     Fence(QueueId),
@@ -42,9 +42,9 @@ pub(crate) enum LinkMessage {
 }
 
 /// Frames for one egress queue of another worker.
-pub(crate) struct Parcel {
+pub(crate) struct FrameMessage {
     /// Link of the worker that allocated the parcel, which gets it back.
-    pub home: Arc<Link>,
+    pub owner: Arc<Link>,
     /// Worker that owns the queue.
     pub to: WorkerId,
     pub queue: QueueId,
@@ -56,7 +56,7 @@ pub(crate) struct Parcel {
 pub(crate) struct Links(Vec<Option<Arc<Link>>>);
 
 impl Links {
-    pub(crate) fn of(&self, id: WorkerId) -> Option<&Arc<Link>> {
+    pub(crate) fn link_of(&self, id: WorkerId) -> Option<&Arc<Link>> {
         self.0.get(usize::from(id.0))?.as_ref()
     }
 
@@ -95,14 +95,14 @@ pub(crate) enum Command {
 pub(crate) struct Link {
     pub id: WorkerId,
     pub placement: CpuAffinity,
-    pub tally: WorkerTally,
+    pub counters: WorkerCounters,
     pub pulse: Pulse,
-    mail: ArrayQueue<LinkMessage>,
+    messages: ArrayQueue<LinkMessage>,
     /// Number of sightings of addresses in `mail`.
     learned: AtomicUsize,
     commands: SegQueue<Command>,
     /// Empty parcels returned to this worker.
-    pub returns: ArrayQueue<Parcel>,
+    pub returns: ArrayQueue<FrameMessage>,
     waker: OnceLock<Arc<dyn Waker>>,
 }
 
@@ -111,12 +111,12 @@ impl Link {
         Self {
             id,
             placement,
-            tally: WorkerTally::default(),
+            counters: WorkerCounters::default(),
             pulse: Pulse::default(),
-            mail: ArrayQueue::new(MAIL_MAX),
+            messages: ArrayQueue::new(MESSAGES_MAX),
             learned: AtomicUsize::new(0),
             commands: SegQueue::new(),
-            returns: ArrayQueue::new(PARCELS_MAX),
+            returns: ArrayQueue::new(FRAME_MESSAGES_MAX),
             waker: OnceLock::new(),
         }
     }
@@ -147,7 +147,7 @@ impl Link {
     /// # Errors
     /// Returns the mail if the mailbox is full.
     pub(crate) fn send(&self, mail: LinkMessage) -> Result<(), LinkMessage> {
-        self.mail.push(mail)?;
+        self.messages.push(mail)?;
         self.wake();
         Ok(())
     }
@@ -163,8 +163,8 @@ impl Link {
         }
     }
 
-    pub(crate) fn poll_mail(&self) -> Option<LinkMessage> {
-        let mail = self.mail.pop();
+    pub(crate) fn poll_message(&self) -> Option<LinkMessage> {
+        let mail = self.messages.pop();
         if let Some(LinkMessage::Learned(_)) = mail {
             self.learned.fetch_sub(1, Relaxed);
         }
@@ -179,8 +179,8 @@ impl Waker for Link {
 }
 
 /// Returns a parcel with its buffers to the worker that created it.
-pub(crate) fn return_home(parcel: Parcel) {
-    let home = Arc::clone(&parcel.home);
+pub(crate) fn return_to_owner(parcel: FrameMessage) {
+    let home = Arc::clone(&parcel.owner);
     // The queue has room for every parcel that exists.
     let _ = home.returns.push(parcel);
 }
@@ -205,16 +205,16 @@ mod tests {
             is_first: false,
         };
         for _ in 0..2 {
-            (0..10 * MAIL_MAX).for_each(|_| link.send_learned(learned));
+            (0..10 * MESSAGES_MAX).for_each(|_| link.send_learned(learned));
             let queue = QueueId { port: PortId(1), direction: Direction::Egress, index: 0 };
-            for _ in LEARNED_MAX..MAIL_MAX {
+            for _ in LEARNED_MAX..MESSAGES_MAX {
                 assert!(link.send(LinkMessage::Fence(queue)).is_ok());
             }
             assert!(link.send(LinkMessage::Fence(queue)).is_err());
-            let mail: Vec<LinkMessage> = std::iter::from_fn(|| link.poll_mail()).collect();
+            let mail: Vec<LinkMessage> = std::iter::from_fn(|| link.poll_message()).collect();
             let sightings =
                 mail.iter().filter(|mail| matches!(mail, LinkMessage::Learned(_))).count();
-            assert_eq!((sightings, mail.len()), (LEARNED_MAX, MAIL_MAX));
+            assert_eq!((sightings, mail.len()), (LEARNED_MAX, MESSAGES_MAX));
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct LinkOutbox(BTreeMap<WorkerId, Queued>);
 /// Mail for one worker, oldest first.
 struct Queued {
     to: Arc<Link>,
-    mail: VecDeque<LinkMessage>,
+    messages: VecDeque<LinkMessage>,
 }
 
 impl LinkOutbox {
@@ -27,9 +27,9 @@ impl LinkOutbox {
     /// Sends mail now, or queues it behind earlier mail to the same worker.
     pub(crate) fn send(&mut self, to: &Arc<Link>, mail: LinkMessage) {
         if let Some(queued) = self.0.get_mut(&to.id) {
-            queued.mail.push_back(mail);
+            queued.messages.push_back(mail);
         } else if let Err(mail) = to.send(mail) {
-            let queued = Queued { to: Arc::clone(to), mail: VecDeque::from([mail]) };
+            let queued = Queued { to: Arc::clone(to), messages: VecDeque::from([mail]) };
             self.0.insert(to.id, queued);
         }
     }
@@ -44,9 +44,9 @@ impl LinkOutbox {
 impl Queued {
     /// Returns true if all mail was sent.
     fn send_all(&mut self) -> bool {
-        while let Some(mail) = self.mail.pop_front() {
+        while let Some(mail) = self.messages.pop_front() {
             if let Err(mail) = self.to.send(mail) {
-                self.mail.push_front(mail);
+                self.messages.push_front(mail);
                 return false;
             }
         }
@@ -65,7 +65,7 @@ mod tests {
     }
 
     fn ports(link: &Link) -> Vec<u32> {
-        let fences = std::iter::from_fn(|| link.poll_mail());
+        let fences = std::iter::from_fn(|| link.poll_message());
         fences
             .map(|mail| match mail {
                 LinkMessage::Fence(queue) => queue.port.0,
@@ -93,7 +93,7 @@ mod tests {
         outbox.retry();
         let mut read: Vec<u32> = Vec::new();
         for _ in 0..3 {
-            match full.poll_mail() {
+            match full.poll_message() {
                 Some(LinkMessage::Fence(queue)) => read.push(queue.port.0),
                 _ => panic!("no fence"),
             }

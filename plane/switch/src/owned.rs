@@ -14,7 +14,7 @@ use crate::published::{Ingress, PortShared};
 use crate::queue_record::QueueRecord;
 use crate::stage::Stage;
 use crate::stages::Probe;
-use crate::tally::QueueTally;
+use crate::tally::QueueCounters;
 
 /// State of an ingress queue between polling and sleeping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) struct OwnedSource {
     pub id: QueueId,
     pub source: Box<dyn FrameSource>,
     pub shared: Arc<PortShared>,
-    pub tally: Arc<QueueTally>,
+    pub counters: Arc<QueueCounters>,
     pub readiness: Readiness,
     /// Slot and member that its frames are attributed to under the current tables.
     pub ingress: Option<Ingress>,
@@ -52,7 +52,7 @@ impl OwnedSource {
             id,
             source,
             shared,
-            tally: Arc::clone(&record.tally),
+            counters: Arc::clone(&record.counters),
             readiness: Readiness::Polling,
             ingress: None,
             cost: QueueCost::default(),
@@ -63,15 +63,17 @@ impl OwnedSource {
 
     /// Counts received frames, and frames that the source dropped meanwhile.
     pub(crate) fn count(&mut self, frames: u64, bytes: u64) {
-        self.tally.frames.add(frames);
-        self.tally.bytes.add(bytes);
+        self.counters.frames.add(frames);
+        self.counters.bytes.add(bytes);
         self.count_malformed();
     }
 
     /// Counts frames that the source has dropped since the last call.
     pub(crate) fn count_malformed(&mut self) {
         let malformed = self.source.malformed();
-        self.shared.tally.drop_rx(DropReason::Malformed, malformed.saturating_sub(self.malformed));
+        self.shared
+            .counters
+            .drop_rx(DropReason::Malformed, malformed.saturating_sub(self.malformed));
         self.malformed = malformed;
     }
 }
@@ -81,7 +83,7 @@ pub(crate) struct OwnedSink {
     pub id: QueueId,
     pub sink: Box<dyn FrameSink>,
     pub shared: Arc<PortShared>,
-    pub tally: Arc<QueueTally>,
+    pub counters: Arc<QueueCounters>,
     /// True if the port accepts frames coalesced from segments.
     pub takes_coalesced: bool,
     pub cost: QueueCost,
@@ -115,7 +117,7 @@ impl OwnedSink {
             id,
             sink,
             shared,
-            tally: Arc::clone(&record.tally),
+            counters: Arc::clone(&record.counters),
             takes_coalesced: true,
             cost: QueueCost::default(),
             unflushed: Unflushed::default(),
@@ -157,7 +159,7 @@ impl OwnedSink {
                 probe.mark(Stage::CopyOut);
                 complete_checksum(frame);
                 probe.mark(Stage::Checksum);
-                self.shared.tally.software_checksummed.add(1);
+                self.shared.counters.software_checksummed.add(1);
                 self.hand_over(frame)
             }
             EgressStep::Segment { partial_checksum } => {
@@ -175,7 +177,7 @@ impl OwnedSink {
     ) -> Result<(), PortFault> {
         match segment(frame, partial_checksum) {
             Ok(mut segments) => {
-                self.shared.tally.software_segmented.add(1);
+                self.shared.counters.software_segmented.add(1);
                 // A partial checksum is part of the header.
                 let rest = if partial_checksum { Stage::Segment } else { Stage::Checksum };
                 while let Some(piece) = segments.next_segment_timed(|| probe.mark(Stage::Segment)) {
@@ -185,7 +187,7 @@ impl OwnedSink {
                 }
             }
             // Sources only accept frames that can be segmented.
-            Err(_) => self.shared.tally.drop_tx(DropReason::Malformed, 1),
+            Err(_) => self.shared.counters.drop_tx(DropReason::Malformed, 1),
         }
         Ok(())
     }
@@ -221,12 +223,14 @@ impl OwnedSink {
         }
         let unflushed = std::mem::take(&mut self.unflushed);
         let discarded = self.sink.discarded();
-        self.shared.tally.drop_tx(DropReason::EgressDown, discarded.saturating_sub(self.discarded));
+        self.shared
+            .counters
+            .drop_tx(DropReason::EgressDown, discarded.saturating_sub(self.discarded));
         self.discarded = discarded;
-        self.tally.frames.add(unflushed.frames);
-        self.tally.bytes.add(unflushed.bytes);
-        self.tally.full.add(unflushed.full);
-        self.shared.tally.drop_tx(DropReason::EgressFull, unflushed.full);
+        self.counters.frames.add(unflushed.frames);
+        self.counters.bytes.add(unflushed.bytes);
+        self.counters.full.add(unflushed.full);
+        self.shared.counters.drop_tx(DropReason::EgressFull, unflushed.full);
         flushed
     }
 }

@@ -127,8 +127,8 @@ impl DataPlane {
 
     /// Sets the home workers of these ports, on which their new queues start. Queues of other
     /// ports, or with a home that does not run, start on the worker with the fewest queues.
-    pub fn set_homes(&self, homes: BTreeMap<PortId, WorkerId>) {
-        self.registry().homes = homes;
+    pub fn set_initial_workers(&self, homes: BTreeMap<PortId, WorkerId>) {
+        self.registry().initial_workers = homes;
     }
 
     /// Sets how long workers poll their rings after the last frame before they arm notifications
@@ -145,11 +145,11 @@ impl DataPlane {
             .map(|(id, record)| QueueView {
                 id: *id,
                 worker: record.owner,
-                frames: record.tally.frames.value(),
-                bytes: record.tally.bytes.value(),
-                full: record.tally.full.value(),
-                moves: record.tally.moves.value(),
-                busy_ns: record.tally.busy_ns.value(),
+                frames: record.counters.frames.value(),
+                bytes: record.counters.bytes.value(),
+                full: record.counters.full.value(),
+                moves: record.counters.moves.value(),
+                busy_ns: record.counters.busy_ns.value(),
             })
             .collect()
     }
@@ -233,7 +233,7 @@ impl DataPlane {
     /// Returns the oldest queued notice, if there is one.
     pub fn poll_notice(&self) -> Option<PlaneNotice> {
         self.0.parts.notices.poll(|queue, attachment| {
-            self.registry().queues.get(&queue).is_some_and(|record| record.is_of(attachment))
+            self.registry().queues.get(&queue).is_some_and(|record| record.belongs_to(attachment))
         })
     }
 
@@ -246,7 +246,7 @@ impl DataPlane {
     fn attach(&self, id: QueueId, command: impl FnOnce(Arc<PortShared>, QueueRecord) -> Command) {
         self.detach_queue(id);
         let mut registry = self.registry();
-        let Some(link) = registry.home(id.port) else {
+        let Some(link) = registry.initial_worker(id.port) else {
             tracing::warn!(queue = ?id, "a queue was attached after the data plane stopped");
             return;
         };

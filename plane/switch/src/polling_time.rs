@@ -57,7 +57,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(1);
 pub(crate) struct Polling {
     completion_poll_budget: Duration,
     /// Time at which the worker last continued after a yield.
-    was_back: Time,
+    resumed_at: Time,
     backoff_until: Time,
 }
 
@@ -84,13 +84,13 @@ impl Polling {
 
     /// Returns true if a worker that polls for completions has to yield now.
     pub(crate) fn should_yield(&self, now: Time) -> bool {
-        now >= self.backoff_until && now.since(self.was_back) >= YIELD_INTERVAL
+        now >= self.backoff_until && now.since(self.resumed_at) >= YIELD_INTERVAL
     }
 
     /// Records a yield from `gone` to `now`. Returns the end of the pause in polling if other
     /// threads compete for the CPU.
     pub(crate) fn handle_back(&mut self, gone: Time, now: Time) -> Option<Time> {
-        self.was_back = now;
+        self.resumed_at = now;
         let away = now.since(gone);
         if away <= YIELD_COMPETITION_MIN {
             return None;
@@ -108,7 +108,7 @@ fn longest(polling_time: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_micros(50);
+    const POLL_BUDGET: Duration = Duration::from_micros(50);
 
     fn us(us: u64) -> Duration {
         Duration::from_micros(us)
@@ -119,27 +119,27 @@ mod tests {
     #[test]
     fn answers_that_come_soon_are_polled_for_and_those_that_do_not_are_not() {
         let mut polling = Polling::default();
-        let polls_for = |polling: &Polling| polling.completion_poll_budget(NOW, PATIENCE);
-        assert_eq!(polls_for(&polling), PATIENCE, "nothing is known");
-        polling.handle_slept(us(60), PATIENCE);
+        let polls_for = |polling: &Polling| polling.completion_poll_budget(NOW, POLL_BUDGET);
+        assert_eq!(polls_for(&polling), POLL_BUDGET, "nothing is known");
+        polling.handle_slept(us(60), POLL_BUDGET);
         assert_eq!(polls_for(&polling), us(120));
-        polling.handle_slept(us(180), PATIENCE);
+        polling.handle_slept(us(180), POLL_BUDGET);
         assert_eq!(polls_for(&polling), us(200), "not longer than four times");
         // One slow completion halves the time to poll; several reduce it to the minimum.
-        polling.handle_slept(us(8000), PATIENCE);
+        polling.handle_slept(us(8000), POLL_BUDGET);
         assert_eq!(polls_for(&polling), us(100));
-        polling.handle_slept(us(8000), PATIENCE);
-        polling.handle_slept(us(8000), PATIENCE);
-        assert_eq!(polls_for(&polling), PATIENCE);
+        polling.handle_slept(us(8000), POLL_BUDGET);
+        polling.handle_slept(us(8000), POLL_BUDGET);
+        assert_eq!(polls_for(&polling), POLL_BUDGET);
     }
 
     #[test]
     fn who_does_not_poll_does_not_poll_for_answers() {
         let mut polling = Polling::default();
-        polling.handle_slept(us(60), PATIENCE);
+        polling.handle_slept(us(60), POLL_BUDGET);
         assert_eq!(polling.completion_poll_budget(NOW, Duration::ZERO), Duration::ZERO);
         polling.handle_slept(us(60), Duration::ZERO);
-        assert_eq!(polling.completion_poll_budget(NOW, PATIENCE), PATIENCE);
+        assert_eq!(polling.completion_poll_budget(NOW, POLL_BUDGET), POLL_BUDGET);
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
         assert!(polling.should_yield(NOW));
         let back = NOW + us(60);
         assert_eq!(polling.handle_back(NOW, back), None);
-        assert_eq!(polling.completion_poll_budget(back, PATIENCE), PATIENCE);
+        assert_eq!(polling.completion_poll_budget(back, POLL_BUDGET), POLL_BUDGET);
         assert!(!polling.should_yield(back + us(3)));
         assert!(polling.should_yield(back + us(4)));
     }
@@ -156,14 +156,14 @@ mod tests {
     #[test]
     fn who_is_back_late_rests_and_remembers_what_it_learned() {
         let mut polling = Polling::default();
-        polling.handle_slept(us(60), PATIENCE);
+        polling.handle_slept(us(60), POLL_BUDGET);
         let back = NOW + us(3000);
         assert_eq!(polling.handle_back(NOW, back), Some(back + us(150_000)));
         let before = back + us(149_999);
-        assert_eq!(polling.completion_poll_budget(before, PATIENCE), Duration::ZERO);
+        assert_eq!(polling.completion_poll_budget(before, POLL_BUDGET), Duration::ZERO);
         assert!(!polling.should_yield(before));
         let after = back + us(150_000);
-        assert_eq!(polling.completion_poll_budget(after, PATIENCE), us(120));
+        assert_eq!(polling.completion_poll_budget(after, POLL_BUDGET), us(120));
         assert!(polling.should_yield(after));
         // The pause is bounded even after a long absence, for example when the whole machine was
         // suspended.

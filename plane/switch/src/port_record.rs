@@ -6,7 +6,7 @@ use std::sync::Arc;
 use suimon_quantity::{Direction, PortId};
 
 use crate::published::PortShared;
-use crate::tally::QueueTally;
+use crate::tally::QueueCounters;
 use crate::view::PortCountersView;
 
 /// Port that is published or has queues.
@@ -25,7 +25,7 @@ pub(crate) struct TrafficCounters {
 
 impl TrafficCounters {
     /// Returns the frames and bytes of one queue.
-    pub(crate) fn of(direction: Direction, queue: &QueueTally) -> Self {
+    pub(crate) fn from_queue(direction: Direction, queue: &QueueCounters) -> Self {
         let carried = [queue.frames.value(), queue.bytes.value()];
         match direction {
             Direction::Ingress => Self { rx: carried, tx: [0; 2] },
@@ -63,13 +63,13 @@ impl PortRecord {
     }
 
     /// Adds the counters of a queue that was detached.
-    pub(crate) fn retire(&mut self, direction: Direction, queue: &QueueTally) {
-        self.departed = self.departed + TrafficCounters::of(direction, queue);
+    pub(crate) fn retire(&mut self, direction: Direction, queue: &QueueCounters) {
+        self.departed = self.departed + TrafficCounters::from_queue(direction, queue);
     }
 
     /// Returns the port's counters with these frames and bytes.
     pub(crate) fn counters(&self, carried: TrafficCounters) -> PortCountersView {
-        let tally = &self.shared.tally;
+        let tally = &self.shared.counters;
         PortCountersView {
             rx_frames: carried.rx[0],
             rx_bytes: carried.rx[1],

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use suimon_frame::{BATCH_FRAMES_MAX, Frame};
 use suimon_quantity::{QueueId, WorkerId};
 
-use crate::link::{Link, LinkMessage, Links, PARCELS_MAX, Parcel, return_home};
+use crate::link::{FRAME_MESSAGES_MAX, FrameMessage, Link, LinkMessage, Links, return_to_owner};
 use crate::outbox::LinkOutbox;
 
 /// Maximum number of shared frames in flight to other workers, in addition to [`OWN_FRAMES`] for
@@ -26,12 +26,12 @@ const OWN_FRAMES: usize = BATCH_FRAMES_MAX;
 const SHARE: usize = 3;
 
 /// Outgoing frames of one worker.
-pub(crate) struct ParcelSender {
-    home: Arc<Link>,
+pub(crate) struct FrameSender {
+    owner: Arc<Link>,
     /// Parcels being filled, in order of creation.
-    open: Vec<Parcel>,
-    parcels: Vec<Parcel>,
-    parcels_made: usize,
+    open: Vec<FrameMessage>,
+    spare_messages: Vec<FrameMessage>,
+    messages_made: usize,
     frames: Vec<Frame>,
     frames_made: usize,
     /// Frames in parcels that were not returned yet, by receiver.
@@ -40,13 +40,13 @@ pub(crate) struct ParcelSender {
     shared: usize,
 }
 
-impl ParcelSender {
+impl FrameSender {
     pub(crate) fn new(home: Arc<Link>) -> Self {
         Self {
-            home,
+            owner: home,
             open: Vec::with_capacity(BATCH_FRAMES_MAX),
-            parcels: Vec::new(),
-            parcels_made: 0,
+            spare_messages: Vec::new(),
+            messages_made: 0,
             frames: Vec::new(),
             frames_made: 0,
             in_flight: Vec::new(),
@@ -57,18 +57,18 @@ impl ParcelSender {
     /// Creates a parcel with this frame for a queue of another worker. Returns `None` if too many
     /// frames are in flight to it. With `is_only`, the frame has no other destination, so its
     /// buffer may be taken.
-    pub(crate) fn parcel(
+    pub(crate) fn message_for(
         &mut self,
         to: WorkerId,
         queue: QueueId,
         frame: &mut Frame,
         is_only: bool,
-    ) -> Option<Parcel> {
-        let mut parcel = self.spare_parcel(to, queue)?;
+    ) -> Option<FrameMessage> {
+        let mut parcel = self.spare_message(to, queue)?;
         if self.put(&mut parcel, frame, is_only) {
             return Some(parcel);
         }
-        self.parcels.push(parcel);
+        self.spare_messages.push(parcel);
         None
     }
 
@@ -86,7 +86,7 @@ impl ParcelSender {
             .iter()
             .rposition(|parcel| parcel.queue == queue && parcel.frames.len() < BATCH_FRAMES_MAX);
         let Some(at) = open else {
-            let Some(parcel) = self.parcel(owner, queue, frame, is_only) else { return false };
+            let Some(parcel) = self.message_for(owner, queue, frame, is_only) else { return false };
             self.open.push(parcel);
             return true;
         };
@@ -100,14 +100,14 @@ impl ParcelSender {
     /// their order is irrelevant.
     pub(crate) fn send_all(&mut self, links: &Links, outbox: &mut LinkOutbox) {
         for parcel in self.open.drain(..) {
-            match links.of(parcel.to) {
-                Some(link) => outbox.send(link, LinkMessage::Parcel(parcel)),
-                None => return_home(parcel),
+            match links.link_of(parcel.to) {
+                Some(link) => outbox.send(link, LinkMessage::FrameMessage(parcel)),
+                None => return_to_owner(parcel),
             }
         }
     }
 
-    fn put(&mut self, parcel: &mut Parcel, frame: &mut Frame, is_only: bool) -> bool {
+    fn put(&mut self, parcel: &mut FrameMessage, frame: &mut Frame, is_only: bool) -> bool {
         if !self.has_room(parcel.to) {
             return false;
         }
@@ -154,29 +154,29 @@ impl ParcelSender {
         })
     }
 
-    fn spare_parcel(&mut self, to: WorkerId, queue: QueueId) -> Option<Parcel> {
-        if self.parcels.is_empty() {
+    fn spare_message(&mut self, to: WorkerId, queue: QueueId) -> Option<FrameMessage> {
+        if self.spare_messages.is_empty() {
             self.collect_returns();
         }
-        if let Some(mut parcel) = self.parcels.pop() {
+        if let Some(mut parcel) = self.spare_messages.pop() {
             (parcel.to, parcel.queue) = (to, queue);
             return Some(parcel);
         }
-        if self.parcels_made == PARCELS_MAX {
+        if self.messages_made == FRAME_MESSAGES_MAX {
             return None;
         }
-        self.parcels_made += 1;
+        self.messages_made += 1;
         let frames = Vec::with_capacity(BATCH_FRAMES_MAX);
-        Some(Parcel { home: Arc::clone(&self.home), to, queue, frames })
+        Some(FrameMessage { owner: Arc::clone(&self.owner), to, queue, frames })
     }
 
     fn collect_returns(&mut self) {
-        while let Some(mut parcel) = self.home.returns.pop() {
+        while let Some(mut parcel) = self.owner.returns.pop() {
             let under_way = &mut self.in_flight[usize::from(parcel.to.0)];
             self.shared -= parcel.frames.len().min(under_way.saturating_sub(OWN_FRAMES));
             *under_way -= parcel.frames.len();
             self.frames.append(&mut parcel.frames);
-            self.parcels.push(parcel);
+            self.spare_messages.push(parcel);
         }
     }
 }

@@ -8,8 +8,8 @@ const STARVED: WorkerId = WorkerId(1);
 /// Worker that returns all parcels at once.
 const QUICK: WorkerId = WorkerId(2);
 
-fn post() -> ParcelSender {
-    ParcelSender::new(Arc::new(Link::new(HOME, 0.into())))
+fn post() -> FrameSender {
+    FrameSender::new(Arc::new(Link::new(HOME, 0.into())))
 }
 
 fn queue(port: u32) -> QueueId {
@@ -17,13 +17,13 @@ fn queue(port: u32) -> QueueId {
 }
 
 /// Adds frames; returns the number that was accepted.
-fn add(post: &mut ParcelSender, owner: WorkerId, queue: QueueId, frames: usize) -> usize {
+fn add(post: &mut FrameSender, owner: WorkerId, queue: QueueId, frames: usize) -> usize {
     let mut frame = Frame::new(0);
     (0..frames).filter(|_| post.add(owner, queue, &mut frame, false)).count()
 }
 
 /// Returns the parcels to send.
-fn sent(post: &mut ParcelSender) -> Vec<Parcel> {
+fn sent(post: &mut FrameSender) -> Vec<FrameMessage> {
     std::mem::take(&mut post.open)
 }
 
@@ -35,11 +35,11 @@ fn a_starved_worker_leaves_buffers_for_the_others() {
     assert!(kept >= FRAMES_MAX / 2, "{kept}");
     for _ in 0..100 {
         assert_eq!(add(&mut post, QUICK, queue(2), BATCH_FRAMES_MAX), BATCH_FRAMES_MAX);
-        sent(&mut post).into_iter().for_each(return_home);
+        sent(&mut post).into_iter().for_each(return_to_owner);
         assert_eq!(add(&mut post, STARVED, queue(1), BATCH_FRAMES_MAX), 0);
     }
     // The worker finally reads its mail.
-    parcels.into_iter().for_each(return_home);
+    parcels.into_iter().for_each(return_to_owner);
     assert_eq!(add(&mut post, STARVED, queue(1), FRAMES_MAX * 2), kept);
 }
 
@@ -56,7 +56,7 @@ fn seven_starved_workers_leave_a_batch_for_another() {
     }
     for _ in 0..100 {
         assert_eq!(add(&mut post, QUICK, queue(2), BATCH_FRAMES_MAX), BATCH_FRAMES_MAX);
-        sent(&mut post).into_iter().for_each(return_home);
+        sent(&mut post).into_iter().for_each(return_to_owner);
     }
 }
 
@@ -64,8 +64,8 @@ fn seven_starved_workers_leave_a_batch_for_another() {
 fn frames_that_are_held_here_leave_buffers_too() {
     let mut post = post();
     let mut frame = Frame::new(0);
-    let held: Vec<Parcel> =
-        std::iter::from_fn(|| post.parcel(HOME, queue(1), &mut frame, false)).collect();
+    let held: Vec<FrameMessage> =
+        std::iter::from_fn(|| post.message_for(HOME, queue(1), &mut frame, false)).collect();
     assert!(held.len() >= FRAMES_MAX / 2, "{}", held.len());
     assert_eq!(add(&mut post, QUICK, queue(2), BATCH_FRAMES_MAX), BATCH_FRAMES_MAX);
 }

@@ -11,7 +11,7 @@ use suimon_teaming::{Distribution, MemberId};
 use crate::capture::CaptureTap;
 use crate::egress_forms::AcceptedOffloads;
 use crate::notice::ReportLimiter;
-use crate::tally::PortTally;
+use crate::tally::PortCounters;
 use crate::team_shared::TeamShared;
 
 /// One immutable generation of the tables that all workers use.
@@ -90,7 +90,7 @@ pub(crate) struct PortRuntime {
     /// True if the port accepts coalesced frames.
     pub receive_coalescing: bool,
     /// True if frames received from the port may be forwarded coalesced.
-    pub hands_over_joined: bool,
+    pub forwards_coalesced: bool,
     pub is_uplink: bool,
     /// True if first sightings of addresses on the port are reported.
     pub binds_source: bool,
@@ -105,7 +105,7 @@ pub(crate) struct PortRuntime {
 #[derive(Debug)]
 pub(crate) struct PortShared {
     pub id: PortId,
-    pub tally: PortTally,
+    pub counters: PortCounters,
     pub egress_forms: AcceptedOffloads,
     pub bandwidth: CurrentLimit,
     pub storm: CurrentLimit,
@@ -121,7 +121,7 @@ impl PortShared {
     pub(crate) fn new(id: PortId) -> Self {
         Self {
             id,
-            tally: PortTally::default(),
+            counters: PortCounters::default(),
             egress_forms: AcceptedOffloads::default(),
             bandwidth: CurrentLimit::default(),
             storm: CurrentLimit::default(),

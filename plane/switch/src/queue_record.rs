@@ -6,29 +6,29 @@ use std::sync::Arc;
 use suimon_quantity::{Direction, PortId, QueueId, WorkerId};
 
 use crate::attachment::Attachment;
-use crate::tally::QueueTally;
+use crate::tally::QueueCounters;
 
 /// Queue that is attached to the plane, and its owner.
 #[derive(Clone)]
 pub(crate) struct QueueRecord {
     pub owner: WorkerId,
-    pub tally: Arc<QueueTally>,
+    pub counters: Arc<QueueCounters>,
     pub attachment: Arc<Attachment>,
 }
 
 impl QueueRecord {
     pub(crate) fn new(owner: WorkerId) -> Self {
-        Self { owner, tally: Arc::default(), attachment: Attachment::new() }
+        Self { owner, counters: Arc::default(), attachment: Attachment::new() }
     }
 
     /// Returns true if this is the record of that attachment of the queue.
-    pub(crate) fn is_of(&self, attachment: &Arc<Attachment>) -> bool {
+    pub(crate) fn belongs_to(&self, attachment: &Arc<Attachment>) -> bool {
         Arc::ptr_eq(&self.attachment, attachment)
     }
 }
 
 /// Returns the queues of a port in one direction.
-pub(crate) fn queues_of(
+pub(crate) fn queues_of_port(
     queues: &BTreeMap<QueueId, QueueRecord>,
     port: PortId,
     direction: Direction,

@@ -57,7 +57,7 @@ pub(crate) struct Registry {
     ports: BTreeMap<PortId, PortRecord>,
     captures: BTreeMap<PortId, Arc<CaptureTap>>,
     /// Home workers of ports, on which their new queues start.
-    pub homes: BTreeMap<PortId, WorkerId>,
+    pub initial_workers: BTreeMap<PortId, WorkerId>,
     teams: Teams,
 }
 
@@ -78,7 +78,7 @@ impl Registry {
             tables: None,
             ports: BTreeMap::new(),
             captures: BTreeMap::new(),
-            homes: BTreeMap::new(),
+            initial_workers: BTreeMap::new(),
             teams: Teams::default(),
         }
     }
@@ -100,12 +100,12 @@ impl Registry {
 
     /// Returns the worker on which a new queue of a port starts: the port's home, or the worker
     /// with the fewest queues.
-    pub(crate) fn home(&self, port: PortId) -> Option<Arc<Link>> {
-        let chosen = self.homes.get(&port).and_then(|id| self.link(*id));
-        chosen.or_else(|| self.home_among(|_| true))
+    pub(crate) fn initial_worker(&self, port: PortId) -> Option<Arc<Link>> {
+        let chosen = self.initial_workers.get(&port).and_then(|id| self.link(*id));
+        chosen.or_else(|| self.least_loaded(|_| true))
     }
 
-    fn home_among(&self, is_wanted: impl Fn(&Link) -> bool) -> Option<Arc<Link>> {
+    fn least_loaded(&self, is_wanted: impl Fn(&Link) -> bool) -> Option<Arc<Link>> {
         let owned = |id| self.queues.values().filter(|record| record.owner == id).count();
         let links = self.links().filter(|link| is_wanted(link));
         links.min_by_key(|link| (owned(link.id), link.id)).map(Arc::clone)
@@ -124,7 +124,7 @@ impl Registry {
 
     /// Forgets a queue that was dropped, unless that was done already.
     pub(crate) fn finish_detach(&mut self, id: QueueId, record: &QueueRecord) {
-        let is_it = |of: &QueueRecord| of.is_of(&record.attachment);
+        let is_it = |of: &QueueRecord| of.belongs_to(&record.attachment);
         if self.detaching.get(&id).is_some_and(is_it) {
             self.detaching.remove(&id);
             self.retire(id, record);
@@ -134,7 +134,7 @@ impl Registry {
     /// Adds the counters of a detached queue to its port.
     pub(crate) fn retire(&mut self, id: QueueId, record: &QueueRecord) {
         if let Some(port) = self.ports.get_mut(&id.port) {
-            port.retire(id.direction, &record.tally);
+            port.retire(id.direction, &record.counters);
         }
     }
 
@@ -215,7 +215,7 @@ impl Registry {
                 self.republish_or_log();
             }
         }
-        if latch.wait(RESPONSE_TIMEOUT) { Ok(()) } else { Err(MoveError::Stuck) }
+        if latch.wait(RESPONSE_TIMEOUT) { Ok(()) } else { Err(MoveError::Timeout) }
     }
 
     pub(crate) fn set_workers(
@@ -322,7 +322,7 @@ impl Registry {
             .map(|(queue, _)| *queue)
             .collect();
         for queue in owned {
-            let Some(home) = self.home_among(|link| !retiring.contains(&link.id)) else {
+            let Some(home) = self.least_loaded(|link| !retiring.contains(&link.id)) else {
                 return;
             };
             if let Err(error) = self.move_queue(queue, home.id) {
@@ -342,20 +342,20 @@ impl Registry {
     /// Returns all workers in ascending order. `now` is on their clock.
     pub(crate) fn workers(&self, now: Time) -> Vec<WorkerView> {
         let views = self.links().map(|link| {
-            let (stages, asleep) = link.tally.stages.read(now);
+            let (stages, asleep) = link.counters.stages.read(now);
             WorkerView {
                 id: link.id,
                 placement: link.placement,
-                queues: link.tally.queues.load(Relaxed),
-                working_ns: link.tally.working_ns.value(),
-                cpu_time: Duration::from_nanos(link.tally.cpu_time_ns.load(Relaxed)),
+                queues: link.counters.queues.load(Relaxed),
+                working_ns: link.counters.working_ns.value(),
+                cpu_time: Duration::from_nanos(link.counters.cpu_time_ns.load(Relaxed)),
                 stages,
-                batches: link.tally.batches.value(),
-                frames: link.tally.frames.value(),
-                sleeps: link.tally.sleeps.value(),
+                batches: link.counters.batches.value(),
+                frames: link.counters.frames.value(),
+                sleeps: link.counters.sleeps.value(),
                 asleep,
-                polling_pauses: link.tally.rests.value(),
-                is_polling_paused: link.tally.is_resting(now),
+                polling_pauses: link.counters.backoffs.value(),
+                is_polling_paused: link.counters.is_backing_off(now),
             }
         });
         views.collect()

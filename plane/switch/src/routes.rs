@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use suimon_quantity::{QueueId, WorkerId};
 
 use crate::handover::{QueueLocation, QueueLocations};
-use crate::link::Parcel;
+use crate::link::FrameMessage;
 use crate::published::Published;
 
 /// Route of frames for an egress queue.
@@ -14,9 +14,9 @@ pub(crate) enum Route {
     /// Deliver to this worker's sink with this index.
     Sink(usize),
     /// Send to the mailbox of the worker that owns the queue.
-    At(WorkerId),
+    OtherWorker(WorkerId),
     /// Frames are held: the queue is being moved here.
-    Hold,
+    MovingHere,
     Nowhere,
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum EgressTarget {
 #[derive(Default)]
 pub(crate) struct Routes {
     /// Parallel to [`Published::owners`].
-    of_queues: Vec<Route>,
+    by_queue: Vec<Route>,
     /// Parallel to [`Published::ports`].
     exits: Vec<EgressTarget>,
 }
@@ -45,23 +45,23 @@ impl Routes {
     pub(crate) fn find(
         &mut self,
         published: &Published,
-        routes: &QueueLocations<Parcel>,
+        routes: &QueueLocations<FrameMessage>,
         sink_of: &BTreeMap<QueueId, usize>,
     ) {
-        self.of_queues.clear();
-        self.of_queues.extend(published.owners.iter().map(
+        self.by_queue.clear();
+        self.by_queue.extend(published.owners.iter().map(
             |(queue, _)| match routes.route(*queue) {
                 QueueLocation::Here => {
                     sink_of.get(queue).map_or(Route::Nowhere, |at| Route::Sink(*at))
                 }
-                QueueLocation::At(owner) => Route::At(owner),
-                QueueLocation::Hold => Route::Hold,
+                QueueLocation::OtherWorker(owner) => Route::OtherWorker(owner),
+                QueueLocation::MovingHere => Route::MovingHere,
                 QueueLocation::Nowhere => Route::Nowhere,
             },
         ));
         self.exits.clear();
         self.exits.extend(published.ports.iter().map(|port| {
-            match (port.team, self.of_queues.get(port.egress.clone())) {
+            match (port.team, self.by_queue.get(port.egress.clone())) {
                 // Numbers of sinks and teams are far below 2^32.
                 (Some(team), _) => EgressTarget::Team(team as u32),
                 (None, Some(&[Route::Sink(at)])) if port.capture.is_none() => {
@@ -73,8 +73,8 @@ impl Routes {
     }
 
     /// Returns the route of the egress queue at an index of [`Published::owners`].
-    pub(crate) fn of_queue(&self, at: usize) -> Route {
-        self.of_queues.get(at).copied().unwrap_or(Route::Nowhere)
+    pub(crate) fn queue_route(&self, at: usize) -> Route {
+        self.by_queue.get(at).copied().unwrap_or(Route::Nowhere)
     }
 
     /// Returns the action for the port at an index of [`Published::ports`].

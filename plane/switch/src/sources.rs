@@ -65,7 +65,7 @@ impl Sources {
         self.slots.get_mut(token)?.as_mut()
     }
 
-    pub(crate) fn token_of(&self, queue: QueueId) -> Option<usize> {
+    pub(crate) fn token(&self, queue: QueueId) -> Option<usize> {
         self.slots
             .iter()
             .position(|source| matches!(source, Some(source) if source.owned.id == queue))

@@ -18,11 +18,11 @@ const TRIES: u32 = 100;
 
 /// Snapshot of a worker's times.
 #[derive(Debug, Default)]
-pub(crate) struct StageTally {
+pub(crate) struct PublishedStageTimes {
     version: AtomicU64,
     ns: [AtomicU64; Stage::COUNT],
     /// Time up to which `ns` is complete.
-    as_of_ns: AtomicU64,
+    complete_until_ns: AtomicU64,
     is_asleep: AtomicBool,
     /// Last snapshot that a reader has read as a whole.
     last_read: Mutex<Snapshot>,
@@ -37,7 +37,7 @@ struct Snapshot {
     is_asleep: bool,
 }
 
-impl StageTally {
+impl PublishedStageTimes {
     /// Writes a snapshot. Must be called by the worker's thread only.
     pub(crate) fn publish(&self, totals: &Nanoseconds, as_of: Time, is_asleep: bool) {
         let version = self.version.load(Ordering::Relaxed);
@@ -46,7 +46,7 @@ impl StageTally {
         for (ns, total) in self.ns.iter().zip(totals) {
             ns.store(*total, Ordering::Relaxed);
         }
-        self.as_of_ns.store(as_of.as_ns(), Ordering::Relaxed);
+        self.complete_until_ns.store(as_of.as_ns(), Ordering::Relaxed);
         self.is_asleep.store(is_asleep, Ordering::Relaxed);
         self.version.store(version.wrapping_add(2), Ordering::Release);
     }
@@ -63,7 +63,7 @@ impl StageTally {
             std::thread::yield_now();
             read = self.try_read(now);
         }
-        let Snapshot { mut times, is_asleep, .. } = self.newer_of(read);
+        let Snapshot { mut times, is_asleep, .. } = self.replace_if_newer(read);
         // A worker that wakes at this moment may publish slightly less idle time than was returned
         // before. The counter never decreases.
         let idle = &mut times[Stage::Idle.index()];
@@ -72,7 +72,7 @@ impl StageTally {
     }
 
     /// Stores a snapshot and returns it, unless another reader has read a newer one.
-    fn newer_of(&self, read: Option<Snapshot>) -> Snapshot {
+    fn replace_if_newer(&self, read: Option<Snapshot>) -> Snapshot {
         let mut last = self.last_read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(read) = read.filter(|read| read.version >= last.version) {
             *last = read;
@@ -85,7 +85,7 @@ impl StageTally {
         let mut times = self.load();
         let is_asleep = self.is_asleep.load(Ordering::Relaxed);
         if is_asleep {
-            let since = self.as_of_ns.load(Ordering::Relaxed);
+            let since = self.complete_until_ns.load(Ordering::Relaxed);
             times[Stage::Idle.index()] += now.as_ns().saturating_sub(since);
         }
         fence(Ordering::Acquire);
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_sleeping_worker_is_idle_until_it_is_asked() {
-        let tally = StageTally::default();
+        let tally = PublishedStageTimes::default();
         let mut totals = Nanoseconds::default();
         totals[Stage::Poll.index()] = 600;
         totals[Stage::Idle.index()] = 400;
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_worker_preempted_while_it_publishes_leaves_the_last_whole_times() {
-        let tally = StageTally::default();
+        let tally = PublishedStageTimes::default();
         tally.publish(&[7; Stage::COUNT], Time::from_ns(7), false);
         tally.read(Time::ZERO);
         // The first stores of `publish`.
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn an_account_is_read_as_a_whole() {
-        let tally = StageTally::default();
+        let tally = PublishedStageTimes::default();
         const ROUNDS: u64 = 200_000;
         std::thread::scope(|scope| {
             scope.spawn(|| {

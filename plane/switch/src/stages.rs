@@ -20,7 +20,7 @@ use suimon_ports::Wait;
 use suimon_quantity::Time;
 
 use crate::stage::{Nanoseconds, Stage};
-use crate::stage_tally::StageTally;
+use crate::stage_tally::PublishedStageTimes;
 
 /// Time of a timed round for its ingress and its egress queues.
 #[derive(Clone, Copy, Debug)]
@@ -51,27 +51,27 @@ struct Class {
     /// Duration of its rounds that is not divided yet, in ns.
     unsplit_ns: u64,
     /// Weighted durations of its timed rounds by stage, used as proportions.
-    seen: Nanoseconds,
+    proportions: Nanoseconds,
     /// End of the last timed round in ns.
-    seen_at_ns: u64,
+    timed_until_ns: u64,
 }
 
 impl Class {
-    fn is_seen(&self) -> bool {
-        self.seen.iter().any(|ns| *ns > 0)
+    fn is_timed(&self) -> bool {
+        self.proportions.iter().any(|ns| *ns > 0)
     }
 
     /// Returns true if the proportions are too old, so that a round must be timed out of turn.
     fn is_forgotten(&self, now: Time) -> bool {
-        now.as_ns().saturating_sub(self.seen_at_ns) > MEMORY_NS
+        now.as_ns().saturating_sub(self.timed_until_ns) > MEMORY_NS
     }
 
     fn learn(&mut self, spent: &Nanoseconds, now: Time) {
         if self.is_forgotten(now) {
-            self.seen = Nanoseconds::default();
+            self.proportions = Nanoseconds::default();
         }
-        self.seen_at_ns = now.as_ns();
-        for (seen, spent) in self.seen.iter_mut().zip(spent) {
+        self.timed_until_ns = now.as_ns();
+        for (seen, spent) in self.proportions.iter_mut().zip(spent) {
             // Scaled by MEMORY, as the decay of a short stage would otherwise be rounded to zero.
             *seen = (*seen - *seen / MEMORY).saturating_add(spent.saturating_mul(MEMORY));
         }
@@ -94,12 +94,12 @@ pub(crate) struct StageClock {
     rounds_to_timed: u64,
     gaps: Gaps,
     /// Duration of one clock read in ns, which is attributed to no stage.
-    look_ns: u64,
+    clock_read_ns: u64,
 }
 
 impl StageClock {
     pub(crate) fn new(clock: &dyn Wait) -> Self {
-        let look_ns = look_ns(clock);
+        let look_ns = clock_read_ns(clock);
         let now = clock.now();
         Self {
             totals: Nanoseconds::default(),
@@ -111,7 +111,7 @@ impl StageClock {
             spent: Nanoseconds::default(),
             rounds_to_timed: 0,
             gaps: Gaps::default(),
-            look_ns,
+            clock_read_ns: look_ns,
         }
     }
 
@@ -122,7 +122,7 @@ impl StageClock {
     }
 
     fn mark(&mut self, stage: Stage, now: Time) {
-        let ns = ns_between(self.marked, now).saturating_sub(self.look_ns);
+        let ns = ns_between(self.marked, now).saturating_sub(self.clock_read_ns);
         self.spent[stage.index()] += ns;
         self.marked = now;
     }
@@ -133,7 +133,7 @@ impl StageClock {
     pub(crate) fn end_round(&mut self, now: Time, moved: bool) -> u64 {
         let ns = ns_between(self.round_began, now);
         if moved {
-            let class = class_of(ns);
+            let class = class_index(ns);
             self.classes[class].unsplit_ns += ns;
             if self.is_timed {
                 self.end_timed(class, now);
@@ -186,7 +186,7 @@ impl StageClock {
     }
 
     /// Publishes the times up to the end of the last round.
-    pub(crate) fn publish(&mut self, tally: &StageTally, is_asleep: bool) {
+    pub(crate) fn publish(&mut self, tally: &PublishedStageTimes, is_asleep: bool) {
         self.split();
         tally.publish(&self.totals, self.round_began, is_asleep);
     }
@@ -194,12 +194,12 @@ impl StageClock {
     /// Divides the duration of rounds that was not divided yet. Classes without recent proportions
     /// use those of the last timed class.
     fn split(&mut self) {
-        let fallback = self.classes[self.latest].seen;
+        let fallback = self.classes[self.latest].proportions;
         let now = self.round_began;
         for class in self.classes.iter_mut().filter(|class| class.unsplit_ns > 0) {
             let ns = std::mem::take(&mut class.unsplit_ns);
-            let is_known = class.is_seen() && !class.is_forgotten(now);
-            split_like(ns, if is_known { &class.seen } else { &fallback }, &mut self.totals);
+            let is_known = class.is_timed() && !class.is_forgotten(now);
+            split_like(ns, if is_known { &class.proportions } else { &fallback }, &mut self.totals);
         }
     }
 }
@@ -253,12 +253,12 @@ impl Gaps {
 }
 
 /// Returns the shortest measured duration of a clock read in ns.
-fn look_ns(clock: &dyn Wait) -> u64 {
+fn clock_read_ns(clock: &dyn Wait) -> u64 {
     let looks = (0..16).map(|_| ns_between(clock.now(), clock.now()));
     looks.min().unwrap_or(0)
 }
 
-fn class_of(ns: u64) -> usize {
+fn class_index(ns: u64) -> usize {
     let bits = (u64::BITS - ns.leading_zeros()).saturating_sub(FIRST_CLASS_BITS);
     (bits as usize).min(CLASSES - 1)
 }

@@ -12,7 +12,7 @@ use crate::view::StageTimes;
 #[derive(Default)]
 struct Clock {
     ns: AtomicU64,
-    look_ns: u64,
+    clock_read_ns: u64,
 }
 
 impl Clock {
@@ -35,7 +35,7 @@ impl Wait for Clock {
     fn yield_now(&mut self) {}
 
     fn now(&self) -> Time {
-        Time::from_ns(self.ns.fetch_add(self.look_ns, Relaxed))
+        Time::from_ns(self.ns.fetch_add(self.clock_read_ns, Relaxed))
     }
 
     fn cpu_time(&self) -> Duration {
@@ -47,7 +47,7 @@ impl Wait for Clock {
 struct Script {
     clock: Clock,
     stages: StageClock,
-    tally: StageTally,
+    counters: PublishedStageTimes,
     began: Time,
     /// True times by stage, without clock reads.
     done: Nanoseconds,
@@ -55,10 +55,16 @@ struct Script {
 
 impl Script {
     fn new(look_ns: u64) -> Self {
-        let clock = Clock { look_ns, ..Clock::default() };
+        let clock = Clock { clock_read_ns: look_ns, ..Clock::default() };
         let stages = StageClock::new(&clock);
         let began = stages.round_began;
-        Self { clock, stages, tally: StageTally::default(), began, done: Nanoseconds::default() }
+        Self {
+            clock,
+            stages,
+            counters: PublishedStageTimes::default(),
+            began,
+            done: Nanoseconds::default(),
+        }
     }
 
     /// Runs one round; it moves frames if it contains anything but polls.
@@ -73,15 +79,15 @@ impl Script {
     }
 
     fn sleep(&mut self, ns: u64) {
-        self.stages.publish(&self.tally, true);
+        self.stages.publish(&self.counters, true);
         self.clock.pass(ns);
         self.done[Stage::Idle.index()] += ns;
         self.stages.end_sleep(self.clock.now());
     }
 
-    fn told(&mut self) -> StageTimes {
-        self.stages.publish(&self.tally, false);
-        self.tally.read(self.clock.now()).0
+    fn published(&mut self) -> StageTimes {
+        self.stages.publish(&self.counters, false);
+        self.counters.read(self.clock.now()).0
     }
 
     fn elapsed_ns(&self) -> u64 {
@@ -90,7 +96,7 @@ impl Script {
 
     /// Returns the reported and the true share of a stage in the time awake.
     fn shares(&mut self, stage: Stage) -> [f64; 2] {
-        let told = self.told();
+        let told = self.published();
         let awake = told.awake_ns() as f64;
         let done: u64 = self.done.iter().sum::<u64>() - self.done[Stage::Idle.index()];
         [told.ns(stage) as f64 / awake, self.done[stage.index()] as f64 / done as f64]
@@ -124,7 +130,7 @@ fn rounds_of_one_kind_are_split_as_they_are() {
     for _ in 0..1000 {
         script.round(&SMALL);
     }
-    let told = script.told();
+    let told = script.published();
     for (stage, ns) in SMALL {
         let (told, done) = (told.ns(stage), 1000 * ns);
         assert!(told.abs_diff(done) <= done / 1000, "{stage:?}: {told} of {done}");
@@ -140,7 +146,7 @@ fn rounds_that_find_nothing_are_polls_and_sleep_is_idle() {
         script.round(&[(Stage::Poll, 70)]);
         script.sleep(1_000_000);
     }
-    let told = script.told();
+    let told = script.published();
     assert_eq!(told.ns(Stage::Poll), 500 * 70);
     assert_eq!(told.ns(Stage::Idle), 500_000_000);
     assert_eq!(told.ns(Stage::CopyOut), 400);
@@ -157,7 +163,7 @@ fn looking_at_the_clock_is_no_stages_work() {
         let [told, done] = script.shares(stage);
         assert!((told - done).abs() < 0.01, "{stage:?}: {told} of {done}");
     }
-    let told = script.told();
+    let told = script.published();
     assert_eq!(sum(&told), script.elapsed_ns(), "but it is time");
 }
 
@@ -168,7 +174,7 @@ fn rare_long_rounds_get_what_is_theirs_whatever_their_period() {
         for round in 0..200_000_u32 {
             script.round(if round % period == 0 { &LARGE } else { &SMALL });
             if round % 7 == 0 {
-                script.told();
+                script.published();
             }
         }
         for stage in [Stage::Segment, Stage::Checksum, Stage::CopyOut, Stage::Classify] {
@@ -187,7 +193,7 @@ fn rounds_of_one_length_and_two_kinds_are_told_apart() {
         for round in 0..200_000_u32 {
             script.round(if round % period == 0 { &joins } else { &SMALL });
             if round % 100 == 0 {
-                script.told();
+                script.published();
             }
         }
         let [told, done] = script.shares(Stage::Coalesce);
@@ -204,11 +210,11 @@ fn a_stage_that_no_longer_happens_stops_growing() {
     for _ in 0..20_000 {
         script.round(&SMALL);
     }
-    let before = script.told().ns(Stage::Segment);
+    let before = script.published().ns(Stage::Segment);
     for _ in 0..100_000 {
         script.round(&SMALL);
     }
-    assert_eq!(script.told().ns(Stage::Segment), before);
+    assert_eq!(script.published().ns(Stage::Segment), before);
 }
 
 #[test]
@@ -218,18 +224,18 @@ fn another_load_is_known_by_its_first_timed_round() {
     for _ in 0..10_000 {
         script.round(&before);
     }
-    script.told();
+    script.published();
     script.sleep(1_000_000_000);
     // The second round is timed, because the first one has a class without recent proportions.
     for _ in 0..2 {
         script.round(&SMALL);
     }
-    let segment = script.told().ns(Stage::Segment);
+    let segment = script.published().ns(Stage::Segment);
     assert!(segment.abs_diff(10_000 * 400) < 100, "{segment}");
     for _ in 0..10_000 {
         script.round(&SMALL);
     }
-    assert_eq!(script.told().ns(Stage::Segment), segment);
+    assert_eq!(script.published().ns(Stage::Segment), segment);
 }
 
 #[test]
@@ -241,13 +247,13 @@ fn a_rare_round_of_a_length_that_was_forgotten_is_split_as_the_load_is() {
     for _ in 0..200_000 {
         script.round(&SMALL);
     }
-    let before = script.told().ns(Stage::Segment);
+    let before = script.published().ns(Stage::Segment);
     // A round in which the CPU was preempted, for example.
     script.round(&[(Stage::CopyOut, 4_000_000)]);
     for _ in 0..1000 {
         script.round(&SMALL);
     }
-    assert_eq!(script.told().ns(Stage::Segment), before);
+    assert_eq!(script.published().ns(Stage::Segment), before);
 }
 
 #[test]
@@ -273,7 +279,7 @@ fn absurd_times_are_survived() {
     script.stages.end_round(Time::ZERO, true);
     script.stages.end_round(Time::ZERO, false);
     script.stages.end_sleep(Time::ZERO);
-    script.told();
+    script.published();
 }
 
 proptest! {
@@ -296,7 +302,7 @@ proptest! {
                 }
                 8..10 => script.sleep(ns),
                 _ => {
-                    let told = script.told();
+                    let told = script.published();
                     prop_assert_eq!(sum(&told), script.elapsed_ns());
                     for stage in Stage::ALL {
                         prop_assert!(told.ns(stage) >= last.ns(stage));

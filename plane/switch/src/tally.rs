@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use suimon_forwarding::DropReason;
 use suimon_quantity::Time;
 
-use crate::stage_tally::StageTally;
+use crate::stage_tally::PublishedStageTimes;
 
 /// Monotonic counter that any thread may increment.
 #[derive(Debug, Default)]
-pub(crate) struct Tally(AtomicU64);
+pub(crate) struct SharedCounter(AtomicU64);
 
-impl Tally {
+impl SharedCounter {
     pub(crate) fn add(&self, count: u64) {
         if count > 0 {
             self.0.fetch_add(count, Relaxed);
@@ -27,9 +27,9 @@ impl Tally {
 /// queue synchronises its old and new owner. No locked instruction is needed, each of which costs
 /// as much as a frame's lookup.
 #[derive(Debug, Default)]
-pub(crate) struct OwnTally(AtomicU64);
+pub(crate) struct OwnedCounter(AtomicU64);
 
-impl OwnTally {
+impl OwnedCounter {
     pub(crate) fn add(&self, count: u64) {
         self.0.store(self.value().wrapping_add(count), Relaxed);
     }
@@ -41,43 +41,43 @@ impl OwnTally {
 
 /// Counters of one queue since it was attached.
 #[derive(Debug, Default)]
-pub(crate) struct QueueTally {
-    pub frames: OwnTally,
-    pub bytes: OwnTally,
-    pub full: OwnTally,
-    pub moves: OwnTally,
+pub(crate) struct QueueCounters {
+    pub frames: OwnedCounter,
+    pub bytes: OwnedCounter,
+    pub full: OwnedCounter,
+    pub moves: OwnedCounter,
     /// Worker time attributed to the queue in ns; see [`crate::ledger`].
-    pub busy_ns: OwnTally,
+    pub busy_ns: OwnedCounter,
 }
 
 /// Counters of one port since it was created, over all its queues and their owners and all restarts
 /// of its VM. Frames and bytes are counted by the queues.
 #[derive(Debug)]
-pub(crate) struct PortTally {
-    pub flooded: Tally,
-    pub software_segmented: Tally,
-    pub software_checksummed: Tally,
-    pub coalesced_segments: Tally,
-    pub coalesced_units: Tally,
-    rx_dropped: [Tally; DropReason::COUNT],
-    tx_dropped: [Tally; DropReason::COUNT],
+pub(crate) struct PortCounters {
+    pub flooded: SharedCounter,
+    pub software_segmented: SharedCounter,
+    pub software_checksummed: SharedCounter,
+    pub coalesced_segments: SharedCounter,
+    pub coalesced_units: SharedCounter,
+    rx_dropped: [SharedCounter; DropReason::COUNT],
+    tx_dropped: [SharedCounter; DropReason::COUNT],
 }
 
-impl Default for PortTally {
+impl Default for PortCounters {
     fn default() -> Self {
         Self {
-            flooded: Tally::default(),
-            software_segmented: Tally::default(),
-            software_checksummed: Tally::default(),
-            coalesced_segments: Tally::default(),
-            coalesced_units: Tally::default(),
-            rx_dropped: std::array::from_fn(|_| Tally::default()),
-            tx_dropped: std::array::from_fn(|_| Tally::default()),
+            flooded: SharedCounter::default(),
+            software_segmented: SharedCounter::default(),
+            software_checksummed: SharedCounter::default(),
+            coalesced_segments: SharedCounter::default(),
+            coalesced_units: SharedCounter::default(),
+            rx_dropped: std::array::from_fn(|_| SharedCounter::default()),
+            tx_dropped: std::array::from_fn(|_| SharedCounter::default()),
         }
     }
 }
 
-impl PortTally {
+impl PortCounters {
     /// Counts frames received from the port that were dropped.
     pub(crate) fn drop_rx(&self, reason: DropReason, frames: u64) {
         self.rx_dropped[reason.index()].add(frames);
@@ -99,7 +99,7 @@ impl PortTally {
     }
 }
 
-fn occurred(counters: &[Tally; DropReason::COUNT]) -> Vec<(&'static str, u64)> {
+fn occurred(counters: &[SharedCounter; DropReason::COUNT]) -> Vec<(&'static str, u64)> {
     DropReason::ALL
         .iter()
         .map(|reason| (reason.as_str(), counters[reason.index()].value()))
@@ -109,31 +109,31 @@ fn occurred(counters: &[Tally; DropReason::COUNT]) -> Vec<(&'static str, u64)> {
 
 /// Counters of one worker since it started.
 #[derive(Debug, Default)]
-pub(crate) struct WorkerTally {
-    pub batches: OwnTally,
-    pub frames: OwnTally,
-    pub sleeps: OwnTally,
+pub(crate) struct WorkerCounters {
+    pub batches: OwnedCounter,
+    pub frames: OwnedCounter,
+    pub sleeps: OwnedCounter,
     /// Number of pauses in polling because other threads compete for the CPU.
-    pub rests: OwnTally,
+    pub backoffs: OwnedCounter,
     /// End of the last such pause on the workers' clock, in ns.
-    rests_until_ns: AtomicU64,
+    backoff_until_ns: AtomicU64,
     /// Duration of rounds that moved frames or requests, in ns.
-    pub working_ns: OwnTally,
+    pub working_ns: OwnedCounter,
     /// CPU time of the thread in ns, as last published by the thread itself.
     pub cpu_time_ns: AtomicU64,
     pub queues: AtomicU64,
-    pub stages: StageTally,
+    pub stages: PublishedStageTimes,
 }
 
-impl WorkerTally {
+impl WorkerCounters {
     /// Records a pause in polling until this time.
     pub(crate) fn set_backoff_end(&self, until: Time) {
-        self.rests.add(1);
-        self.rests_until_ns.store(until.as_ns(), Relaxed);
+        self.backoffs.add(1);
+        self.backoff_until_ns.store(until.as_ns(), Relaxed);
     }
 
     /// Returns true while polling is paused.
-    pub(crate) fn is_resting(&self, now: Time) -> bool {
-        now.as_ns() < self.rests_until_ns.load(Relaxed)
+    pub(crate) fn is_backing_off(&self, now: Time) -> bool {
+        now.as_ns() < self.backoff_until_ns.load(Relaxed)
     }
 }

@@ -7,11 +7,11 @@ use suimon_frame::MacAddr;
 use suimon_quantity::{Time, WorkerId};
 use suimon_teaming::{BUCKETS, Bucket, BucketLoad, FlowletState};
 
-use crate::tally::OwnTally;
+use crate::tally::OwnedCounter;
 use crate::topology::WORKERS_MAX;
 
 /// Bytes that one worker carried, by bucket.
-pub(crate) type BucketTallies = Arc<[OwnTally]>;
+pub(crate) type BucketCounters = Arc<[OwnedCounter]>;
 
 /// Flowlets, loads and recent source addresses of a team.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct TeamShared {
     flowlets: Box<[AtomicU64]>,
     /// By worker; created when the worker first has the team. Each worker increments its own
     /// counters, so that no locked instruction is needed.
-    carried: Box<[OnceLock<BucketTallies>]>,
+    carried: Box<[OnceLock<BucketCounters>]>,
     pub sent: SentLately,
 }
 
@@ -40,8 +40,8 @@ impl TeamShared {
     }
 
     /// Returns the counters of this worker.
-    pub(crate) fn tallies_of(&self, processor: WorkerId) -> BucketTallies {
-        let new = || (0..BUCKETS).map(|_| OwnTally::default()).collect();
+    pub(crate) fn bucket_counters(&self, processor: WorkerId) -> BucketCounters {
+        let new = || (0..BUCKETS).map(|_| OwnedCounter::default()).collect();
         // Worker ids are below WORKERS_MAX.
         self.carried
             .get(usize::from(processor.0))
@@ -73,9 +73,9 @@ const TICK_BITS: u32 = 28;
 const TICK_MASK: u64 = (1 << TICK_BITS) - 1;
 
 const MAC_BITS: u32 = 48;
-const PLACE_BITS: u32 = 12;
+const INDEX_BITS: u32 = 12;
 /// Bits of a mixed address that are not part of its index.
-const REST_BITS: u32 = MAC_BITS - PLACE_BITS;
+const TAG_BITS: u32 = MAC_BITS - INDEX_BITS;
 /// Odd multiplier: distinct addresses stay distinct and are spread well.
 const SPREAD: u64 = 0x9e37_79b9_7f4b;
 
@@ -91,15 +91,15 @@ pub(crate) struct SentLately(Box<[AtomicU64]>);
 
 impl Default for SentLately {
     fn default() -> Self {
-        Self((0..1 << PLACE_BITS).map(|_| AtomicU64::default()).collect())
+        Self((0..1 << INDEX_BITS).map(|_| AtomicU64::default()).collect())
     }
 }
 
 impl SentLately {
     /// Records that a frame with this source is sent.
     #[inline]
-    pub(crate) fn note(&self, source: MacAddr, now: Time) {
-        let (place, rest) = place(source);
+    pub(crate) fn record(&self, source: MacAddr, now: Time) {
+        let (place, rest) = index_and_tag(source);
         let entry = rest << TICK_BITS | tick(now);
         if let Some(known) = self.0.get(place) {
             // The cache line is shared: it is only written on a change.
@@ -111,8 +111,8 @@ impl SentLately {
 
     /// Returns true if a frame with this source was sent within the last second.
     #[inline]
-    pub(crate) fn holds(&self, source: MacAddr, now: Time) -> bool {
-        let (place, rest) = place(source);
+    pub(crate) fn was_sent_recently(&self, source: MacAddr, now: Time) -> bool {
+        let (place, rest) = index_and_tag(source);
         let entry = self.0.get(place).map_or(0, |entry| entry.load(Relaxed));
         let age = tick(now).wrapping_sub(entry & TICK_MASK) & TICK_MASK;
         // Another worker's clock may be a tick ahead.
@@ -127,9 +127,9 @@ fn tick(now: Time) -> u64 {
 }
 
 #[inline]
-fn place(source: MacAddr) -> (usize, u64) {
+fn index_and_tag(source: MacAddr) -> (usize, u64) {
     let mixed = source.to_u64().wrapping_mul(SPREAD) & ((1 << MAC_BITS) - 1);
-    ((mixed >> REST_BITS) as usize, mixed & ((1 << REST_BITS) - 1))
+    ((mixed >> TAG_BITS) as usize, mixed & ((1 << TAG_BITS) - 1))
 }
 
 #[cfg(test)]
@@ -144,12 +144,12 @@ mod tests {
         let mac = |last| MacAddr::new([2, 0, 0, 0, 0, last]);
         let at = |ns| Time::from_ns(ns);
         for start in [0, 40 * SECOND, (TICK_MASK << TICK_SHIFT) + 5] {
-            sent.note(mac(1), at(start));
+            sent.record(mac(1), at(start));
             for after in [0, SECOND / 2, SECOND - (1 << TICK_SHIFT)] {
-                assert!(sent.holds(mac(1), at(start + after)), "{start} + {after}");
+                assert!(sent.was_sent_recently(mac(1), at(start + after)), "{start} + {after}");
             }
-            assert!(!sent.holds(mac(1), at(start + SECOND + (1 << TICK_SHIFT))));
-            assert!(!sent.holds(mac(2), at(start)));
+            assert!(!sent.was_sent_recently(mac(1), at(start + SECOND + (1 << TICK_SHIFT))));
+            assert!(!sent.was_sent_recently(mac(2), at(start)));
         }
     }
 
@@ -158,19 +158,20 @@ mod tests {
         let sent = SentLately::default();
         let macs = (0..=u16::MAX).map(|n| MacAddr::new([2, 0, 0, 0, (n >> 8) as u8, n as u8]));
         let first = MacAddr::new([2, 0, 0, 0, 0, 0]);
-        let other = macs.skip(1).find(|mac| place(*mac).0 == place(first).0).unwrap();
-        sent.note(first, Time::from_ns(SECOND));
-        assert!(!sent.holds(other, Time::from_ns(SECOND)));
-        sent.note(other, Time::from_ns(SECOND));
-        assert!(sent.holds(other, Time::from_ns(SECOND)));
-        assert!(!sent.holds(first, Time::from_ns(SECOND)));
+        let other =
+            macs.skip(1).find(|mac| index_and_tag(*mac).0 == index_and_tag(first).0).unwrap();
+        sent.record(first, Time::from_ns(SECOND));
+        assert!(!sent.was_sent_recently(other, Time::from_ns(SECOND)));
+        sent.record(other, Time::from_ns(SECOND));
+        assert!(sent.was_sent_recently(other, Time::from_ns(SECOND)));
+        assert!(!sent.was_sent_recently(first, Time::from_ns(SECOND)));
     }
 
     #[test]
     fn what_workers_carried_is_summed() {
         let shared = TeamShared::new();
         for worker in [0, 1, 1] {
-            shared.tallies_of(WorkerId(worker))[7].add(100);
+            shared.bucket_counters(WorkerId(worker))[7].add(100);
         }
         let loads = shared.loads();
         assert_eq!(loads[7], BucketLoad { bytes: 300, member: None });

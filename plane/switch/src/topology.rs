@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use suimon_forwarding::{PortRole, PortSpec, SwitchSpec, TablesError};
+use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec, TablesError};
 use suimon_quantity::{BitRate, PortId, QueueId, WorkerId};
 use suimon_teaming::{Distribution, MemberId};
 use thiserror::Error;
@@ -78,7 +78,7 @@ impl Topology {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortTopology {
     /// Properties used by the forwarding policy.
-    pub spec: PortSpec,
+    pub spec: ForwardingPortSpec,
     /// Maximum rate in bits per second of frames received from the port. Excess frames stay in the
     /// guest's ring or the device's queue.
     pub bandwidth: Option<BitRate>,
@@ -130,5 +130,5 @@ pub enum MoveError {
     /// A worker did not respond in time. The queue is assigned to the new worker and moves as soon
     /// as the worker runs.
     #[error("the move of the queue was not confirmed in time; see the log")]
-    Stuck,
+    Timeout,
 }

@@ -58,7 +58,7 @@ const RUN_DELAY_MIN: Duration = Duration::from_micros(50);
 const EMPTY_POLLS_MAX: u32 = 1024;
 
 /// Maximum amount of mail read in one round, so that no queue starves.
-const MAIL_PER_ROUND: usize = 64;
+const MESSAGES_PER_ROUND: usize = 64;
 
 /// Maximum duration of a sleep. Workers without a deadline wake up after this time.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
@@ -91,11 +91,11 @@ pub(crate) struct WorkerLoop {
     run_delay: Duration,
     stages: StageClock,
     /// Time at which descriptors were last checked.
-    looked: Time,
+    descriptors_checked_at: Time,
     polling_time: Arc<PollingTime>,
     polling: Polling,
     /// True if the worker has slept with requests in flight since its last work.
-    has_slept_for_answers: bool,
+    has_slept_in_flight: bool,
 }
 
 impl WorkerLoop {
@@ -125,10 +125,10 @@ impl WorkerLoop {
             run_delay_taken: now,
             run_delay: Duration::ZERO,
             stages,
-            looked: now,
+            descriptors_checked_at: now,
             polling_time,
             polling: Polling::default(),
-            has_slept_for_answers: false,
+            has_slept_in_flight: false,
         }
     }
 
@@ -142,7 +142,7 @@ impl WorkerLoop {
                 self.last_work = self.now;
             }
             self.end_round();
-            self.look_at_run_delay();
+            self.report_run_delay();
             while let Some(command) = self.link.poll_command() {
                 self.last_work = self.now;
                 if let Next::Stop = self.handle_command(command) {
@@ -150,7 +150,7 @@ impl WorkerLoop {
                     return;
                 }
             }
-            let had_mail = self.read_mail();
+            let had_mail = self.read_messages();
             self.mark(Stage::Poll);
             let had_frames = self.poll_sources();
             let had_traffic = had_mail || had_frames;
@@ -159,19 +159,21 @@ impl WorkerLoop {
             if had_traffic {
                 self.mark(Stage::Notify);
                 if let Some(sides) = self.stages.sides() {
-                    self.engine.ledger().learn_egress(sides.egress_ns);
+                    self.engine.accounting().learn_egress(sides.egress_ns);
                 }
             }
             let had_work = self.poll_work();
             self.has_moved = had_traffic || had_work;
             // A wake-up may be a late effect of an earlier one: the latency is only known if a
             // completion arrived.
-            if self.has_moved && std::mem::take(&mut self.has_slept_for_answers) && had_work {
+            if self.has_moved && std::mem::take(&mut self.has_slept_in_flight) && had_work {
                 self.polling.handle_slept(self.now.since(self.last_work), self.polling_time.get());
             }
             let is_busy = self.has_moved || !self.engine.outbox().is_empty();
             if is_busy || self.may_spin() {
-                if self.has_waiting() && self.now.since(self.looked) >= DESCRIPTOR_POLL_INTERVAL {
+                if self.has_waiting()
+                    && self.now.since(self.descriptors_checked_at) >= DESCRIPTOR_POLL_INTERVAL
+                {
                     self.poll();
                 }
                 if !is_busy {
@@ -189,7 +191,7 @@ impl WorkerLoop {
 
     /// Reports time in which the worker was runnable but did not run to the other work. Called at
     /// the start of a round, when requests are still in the state of that time.
-    fn look_at_run_delay(&mut self) {
+    fn report_run_delay(&mut self) {
         if self.now.since(self.run_delay_taken) < RUN_DELAY_PERIOD {
             return;
         }
@@ -222,8 +224,8 @@ impl WorkerLoop {
     fn end_round(&mut self) {
         let ns = self.stages.end_round(self.now, self.has_moved);
         if self.has_moved {
-            self.link.tally.working_ns.add(ns);
-            self.engine.ledger().end_round(ns);
+            self.link.counters.working_ns.add(ns);
+            self.engine.accounting().end_round(ns);
             // Called here, so that a queue's share of a round is never settled without the round's
             // time. Not called after a wake-up, when frames are pending.
             self.account();
@@ -257,7 +259,7 @@ impl WorkerLoop {
             let gone = self.wait.now();
             self.wait.yield_now();
             if let Some(until) = self.polling.handle_back(gone, self.wait.now()) {
-                self.link.tally.set_backoff_end(until);
+                self.link.counters.set_backoff_end(until);
             }
         } else {
             std::hint::spin_loop();
@@ -270,14 +272,14 @@ impl WorkerLoop {
         rings.any(|owned| owned.readiness == Readiness::Polling && !owned.source.is_polled_by_fd())
     }
 
-    fn read_mail(&mut self) -> bool {
-        for read in 0..MAIL_PER_ROUND {
+    fn read_messages(&mut self) -> bool {
+        for read in 0..MESSAGES_PER_ROUND {
             let mut probe = self.stages.probe(&*self.wait);
-            let Some(mail) = self.link.poll_mail() else { return read > 0 };
+            let Some(mail) = self.link.poll_message() else { return read > 0 };
             probe.mark(Stage::Poll);
             match mail {
-                LinkMessage::Parcel(parcel) => {
-                    self.engine.handle_parcel(parcel, &mut probe);
+                LinkMessage::FrameMessage(parcel) => {
+                    self.engine.handle_frame_message(parcel, &mut probe);
                     probe.mark(Stage::CopyOut);
                 }
                 LinkMessage::Fence(queue) => self.engine.handle_fence(queue),
@@ -286,7 +288,7 @@ impl WorkerLoop {
                 }
                 LinkMessage::Learned(learned) => self.engine.handle_learned(self.now, learned),
                 LinkMessage::Source(source, latch) => {
-                    source.tally.moves.add(1);
+                    source.counters.moves.add(1);
                     self.attach_source(source);
                     latch.count_down();
                 }
@@ -302,13 +304,13 @@ impl WorkerLoop {
             return;
         }
         self.cpu_time_taken = self.now;
-        self.link.tally.cpu_time_ns.store(duration_ns(self.wait.cpu_time()), Relaxed);
-        self.stages.publish(&self.link.tally.stages, false);
-        self.engine.ledger().settle();
+        self.link.counters.cpu_time_ns.store(duration_ns(self.wait.cpu_time()), Relaxed);
+        self.stages.publish(&self.link.counters.stages, false);
+        self.engine.accounting().settle();
         self.engine.forwarder().handle_age(self.now);
     }
 
-    fn give_up(&mut self, token: usize, fault: suimon_ports::PortFault) {
+    fn abandon(&mut self, token: usize, fault: suimon_ports::PortFault) {
         if let Some(source) = self.take_source(token) {
             self.notices.report_fault(source.id, &source.attached, fault);
         }
@@ -319,7 +321,7 @@ impl WorkerLoop {
         source.source.disarm();
         self.wait.unwatch(source.source.wake_fd());
         source.readiness = Readiness::Polling;
-        self.engine.ledger().close(&mut source.cost);
+        self.engine.accounting().close(&mut source.cost);
         self.count_queues();
         Some(source)
     }
@@ -330,19 +332,19 @@ impl WorkerLoop {
             return;
         }
         owned.ingress = self.engine.published().ingress(owned.id.port);
-        self.engine.ledger().open(&mut owned.cost, &owned.tally);
+        self.engine.accounting().open(&mut owned.cost, &owned.counters);
         let token = self.sources.insert(owned);
         let Some(source) = self.sources.get_mut(token) else { return };
         let watched = self.wait.watch(source.owned.source.wake_fd(), token as u64);
         if let Err(error) = watched {
-            self.give_up(token, unwatchable(&error));
+            self.abandon(token, unwatchable(&error));
         }
         self.count_queues();
     }
 
     fn count_queues(&self) {
         let queues = self.sources.len() + self.engine.sinks();
-        self.link.tally.queues.store(queues as u64, Relaxed);
+        self.link.counters.queues.store(queues as u64, Relaxed);
     }
 }
 

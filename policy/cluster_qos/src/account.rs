@@ -3,7 +3,7 @@
 use suimon_quantity::Time;
 
 use crate::GrantId;
-use crate::grant::{Grant, Share};
+use crate::grant::{Grant, NodeShare};
 
 /// Grant that a node may still apply.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ struct Entry {
 
 /// Properties of a grant other than its share.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Given {
+pub(crate) struct GrantHeader {
     pub(crate) id: GrantId,
     pub(crate) incarnation: u64,
     pub(crate) expires: Time,
@@ -37,7 +37,7 @@ pub(crate) struct Account {
 impl Account {
     /// Creates the account from the last grant record of an earlier leader. The time of that grant
     /// is unknown, so its lease is counted from the election.
-    pub(crate) fn inherited(grant: &Grant, share: &Share, expires: Time) -> Self {
+    pub(crate) fn inherited(grant: &Grant, share: &NodeShare, expires: Time) -> Self {
         let id = grant.id;
         // The last record contains the totals of the grants before it.
         let before = GrantId { number: id.number.saturating_sub(1), ..id };
@@ -71,12 +71,18 @@ impl Account {
     }
 
     /// Adds a grant and returns its share with the totals that the next leader needs.
-    pub(crate) fn give(&mut self, now: Time, given: Given, share: Share) -> Share {
-        let Given { id, incarnation, expires } = given;
-        let Share { leased_iops: leased, reserved_iops: reserved, fallback_iops: late, .. } = share;
+    pub(crate) fn add_grant(
+        &mut self,
+        now: Time,
+        given: GrantHeader,
+        share: NodeShare,
+    ) -> NodeShare {
+        let GrantHeader { id, incarnation, expires } = given;
+        let NodeShare { leased_iops: leased, reserved_iops: reserved, fallback_iops: late, .. } =
+            share;
         self.forget_leases(now);
         self.entries.push(Entry { id, incarnation, leased, expires, reserved, fallback: late });
-        Share {
+        NodeShare {
             leased_held_iops: self.leased(now),
             reserved_held_iops: self.reserved(),
             late_held_iops: self.fallback(),
@@ -116,18 +122,18 @@ impl Account {
         }
     }
 
-    fn most(&self, of: impl Fn(&Entry) -> u64) -> u64 {
+    fn largest(&self, of: impl Fn(&Entry) -> u64) -> u64 {
         self.entries.iter().map(of).max().unwrap_or_default()
     }
 
     /// Returns the largest leased share still in force at `then`.
     pub(crate) fn leased(&self, then: Time) -> u64 {
-        self.most(|entry| if entry.expires > then { entry.leased } else { 0 })
+        self.largest(|entry| if entry.expires > then { entry.leased } else { 0 })
     }
 
     /// Returns the largest reserved share, which applies without a lease.
     pub(crate) fn reserved(&self) -> u64 {
-        self.most(|entry| entry.reserved)
+        self.largest(|entry| entry.reserved)
     }
 
     /// Returns the smallest reserved share, which the node certainly has.
@@ -137,7 +143,7 @@ impl Account {
 
     /// Returns the largest fallback share.
     pub(crate) fn fallback(&self) -> u64 {
-        self.most(|entry| entry.fallback)
+        self.largest(|entry| entry.fallback)
     }
 
     /// Returns the largest share that can apply once all leases have ended.
@@ -146,7 +152,7 @@ impl Account {
     }
 
     /// Returns the largest share that can apply at `then`, excluding the fallback share.
-    pub(crate) fn held_total(&self, then: Time) -> u64 {
+    pub(crate) fn total_at(&self, then: Time) -> u64 {
         self.leased(then).max(self.reserved())
     }
 
@@ -157,12 +163,12 @@ impl Account {
     }
 
     /// Returns the share granted last.
-    pub(crate) fn last(&self) -> Share {
-        self.entries.last().map_or_else(Share::default, |entry| Share {
+    pub(crate) fn last(&self) -> NodeShare {
+        self.entries.last().map_or_else(NodeShare::default, |entry| NodeShare {
             leased_iops: entry.leased,
             reserved_iops: entry.reserved,
             fallback_iops: entry.fallback,
-            ..Share::default()
+            ..NodeShare::default()
         })
     }
 

@@ -11,7 +11,7 @@ use crate::estimate::Estimate;
 use crate::external_users::ExternalUsers;
 use crate::grant::Grant;
 use crate::ledger::Ledger;
-use crate::load::{PolicyLoad, Report, VERSION};
+use crate::load::{LoadReport, PolicyLoad, VERSION};
 use crate::notice::{ExternalUser, Notice};
 use crate::unmet_minimums::UnmetMinimums;
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Maximum number of unacknowledged grants whose times are kept per node.
-const GIVEN_MAX: usize = 32;
+const UNACKNOWLEDGED_MAX: usize = 32;
 
 /// Maximum number of unknown policies that are kept. Those that no node uses make room for others.
 const UNKNOWN_MAX: usize = 256;
@@ -55,7 +55,7 @@ pub enum AllocatorEvent {
     /// A report of a node was received.
     Reported {
         /// Report received from the node.
-        report: Report,
+        report: LoadReport,
     },
     /// The last write was committed.
     Written,
@@ -128,11 +128,11 @@ pub enum AllocatorAction {
 /// Leader's state for one node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NodeState {
-    pub(crate) report: Option<(Report, Time)>,
+    pub(crate) report: Option<(LoadReport, Time)>,
     /// Last report that was answered.
-    pub(crate) answered: Option<ReportId>,
+    pub(crate) last_answered_report: Option<ReportId>,
     /// Grants since the last acknowledged one, with their times.
-    pub(crate) given: VecDeque<(GrantId, Time)>,
+    pub(crate) unacknowledged: VecDeque<(GrantId, Time)>,
     /// Time of the last acknowledged grant.
     pub(crate) acknowledged_at: Option<Time>,
     /// Reservation admitted for the node.
@@ -153,12 +153,12 @@ pub(crate) struct LeaderState {
     pub(crate) shared: BTreeMap<PolicyKey, Ledger>,
     pub(crate) policies: BTreeMap<PolicyKey, PolicyLimits>,
     /// Policies to remove once no disk uses them.
-    pub(crate) leaving: BTreeSet<PolicyKey>,
+    pub(crate) removing: BTreeSet<PolicyKey>,
     /// Policies that nodes report and that do not exist.
     pub(crate) unknown: BTreeSet<PolicyKey>,
     pub(crate) forgotten: BTreeSet<NodeId>,
     pub(crate) estimate: Estimate,
-    pub(crate) strangers: ExternalUsers,
+    pub(crate) users: ExternalUsers,
     pub(crate) unmet: UnmetMinimums,
     pub(crate) elected: Time,
     pub(crate) is_writing: bool,
@@ -274,11 +274,11 @@ impl Allocator {
             store,
             shared,
             policies: policies.iter().copied().collect(),
-            leaving: BTreeSet::new(),
+            removing: BTreeSet::new(),
             unknown: BTreeSet::new(),
             forgotten: BTreeSet::new(),
             estimate: Estimate::new(self.now, capability, proved),
-            strangers: ExternalUsers::default(),
+            users: ExternalUsers::default(),
             unmet: UnmetMinimums::default(),
             elected: self.now,
             is_writing: false,
@@ -294,7 +294,7 @@ impl Allocator {
         }
     }
 
-    fn process(&mut self, report: &Report) {
+    fn process(&mut self, report: &LoadReport) {
         let now = self.now;
         let Some(leader_state) = &mut self.leader_state else { return };
         if report.acknowledged.is_some_and(|heard| heard.term > leader_state.term) {
@@ -339,7 +339,7 @@ impl LeaderState {
             }
             AllocatorEvent::PolicySet { policy, limits } => {
                 self.policies.insert(*policy, *limits);
-                self.leaving.remove(policy);
+                self.removing.remove(policy);
                 self.unknown.remove(policy);
             }
             AllocatorEvent::PolicyRemoved { policy } => self.remove_policy(*policy, actions),
@@ -352,7 +352,7 @@ impl LeaderState {
                 self.forgotten.insert(*node);
             }
             AllocatorEvent::ExternalUserDetected { stranger } => {
-                if self.strangers.insert(now, stranger) {
+                if self.users.insert(now, stranger) {
                     let notice = Notice::ExternalUserDetected(stranger.clone());
                     actions.push_back(AllocatorAction::Notify { notice });
                 }
@@ -386,7 +386,7 @@ impl LeaderState {
         let user = self.nodes_with(policy).next();
         match user {
             Some(node) => {
-                self.leaving.insert(policy);
+                self.removing.insert(policy);
                 let notice = Notice::PolicyInUse { policy, node };
                 actions.push_back(AllocatorAction::Notify { notice });
             }
@@ -396,7 +396,7 @@ impl LeaderState {
         }
     }
 
-    fn process(&mut self, now: Time, report: &Report, actions: &mut VecDeque<AllocatorAction>) {
+    fn process(&mut self, now: Time, report: &LoadReport, actions: &mut VecDeque<AllocatorAction>) {
         let node = report.node;
         let mut tell = |notice| actions.push_back(AllocatorAction::Notify { notice });
         if report.version != VERSION {
@@ -433,7 +433,7 @@ impl LeaderState {
         state.is_silent = false;
         state.report = Some((report.clone(), now));
         self.is_due = true;
-        for policy in self.note_unknown(&report.policies) {
+        for policy in self.record_unknown(&report.policies) {
             let notice = Notice::PolicyUnknown { policy, node };
             actions.push_back(AllocatorAction::Notify { notice });
         }
@@ -444,7 +444,7 @@ impl LeaderState {
 
     /// Records the policies of a report that do not exist. Returns those that were not recorded
     /// before.
-    fn note_unknown(&mut self, loads: &[PolicyLoad]) -> Vec<PolicyKey> {
+    fn record_unknown(&mut self, loads: &[PolicyLoad]) -> Vec<PolicyKey> {
         if self.unknown.len() >= UNKNOWN_MAX {
             let reports = self.nodes.values().filter_map(|state| state.report.as_ref());
             let used: BTreeSet<PolicyKey> =
@@ -464,24 +464,26 @@ impl LeaderState {
 
 impl NodeState {
     fn acknowledge(&mut self, heard: GrantId) {
-        while let Some((id, given)) = self.given.front().copied().filter(|(id, _)| *id <= heard) {
+        while let Some((id, given)) =
+            self.unacknowledged.front().copied().filter(|(id, _)| *id <= heard)
+        {
             if id == heard {
                 self.acknowledged_at = Some(given);
             }
-            self.given.pop_front();
+            self.unacknowledged.pop_front();
         }
     }
 
-    pub(crate) fn note(&mut self, id: GrantId, now: Time, answers: ReportId) {
-        if self.given.len() >= GIVEN_MAX {
-            self.given.pop_front();
+    pub(crate) fn record_grant(&mut self, id: GrantId, now: Time, answers: ReportId) {
+        if self.unacknowledged.len() >= UNACKNOWLEDGED_MAX {
+            self.unacknowledged.pop_front();
         }
-        self.given.push_back((id, now));
-        self.answered = Some(answers);
+        self.unacknowledged.push_back((id, now));
+        self.last_answered_report = Some(answers);
     }
 
     /// Returns the report of the node if it is recent enough for a lease.
-    pub(crate) fn current(&self, now: Time, within: Duration) -> Option<&Report> {
+    pub(crate) fn current(&self, now: Time, within: Duration) -> Option<&LoadReport> {
         let (report, at) = self.report.as_ref()?;
         (now.since(*at) < within).then_some(report)
     }

@@ -4,11 +4,11 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-/// Duration below which a term counts as short. More than [`FREE`] short terms in a row indicate
+/// Duration below which a term counts as short. More than [`IMMEDIATE_MAX`] short terms in a row indicate
 /// that leading fails at present.
-const SOON: Duration = Duration::from_secs(30);
+const SHORT_TERM: Duration = Duration::from_secs(30);
 /// Number of consecutive short terms after which a candidacy is still immediate.
-const FREE: u32 = 2;
+const IMMEDIATE_MAX: u32 = 2;
 /// First pause before a candidacy, and its maximum.
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(16);
@@ -30,14 +30,14 @@ pub struct Candidacy {
 impl Candidacy {
     /// Records that the store has no leader.
     pub fn handle_vacant(&mut self, now: Time) {
-        let is_soon = self.ended.is_some_and(|ended| now.since(ended) < SOON + self.pause());
+        let is_soon = self.ended.is_some_and(|ended| now.since(ended) < SHORT_TERM + self.pause());
         self.short = if is_soon { self.short.saturating_add(1) } else { 1 };
         self.ended = Some(now);
         self.campaign_at = now + self.pause();
     }
 
     fn pause(&self) -> Duration {
-        match self.short.checked_sub(FREE + 1) {
+        match self.short.checked_sub(IMMEDIATE_MAX + 1) {
             None => Duration::ZERO,
             Some(more) => PAUSE.saturating_mul(1_u32.checked_shl(more).unwrap_or(u32::MAX)),
         }

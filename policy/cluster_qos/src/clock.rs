@@ -20,9 +20,9 @@ const WINDOW: Duration = Duration::from_secs(60);
 struct Anchor {
     term: Term,
     /// Time on this node's clock at which the report answered by the grant was made.
-    made: Time,
+    reported_at: Time,
     /// Time on the leader's clock at which the grant was given.
-    given: Time,
+    granted_at: Time,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,13 +41,13 @@ impl ClockCheck {
         (term, given): (Term, Time),
         made: Time,
     ) -> bool {
-        let next = Anchor { term, made, given };
+        let next = Anchor { term, reported_at: made, granted_at: given };
         let anchor = match self.anchor {
             Some(anchor) if anchor.term == term => anchor,
             _ => *self.anchor.insert(next),
         };
-        let elapsed = now.since(anchor.made);
-        let is_slow = terms.at_least(given.since(anchor.given)) > elapsed;
+        let elapsed = now.since(anchor.reported_at);
+        let is_slow = terms.at_least(given.since(anchor.granted_at)) > elapsed;
         if is_slow {
             self.slow_until = Some(now + WINDOW);
         }

@@ -23,7 +23,7 @@ impl Coverage {
 
     /// Returns the minimum in effect for a disk; `before` is the one in effect until now.
     #[must_use]
-    pub fn of(self, minimum: u64, before: u64) -> u64 {
+    pub fn minimum_in_effect(self, minimum: u64, before: u64) -> u64 {
         if self.is_whole { minimum } else { minimum.min(before) }
     }
 }
@@ -36,7 +36,7 @@ mod tests {
     fn what_is_not_covered_is_not_in_effect_and_what_was_stays() {
         let in_effect = |reserved, of: [(u64, u64); 3]| {
             let coverage = Coverage::new(reserved, of.map(|(min, _)| min));
-            of.map(|(min, before)| coverage.of(min, before))
+            of.map(|(min, before)| coverage.minimum_in_effect(min, before))
         };
         let raised = [(2000, 2000), (900, 500), (100, 0)];
         assert_eq!(in_effect(2999, raised), [2000, 500, 0]);

@@ -11,7 +11,7 @@ const LEVEL_BITS: u32 = 32;
 
 /// Demand and weight of one claim in a division.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claim {
+pub struct WeightedDemand {
     /// Demand in normalised operations per second.
     #[serde(rename = "wanted_iops")]
     pub demand_iops: u64,
@@ -22,28 +22,28 @@ pub struct Claim {
 /// Participant in a division of capacity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claimant<'a> {
-    pub(crate) claims: &'a [Claim],
+    pub(crate) claims: &'a [WeightedDemand],
     /// Part of the claims that is already satisfied from another source.
     pub(crate) has: u64,
     /// Minimum share, independent of the other claimants, as far as available.
-    pub(crate) least: u64,
+    pub(crate) share_min: u64,
     /// Maximum share, also if more is available.
-    pub(crate) most: u64,
+    pub(crate) share_max: u64,
 }
 
 impl<'a> Claimant<'a> {
     /// Creates a claimant whose share is determined by its claims alone.
-    pub(crate) const fn of(claims: &'a [Claim]) -> Self {
-        Self { claims, has: 0, least: 0, most: u64::MAX }
+    pub(crate) const fn new(claims: &'a [WeightedDemand]) -> Self {
+        Self { claims, has: 0, share_min: 0, share_max: u64::MAX }
     }
 
-    fn at(&self, level: u128) -> u64 {
-        let share = |claim: &Claim| {
+    fn share_at_level(&self, level: u128) -> u64 {
+        let share = |claim: &WeightedDemand| {
             let by_weight = level.saturating_mul(claim.weight.max(1).into()) >> LEVEL_BITS;
             u64::try_from(by_weight).unwrap_or(u64::MAX).min(claim.demand_iops)
         };
         let all = self.claims.iter().fold(0_u64, |sum, claim| sum.saturating_add(share(claim)));
-        all.saturating_sub(self.has).min(self.most).max(self.least)
+        all.saturating_sub(self.has).min(self.share_max).max(self.share_min)
     }
 }
 
@@ -51,7 +51,7 @@ impl<'a> Claimant<'a> {
 /// among the others. The sum never exceeds `total` and is less only if every demand is satisfied.
 pub(crate) fn divide(total: u64, claimants: &[Claimant<'_>]) -> Vec<u64> {
     let fits = |level: u128| {
-        let sum = claimants.iter().map(|of| u128::from(of.at(level))).sum::<u128>();
+        let sum = claimants.iter().map(|of| u128::from(of.share_at_level(level))).sum::<u128>();
         sum <= u128::from(total)
     };
     // Level at which every demand is satisfied, or one claimant has the total.
@@ -70,14 +70,14 @@ pub(crate) fn divide(total: u64, claimants: &[Claimant<'_>]) -> Vec<u64> {
     let mut shares: Vec<u64> = claimants
         .iter()
         .map(|of| {
-            let share = of.at(low).min(left);
+            let share = of.share_at_level(low).min(left);
             left -= share;
             share
         })
         .collect();
     // The next level exceeds the total for all claimants together, but not for the first ones.
     for (share, of) in shares.iter_mut().zip(claimants) {
-        let more = of.at(low + 1).saturating_sub(*share).min(left);
+        let more = of.share_at_level(low + 1).saturating_sub(*share).min(left);
         *share += more;
         left -= more;
     }
@@ -90,13 +90,13 @@ mod tests {
 
     use super::*;
 
-    const fn claim(demand_iops: u64, weight: u64) -> Claim {
-        Claim { demand_iops, weight }
+    const fn claim(demand_iops: u64, weight: u64) -> WeightedDemand {
+        WeightedDemand { demand_iops, weight }
     }
 
-    fn each(total: u64, claims: &[Claim]) -> Vec<u64> {
+    fn each(total: u64, claims: &[WeightedDemand]) -> Vec<u64> {
         let claimants: Vec<_> =
-            claims.iter().map(|claim| Claimant::of(std::slice::from_ref(claim))).collect();
+            claims.iter().map(|claim| Claimant::new(std::slice::from_ref(claim))).collect();
         divide(total, &claimants)
     }
 
@@ -113,12 +113,12 @@ mod tests {
     #[test]
     fn who_wants_a_little_with_a_large_weight_has_that_and_no_more() {
         let [one, other] = [[claim(1 << 60, 100), claim(50, 5000)], [claim(1 << 60, 25); 2]];
-        let claimants = [Claimant::of(&one), Claimant { has: 20, ..Claimant::of(&other) }];
+        let claimants = [Claimant::new(&one), Claimant { has: 20, ..Claimant::new(&other) }];
         // 1 × 100 + 50 beside 2 × 25 − 20, at a level of 1.
         assert_eq!(divide(180, &claimants), [150, 30]);
-        let kept = [claimants[0], Claimant { least: 100, ..claimants[1] }];
+        let kept = [claimants[0], Claimant { share_min: 100, ..claimants[1] }];
         assert_eq!(divide(180, &kept), [80, 100]);
-        let held = [Claimant { most: 10, ..claimants[0] }, claimants[1]];
+        let held = [Claimant { share_max: 10, ..claimants[0] }, claimants[1]];
         assert_eq!(divide(180, &held), [10, 170]);
         assert_eq!(divide(60, &kept), [0, 60], "there is no more");
     }
@@ -132,7 +132,7 @@ mod tests {
         ) {
             let claims: Vec<_> = claims.into_iter().map(|(wanted, weight)| claim(wanted, weight)).collect();
             let claimants: Vec<_> = claims.chunks(2).zip(&pairs)
-                .map(|(claims, (has, is_open))| Claimant { has: if *is_open { 0 } else { *has }, ..Claimant::of(claims) })
+                .map(|(claims, (has, is_open))| Claimant { has: if *is_open { 0 } else { *has }, ..Claimant::new(claims) })
                 .collect();
             let shares = divide(total, &claimants);
             let sum: u128 = shares.iter().map(|share| u128::from(*share)).sum();

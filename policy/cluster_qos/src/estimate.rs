@@ -14,9 +14,9 @@ use crate::SharedStoreCapacity;
 /// Interval between evaluations of the observed throughput.
 pub(crate) const EVALUATE_EVERY: Duration = Duration::from_secs(1);
 /// Time for which delivered throughput counts as proof of capacity.
-const PROVED: Duration = Duration::from_secs(10);
+const PROOF_LIFETIME: Duration = Duration::from_secs(10);
 /// Time after a reduction in which the estimate is not raised.
-const HOLD: Duration = Duration::from_secs(10);
+const RAISE_DELAY: Duration = Duration::from_secs(10);
 /// Consecutive evaluations that must agree before a reduction.
 const AGREEING_EVALUATIONS: u32 = 3;
 /// Latency, in percent of the lowest observed, above which the store is saturated.
@@ -48,7 +48,7 @@ pub(crate) struct Estimate {
     proved: VecDeque<(Time, u64, u64)>,
     best_latency_ns: u64,
     evaluations: u32,
-    held_until: Time,
+    raise_after: Time,
     evaluated_at: Time,
     /// Time since which the state differs from the reported one.
     since: Option<Time>,
@@ -67,7 +67,7 @@ impl Estimate {
             proved: VecDeque::new(),
             best_latency_ns: u64::MAX,
             evaluations: 0,
-            held_until: now,
+            raise_after: now,
             evaluated_at: now,
             since: None,
             is_low: false,
@@ -104,7 +104,7 @@ impl Estimate {
     /// Evaluates observations. Returns whether the capacity is low if that is to be reported now.
     pub(crate) fn evaluate(&mut self, now: Time, seen: Observation) -> Option<bool> {
         self.evaluated_at = now;
-        self.proved.retain(|(at, ..)| now.since(*at) < PROVED);
+        self.proved.retain(|(at, ..)| now.since(*at) < PROOF_LIFETIME);
         self.proved.push_back((now, self.iops, seen.delivered));
         let proved = self.proved.iter().map(|(.., iops)| *iops).max().unwrap_or_default();
         if seen.latency_ns > 0 {
@@ -130,7 +130,7 @@ impl Estimate {
         let next = aim.max(self.iops.saturating_sub(self.iops / 8));
         if next < self.iops {
             self.iops = next;
-            self.held_until = now + HOLD;
+            self.raise_after = now + RAISE_DELAY;
         }
     }
 
@@ -145,7 +145,7 @@ impl Estimate {
             }
             SharedStoreCapacity::Measured(iops) => iops.max(proved),
         };
-        if now >= self.held_until {
+        if now >= self.raise_after {
             self.iops = self.iops.saturating_add(step);
         }
         self.iops = self.iops.max(proved).min(most);

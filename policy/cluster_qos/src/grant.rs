@@ -10,7 +10,7 @@ use crate::{AdmissionCheck, GrantId, NodeId, PolicyKey, ReportId};
 
 /// Node's share of a store or of a policy's maximum. Rates are in normalised operations per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
+pub struct NodeShare {
     /// Rate while the lease is in force.
     pub leased_iops: u64,
     /// Rate that applies indefinitely, with or without a lease.
@@ -28,7 +28,7 @@ pub struct Share {
 }
 
 /// Share that each node is to get.
-pub(crate) type Targets = BTreeMap<NodeId, Share>;
+pub(crate) type Targets = BTreeMap<NodeId, NodeShare>;
 
 /// Node's share of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub struct PolicyShare {
     /// Guaranteed rate of the policy's disks on this node.
     pub min_iops: u64,
     /// Maximum rate of the policy's disks on this node; `None`: the policy has no maximum.
-    pub max: Option<Share>,
+    pub max: Option<NodeShare>,
 }
 
 /// Grant of a leader: rates a node may use until it receives another grant.
@@ -57,7 +57,7 @@ pub struct Grant {
     /// Maximum rate of all nodes together, in normalised operations per second.
     pub limit_iops: u64,
     /// Share of the store's capacity.
-    pub store: Share,
+    pub store: NodeShare,
     /// Shares of policies, in ascending order.
     pub policies: Vec<PolicyShare>,
     /// Admission calculation if the requested reservation was rejected. It stays rejected until

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use suimon_quantity::Time;
 
 use crate::NodeId;
-use crate::account::{Account, Given};
-use crate::grant::Share;
+use crate::account::{Account, GrantHeader};
+use crate::grant::NodeShare;
 
 /// Accounts of a divided capacity: a store or the maximum of a policy.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ pub(crate) struct Remaining {
 
 /// Upper bounds of the share that a node can be granted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Most {
+pub(crate) struct ShareBounds {
     /// Bound for the duration of a lease.
     pub(crate) leased: u64,
     /// Bound of the indefinite part.
@@ -43,12 +43,12 @@ pub(crate) struct Most {
 }
 
 /// Limits a share to the capacity left.
-pub(crate) fn fit(target: &Share, most: Most) -> Share {
-    Share {
+pub(crate) fn fit(target: &NodeShare, most: ShareBounds) -> NodeShare {
+    NodeShare {
         leased_iops: target.leased_iops.min(most.leased),
         reserved_iops: target.reserved_iops.min(most.reserved),
         fallback_iops: target.fallback_iops.min(most.fallback),
-        ..Share::default()
+        ..NodeShare::default()
     }
 }
 
@@ -66,8 +66,8 @@ impl Ledger {
         let then = then.map(|then| then.max(now));
         let mut room = Remaining { limit, now, then, sum_now: 0, sum_then: 0, sum_end: 0 };
         for (node, account) in &self.accounts {
-            room.sum_now = room.sum_now.saturating_add(account.held_total(now));
-            let held = room.held_then(account, fallback_from(*node).is_some());
+            room.sum_now = room.sum_now.saturating_add(account.total_at(now));
+            let held = room.total_at_fallback(account, fallback_from(*node).is_some());
             room.sum_then = room.sum_then.saturating_add(held);
             room.sum_end = room.sum_end.saturating_add(account.end());
         }
@@ -76,10 +76,10 @@ impl Ledger {
 }
 
 impl Remaining {
-    fn held_then(&self, account: &Account, is_late: bool) -> u64 {
+    fn total_at_fallback(&self, account: &Account, is_late: bool) -> u64 {
         let Some(then) = self.then else { return 0 };
         let late = if is_late { account.fallback() } else { 0 };
-        account.held_total(then).max(late)
+        account.total_at(then).max(late)
     }
 
     /// Returns the bounds of a node's total share: the capacity that the others cannot use.
@@ -87,11 +87,11 @@ impl Remaining {
     /// An account is an upper bound. If all accounts together exceed the limit, a node does not
     /// have all that its account contains, so granting that amount could be an increase. Only the
     /// amount it certainly has may be granted again.
-    pub(crate) fn for_node(&self, account: &Account, is_late: bool) -> Most {
-        let held = account.held_total(self.now);
+    pub(crate) fn for_node(&self, account: &Account, is_late: bool) -> ShareBounds {
+        let held = account.total_at(self.now);
         let mut most = held.saturating_add(self.limit).saturating_sub(self.sum_now);
         if self.then.is_some() {
-            let held = self.held_then(account, is_late);
+            let held = self.total_at_fallback(account, is_late);
             most = most.min(held.saturating_add(self.limit).saturating_sub(self.sum_then));
         }
         let assumed_use = account.reserved_min();
@@ -99,21 +99,22 @@ impl Remaining {
         let end = account.end().saturating_add(self.limit).saturating_sub(self.sum_end);
         // A node that may use its fallback share now needs the capacity now.
         let late = if is_late { end.min(leased) } else { end };
-        Most { leased, reserved: end.min(leased).max(assumed_use), fallback: late }
+        ShareBounds { leased, reserved: end.min(leased).max(assumed_use), fallback: late }
     }
 
     /// Grants a share, for which capacity must be left, and returns its record.
-    pub(crate) fn give(
+    pub(crate) fn grant(
         &mut self,
         account: &mut Account,
         is_late: bool,
-        given: Given,
-        share: Share,
-    ) -> Share {
+        given: GrantHeader,
+        share: NodeShare,
+    ) -> NodeShare {
         let before =
-            (account.held_total(self.now), self.held_then(account, is_late), account.end());
-        let share = account.give(self.now, given, share);
-        let after = (account.held_total(self.now), self.held_then(account, is_late), account.end());
+            (account.total_at(self.now), self.total_at_fallback(account, is_late), account.end());
+        let share = account.add_grant(self.now, given, share);
+        let after =
+            (account.total_at(self.now), self.total_at_fallback(account, is_late), account.end());
         self.sum_now = self.sum_now.saturating_add(after.0).saturating_sub(before.0);
         self.sum_then = self.sum_then.saturating_add(after.1).saturating_sub(before.1);
         self.sum_end = self.sum_end.saturating_add(after.2).saturating_sub(before.2);

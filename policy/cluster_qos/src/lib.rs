@@ -105,17 +105,17 @@ pub use admission::{AdmissionCheck, GUARANTEED_PERCENT_MAX, SharedStoreCapacity}
 pub use allocator::{Allocator, AllocatorAction, AllocatorEvent, PolicyLimits};
 pub use candidacy::Candidacy;
 pub use coverage::Coverage;
-pub use divide::Claim;
-pub use grant::{Grant, PolicyShare, Share};
+pub use divide::WeightedDemand;
+pub use grant::{Grant, NodeShare, PolicyShare};
 pub use id::{DiskKey, GrantId, NodeId, PolicyKey, ReportId, Term};
 pub use load::{
-    CLAIMS_MAX, Demand, DiskLoad, NAMED_MAX, NamedDisk, NodeLoad, PolicyLoad, Report, UNBOUNDED,
-    VERSION,
+    CLAIMS_MAX, Demand, DiskLoad, LoadReport, NAMED_MAX, NamedDisk, NodeLoad, PolicyLoad,
+    UNBOUNDED, VERSION,
 };
 pub use member::{
     DurableShare, DurableState, Member, MemberAction, MemberEvent, MemberNotice, PolicyCap,
 };
-pub use notice::{AGGRESSORS_MAX, Cause, ExternalUser, Notice, OverGuarantee, Unmet};
+pub use notice::{AGGRESSORS_MAX, Cause, ExternalUser, Notice, OverGuaranteeDisk, UnmetDisk};
 pub use suimon_quantity::TimedRateLimit;
 pub use terms::{Parameters, TermsError};
 pub use watch::REPORT_AFTER;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::divide::Claim;
+use crate::divide::WeightedDemand;
 use crate::{DiskKey, GrantId, NodeId, PolicyKey, ReportId};
 
 /// Version of reports and grants. Other versions are rejected.
@@ -148,7 +148,7 @@ pub struct NodeLoad {
 
 /// Report of a node to the leader of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct LoadReport {
     /// Protocol version, [`VERSION`].
     pub version: u16,
     /// Node that made the report.
@@ -178,7 +178,7 @@ pub struct Report {
 }
 
 #[cfg(test)]
-impl Report {
+impl LoadReport {
     /// Returns the report of a node without disks.
     pub(crate) fn empty(node: NodeId) -> Self {
         Self {
@@ -228,13 +228,13 @@ pub struct Demand {
     /// Demand beyond the minimums, at most [`CLAIMS_MAX`] claims. Disks with similar demand per
     /// weight form one claim, so that a disk with a large weight and a small demand does not
     /// increase the share of another.
-    pub beyond_minimums: Vec<Claim>,
+    pub beyond_minimums: Vec<WeightedDemand>,
 }
 
 /// Returns the demand of disks.
 pub(crate) fn demand(disks: &[DiskLoad]) -> Demand {
     let mut within_minimums_iops = 0_u64;
-    let mut found: BTreeMap<u32, Claim> = BTreeMap::new();
+    let mut found: BTreeMap<u32, WeightedDemand> = BTreeMap::new();
     for disk in disks {
         let (within, weight) = (disk.within_minimum(), u64::from(disk.weight).max(1));
         within_minimums_iops = within_minimums_iops.saturating_add(within);
@@ -314,7 +314,7 @@ mod tests {
         let open = disk(25, 0, 2000, true);
         let satisfied = DiskLoad { max_iops: Some(45), ..disk(700, 45, 45, true) };
         let little = DiskLoad { max_iops: Some(1000), ..disk(300, 0, 1000, false) };
-        let claim = |demand_iops, weight| Claim { demand_iops, weight };
+        let claim = |demand_iops, weight| WeightedDemand { demand_iops, weight };
         let disks = [open, satisfied, little, open, little];
         let (of_little, of_open) = (claim(2000, 600), claim(UNBOUNDED, 50));
         let told = demand(&disks);
@@ -329,10 +329,10 @@ mod tests {
     /// The leader reports the version, which requires that it can decode the report.
     #[test]
     fn a_report_of_an_earlier_version_is_read() {
-        let report = Report { version: 1, ..Report::empty(NodeId(3)) };
+        let report = LoadReport { version: 1, ..LoadReport::empty(NodeId(3)) };
         let mut text = serde_json::to_value(&report).unwrap();
         assert!(text.as_object_mut().unwrap().remove("wants").is_some());
-        assert_eq!(serde_json::from_value::<Report>(text).unwrap(), report);
+        assert_eq!(serde_json::from_value::<LoadReport>(text).unwrap(), report);
     }
 
     #[test]

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use suimon_quantity::{Time, TimedRateLimit};
 
 use crate::clock::ClockCheck;
-use crate::grant::{Grant, PolicyShare, Share};
-use crate::load::{self, Demand, DiskLoad, NamedDisk, NodeLoad, PolicyLoad, Report, VERSION};
+use crate::grant::{Grant, NodeShare, PolicyShare};
+use crate::load::{self, Demand, DiskLoad, LoadReport, NamedDisk, NodeLoad, PolicyLoad, VERSION};
 use crate::{GrantId, NodeId, Parameters, PolicyKey, ReportId};
 
 /// Event for a node's state machine.
@@ -50,7 +50,7 @@ pub enum MemberAction {
     /// Send a report to the leader.
     Send {
         /// Demand and use of the node's disks.
-        report: Report,
+        report: LoadReport,
     },
     /// Report a notice to the operator of the node.
     #[serde(rename = "tell")]
@@ -80,12 +80,12 @@ pub struct DurableState {
     pub policies: Vec<(PolicyKey, u64, Option<DurableShare>)>,
 }
 
-/// Part of a [`Share`] that applies indefinitely.
+/// Part of a [`NodeShare`] that applies indefinitely.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurableShare {
-    /// Reserved rate, as in [`Share`].
+    /// Reserved rate, as in [`NodeShare`].
     pub reserved_iops: u64,
-    /// Fallback rate, as in [`Share`].
+    /// Fallback rate, as in [`NodeShare`].
     pub late_iops: u64,
 }
 
@@ -115,7 +115,7 @@ pub struct Member {
     acknowledged: Option<GrantId>,
     leased_until: Option<Time>,
     fallback_from: Time,
-    store: Share,
+    store: NodeShare,
     policies: Vec<PolicyShare>,
     durable: DurableState,
     clock: ClockCheck,
@@ -141,10 +141,10 @@ impl Member {
         incarnation: u64,
         kept: DurableState,
     ) -> Self {
-        let share = |kept: DurableShare| Share {
+        let share = |kept: DurableShare| NodeShare {
             reserved_iops: kept.reserved_iops,
             fallback_iops: kept.late_iops,
-            ..Share::default()
+            ..NodeShare::default()
         };
         let policies = kept.policies.iter().map(|(policy, min_iops, max)| PolicyShare {
             policy: *policy,
@@ -183,8 +183,8 @@ impl Member {
     pub fn handle(&mut self, now: Time, event: &MemberEvent) {
         self.handle_time(now);
         match event {
-            MemberEvent::Loads { disks, latency_ns } => self.take_loads(disks, *latency_ns),
-            MemberEvent::Granted { grant } => self.take_grant(grant),
+            MemberEvent::Loads { disks, latency_ns } => self.process_loads(disks, *latency_ns),
+            MemberEvent::Granted { grant } => self.process_grant(grant),
         }
         self.report_if_due();
     }
@@ -212,7 +212,7 @@ impl Member {
         self.cap_of(&self.store)
     }
 
-    fn cap_of(&self, share: &Share) -> TimedRateLimit {
+    fn cap_of(&self, share: &NodeShare) -> TimedRateLimit {
         TimedRateLimit {
             leased: self.leased_until.map(|until| (share.leased_iops, until)),
             reserved_iops: share.reserved_iops,
@@ -242,7 +242,7 @@ impl Member {
         self.actions.push_back(MemberAction::Notify { notice });
     }
 
-    fn take_loads(&mut self, disks: &[DiskLoad], latency_ns: u64) {
+    fn process_loads(&mut self, disks: &[DiskLoad], latency_ns: u64) {
         let load = load::sum(disks, latency_ns);
         let by_policy = load::by_policy(disks);
         let policies =
@@ -267,7 +267,7 @@ impl Member {
         self.load = Some(load);
     }
 
-    fn take_grant(&mut self, grant: &Grant) {
+    fn process_grant(&mut self, grant: &Grant) {
         if grant.version != VERSION {
             self.notify(MemberNotice::OtherVersion(grant.version));
             return;
@@ -299,14 +299,14 @@ impl Member {
             self.notify(notice);
         }
         self.apply();
-        let is_kept = self.keep();
+        let is_kept = self.persist_if_changed();
         // Other nodes may be waiting for the share that this node released.
         self.is_urgent |= is_kept || self.cap().iops_at(self.now) < before;
     }
 
     /// Persists the indefinite shares if they changed, and returns whether they did.
-    fn keep(&mut self) -> bool {
-        let kept = |share: &Share| DurableShare {
+    fn persist_if_changed(&mut self) -> bool {
+        let kept = |share: &NodeShare| DurableShare {
             reserved_iops: share.reserved_iops,
             late_iops: share.fallback_iops,
         };
@@ -349,7 +349,7 @@ impl Member {
         self.made.push_back((id, self.now));
         self.reported = Some((self.now, load));
         self.is_urgent = false;
-        let report = Report {
+        let report = LoadReport {
             version: VERSION,
             node: self.node,
             id,

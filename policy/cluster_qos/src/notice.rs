@@ -11,7 +11,7 @@ pub const AGGRESSORS_MAX: usize = 8;
 
 /// Disk that got more than its guaranteed rate while another disk's minimum was unmet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OverGuarantee {
+pub struct OverGuaranteeDisk {
     /// Node on which the disk is open.
     pub node: NodeId,
     /// Identifier of the disk, unique in the cluster.
@@ -42,7 +42,7 @@ pub enum Cause {
 
 /// Unmet minimum of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unmet {
+pub struct UnmetDisk {
     /// Node on which the disk is open.
     pub node: NodeId,
     /// Identifier of the disk, unique in the cluster.
@@ -59,7 +59,7 @@ pub struct Unmet {
     /// Cause of the deficit, as far as known.
     pub cause: Cause,
     /// Disks on any node above their guaranteed rate, largest excess first.
-    pub aggressors: Vec<OverGuarantee>,
+    pub aggressors: Vec<OverGuaranteeDisk>,
 }
 
 /// External user of the store, outside this cluster, detected on the store itself.
@@ -84,7 +84,7 @@ pub enum Notice {
         admission: AdmissionCheck,
     },
     /// A minimum has been unmet for a minute.
-    MinimumUnmet(Unmet),
+    MinimumUnmet(UnmetDisk),
     /// A minimum reported as unmet is met or no longer requested.
     MinimumMet {
         /// Node on which the disk is open.

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use suimon_quantity::Time;
 
-use crate::account::{Account, Given};
+use crate::account::{Account, GrantHeader};
 use crate::allocator::{AllocatorAction, LeaderState, NodeState};
-use crate::divide::{Claim, Claimant, divide};
-use crate::grant::{Grant, PolicyShare, Share, Targets};
+use crate::divide::{Claimant, WeightedDemand, divide};
+use crate::grant::{Grant, NodeShare, PolicyShare, Targets};
 use crate::ledger::{Remaining, fit};
-use crate::load::{Report, VERSION};
+use crate::load::{LoadReport, VERSION};
 use crate::notice::Notice;
 use crate::shared::PolicyPlan;
 use crate::{AdmissionCheck, CLAIMS_MAX, GrantId, NodeId, Parameters, PolicyKey};
@@ -22,7 +22,7 @@ const STEP_DIVISOR: u64 = 32;
 /// Demand of a node for spare capacity.
 #[derive(Clone, Debug)]
 struct NodeDemand {
-    claims: Vec<Claim>,
+    claims: Vec<WeightedDemand>,
     /// Unused part of the node's reservation, which its other disks can use.
     unused_reserved: u64,
     /// Share the node is assumed to use.
@@ -32,7 +32,7 @@ struct NodeDemand {
 impl NodeDemand {
     /// Returns the demand of a node whose share was `before` at the time of its report. `least` is
     /// the lower bound of the assumed use.
-    fn of(state: &NodeState, report: &Report, before: u64, least: u64) -> Self {
+    fn from_report(state: &NodeState, report: &LoadReport, before: u64, least: u64) -> Self {
         // Based on the total share: the reservation alone does not indicate the demand.
         let assumed_use =
             before.saturating_mul(GROWTH_FACTOR).saturating_sub(state.admitted).max(least);
@@ -40,7 +40,7 @@ impl NodeDemand {
             // The node's scheduler does not divide by weight alone, so the demands of single disks
             // do not determine their throughput.
             let demand_iops = report.load.demand_iops.saturating_sub(state.admitted);
-            let all = Claim { demand_iops, weight: report.load.weight };
+            let all = WeightedDemand { demand_iops, weight: report.load.weight };
             return Self { claims: vec![all], unused_reserved: 0, assumed_use };
         }
         let demand = &report.demand;
@@ -61,15 +61,15 @@ fn divide_spare(spare: u64, asked: &[NodeDemand]) -> Vec<u64> {
         .iter()
         .map(|of| Claimant {
             has: of.unused_reserved,
-            most: of.assumed_use,
-            ..Claimant::of(&of.claims)
+            share_max: of.assumed_use,
+            ..Claimant::new(&of.claims)
         })
         .collect();
     let sure = divide(spare, &first);
     let second: Vec<Claimant<'_>> = first
         .iter()
         .zip(&sure)
-        .map(|(of, sure)| Claimant { least: *sure, most: u64::MAX, ..*of })
+        .map(|(of, sure)| Claimant { share_min: *sure, share_max: u64::MAX, ..*of })
         .collect();
     divide(spare, &second)
 }
@@ -85,7 +85,7 @@ impl LeaderState {
         (self.is_due, self.has_pending_demand, self.last_round) = (false, false, Some(now));
         self.drop_unused_policies();
         self.admit(terms, actions);
-        let late = self.late(terms, now);
+        let late = self.fallback_times(terms, now);
         let targets = self.targets(terms, now, &late);
         let policies: BTreeMap<PolicyKey, PolicyPlan> = self
             .known_policies()
@@ -109,22 +109,22 @@ impl LeaderState {
             let (answers, refused) = (report.id, state.refused.map(|(_, promises)| promises));
             let id = GrantId { term: self.term, number: self.next_number };
             let expires = now + terms.at_most(terms.lease);
-            let until = Given { id, incarnation: answers.incarnation, expires };
+            let until = GrantHeader { id, incarnation: answers.incarnation, expires };
             let account = self.store.accounts.entry(node).or_default();
             let most = room.for_node(account, is_late);
             let share = fit(target, most);
             self.has_pending_demand |= share.leased_iops < target.leased_iops
                 || share.reserved_iops < target.reserved_iops;
-            let store = room.give(account, is_late, until, share);
+            let store = room.grant(account, is_late, until, share);
             let mut shares = Vec::new();
             for (policy, plan) in &policies {
-                let given = self.give_policy(*policy, node, plan, rooms.get_mut(policy), until);
+                let given = self.grant_policy(*policy, node, plan, rooms.get_mut(policy), until);
                 let min_iops = plan.minimums.get(&node).copied().unwrap_or_default();
                 shares.extend(given.map(|max| PolicyShare { policy: *policy, min_iops, max }));
             }
             self.next_number += 1;
             if let Some(state) = self.nodes.get_mut(&node) {
-                state.note(id, now, answers);
+                state.record_grant(id, now, answers);
             }
             let grant = Grant {
                 version: VERSION,
@@ -148,7 +148,7 @@ impl LeaderState {
 
     /// Returns the times at which nodes without recent contact may change to their fallback shares,
     /// if before the end of a lease given now.
-    pub(crate) fn late(&self, terms: &Parameters, now: Time) -> BTreeMap<NodeId, Time> {
+    pub(crate) fn fallback_times(&self, terms: &Parameters, now: Time) -> BTreeMap<NodeId, Time> {
         let soon = now + terms.at_most(terms.lease);
         let from = |state: &NodeState| {
             let from =
@@ -215,11 +215,11 @@ impl LeaderState {
         let mut claims: Vec<(NodeId, NodeDemand)> = Vec::new();
         let mut targets = Targets::new();
         for (node, state) in &self.nodes {
-            let target = Share {
+            let target = NodeShare {
                 leased_iops: state.admitted,
                 reserved_iops: state.admitted,
                 fallback_iops: state.admitted_late,
-                ..Share::default()
+                ..NodeShare::default()
             };
             targets.insert(*node, target);
             let account = self.store.accounts.get(node);
@@ -238,7 +238,7 @@ impl LeaderState {
             }
             // Grants since then are excluded: their effect has not been reported yet.
             let before = account.map_or(0, Account::acknowledged_leased);
-            claims.push((*node, NodeDemand::of(state, report, before, least)));
+            claims.push((*node, NodeDemand::from_report(state, report, before, least)));
         }
         let spare = self.estimate.iops().saturating_sub(base);
         let (nodes, asked): (Vec<NodeId>, Vec<NodeDemand>) = claims.into_iter().unzip();
@@ -263,7 +263,7 @@ impl LeaderState {
             // from the target.
             let is_far = differs(last.leased_iops, target.leased_iops) && held > 0
                 || last.reserved_iops != target.reserved_iops;
-            let is_new = state.answered.is_none_or(|answered| answered < report.id);
+            let is_new = state.last_answered_report.is_none_or(|answered| answered < report.id);
             if is_new || is_far {
                 let is_more = target.leased_iops > held;
                 let is_promise = target.reserved_iops > account.reserved();
@@ -279,7 +279,7 @@ impl LeaderState {
         &'a self,
         terms: &Parameters,
         now: Time,
-    ) -> impl Iterator<Item = (NodeId, &'a NodeState, &'a Report)> {
+    ) -> impl Iterator<Item = (NodeId, &'a NodeState, &'a LoadReport)> {
         let lease = terms.lease;
         self.nodes.iter().filter_map(move |(node, state)| {
             state.current(now, lease).map(|report| (*node, state, report))

@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_quantity::Time;
 
-use crate::account::Given;
+use crate::account::GrantHeader;
 use crate::allocator::LeaderState;
-use crate::divide::{Claim, Claimant, divide};
-use crate::grant::{Share, Targets};
+use crate::divide::{Claimant, WeightedDemand, divide};
+use crate::grant::{NodeShare, Targets};
 use crate::ledger::{Remaining, fit};
 use crate::{NodeId, Parameters, PolicyKey};
 
@@ -36,13 +36,13 @@ impl LeaderState {
 
     pub(crate) fn drop_unused_policies(&mut self) {
         let unused: Vec<PolicyKey> = self
-            .leaving
+            .removing
             .iter()
             .copied()
             .filter(|policy| self.nodes_with(*policy).next().is_none())
             .collect();
         for policy in unused {
-            self.leaving.remove(&policy);
+            self.removing.remove(&policy);
             self.policies.remove(&policy);
         }
         let policies = &self.policies;
@@ -83,14 +83,14 @@ impl LeaderState {
         now: Time,
     ) -> PolicyPlan {
         let limits = self.policies.get(&policy).copied().unwrap_or_default();
-        let mut claims: Vec<(NodeId, Claim)> = Vec::new();
+        let mut claims: Vec<(NodeId, WeightedDemand)> = Vec::new();
         for (node, _, report) in self.current(terms, now) {
             let load = report.policies.iter().find(|load| load.policy == policy);
-            let claim =
-                load.map(|load| Claim { demand_iops: load.demand_iops, weight: load.weight });
+            let claim = load
+                .map(|load| WeightedDemand { demand_iops: load.demand_iops, weight: load.weight });
             claims.extend(claim.map(|claim| (node, claim)));
         }
-        let claimant = |claim| Claimant::of(std::slice::from_ref(claim));
+        let claimant = |claim| Claimant::new(std::slice::from_ref(claim));
         let all: Vec<_> = claims.iter().map(|(_, claim)| claimant(claim)).collect();
         let nodes = claims.iter().map(|(node, _)| *node);
         let minimums = nodes.clone().zip(divide(limits.min_iops, &all)).collect();
@@ -102,7 +102,8 @@ impl LeaderState {
         let fixed = (max / 2).max(limits.min_iops).min(max);
         let mut left = max;
         for (node, share) in self.equally(policy, fixed) {
-            let target = Share { leased_iops: share, reserved_iops: share, ..Share::default() };
+            let target =
+                NodeShare { leased_iops: share, reserved_iops: share, ..NodeShare::default() };
             targets.insert(node, target);
             left -= share;
         }
@@ -123,14 +124,14 @@ impl LeaderState {
 
     /// Grants a node its share of a policy. Returns `None` if the node has no disks and no share of
     /// it. The share of a policy that does not exist is 0.
-    pub(crate) fn give_policy(
+    pub(crate) fn grant_policy(
         &mut self,
         policy: PolicyKey,
         node: NodeId,
         plan: &PolicyPlan,
         room: Option<&mut Remaining>,
-        until: Given,
-    ) -> Option<Option<Share>> {
+        until: GrantHeader,
+    ) -> Option<Option<NodeShare>> {
         let is_there = plan.users.contains(&node);
         if !plan.has_max {
             // The policy's maximum was removed; earlier shares of it are irrelevant, although nodes
@@ -147,8 +148,8 @@ impl LeaderState {
         let room = room?;
         let share = fit(&target, room.for_node(account, false));
         self.has_pending_demand |= share.leased_iops < target.leased_iops;
-        let given = room.give(account, false, until, share);
-        if !is_there && account.held_total(until.expires) == 0 && given.leased_held_iops == 0 {
+        let given = room.grant(account, false, until, share);
+        if !is_there && account.total_at(until.expires) == 0 && given.leased_held_iops == 0 {
             ledger.accounts.remove(&node);
         }
         Some(Some(given))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::Time;
 
-use crate::load::{NAMED_MAX, NamedDisk, Report};
+use crate::load::{LoadReport, NAMED_MAX, NamedDisk};
 use crate::notice::Notice;
 use crate::{DiskKey, NodeId};
 
@@ -31,7 +31,7 @@ pub(crate) struct UnmetMinimums {
 impl UnmetMinimums {
     /// A report names at most [`NAMED_MAX`] disks. If it names that many, disks that it does not
     /// name keep their state.
-    pub(crate) fn handle_report(&mut self, now: Time, report: &Report) -> Vec<Notice> {
+    pub(crate) fn handle_report(&mut self, now: Time, report: &LoadReport) -> Vec<Notice> {
         let node = report.node;
         let named: Vec<&NamedDisk> = report.unmet.iter().take(NAMED_MAX).collect();
         let is_complete = named.len() < NAMED_MAX;
@@ -44,7 +44,7 @@ impl UnmetMinimums {
             }
             stays
         });
-        let mut room = UNMET_PER_NODE_MAX.saturating_sub(self.of_node(node));
+        let mut room = UNMET_PER_NODE_MAX.saturating_sub(self.count(node));
         for unmet in named {
             match self.minimums.get_mut(&(node, unmet.disk)) {
                 Some(minimum) => minimum.last = *unmet,
@@ -60,7 +60,7 @@ impl UnmetMinimums {
     }
 
     /// Returns the number of unmet minimums of a node.
-    fn of_node(&self, node: NodeId) -> usize {
+    fn count(&self, node: NodeId) -> usize {
         self.minimums.keys().filter(|(of, _)| *of == node).count()
     }
 
@@ -76,14 +76,14 @@ mod tests {
 
     const NODE: NodeId = NodeId(1);
 
-    fn report(disks: &[u64]) -> Report {
+    fn report(disks: &[u64]) -> LoadReport {
         let unmet = disks.iter().map(|disk| NamedDisk {
             disk: DiskKey(*disk),
             guaranteed_iops: 100,
             demanded_iops: 100,
             delivered_iops: 0,
         });
-        Report { unmet: unmet.collect(), ..Report::empty(NODE) }
+        LoadReport { unmet: unmet.collect(), ..LoadReport::empty(NODE) }
     }
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
         unmet.minimums.values_mut().for_each(|minimum| minimum.is_reported = true);
         let full: Vec<u64> = (2..10).collect();
         assert!(unmet.handle_report(now, &report(&full)).is_empty(), "disk 1 may still be unmet");
-        assert_eq!(unmet.of_node(NODE), 9);
+        assert_eq!(unmet.count(NODE), 9);
         let met = unmet.handle_report(now, &report(&[2]));
         let disks = [1, 3].map(|disk| Notice::MinimumMet { node: NODE, disk: DiskKey(disk) });
         assert_eq!(met, disks);
@@ -109,6 +109,6 @@ mod tests {
         }
         let many: Vec<u64> = (5000..6000).collect();
         unmet.handle_report(Time::default(), &report(&many));
-        assert_eq!(unmet.of_node(NODE), UNMET_PER_NODE_MAX);
+        assert_eq!(unmet.count(NODE), UNMET_PER_NODE_MAX);
     }
 }

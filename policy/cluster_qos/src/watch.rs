@@ -8,7 +8,7 @@ use suimon_quantity::Time;
 use crate::allocator::{Allocator, AllocatorAction, LeaderState};
 use crate::estimate::Observation;
 use crate::load::is_met;
-use crate::notice::{AGGRESSORS_MAX, Cause, Notice, OverGuarantee, Unmet};
+use crate::notice::{AGGRESSORS_MAX, Cause, Notice, OverGuaranteeDisk, UnmetDisk};
 use crate::unmet_minimums::UnmetMinimum;
 use crate::{DiskKey, NodeId, Parameters};
 
@@ -17,7 +17,7 @@ pub const REPORT_AFTER: Duration = Duration::from_secs(60);
 
 impl Allocator {
     /// Returns the minimums unmet at present, with the disks that cause it.
-    pub fn unmet(&self) -> Vec<Unmet> {
+    pub fn unmet(&self) -> Vec<UnmetDisk> {
         let Some(leader_state) = &self.leader_state else { return Vec::new() };
         let unmet = leader_state.unmet.minimums.iter();
         unmet
@@ -31,10 +31,10 @@ impl Allocator {
     }
 
     /// Returns the upper bound of the current rates of all nodes, for any set of received grants.
-    pub fn held_iops(&self) -> Option<u64> {
+    pub fn rate_bound_iops(&self) -> Option<u64> {
         let leader_state = self.leader_state.as_ref()?;
         let accounts = leader_state.store.accounts.values();
-        Some(accounts.fold(0, |sum, account| sum.saturating_add(account.held_total(self.now))))
+        Some(accounts.fold(0, |sum, account| sum.saturating_add(account.total_at(self.now))))
     }
 }
 
@@ -47,14 +47,14 @@ impl LeaderState {
         actions: &mut VecDeque<AllocatorAction>,
     ) {
         let mut notices = Vec::new();
-        let seen = self.seen(terms, now);
+        let seen = self.observe(terms, now);
         if let Some(is_low) = self.estimate.evaluate(now, seen) {
             let silent = self.nodes.iter().filter(|(_, state)| state.is_silent);
             notices.push(if is_low {
                 Notice::ExternalLoad {
                     delivered_iops: seen.delivered,
                     capacity_iops: self.estimate.capacity().iops(),
-                    strangers: self.strangers.iter().cloned().collect(),
+                    strangers: self.users.iter().cloned().collect(),
                     silent: silent.map(|(node, _)| *node).collect(),
                 }
             } else {
@@ -89,7 +89,7 @@ impl LeaderState {
         self.is_due = true;
     }
 
-    fn seen(&self, terms: &Parameters, now: Time) -> Observation {
+    fn observe(&self, terms: &Parameters, now: Time) -> Observation {
         let mut seen = Observation::default();
         let mut latencies = 0_u128;
         for (node, _, report) in self.current(terms, now) {
@@ -110,14 +110,14 @@ impl LeaderState {
         seen
     }
 
-    fn explain(&self, now: Time, node: NodeId, disk: DiskKey, minimum: &UnmetMinimum) -> Unmet {
+    fn explain(&self, now: Time, node: NodeId, disk: DiskKey, minimum: &UnmetMinimum) -> UnmetDisk {
         let named = minimum.last;
-        let mut aggressors: Vec<OverGuarantee> = self
+        let mut aggressors: Vec<OverGuaranteeDisk> = self
             .nodes
             .iter()
             .filter_map(|(node, state)| Some((*node, &state.report.as_ref()?.0.largest)))
             .flat_map(|(node, largest)| largest.iter().map(move |named| (node, named)))
-            .map(|(node, named)| OverGuarantee {
+            .map(|(node, named)| OverGuaranteeDisk {
                 node,
                 disk: named.disk,
                 delivered_iops: named.delivered_iops,
@@ -129,7 +129,7 @@ impl LeaderState {
             (core::cmp::Reverse(beyond), by.node, by.disk)
         });
         aggressors.truncate(AGGRESSORS_MAX);
-        Unmet {
+        UnmetDisk {
             node,
             disk,
             lasting: now.since(minimum.since),

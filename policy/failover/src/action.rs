@@ -10,7 +10,7 @@ use crate::VfId;
 /// Action for the owner of the state machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
-pub enum Action {
+pub enum FailoverAction {
     /// Hot-plug a VF into the VM of a NIC.
     #[serde(rename = "give_vf")]
     PlugVf {
@@ -69,7 +69,7 @@ pub enum Action {
 pub enum FailoverReason {
     /// The NIC is next by its weight.
     #[serde(rename = "turn")]
-    VmTurn,
+    NextByWeight,
     /// The guest's driver uses the VF.
     Ready,
     /// The VF no longer exists.
@@ -103,7 +103,7 @@ impl FailoverReason {
             | Self::DriverUnbound
             | Self::PathFailed
             | Self::NotReadyInTime => true,
-            Self::VmTurn
+            Self::NextByWeight
             | Self::Ready
             | Self::Migration
             | Self::WeightZero
@@ -117,7 +117,7 @@ impl FailoverReason {
 impl fmt::Display for FailoverReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::VmTurn => "the NIC is next by its iov_weight",
+            Self::NextByWeight => "the NIC is next by its iov_weight",
             Self::Ready => "the VF is attached to the guest",
             Self::VfLost => "the VF does not exist any more",
             Self::Reset => "the adapter is being reset",
@@ -135,7 +135,7 @@ impl fmt::Display for FailoverReason {
     }
 }
 
-impl Action {
+impl FailoverAction {
     /// Returns the NIC that the action concerns.
     pub const fn nic(&self) -> PortId {
         match self {
@@ -149,7 +149,7 @@ impl Action {
 }
 
 /// Formats the action as text of an event about the NIC.
-impl fmt::Display for Action {
+impl fmt::Display for FailoverAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PlugVf { vf, reason: why, .. } => write!(f, "{vf} is attached: {why}"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::{PortId, Time};
 
-use crate::action::{Action, FailoverReason};
+use crate::action::{FailoverAction, FailoverReason};
 use crate::failover::Failover;
 use crate::state::{Adapter, Nic, Stage, Vf};
 use crate::{AdapterId, VfId};
@@ -14,12 +14,14 @@ impl Failover {
     /// Assigns free VFs to waiting NICs by weight, and reports NICs that get none.
     pub(crate) fn assign(&mut self) {
         let now = self.now;
-        let ready =
-            self.nics.iter().filter(|(_, nic)| nic.is_waiting_for_vf() && nic.held_until <= now);
+        let ready = self
+            .nics
+            .iter()
+            .filter(|(_, nic)| nic.is_waiting_for_vf() && nic.held_down_until <= now);
         let mut turns: Vec<(Reverse<u8>, PortId)> =
             ready.map(|(id, nic)| (Reverse(nic.iov_weight), *id)).collect();
         turns.sort_unstable();
-        let mut given = self.given_by_adapter();
+        let mut given = self.assigned_by_adapter();
         for (_, id) in turns {
             let free = self.nics.get(&id).and_then(|nic| self.choose(nic, &given));
             let Some(nic) = self.nics.get_mut(&id) else { continue };
@@ -30,14 +32,14 @@ impl Failover {
                 if let Some(state) = self.vfs.get_mut(&vf) {
                     state.owner = Some(id);
                 }
-                self.actions.push_back(Action::PlugVf {
+                self.actions.push_back(FailoverAction::PlugVf {
                     nic: id,
                     vf,
-                    reason: FailoverReason::VmTurn,
+                    reason: FailoverReason::NextByWeight,
                 });
             } else if !nic.is_reported {
                 nic.is_reported = true;
-                self.actions.push_back(Action::StayParavirtual {
+                self.actions.push_back(FailoverAction::StayParavirtual {
                     nic: id,
                     reason: FailoverReason::NoVfFree,
                 });
@@ -53,7 +55,8 @@ impl Failover {
             let first = VfId { adapter: *adapter, index: 0 };
             let last = VfId { adapter: *adapter, index: u16::MAX };
             let free = self.vfs.range(first..=last).filter(|(vf, _)| self.is_free(**vf));
-            let rank = |vf: VfId, state: &Vf| (nic.failed_vf == Some(vf), state.held_until, vf);
+            let rank =
+                |vf: VfId, state: &Vf| (nic.failed_vf == Some(vf), state.held_down_until, vf);
             let (has_failed, _, vf) = free.map(|(vf, state)| rank(*vf, state)).min()?;
             let load = given.get(adapter).copied().unwrap_or_default();
             Some((has_failed, load, place, vf))
@@ -64,11 +67,11 @@ impl Failover {
     fn is_free(&self, vf: VfId) -> bool {
         self.adapter(vf.adapter).works()
             && self.vfs.get(&vf).is_some_and(|state| {
-                state.exists && state.owner.is_none() && state.held_until <= self.now
+                state.exists && state.owner.is_none() && state.held_down_until <= self.now
             })
     }
 
-    fn given_by_adapter(&self) -> BTreeMap<AdapterId, usize> {
+    fn assigned_by_adapter(&self) -> BTreeMap<AdapterId, usize> {
         let mut given = BTreeMap::new();
         for (vf, _) in self.vfs.iter().filter(|(_, state)| state.owner.is_some()) {
             *given.entry(vf.adapter).or_default() += 1;
@@ -83,14 +86,14 @@ impl Failover {
     /// Returns the next time at which a waiting NIC, an offer or a held VF changes state.
     pub(crate) fn earliest(&self) -> Option<Time> {
         let wanting = || self.nics.values().filter(|nic| nic.is_waiting_for_vf());
-        let nics = wanting().map(|nic| nic.held_until);
+        let nics = wanting().map(|nic| nic.held_down_until);
         let offers = self.nics.values().filter_map(|nic| match nic.stage {
             Stage::Offered { until, .. } => Some(until),
             _ => None,
         });
         // Held VFs matter only while a NIC waits for one.
         let vfs = self.vfs.values().filter(|vf| vf.exists && vf.owner.is_none());
-        let vfs = vfs.map(|vf| vf.held_until).filter(|_| wanting().next().is_some());
+        let vfs = vfs.map(|vf| vf.held_down_until).filter(|_| wanting().next().is_some());
         let times = nics.chain(vfs).filter(|time| *time > self.now);
         times.chain(offers).min()
     }

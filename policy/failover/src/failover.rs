@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use suimon_quantity::{PortId, Time};
 
-use crate::action::{Action, FailoverReason};
+use crate::action::{FailoverAction, FailoverReason};
 use crate::event::Event;
 use crate::state::{Adapter, Nic, Path, Stage, Vf};
 use crate::{AdapterId, VfId};
@@ -35,7 +35,7 @@ pub struct Failover {
     pub(crate) nics: BTreeMap<PortId, Nic>,
     pub(crate) vfs: BTreeMap<VfId, Vf>,
     pub(crate) adapters: BTreeMap<AdapterId, Adapter>,
-    pub(crate) actions: VecDeque<Action>,
+    pub(crate) actions: VecDeque<FailoverAction>,
 }
 
 impl Failover {
@@ -59,39 +59,39 @@ impl Failover {
                 self.set_nic(*nic, *iov_weight, adapters);
             }
             Event::VfInUse { nic, iov_weight, adapters, vf } => {
-                self.hold_vf(*nic, *vf);
+                self.adopt_vf(*nic, *vf);
                 self.set_nic(*nic, *iov_weight, adapters);
             }
             Event::VfHeld { nic, vf } => {
                 self.vfs.entry(*vf).or_default().owner.get_or_insert(*nic);
             }
             Event::NicRemoved { nic } => {
-                self.leave(*nic, FailoverReason::NicRemoved);
+                self.withdraw_vf(*nic, FailoverReason::NicRemoved);
                 self.nics.remove(nic);
             }
             Event::VfFound { vf } => self.vfs.entry(*vf).or_default().exists = true,
-            Event::VfLost { vf } => self.lose(*vf),
+            Event::VfLost { vf } => self.remove_vf(*vf),
             Event::ResetBegan { adapter } => {
                 self.adapters.entry(*adapter).or_default().is_resetting = true;
-                self.leave_adapter(*adapter, FailoverReason::Reset);
+                self.withdraw_from_adapter(*adapter, FailoverReason::Reset);
             }
             Event::ResetEnded { adapter } => {
                 self.adapters.entry(*adapter).or_default().is_resetting = false;
-                self.hold_adapter(*adapter);
+                self.hold_down_adapter(*adapter);
             }
             Event::DriverUnbound { adapter } => {
                 self.adapters.entry(*adapter).or_default().is_unbound = true;
-                self.leave_adapter(*adapter, FailoverReason::DriverUnbound);
+                self.withdraw_from_adapter(*adapter, FailoverReason::DriverUnbound);
             }
             Event::DriverBound { adapter } => {
                 self.adapters.entry(*adapter).or_default().is_unbound = false;
-                self.hold_adapter(*adapter);
+                self.hold_down_adapter(*adapter);
             }
             Event::MigrationBegan { nic } => {
                 if let Some(state) = self.nics.get_mut(nic) {
                     state.is_migrating = true;
                 }
-                self.leave(*nic, FailoverReason::Migration);
+                self.withdraw_vf(*nic, FailoverReason::Migration);
             }
             Event::MigrationEnded { nic } => {
                 if let Some(state) = self.nics.get_mut(nic) {
@@ -100,8 +100,8 @@ impl Failover {
             }
             Event::VfPathReady { nic, vf } => self.use_vf(*nic, *vf),
             Event::VfPathFailed { nic, vf } => {
-                if self.nics.get(nic).and_then(Nic::given) == Some(*vf) {
-                    self.leave(*nic, FailoverReason::PathFailed);
+                if self.nics.get(nic).and_then(Nic::assigned_vf) == Some(*vf) {
+                    self.withdraw_vf(*nic, FailoverReason::PathFailed);
                 }
             }
             Event::VfReleased { vf } => self.release(*vf),
@@ -117,13 +117,13 @@ impl Failover {
         );
         let late: Vec<PortId> = late.map(|(id, _)| *id).collect();
         for nic in late {
-            self.leave(nic, FailoverReason::NotReadyInTime);
+            self.withdraw_vf(nic, FailoverReason::NotReadyInTime);
         }
         self.assign();
     }
 
     /// Returns the next action, or `None` if none is pending.
-    pub fn poll_action(&mut self) -> Option<Action> {
+    pub fn poll_action(&mut self) -> Option<FailoverAction> {
         self.actions.pop_front()
     }
 
@@ -142,75 +142,79 @@ impl Failover {
         nic.iov_weight = iov_weight;
         nic.adapters = adapters.to_vec();
         nic.is_reported &= iov_weight > 0;
-        let Some(vf) = nic.given() else { return };
+        let Some(vf) = nic.assigned_vf() else { return };
         if iov_weight == 0 {
-            self.leave(id, FailoverReason::WeightZero);
+            self.withdraw_vf(id, FailoverReason::WeightZero);
         } else if !adapters.contains(&vf.adapter) {
-            self.leave(id, FailoverReason::OtherAdapters);
+            self.withdraw_vf(id, FailoverReason::OtherAdapters);
         }
     }
 
     /// Records that a NIC already has a VF. Ignored for a known NIC and for an assigned VF.
-    fn hold_vf(&mut self, id: PortId, vf: VfId) {
+    fn adopt_vf(&mut self, id: PortId, vf: VfId) {
         let state = self.vfs.entry(vf).or_default();
         if state.owner.is_some() || self.nics.contains_key(&id) {
             return;
         }
         (state.exists, state.owner) = (true, Some(id));
         self.nics.insert(id, Nic { stage: Stage::OnVf { vf }, ..Nic::new() });
-        self.actions.push_back(Action::UseVf { nic: id, vf, reason: FailoverReason::Ready });
+        self.actions.push_back(FailoverAction::UseVf {
+            nic: id,
+            vf,
+            reason: FailoverReason::Ready,
+        });
     }
 
     /// Takes the VF assigned to a NIC away, if any.
-    fn leave(&mut self, id: PortId, why: FailoverReason) {
+    fn withdraw_vf(&mut self, id: PortId, why: FailoverReason) {
         let held_until = self.now + self.spec.hold_down;
         let Some(nic) = self.nics.get_mut(&id) else { return };
-        let Some(vf) = nic.given() else { return };
+        let Some(vf) = nic.assigned_vf() else { return };
         if nic.path() != Path::Paravirtual {
-            self.actions.push_back(Action::UseParavirtual { nic: id, reason: why });
+            self.actions.push_back(FailoverAction::UseParavirtual { nic: id, reason: why });
         }
-        self.actions.push_back(Action::UnplugVf { nic: id, vf, reason: why });
+        self.actions.push_back(FailoverAction::UnplugVf { nic: id, vf, reason: why });
         nic.stage = Stage::Unplugging { vf };
         if why.is_failure() {
-            nic.held_until = held_until;
+            nic.held_down_until = held_until;
             if matches!(why, FailoverReason::PathFailed | FailoverReason::NotReadyInTime) {
                 nic.failed_vf = Some(vf);
             }
-            self.hold(vf);
+            self.hold_down(vf);
         }
     }
 
-    fn hold(&mut self, vf: VfId) {
+    fn hold_down(&mut self, vf: VfId) {
         let held_until = self.now + self.spec.hold_down;
         if let Some(state) = self.vfs.get_mut(&vf) {
-            state.held_until = held_until;
+            state.held_down_until = held_until;
         }
     }
 
-    fn lose(&mut self, vf: VfId) {
+    fn remove_vf(&mut self, vf: VfId) {
         let Some(state) = self.vfs.get_mut(&vf) else { return };
         state.exists = false;
         if let Some(owner) = state.owner {
-            if self.nics.get(&owner).and_then(Nic::given) == Some(vf) {
-                self.leave(owner, FailoverReason::VfLost);
+            if self.nics.get(&owner).and_then(Nic::assigned_vf) == Some(vf) {
+                self.withdraw_vf(owner, FailoverReason::VfLost);
             }
         }
-        self.hold(vf);
+        self.hold_down(vf);
     }
 
-    fn leave_adapter(&mut self, adapter: AdapterId, why: FailoverReason) {
-        let is_of = |nic: &Nic| nic.given().is_some_and(|vf| vf.adapter == adapter);
+    fn withdraw_from_adapter(&mut self, adapter: AdapterId, why: FailoverReason) {
+        let is_of = |nic: &Nic| nic.assigned_vf().is_some_and(|vf| vf.adapter == adapter);
         let of: Vec<PortId> =
             self.nics.iter().filter(|(_, nic)| is_of(nic)).map(|(id, _)| *id).collect();
         for nic in of {
-            self.leave(nic, why);
+            self.withdraw_vf(nic, why);
         }
     }
 
-    fn hold_adapter(&mut self, adapter: AdapterId) {
+    fn hold_down_adapter(&mut self, adapter: AdapterId) {
         let of: Vec<VfId> = self.vfs.keys().filter(|vf| vf.adapter == adapter).copied().collect();
         for vf in of {
-            self.hold(vf);
+            self.hold_down(vf);
         }
     }
 
@@ -219,7 +223,11 @@ impl Failover {
         if matches!(nic.stage, Stage::Offered { vf: offered, .. } if offered == vf) {
             nic.stage = Stage::OnVf { vf };
             nic.failed_vf = None;
-            self.actions.push_back(Action::UseVf { nic: id, vf, reason: FailoverReason::Ready });
+            self.actions.push_back(FailoverAction::UseVf {
+                nic: id,
+                vf,
+                reason: FailoverReason::Ready,
+            });
         }
     }
 
@@ -229,7 +237,7 @@ impl Failover {
         match self.nics.get_mut(&owner) {
             Some(nic) if nic.stage == (Stage::Unplugging { vf }) => nic.stage = Stage::Paravirtual,
             // The VF is in use and was not requested back: the event is erroneous.
-            Some(nic) if nic.given() == Some(vf) => return,
+            Some(nic) if nic.assigned_vf() == Some(vf) => return,
             _ => {}
         }
         state.owner = None;

@@ -8,9 +8,9 @@
 //! - [`Failover::new`] with a [`FailoverSpec`]. The owner reports [`Event`]s with
 //!   [`Failover::handle`] and calls [`Failover::poll_action`] after each until no action is left.
 //! - At [`Failover::next_deadline`] the owner calls [`Failover::handle_deadline`].
-//! - A NIC gets a VF by [`Action::PlugVf`]; its frames use it from [`Action::UseVf`] on, once
-//!   [`Event::VfPathReady`] reports that the guest uses it. [`Action::UseParavirtual`] ends the use
-//!   immediately; [`Action::UnplugVf`] follows, and the VF is not assigned again before
+//! - A NIC gets a VF by [`FailoverAction::PlugVf`]; its frames use it from [`FailoverAction::UseVf`] on, once
+//!   [`Event::VfPathReady`] reports that the guest uses it. [`FailoverAction::UseParavirtual`] ends the use
+//!   immediately; [`FailoverAction::UnplugVf`] follows, and the VF is not assigned again before
 //!   [`Event::VfReleased`].
 //!
 //! Assignment of VFs
@@ -38,7 +38,7 @@ mod failover;
 mod id;
 mod state;
 
-pub use action::{Action, FailoverReason};
+pub use action::{FailoverAction, FailoverReason};
 pub use event::Event;
 pub use failover::{Failover, FailoverSpec};
 pub use id::{AdapterId, VfId};

@@ -32,7 +32,7 @@ pub(crate) struct Nic {
     pub(crate) adapters: Vec<AdapterId>,
     pub(crate) is_migrating: bool,
     /// Time before which the NIC gets no VF.
-    pub(crate) held_until: Time,
+    pub(crate) held_down_until: Time,
     /// VF that could not be attached last, or that the guest did not use.
     pub(crate) failed_vf: Option<VfId>,
     pub(crate) stage: Stage,
@@ -44,7 +44,7 @@ pub(crate) struct Nic {
 pub(crate) struct Vf {
     pub(crate) exists: bool,
     /// Time before which the VF is not assigned.
-    pub(crate) held_until: Time,
+    pub(crate) held_down_until: Time,
     /// NIC that has the VF or has not released it yet.
     pub(crate) owner: Option<PortId>,
 }
@@ -68,7 +68,7 @@ impl Nic {
             iov_weight: 0,
             adapters: Vec::new(),
             is_migrating: false,
-            held_until: Time::ZERO,
+            held_down_until: Time::ZERO,
             failed_vf: None,
             stage: Stage::Paravirtual,
             is_reported: false,
@@ -76,7 +76,7 @@ impl Nic {
     }
 
     /// Returns the VF assigned to the NIC and not requested back.
-    pub(crate) const fn given(&self) -> Option<VfId> {
+    pub(crate) const fn assigned_vf(&self) -> Option<VfId> {
         match self.stage {
             Stage::Offered { vf, .. } | Stage::OnVf { vf } => Some(vf),
             Stage::Paravirtual | Stage::Unplugging { .. } => None,

@@ -89,7 +89,7 @@ impl Entry {
     }
 
     #[inline]
-    fn is_of(&self, key: &Key) -> bool {
+    fn matches(&self, key: &Key) -> bool {
         self.word & (OCCUPIED | KEY_BITS) == key.word | OCCUPIED && self.switch == key.switch
     }
 }
@@ -141,7 +141,7 @@ impl Addresses {
         for at in self.bucket_pair(key.hash) {
             let bucket = self.buckets.get(at)?;
             for (way, note) in bucket.0.iter().enumerate() {
-                if note.is_of(key) {
+                if note.matches(key) {
                     return Some((Position { bucket: at, way_index: way }, *note));
                 }
             }
@@ -156,7 +156,7 @@ impl Addresses {
         self.buckets.get(hash as usize & self.mask).map_or(0, |bucket| bucket.0[0].word)
     }
 
-    pub(crate) fn note_mut(&mut self, place: Position) -> Option<&mut Entry> {
+    pub(crate) fn entry_mut(&mut self, place: Position) -> Option<&mut Entry> {
         self.buckets.get_mut(place.bucket)?.0.get_mut(place.way_index)
     }
 
@@ -166,8 +166,8 @@ impl Addresses {
         if self.len >= self.capacity {
             return false;
         }
-        let place = self.free_place(key.hash).or_else(|| self.made_place(key.hash, salts));
-        match place.and_then(|place| self.note_mut(place)) {
+        let place = self.free_position(key.hash).or_else(|| self.make_room(key.hash, salts));
+        match place.and_then(|place| self.entry_mut(place)) {
             Some(free) => {
                 *free = note;
                 self.len += 1;
@@ -177,30 +177,30 @@ impl Addresses {
         }
     }
 
-    fn free_place(&self, hash: u64) -> Option<Position> {
-        self.bucket_pair(hash).into_iter().find_map(|at| self.free_way(at))
+    fn free_position(&self, hash: u64) -> Option<Position> {
+        self.bucket_pair(hash).into_iter().find_map(|at| self.free_position_in(at))
     }
 
-    fn free_way(&self, at: usize) -> Option<Position> {
+    fn free_position_in(&self, at: usize) -> Option<Position> {
         let bucket = self.buckets.get(at)?;
         let way = bucket.0.iter().position(|note| !note.is_occupied())?;
         Some(Position { bucket: at, way_index: way })
     }
 
     /// Frees an entry by moving its address to the other bucket.
-    fn made_place(&mut self, hash: u64, salts: &[u64]) -> Option<Position> {
+    fn make_room(&mut self, hash: u64, salts: &[u64]) -> Option<Position> {
         for at in self.bucket_pair(hash) {
             for way in 0..WAYS {
                 let place = Position { bucket: at, way_index: way };
-                let note = *self.note_mut(place)?;
+                let note = *self.entry_mut(place)?;
                 let salt = *salts.get(usize::from(note.switch))?;
                 let pair = self.bucket_pair(hash::mix(note.word & KEY_BITS, salt));
                 let other = pair.into_iter().find(|other| *other != at);
-                let Some(free) = other.and_then(|other| self.free_way(other)) else {
+                let Some(free) = other.and_then(|other| self.free_position_in(other)) else {
                     continue;
                 };
-                *self.note_mut(free)? = note;
-                *self.note_mut(place)? = Entry::default();
+                *self.entry_mut(free)? = note;
+                *self.entry_mut(place)? = Entry::default();
                 return Some(place);
             }
         }

@@ -14,7 +14,7 @@ use crate::spec::{AGEING_MAX, AGEING_MIN, MTU_MAX, MTU_MIN};
 use crate::statics::Statics;
 use crate::tables::{ACCESS, Ageing, NO_VLAN, Port, Switch};
 use crate::vlan_set::number;
-use crate::{PortRole, PortSlot, PortSpec, SwitchSpec, Tables, VlanMode, VlanSet};
+use crate::{ForwardingPortSpec, PortRole, PortSlot, SwitchSpec, Tables, VlanMode, VlanSet};
 
 /// Length of an untagged Ethernet header in bytes.
 const ETHERNET_HEADER_BYTES: u16 = 14;
@@ -43,7 +43,7 @@ pub enum TablesError {
     #[error("{count} {what} exceed the limit of {max} per host; remove some")]
     TooMany {
         /// Kind of the objects: `switches` or `ports`.
-        what: &'static str,
+        kind: &'static str,
         /// Number of objects in the configuration.
         count: usize,
         /// Maximum number of objects of this kind.
@@ -93,7 +93,7 @@ pub enum TablesError {
     /// Two ports have the same configured or bound address on a common VLAN of a switch.
     #[error(
         "ports {} and {} both have the MAC address {mac} in a common VLAN; change one of them", .port.0, .other.0)]
-    AddressTaken {
+    DuplicateAddress {
         /// Port with the higher identifier.
         port: PortId,
         /// Port with the lower identifier.
@@ -109,7 +109,10 @@ impl Tables {
     /// # Errors
     ///
     /// The defect and the switch or port concerned.
-    pub fn build(switches: &[SwitchSpec], ports: &[PortSpec]) -> Result<Self, TablesError> {
+    pub fn build(
+        switches: &[SwitchSpec],
+        ports: &[ForwardingPortSpec],
+    ) -> Result<Self, TablesError> {
         let switch_specs = checked_switches(switches)?;
         let port_specs = checked_ports(&switch_specs, ports)?;
         let reached_by = reached_by(ports)?;
@@ -122,13 +125,13 @@ impl Tables {
             bound: Statics::default(),
             fingerprint: 0,
         };
-        place_ports(&mut tables, &port_specs);
+        add_ports(&mut tables, &port_specs);
         let fixed = owners(&port_specs, |spec| spec.mac);
         let bound = owners(&port_specs, |spec| spec.bound);
-        refuse_shared_addresses(&tables, &fixed)?;
-        refuse_shared_addresses(&tables, &bound)?;
-        tables.statics = placed_addresses(&tables, &fixed, &reached_by);
-        tables.bound = placed_addresses(&tables, &bound, &BTreeMap::new());
+        reject_shared_addresses(&tables, &fixed)?;
+        reject_shared_addresses(&tables, &bound)?;
+        tables.statics = address_table(&tables, &fixed, &reached_by);
+        tables.bound = address_table(&tables, &bound, &BTreeMap::new());
         tables.fingerprint = fingerprint(&tables, &bound);
         Ok(tables)
     }
@@ -138,11 +141,11 @@ impl Tables {
 fn checked_switches(specs: &[SwitchSpec]) -> Result<Vec<&SwitchSpec>, TablesError> {
     let max = usize::from(u16::MAX);
     if specs.len() > max {
-        return Err(TablesError::TooMany { what: "switches", count: specs.len(), max });
+        return Err(TablesError::TooMany { kind: "switches", count: specs.len(), max });
     }
     let mut sorted: Vec<_> = specs.iter().collect();
     sorted.sort_by_key(|spec| spec.id);
-    if let Some(id) = first_twice(sorted.iter().map(|spec| spec.id)) {
+    if let Some(id) = first_duplicate(sorted.iter().map(|spec| spec.id)) {
         return Err(TablesError::DuplicateSwitch(id));
     }
     for spec in &sorted {
@@ -154,24 +157,24 @@ fn checked_switches(specs: &[SwitchSpec]) -> Result<Vec<&SwitchSpec>, TablesErro
 }
 
 /// Port with the index of its switch.
-struct Placed<'a> {
+struct PortOfSwitch<'a> {
     switch: u16,
-    spec: &'a PortSpec,
+    spec: &'a ForwardingPortSpec,
 }
 
 /// Validates the ports and returns them in the order of their slots: by switch, trunks first, then
 /// by VLAN.
 fn checked_ports<'a>(
     switches: &[&SwitchSpec],
-    specs: &'a [PortSpec],
-) -> Result<Vec<Placed<'a>>, TablesError> {
+    specs: &'a [ForwardingPortSpec],
+) -> Result<Vec<PortOfSwitch<'a>>, TablesError> {
     let max = usize::from(u16::MAX);
     if specs.len() > max {
-        return Err(TablesError::TooMany { what: "ports", count: specs.len(), max });
+        return Err(TablesError::TooMany { kind: "ports", count: specs.len(), max });
     }
     let mut ids: Vec<_> = specs.iter().map(|spec| spec.id).collect();
     ids.sort_unstable();
-    if let Some(id) = first_twice(ids.into_iter()) {
+    if let Some(id) = first_duplicate(ids.into_iter()) {
         return Err(TablesError::DuplicatePort(id));
     }
     let mut placed = Vec::with_capacity(specs.len());
@@ -182,7 +185,7 @@ fn checked_ports<'a>(
             return Err(unknown);
         };
         check_port(spec)?;
-        placed.push(Placed { switch, spec });
+        placed.push(PortOfSwitch { switch, spec });
     }
     placed.sort_by_key(|port| {
         let vlan = match port.spec.vlan {
@@ -194,7 +197,7 @@ fn checked_ports<'a>(
     Ok(placed)
 }
 
-fn check_port(spec: &PortSpec) -> Result<(), TablesError> {
+fn check_port(spec: &ForwardingPortSpec) -> Result<(), TablesError> {
     if spec.mtu < MTU_MIN || spec.mtu > MTU_MAX {
         return Err(TablesError::Mtu { port: spec.id, mtu: spec.mtu });
     }
@@ -209,11 +212,11 @@ fn check_port(spec: &PortSpec) -> Result<(), TablesError> {
 }
 
 /// Returns the uplinks by which the addresses of other ports are reached.
-fn reached_by(specs: &[PortSpec]) -> Result<BTreeMap<PortId, PortId>, TablesError> {
+fn reached_by(specs: &[ForwardingPortSpec]) -> Result<BTreeMap<PortId, PortId>, TablesError> {
     let mut found = BTreeMap::new();
     for spec in specs {
         let (Some(by), Some(_)) = (spec.reached_by_uplink, spec.mac) else { continue };
-        let is_way = |other: &&PortSpec| {
+        let is_way = |other: &&ForwardingPortSpec| {
             other.id == by && other.switch == spec.switch && other.role == PortRole::Uplink
         };
         if !specs.iter().any(|other| is_way(&other)) {
@@ -224,7 +227,7 @@ fn reached_by(specs: &[PortSpec]) -> Result<BTreeMap<PortId, PortId>, TablesErro
     Ok(found)
 }
 
-fn first_twice<T: PartialEq + Copy>(ascending: impl Iterator<Item = T>) -> Option<T> {
+fn first_duplicate<T: PartialEq + Copy>(ascending: impl Iterator<Item = T>) -> Option<T> {
     let mut previous = None;
     for item in ascending {
         if previous == Some(item) {
@@ -252,11 +255,11 @@ fn empty_switch(spec: &SwitchSpec) -> Switch {
     }
 }
 
-fn place_ports(tables: &mut Tables, placed: &[Placed<'_>]) {
+fn add_ports(tables: &mut Tables, placed: &[PortOfSwitch<'_>]) {
     let mut ports = Vec::with_capacity(placed.len());
     let mut trunks = Vec::new();
     let mut by_id = Vec::with_capacity(placed.len());
-    for (slot, Placed { switch, spec }) in (0..=u16::MAX).zip(placed) {
+    for (slot, PortOfSwitch { switch, spec }) in (0..=u16::MAX).zip(placed) {
         let (trunk, untagged) = match &spec.vlan {
             VlanMode::Access(vlan) => (ACCESS, number(*vlan)),
             VlanMode::Trunk { allowed, native } => {
@@ -308,14 +311,17 @@ fn place_ports(tables: &mut Tables, placed: &[Placed<'_>]) {
 type Owner = (PortSlot, MacAddr);
 
 /// Returns the ports for which `address` returns an address, in ascending order of slots.
-fn owners(placed: &[Placed<'_>], address: impl Fn(&PortSpec) -> Option<MacAddr>) -> Vec<Owner> {
+fn owners(
+    placed: &[PortOfSwitch<'_>],
+    address: impl Fn(&ForwardingPortSpec) -> Option<MacAddr>,
+) -> Vec<Owner> {
     let slots = (0..=u16::MAX).map(PortSlot).zip(placed);
     slots.filter_map(|(slot, placed)| Some((slot, address(placed.spec)?))).collect()
 }
 
 /// Rejects addresses that ports share on a VLAN. Takes one pass over the ports of each (switch,
 /// address), because each VLAN is taken once.
-fn refuse_shared_addresses(tables: &Tables, owners: &[Owner]) -> Result<(), TablesError> {
+fn reject_shared_addresses(tables: &Tables, owners: &[Owner]) -> Result<(), TablesError> {
     let port = |(slot, mac): &Owner| Some((*mac, tables.port(*slot)?));
     let mut owners: Vec<(MacAddr, &Port)> = owners.iter().filter_map(port).collect();
     owners.sort_by_key(|(mac, port)| (port.switch, *mac, port.id));
@@ -325,14 +331,14 @@ fn refuse_shared_addresses(tables: &Tables, owners: &[Owner]) -> Result<(), Tabl
         }
         let mut taken = VlanSet::empty();
         for (earlier, (mac, port)) in same.iter().enumerate() {
-            let carried = carried(tables, port);
+            let carried = carried_vlans(tables, port);
             if taken.intersects(&carried) {
                 let other = same
                     .iter()
                     .take(earlier)
-                    .find(|(_, other)| self::carried(tables, other).intersects(&carried))
+                    .find(|(_, other)| self::carried_vlans(tables, other).intersects(&carried))
                     .map_or(port.id, |(_, other)| other.id);
-                return Err(TablesError::AddressTaken { port: port.id, other, mac: *mac });
+                return Err(TablesError::DuplicateAddress { port: port.id, other, mac: *mac });
             }
             taken.extend(&carried);
         }
@@ -340,23 +346,23 @@ fn refuse_shared_addresses(tables: &Tables, owners: &[Owner]) -> Result<(), Tabl
     Ok(())
 }
 
-fn carried(tables: &Tables, port: &Port) -> VlanSet {
+fn carried_vlans(tables: &Tables, port: &Port) -> VlanSet {
     let mut set = VlanSet::empty();
     for vlan in 0..4095 {
         if tables.carries_number(port, vlan) {
-            set.change(vlan, true);
+            set.set_number(vlan, true);
         }
     }
     set
 }
 
 /// Builds a table of addresses. An address reached by another port is stored with that port.
-fn placed_addresses(
+fn address_table(
     tables: &Tables,
     owners: &[Owner],
     reached_by: &BTreeMap<PortId, PortId>,
 ) -> Statics {
-    let mut addresses = Statics::with_room(owners.len());
+    let mut addresses = Statics::with_capacity_for(owners.len());
     for (slot, mac) in owners {
         let Some(port) = tables.port(*slot) else { continue };
         let Some(switch) = tables.switch(port.switch) else { continue };

@@ -3,11 +3,11 @@ use suimon_frame::VlanId;
 
 const SWITCH: SwitchId = SwitchId(1);
 
-fn port(id: u32) -> PortSpec {
-    PortSpec::new(PortId(id), SWITCH, PortRole::Nic)
+fn port(id: u32) -> ForwardingPortSpec {
+    ForwardingPortSpec::new(PortId(id), SWITCH, PortRole::Nic)
 }
 
-fn build(ports: &[PortSpec]) -> Result<Tables, TablesError> {
+fn build(ports: &[ForwardingPortSpec]) -> Result<Tables, TablesError> {
     Tables::build(&[SwitchSpec::new(SWITCH)], ports)
 }
 
@@ -16,19 +16,20 @@ fn refuses_what_contradicts_itself() {
     let mac = Some(MacAddr::new([2, 0, 0, 0, 0, 1]));
     let group = MacAddr::new([1, 0, 0, 0, 0, 1]);
     let id = PortId(1);
-    let elsewhere = PortSpec { switch: SwitchId(2), ..port(1) };
-    let uplink = PortSpec { mac, ..PortSpec::new(id, SWITCH, PortRole::Uplink) };
-    let refused = |ports: &[PortSpec]| build(ports).unwrap_err();
+    let elsewhere = ForwardingPortSpec { switch: SwitchId(2), ..port(1) };
+    let uplink =
+        ForwardingPortSpec { mac, ..ForwardingPortSpec::new(id, SWITCH, PortRole::Uplink) };
+    let refused = |ports: &[ForwardingPortSpec]| build(ports).unwrap_err();
     assert_eq!(refused(&[port(1), port(2), port(1)]), TablesError::DuplicatePort(id));
     let unknown = TablesError::UnknownSwitch { port: id, switch: SwitchId(2) };
     assert_eq!(refused(&[elsewhere]), unknown);
     for mtu in [0, 67, 9217] {
         let error = TablesError::Mtu { port: id, mtu };
-        assert_eq!(refused(&[PortSpec { mtu, ..port(1) }]), error);
+        assert_eq!(refused(&[ForwardingPortSpec { mtu, ..port(1) }]), error);
     }
     for mac in [group, MacAddr::default()] {
         let error = TablesError::NotAStation { port: id, mac };
-        assert_eq!(refused(&[PortSpec { mac: Some(mac), ..port(1) }]), error);
+        assert_eq!(refused(&[ForwardingPortSpec { mac: Some(mac), ..port(1) }]), error);
     }
     assert_eq!(refused(&[uplink]), TablesError::UplinkAddress { port: id });
     let twice = [SwitchSpec::new(SWITCH), SwitchSpec::new(SWITCH)];
@@ -39,22 +40,22 @@ fn refuses_what_contradicts_itself() {
         assert_eq!(Tables::build(&[switch], &[]).unwrap_err(), error);
     }
     let many: Vec<_> = (0..=65_535).map(port).collect();
-    assert_eq!(refused(&many), TablesError::TooMany { what: "ports", count: 65_536, max: 65_535 });
+    assert_eq!(refused(&many), TablesError::TooMany { kind: "ports", count: 65_536, max: 65_535 });
 }
 
 #[test]
 fn an_address_belongs_to_one_port_of_a_vlan() {
     let mac = MacAddr::new([2, 0, 0, 0, 0, 1]);
-    let on = |id, vlan| PortSpec { mac: Some(mac), vlan, ..port(id) };
+    let on = |id, vlan| ForwardingPortSpec { mac: Some(mac), vlan, ..port(id) };
     let access = |n| VlanMode::Access(VlanId::new(n));
     let trunk = |vlans: &[u16], native| VlanMode::Trunk {
         allowed: vlans.iter().filter_map(|n| VlanId::new(*n)).collect(),
         native: VlanId::new(native),
     };
     let taken = |port, other| {
-        Err(TablesError::AddressTaken { port: PortId(port), other: PortId(other), mac })
+        Err(TablesError::DuplicateAddress { port: PortId(port), other: PortId(other), mac })
     };
-    let outcome = |ports: &[PortSpec]| build(ports).map(|_| ());
+    let outcome = |ports: &[ForwardingPortSpec]| build(ports).map(|_| ());
     assert_eq!(outcome(&[on(1, access(5)), on(2, access(5))]), taken(2, 1));
     assert_eq!(outcome(&[on(1, access(5)), on(2, access(6))]), Ok(()));
     assert_eq!(outcome(&[on(1, access(0)), on(2, trunk(&[5], 0))]), Ok(()));
@@ -76,7 +77,7 @@ fn the_largest_host_fits() {
     let ports: Vec<_> = (0..65_535)
         .map(|n: u32| {
             let [_, _, a, b] = n.to_be_bytes();
-            PortSpec { mac: Some(MacAddr::new([2, 0, 0, 0, a, b])), ..port(n) }
+            ForwardingPortSpec { mac: Some(MacAddr::new([2, 0, 0, 0, a, b])), ..port(n) }
         })
         .collect();
     let tables = build(&ports).unwrap();
@@ -87,16 +88,16 @@ fn the_largest_host_fits() {
 
 #[test]
 fn any_difference_shows_in_the_fingerprint() {
-    let of = |spec: PortSpec| build(&[spec, port(9)]).unwrap().fingerprint;
+    let of = |spec: ForwardingPortSpec| build(&[spec, port(9)]).unwrap().fingerprint;
     let trunk = |set: VlanSet| VlanMode::Trunk { allowed: set, native: None };
     let changed = [
         port(1),
         port(2),
-        PortSpec { learned_max: 7, ..port(1) },
-        PortSpec { mac: Some(MacAddr::new([2, 0, 0, 0, 0, 1])), ..port(1) },
-        PortSpec { vlan: VlanMode::Access(VlanId::new(1)), ..port(1) },
-        PortSpec { vlan: trunk(VlanSet::all()), ..port(1) },
-        PortSpec { vlan: trunk(VlanSet::all_tagged()), ..port(1) },
+        ForwardingPortSpec { learned_max: 7, ..port(1) },
+        ForwardingPortSpec { mac: Some(MacAddr::new([2, 0, 0, 0, 0, 1])), ..port(1) },
+        ForwardingPortSpec { vlan: VlanMode::Access(VlanId::new(1)), ..port(1) },
+        ForwardingPortSpec { vlan: trunk(VlanSet::all()), ..port(1) },
+        ForwardingPortSpec { vlan: trunk(VlanSet::all_tagged()), ..port(1) },
     ];
     let mut sums: Vec<_> = changed.into_iter().map(of).collect();
     sums.sort_unstable();

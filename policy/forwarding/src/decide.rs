@@ -47,7 +47,7 @@ struct Route<'a> {
 
 impl Flow {
     #[inline]
-    fn of(frame: &Frame) -> Option<Self> {
+    fn from_frame(frame: &Frame) -> Option<Self> {
         let &[d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, _, _] =
             frame.head().first_chunk::<14>()?;
         Some(Self {
@@ -109,7 +109,7 @@ impl Forwarder {
         let mut hashes = [0; 2 * BATCH_FRAMES_MAX];
         let mut noted = 0;
         let mut last = None;
-        for flow in frames.iter().filter_map(Flow::of) {
+        for flow in frames.iter().filter_map(Flow::from_frame) {
             let before = last.replace(flow);
             let Ok(vlan) = batch.tables.ingress_vlan(batch.port, flow.tag, flow.has_nested_tag)
             else {
@@ -140,11 +140,11 @@ impl Forwarder {
         frame: &Frame,
         last: &mut Option<Route<'a>>,
     ) -> Result<Decision<'a>, DropReason> {
-        let flow = Flow::of(frame).ok_or(DropReason::Malformed)?;
+        let flow = Flow::from_frame(frame).ok_or(DropReason::Malformed)?;
         if let Some(route) = last.filter(|route| route.flow == flow) {
             return Ok(Decision::Unicast(route));
         }
-        let course = self.course(batch, flow);
+        let course = self.decide_flow(batch, flow);
         *last = match course {
             Ok(Decision::Unicast(route)) => Some(route),
             _ => None,
@@ -154,7 +154,11 @@ impl Forwarder {
 
     /// Decides from addresses and tag only, and learns the source.
     #[inline]
-    fn course<'a>(&mut self, batch: &Batch<'a>, flow: Flow) -> Result<Decision<'a>, DropReason> {
+    fn decide_flow<'a>(
+        &mut self,
+        batch: &Batch<'a>,
+        flow: Flow,
+    ) -> Result<Decision<'a>, DropReason> {
         let vlan = batch.tables.ingress_vlan(batch.port, flow.tag, flow.has_nested_tag)?;
         let is_own = check_source(batch, flow.source)?;
         if flow.destination & !0xf == LINK_LOCAL {
@@ -188,7 +192,7 @@ impl Forwarder {
         if batch.port.isolated && port.isolated {
             return Err(DropReason::Isolated);
         }
-        let rule = TagRule::of(port, vlan);
+        let rule = TagRule::for_vlan(port, vlan);
         if flow.has_nested_tag && !rule.permits_nested_tag(port) {
             return Err(DropReason::NestedTag);
         }

@@ -2,7 +2,7 @@ use suimon_frame::{BATCH_FRAMES_MAX, Frame, MacAddr};
 use suimon_quantity::{PortId, SwitchId, Time};
 
 use super::*;
-use crate::{PortRole, PortSpec, SwitchSpec};
+use crate::{ForwardingPortSpec, PortRole, SwitchSpec};
 
 const SWITCH: SwitchId = SwitchId(3);
 const NOW: Time = Time::from_ns(1_000_000_000);
@@ -30,9 +30,9 @@ fn decide(forwarder: &mut Forwarder, tables: &Tables, frames: &mut [Frame]) -> V
 /// and frames without an address to load, are handled correctly.
 #[test]
 fn a_batch_is_decided_alike_whether_few_or_many_addresses_are_learned() {
-    let uplink = |id| PortSpec {
+    let uplink = |id| ForwardingPortSpec {
         learned_max: u32::MAX,
-        ..PortSpec::new(PortId(id), SWITCH, PortRole::Uplink)
+        ..ForwardingPortSpec::new(PortId(id), SWITCH, PortRole::Uplink)
     };
     let tables = Tables::build(&[SwitchSpec::new(SWITCH)], &[uplink(5), uplink(9)]).unwrap();
     let tag = Some(VlanTag::from_tci(7));
@@ -72,8 +72,8 @@ fn a_batch_is_decided_alike_whether_few_or_many_addresses_are_learned() {
 /// address.
 #[test]
 fn an_address_that_is_reached_by_the_uplink_is_looked_for_there() {
-    let port = |id, role| PortSpec::new(PortId(id), SWITCH, role);
-    let nic = |id: u32, reached_by| PortSpec {
+    let port = |id, role| ForwardingPortSpec::new(PortId(id), SWITCH, role);
+    let nic = |id: u32, reached_by| ForwardingPortSpec {
         mac: Some(MacAddr::new(mac(id))),
         reached_by_uplink: reached_by,
         ..port(id, PortRole::Nic)

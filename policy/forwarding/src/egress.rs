@@ -37,7 +37,7 @@ impl TagRule {
     }
 
     #[inline]
-    pub(crate) fn of(port: &Port, vlan: u16) -> Self {
+    pub(crate) fn for_vlan(port: &Port, vlan: u16) -> Self {
         if vlan == port.untagged {
             Self::Untagged
         } else {
@@ -92,7 +92,7 @@ impl Tables {
     pub fn tag_rule(&self, slot: PortSlot, vlan: Option<VlanId>) -> Option<TagRule> {
         let vlan = number(vlan);
         let port = self.port(slot).filter(|port| self.carries_number(port, vlan))?;
-        Some(TagRule::of(port, vlan))
+        Some(TagRule::for_vlan(port, vlan))
     }
 
     /// Checks whether a copy of a flooded frame may be sent to a member.
@@ -142,7 +142,7 @@ impl Iterator for Flood<'_> {
             {
                 continue;
             }
-            return Some(FloodMember { slot, rule: TagRule::of(port, self.vlan) });
+            return Some(FloodMember { slot, rule: TagRule::for_vlan(port, self.vlan) });
         }
     }
 }

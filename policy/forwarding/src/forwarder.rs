@@ -123,7 +123,7 @@ impl Forwarder {
             }
         }
         self.moves = moves;
-        self.adopted = AdoptedTables::of(tables, self.addresses.buckets());
+        self.adopted = AdoptedTables::from_tables(tables, self.addresses.buckets());
         true
     }
 
@@ -158,7 +158,7 @@ impl Forwarder {
         let lead = stamp.wrapping_sub(note.stamp) as i32;
         if note.slot == slot.0 {
             if lead > 0 {
-                if let Some(note) = self.addresses.note_mut(place) {
+                if let Some(note) = self.addresses.entry_mut(place) {
                     note.stamp = stamp;
                     note.set_unannounced(false);
                 }
@@ -283,7 +283,7 @@ impl Forwarder {
                     && self.relocate(place, note, ingress, port, batch.tick)
             }
             Some((place, _)) => {
-                if let Some(note) = self.addresses.note_mut(place) {
+                if let Some(note) = self.addresses.entry_mut(place) {
                     note.stamp = batch.tick;
                 }
                 true
@@ -306,7 +306,7 @@ impl Forwarder {
             });
         }
         if let Some((place, _)) = self.addresses.find(key) {
-            if let Some(note) = self.addresses.note_mut(place) {
+            if let Some(note) = self.addresses.entry_mut(place) {
                 note.set_unannounced(!is_announced);
             }
         }
@@ -344,7 +344,7 @@ impl Forwarder {
         }
         *count += 1;
         release(&mut self.counts, was.slot);
-        if let Some(note) = self.addresses.note_mut(place) {
+        if let Some(note) = self.addresses.entry_mut(place) {
             note.slot = slot.0;
             note.stamp = stamp;
             note.set_unannounced(false);
@@ -354,7 +354,7 @@ impl Forwarder {
 }
 
 impl AdoptedTables {
-    fn of(tables: &Tables, buckets: usize) -> Self {
+    fn from_tables(tables: &Tables, buckets: usize) -> Self {
         let refresh = tables.switches.iter().map(|switch| switch.ageing.refresh).min();
         let steps = u32::try_from(buckets.div_ceil(SWEEP_BUCKETS)).unwrap_or(u32::MAX);
         Self {

@@ -2,8 +2,8 @@ use suimon_frame::{BATCH_FRAMES_MAX, Frame, VlanTag};
 
 use super::*;
 use crate::{
-    DropReason, FloodKind, FloodMember, PortRole, PortSpec, SwitchSpec, TagRule, Verdict, VlanMode,
-    VlanSet,
+    DropReason, FloodKind, FloodMember, ForwardingPortSpec, PortRole, SwitchSpec, TagRule, Verdict,
+    VlanMode, VlanSet,
 };
 
 const SWITCH: SwitchId = SwitchId(3);
@@ -17,11 +17,11 @@ fn at(seconds: u64) -> Time {
     Time::from_ns(seconds * 1_000_000_000)
 }
 
-fn port(id: u32) -> PortSpec {
-    PortSpec::new(PortId(id), SWITCH, PortRole::Nic)
+fn port(id: u32) -> ForwardingPortSpec {
+    ForwardingPortSpec::new(PortId(id), SWITCH, PortRole::Nic)
 }
 
-fn tables(ports: &[PortSpec]) -> Tables {
+fn tables(ports: &[ForwardingPortSpec]) -> Tables {
     Tables::build(&[SwitchSpec::new(SWITCH)], ports).unwrap()
 }
 
@@ -76,7 +76,7 @@ fn a_change_leaves_the_addresses_of_other_ports() {
     says_hello(&mut forwarder, &before, at(1), 5, mac(5));
     says_hello(&mut forwarder, &before, at(1), 7, mac(7));
     // Slots change: a trunk sorts first, and port 5 is removed.
-    let uplink = PortSpec::new(PortId(50), SWITCH, PortRole::Uplink);
+    let uplink = ForwardingPortSpec::new(PortId(50), SWITCH, PortRole::Uplink);
     let after = tables(&[uplink, port(1), port(7), port(9)]);
     assert_ne!(before.slot(PortId(7)), after.slot(PortId(7)));
     assert_eq!(whereabouts(&mut forwarder, &after, at(2), mac(7)), Some(PortId(7)));
@@ -90,11 +90,11 @@ fn a_port_that_moves_leaves_its_addresses_behind() {
     let mut forwarder = Forwarder::new(64);
     let before = tables(&[port(5), port(9)]);
     says_hello(&mut forwarder, &before, at(1), 5, mac(5));
-    let moved = PortSpec { switch: other, ..port(5) };
+    let moved = ForwardingPortSpec { switch: other, ..port(5) };
     let after = Tables::build(&switches, &[moved, port(9)]).unwrap();
     forwarder.handle_tables(&after);
     assert!(forwarder.is_empty());
-    let in_vlan = PortSpec { vlan: VlanMode::Access(VlanId::new(8)), ..port(5) };
+    let in_vlan = ForwardingPortSpec { vlan: VlanMode::Access(VlanId::new(8)), ..port(5) };
     says_hello(&mut forwarder, &before, at(1), 5, mac(5));
     forwarder.handle_tables(&tables(&[in_vlan, port(9)]));
     assert!(forwarder.is_empty());
@@ -116,8 +116,8 @@ fn a_new_switch_before_another_leaves_its_addresses() {
 #[test]
 fn an_address_that_alternates_between_ports_is_announced_a_bounded_number_of_times() {
     let mut forwarder = Forwarder::new(64);
-    let few = |id| PortSpec { learned_max: 100, ..port(id) };
-    let uplink = PortSpec::new(PortId(50), SWITCH, PortRole::Uplink);
+    let few = |id| ForwardingPortSpec { learned_max: 100, ..port(id) };
+    let uplink = ForwardingPortSpec::new(PortId(50), SWITCH, PortRole::Uplink);
     let other = tables(&[uplink, few(5), few(7), port(9)]);
     let tables = tables(&[few(5), few(7), port(9)]);
     let mut announced = 0;
@@ -158,7 +158,7 @@ fn equal_tables_cost_nothing() {
     let same = tables(&[port(5), port(9)]);
     says_hello(&mut forwarder, &same, at(1), 5, mac(1));
     // Also of the ports only those properties count that addresses depend on.
-    let isolated = PortSpec { isolated: true, ..port(5) };
+    let isolated = ForwardingPortSpec { isolated: true, ..port(5) };
     for again in [&[port(5), port(9)], &[isolated, port(9)]] {
         assert!(!forwarder.handle_tables(&tables(again)), "the addresses are not checked");
     }
@@ -171,7 +171,7 @@ fn a_configured_address_ends_what_was_learned_of_it() {
     let mut forwarder = Forwarder::new(64);
     let before = tables(&[port(5), port(7), port(9)]);
     says_hello(&mut forwarder, &before, at(1), 5, mac(7));
-    let configured = PortSpec { mac: Some(mac(7)), ..port(7) };
+    let configured = ForwardingPortSpec { mac: Some(mac(7)), ..port(7) };
     let between = tables(&[port(5), configured, port(9)]);
     assert_eq!(whereabouts(&mut forwarder, &between, at(1), mac(7)), Some(PortId(7)));
     assert_eq!(whereabouts(&mut forwarder, &before, at(1), mac(7)), None);
@@ -184,7 +184,7 @@ fn a_lower_bound_applies_to_what_is_learned_already() {
     for n in 0..10 {
         says_hello(&mut forwarder, &before, at(1), 5, mac(n));
     }
-    forwarder.handle_tables(&tables(&[PortSpec { learned_max: 3, ..port(5) }, port(9)]));
+    forwarder.handle_tables(&tables(&[ForwardingPortSpec { learned_max: 3, ..port(5) }, port(9)]));
     assert_eq!(forwarder.len(), 3);
 }
 
@@ -241,8 +241,10 @@ fn an_address_ages_from_its_last_frame() {
 #[test]
 fn ageing_makes_room_and_then_asks_for_nothing() {
     let mut forwarder = Forwarder::new(20_000);
-    let uplink =
-        PortSpec { learned_max: 10_000, ..PortSpec::new(PortId(5), SWITCH, PortRole::Uplink) };
+    let uplink = ForwardingPortSpec {
+        learned_max: 10_000,
+        ..ForwardingPortSpec::new(PortId(5), SWITCH, PortRole::Uplink)
+    };
     let tables = tables(&[uplink, port(9)]);
     assert_eq!(forwarder.next_deadline(), None);
     for n in 0..12_000 {
@@ -267,7 +269,7 @@ fn ageing_makes_room_and_then_asks_for_nothing() {
 #[test]
 fn a_full_port_neither_learns_nor_takes_over() {
     let mut forwarder = Forwarder::new(64);
-    let tables = tables(&[PortSpec { learned_max: 2, ..port(5) }, port(7), port(9)]);
+    let tables = tables(&[ForwardingPortSpec { learned_max: 2, ..port(5) }, port(7), port(9)]);
     says_hello(&mut forwarder, &tables, at(1), 7, mac(7));
     for n in [1, 2, 3, 7] {
         says_hello(&mut forwarder, &tables, at(1), 5, mac(n));
@@ -285,9 +287,9 @@ fn a_full_port_neither_learns_nor_takes_over() {
 
 #[test]
 fn a_configured_address_cannot_be_hijacked() {
-    let owner = PortSpec { mac: Some(mac(5)), ..port(5) };
-    let shared = PortSpec { mac: Some(mac(7)), spoofing_allowed: true, ..port(7) };
-    let free = PortSpec { mac: Some(mac(8)), spoofing_allowed: true, ..port(8) };
+    let owner = ForwardingPortSpec { mac: Some(mac(5)), ..port(5) };
+    let shared = ForwardingPortSpec { mac: Some(mac(7)), spoofing_allowed: true, ..port(7) };
+    let free = ForwardingPortSpec { mac: Some(mac(8)), spoofing_allowed: true, ..port(8) };
     let tables = tables(&[owner, shared, free, port(9)]);
     let mut forwarder = Forwarder::new(64);
     let spoofed = Verdict::Drop(DropReason::SpoofedSource);
@@ -317,7 +319,8 @@ fn a_configured_address_cannot_be_hijacked() {
 
 #[test]
 fn a_bound_address_is_refused_from_other_nics_and_follows_its_station_to_an_uplink() {
-    let unbound = [port(5), port(6), port(9), PortSpec::new(PortId(7), SWITCH, PortRole::Uplink)];
+    let unbound =
+        [port(5), port(6), port(9), ForwardingPortSpec::new(PortId(7), SWITCH, PortRole::Uplink)];
     let mut bound = unbound.clone();
     bound[0].bound = Some(mac(5));
     let (unbound, tables) = (tables(&unbound), tables(&bound));
@@ -388,8 +391,8 @@ fn a_port_that_begins_to_bind_reports_its_next_source_as_the_first() {
 
 #[test]
 fn unknown_unicast_spares_ports_with_one_address() {
-    let owner = PortSpec { mac: Some(mac(5)), ..port(5) };
-    let free = PortSpec { mac: Some(mac(8)), spoofing_allowed: true, ..port(8) };
+    let owner = ForwardingPortSpec { mac: Some(mac(5)), ..port(5) };
+    let free = ForwardingPortSpec { mac: Some(mac(8)), spoofing_allowed: true, ..port(8) };
     let tables = tables(&[owner, free, port(9), port(10)]);
     let from = tables.slot(PortId(9)).unwrap();
     let members = |kind| -> Vec<_> {
@@ -402,12 +405,13 @@ fn unknown_unicast_spares_ports_with_one_address() {
 #[test]
 fn a_unicast_carries_the_tag_of_its_egress_and_keeps_its_priority() {
     let vlan = VlanId::new(20).unwrap();
-    let trunk = |id, native| PortSpec {
+    let trunk = |id, native| ForwardingPortSpec {
         vlan: VlanMode::Trunk { allowed: VlanSet::all(), native },
         mac: Some(mac(id)),
         ..port(id)
     };
-    let access = PortSpec { vlan: VlanMode::Access(Some(vlan)), mac: Some(mac(3)), ..port(3) };
+    let access =
+        ForwardingPortSpec { vlan: VlanMode::Access(Some(vlan)), mac: Some(mac(3)), ..port(3) };
     let tables = tables(&[trunk(1, None), trunk(2, Some(vlan)), access]);
     let cases = [
         (1, Some(0xb014), 2, None),
@@ -490,7 +494,7 @@ fn two_sightings_in_one_instant_end_on_the_same_port() {
 #[test]
 fn one_address_on_two_switches_is_two_addresses() {
     let other = SwitchId(4);
-    let there = |id| PortSpec { switch: other, ..port(id) };
+    let there = |id| ForwardingPortSpec { switch: other, ..port(id) };
     let switches = [SwitchSpec::new(SWITCH), SwitchSpec::new(other)];
     let tables = Tables::build(&switches, &[port(5), port(9), there(6), there(8)]).unwrap();
     // A capacity so small that both are in the same bucket.
@@ -523,8 +527,10 @@ fn an_address_in_use_is_announced_again_before_others_forget_it() {
 
 #[test]
 fn news_that_finds_no_room_is_told_later() {
-    let uplink =
-        PortSpec { learned_max: 5000, ..PortSpec::new(PortId(5), SWITCH, PortRole::Uplink) };
+    let uplink = ForwardingPortSpec {
+        learned_max: 5000,
+        ..ForwardingPortSpec::new(PortId(5), SWITCH, PortRole::Uplink)
+    };
     let tables = tables(&[uplink, port(9)]);
     let mut forwarder = Forwarder::new(4096);
     let mut told = std::collections::BTreeSet::new();
@@ -575,8 +581,10 @@ fn news_about_what_is_not_here_changes_nothing() {
 
 #[test]
 fn neighbouring_addresses_fill_the_table_to_its_capacity() {
-    let uplink =
-        PortSpec { learned_max: u32::MAX, ..PortSpec::new(PortId(5), SWITCH, PortRole::Uplink) };
+    let uplink = ForwardingPortSpec {
+        learned_max: u32::MAX,
+        ..ForwardingPortSpec::new(PortId(5), SWITCH, PortRole::Uplink)
+    };
     let tables = tables(&[uplink, port(9)]);
     for capacity in [0, 1, 64, 1024, 8192] {
         let mut forwarder = Forwarder::new(capacity as usize);

@@ -48,8 +48,8 @@ pub use learned::{Learned, LearnedAddress};
 pub use limit::{Limit, LimitState};
 pub use slot::PortSlot;
 pub use spec::{
-    AGEING_DEFAULT, AGEING_MAX, AGEING_MIN, LEARNED_MAX_DEFAULT, MTU_MAX, MTU_MIN, PortRole,
-    PortSpec, SwitchSpec, VlanMode,
+    AGEING_DEFAULT, AGEING_MAX, AGEING_MIN, ForwardingPortSpec, LEARNED_MAX_DEFAULT, MTU_MAX,
+    MTU_MIN, PortRole, SwitchSpec, VlanMode,
 };
 pub use tables::Tables;
 pub use verdict::{DropReason, FloodKind, Verdict};

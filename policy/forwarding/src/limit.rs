@@ -71,13 +71,13 @@ impl Limit {
     /// Creates a limit in bytes. The rate is reached only if `burst_bytes` is at least the largest
     /// frame plus the bytes at this rate between two services of the queue (at least a nanosecond);
     /// 0 counts as 1. Rates above 2^42 bit/s count as that.
-    pub fn of_bits(rate: BitRate, burst_bytes: u32) -> Self {
+    pub fn from_bit_rate(rate: BitRate, burst_bytes: u32) -> Self {
         Self::new(u128::from(rate.bits_per_second()), 8, burst_bytes)
     }
 
     /// Creates a limit in frames. Returns `None` if the rate is 0; a burst of 0 counts as 1. Rates
     /// above 2^39 frames/s count as that.
-    pub fn of_frames(frames_per_second: u64, burst_frames: u32) -> Option<Self> {
+    pub fn from_frame_rate(frames_per_second: u64, burst_frames: u32) -> Option<Self> {
         (frames_per_second > 0).then(|| Self::new(frames_per_second.into(), 1, burst_frames))
     }
 

@@ -5,7 +5,7 @@ use super::*;
 const SECOND: u64 = 1_000_000_000;
 
 fn bits(rate: u64, burst: u32) -> Limit {
-    Limit::of_bits(BitRate::new(rate).unwrap(), burst)
+    Limit::from_bit_rate(BitRate::new(rate).unwrap(), burst)
 }
 
 /// Simulates a caller that always has work and returns exactly when told. Returns the cost admitted
@@ -40,10 +40,10 @@ fn small_frames_at_100_gbit_are_exact() {
 
 #[test]
 fn a_burst_of_one_frame_keeps_the_rate() {
-    let limit = Limit::of_frames(1000, 1).unwrap();
+    let limit = Limit::from_frame_rate(1000, 1).unwrap();
     let admitted = backlogged(limit, Time::ZERO, Time::from_ns(10 * SECOND), 1);
     assert!((9_999..=10_001).contains(&admitted), "{admitted}");
-    assert_eq!(Limit::of_frames(0, 5), None);
+    assert_eq!(Limit::from_frame_rate(0, 5), None);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn the_slowest_and_the_fastest_rate_do_not_overflow() {
     for now in [0, 1, SECOND, u64::MAX / 2, u64::MAX] {
         assert!(fast.admit(LimitState::default(), Time::from_ns(now), 1500).is_ok());
     }
-    assert!(Limit::of_frames(u64::MAX, u32::MAX).is_some());
+    assert!(Limit::from_frame_rate(u64::MAX, u32::MAX).is_some());
 }
 
 fn any_rate() -> impl Strategy<Value = u64> {

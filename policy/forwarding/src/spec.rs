@@ -67,7 +67,7 @@ pub enum VlanMode {
 
 /// Configuration of one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PortSpec {
+pub struct ForwardingPortSpec {
     /// Identifier of the port.
     pub id: PortId,
     /// Switch that the port belongs to.
@@ -101,7 +101,7 @@ pub struct PortSpec {
     pub learned_max: u32,
 }
 
-impl PortSpec {
+impl ForwardingPortSpec {
     /// Creates a port on the untagged VLAN (an uplink: on every VLAN), with MTU 1500, without a
     /// configured address, and not isolated.
     pub fn new(id: PortId, switch: SwitchId, role: PortRole) -> Self {

@@ -28,7 +28,7 @@ pub(crate) struct Statics {
 
 impl Statics {
     /// Creates a table for `count` addresses.
-    pub(crate) fn with_room(count: usize) -> Self {
+    pub(crate) fn with_capacity_for(count: usize) -> Self {
         if count == 0 {
             return Self::default();
         }
@@ -63,12 +63,12 @@ impl Statics {
 
     /// Returns the access port that has the address on its VLAN.
     #[inline]
-    pub(crate) fn of_access(&self, key: &Key) -> Option<PortSlot> {
+    pub(crate) fn access_port(&self, key: &Key) -> Option<PortSlot> {
         self.find(key.word, key.hash, key.switch, |_| true)
     }
 
     /// Returns the trunk that has the address and carries the VLAN.
-    pub(crate) fn of_trunk(
+    pub(crate) fn trunk_port(
         &self,
         key: &Key,
         salt: u64,

@@ -92,7 +92,7 @@ impl Tables {
     }
 
     /// Returns the switch of the port in a slot; `None` only for a slot of other tables.
-    pub fn switch_of(&self, slot: PortSlot) -> Option<SwitchId> {
+    pub fn port_switch(&self, slot: PortSlot) -> Option<SwitchId> {
         self.switch(self.port(slot)?.switch).map(|switch| switch.id)
     }
 
@@ -132,11 +132,11 @@ impl Tables {
 
     #[inline]
     pub(crate) fn carries_number(&self, port: &Port, vlan: u16) -> bool {
-        if port.trunk == ACCESS { port.untagged == vlan } else { self.trunk_holds(port, vlan) }
+        if port.trunk == ACCESS { port.untagged == vlan } else { self.trunk_carries(port, vlan) }
     }
 
     #[inline]
-    fn trunk_holds(&self, port: &Port, vlan: u16) -> bool {
+    fn trunk_carries(&self, port: &Port, vlan: u16) -> bool {
         self.trunks
             .get(port.trunk as usize)
             .and_then(|words| words.get(usize::from(vlan >> 6)))
@@ -159,7 +159,7 @@ impl Tables {
                 let vlan = tag.tci() & 0x0fff;
                 if port.trunk == ACCESS {
                     Err(DropReason::TaggedOnAccess)
-                } else if self.trunk_holds(port, vlan) {
+                } else if self.trunk_carries(port, vlan) {
                     Ok(vlan)
                 } else {
                     Err(DropReason::VlanNotAllowed)
@@ -175,14 +175,14 @@ impl Tables {
     /// Returns the port that has this address by configuration.
     #[inline]
     pub(crate) fn static_slot(&self, key: &Key) -> Option<PortSlot> {
-        let slot = self.statics.of_access(key);
+        let slot = self.statics.access_port(key);
         slot.or_else(|| self.trunk_slot(&self.statics, key, |switch| switch.has_trunk_address))
     }
 
     /// Returns true if the port at `slot` is a NIC and the address is bound to another one.
     pub(crate) fn is_bound_elsewhere(&self, key: &Key, slot: PortSlot) -> bool {
         let owner = || {
-            let owner = self.bound.of_access(key);
+            let owner = self.bound.access_port(key);
             owner.or_else(|| self.trunk_slot(&self.bound, key, |switch| switch.has_trunk_bound))
         };
         let is_nic = self.port(slot).is_some_and(|port| port.is_nic);
@@ -199,6 +199,6 @@ impl Tables {
         let switch = self.switch(key.switch).filter(|switch| has_any(switch))?;
         let carries =
             |slot| self.port(slot).is_some_and(|port| self.carries_number(port, key.vlan()));
-        addresses.of_trunk(key, switch.salt, carries)
+        addresses.trunk_port(key, switch.salt, carries)
     }
 }

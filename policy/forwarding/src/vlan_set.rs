@@ -25,8 +25,8 @@ impl VlanSet {
     /// Returns VLANs 1 to 4094, without the untagged VLAN.
     pub fn all_tagged() -> Self {
         let mut set = Self { words: Box::new([u64::MAX; WORDS]) };
-        set.change(0, false);
-        set.change(4095, false);
+        set.set_number(0, false);
+        set.set_number(4095, false);
         set
     }
 
@@ -39,22 +39,22 @@ impl VlanSet {
 
     /// Adds the numbered VLAN `vlan`.
     pub fn insert(&mut self, vlan: VlanId) {
-        self.change(vlan.get(), true);
+        self.set_number(vlan.get(), true);
     }
 
     /// Adds the untagged VLAN to the set.
     pub fn insert_untagged(&mut self) {
-        self.change(0, true);
+        self.set_number(0, true);
     }
 
     /// Removes the untagged VLAN from the set.
     pub fn remove_untagged(&mut self) {
-        self.change(0, false);
+        self.set_number(0, false);
     }
 
     /// Returns true if the set contains `vlan`; `None` is the untagged VLAN.
     pub fn contains(&self, vlan: Option<VlanId>) -> bool {
-        self.holds(number(vlan))
+        self.contains_number(number(vlan))
     }
 
     /// Returns true if the two sets have a VLAN in common.
@@ -69,7 +69,7 @@ impl VlanSet {
 
     /// Returns the VLANs in ascending order, the untagged one (`None`) first.
     pub fn iter(&self) -> impl Iterator<Item = Option<VlanId>> + '_ {
-        (0..4095).filter(|n| self.holds(*n)).map(VlanId::new)
+        (0..4095).filter(|n| self.contains_number(*n)).map(VlanId::new)
     }
 
     /// Adds every VLAN of `other`.
@@ -81,11 +81,11 @@ impl VlanSet {
 
     /// Returns true if the set contains VLAN number `n`; 0 is the untagged VLAN.
     #[inline]
-    pub(crate) fn holds(&self, n: u16) -> bool {
+    pub(crate) fn contains_number(&self, n: u16) -> bool {
         self.words.get(usize::from(n >> 6)).is_some_and(|word| word >> (n & 63) & 1 != 0)
     }
 
-    pub(crate) fn change(&mut self, n: u16, present: bool) {
+    pub(crate) fn set_number(&mut self, n: u16, present: bool) {
         if let Some(word) = self.words.get_mut(usize::from(n >> 6)) {
             let bit = 1 << (n & 63);
             *word = if present { *word | bit } else { *word & !bit };
@@ -120,18 +120,18 @@ impl fmt::Display for VlanSet {
             return f.write_str("none");
         }
         let mut separator = "";
-        if self.holds(0) {
+        if self.contains_number(0) {
             f.write_str("untagged")?;
             separator = ",";
         }
         let mut first = 1;
         while first <= 4094 {
-            if !self.holds(first) {
+            if !self.contains_number(first) {
                 first += 1;
                 continue;
             }
             let mut last = first;
-            while self.holds(last + 1) {
+            while self.contains_number(last + 1) {
                 last += 1;
             }
             if first == last {
@@ -163,8 +163,12 @@ mod tests {
     #[test]
     fn reserved_numbers_are_never_held() {
         let all = VlanSet::all();
-        assert!(all.holds(0) && all.holds(1) && all.holds(4094));
-        assert!(!all.holds(4095) && !all.holds(4096) && !all.holds(u16::MAX));
+        assert!(all.contains_number(0) && all.contains_number(1) && all.contains_number(4094));
+        assert!(
+            !all.contains_number(4095)
+                && !all.contains_number(4096)
+                && !all.contains_number(u16::MAX)
+        );
         assert_eq!(all.iter().count(), 4095);
         assert_eq!(VlanSet::all_tagged().iter().next(), Some(VlanId::new(1)));
     }

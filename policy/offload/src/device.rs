@@ -109,7 +109,7 @@ impl FeatureState {
     }
 
     /// Returns the state in the words of `ethtool -k`.
-    pub const fn word(self) -> &'static str {
+    pub const fn ethtool_state(self) -> &'static str {
         let is_fixed = self.is_fixed || !self.can_change;
         match (self.is_active, is_fixed, self.is_wanted) {
             (true, true, _) => "on [fixed]",
@@ -176,7 +176,10 @@ mod tests {
             ([false, false, false, false], "off [fixed]", false),
             ([true, true, false, true], "off [fixed]", false),
         ] {
-            assert_eq!((state(bits).word(), state(bits).is_supported()), (word, is_supported));
+            assert_eq!(
+                (state(bits).ethtool_state(), state(bits).is_supported()),
+                (word, is_supported)
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use suimon_frame::Offloads;
 
-use crate::{Finding, OffloadCapability, OffloadToggle, OffloadToggles, Reason};
+use crate::{CapabilityStatus, OffloadCapability, OffloadToggle, OffloadToggles, Reason};
 
 /// Side of a port, seen from the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ impl PortKind {
 
 /// Offloads in effect on one side of a port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Effective {
+pub struct EffectiveOffloads {
     /// Forms of frames that may pass this side.
     pub offloads: Offloads,
     /// Forms of frames from an uplink that may pass this side. No link carries a large frame, so a
@@ -54,10 +54,10 @@ pub struct Effective {
     /// uplink or of the guest's NIC, the guest gets the segments.
     pub offloads_from_uplink: Offloads,
     /// Finding for each capability of this side, in the order of [`OffloadCapability`].
-    pub findings: Vec<Finding>,
+    pub findings: Vec<CapabilityStatus>,
 }
 
-impl Effective {
+impl EffectiveOffloads {
     /// Returns the reason for which `capability` is in use or not; `None` if this side does not
     /// have it.
     pub fn reason(&self, capability: OffloadCapability) -> Option<Reason> {
@@ -75,7 +75,7 @@ pub fn effective(
     switches: &OffloadToggles,
     kind: PortKind,
     side: Side,
-) -> Effective {
+) -> EffectiveOffloads {
     let of = |capability, is_supported| {
         evaluate(is_supported, switches, kind.toggle_for(side, capability))
     };
@@ -100,24 +100,26 @@ pub fn effective(
     };
     let ip_checksum = ip_checksum(switches, kind.toggle_for(side, OffloadCapability::IpChecksum));
     let mut findings = vec![
-        Finding { capability: OffloadCapability::Checksum, reason: checksum },
-        Finding { capability: OffloadCapability::IpChecksum, reason: ip_checksum },
-        Finding { capability: OffloadCapability::Tcp4Segmentation, reason: tcp4 },
-        Finding { capability: OffloadCapability::Tcp6Segmentation, reason: tcp6 },
-        Finding { capability: OffloadCapability::TcpEcnSegmentation, reason: ecn },
-        Finding { capability: OffloadCapability::UdpSegmentation, reason: udp },
+        CapabilityStatus { capability: OffloadCapability::Checksum, reason: checksum },
+        CapabilityStatus { capability: OffloadCapability::IpChecksum, reason: ip_checksum },
+        CapabilityStatus { capability: OffloadCapability::Tcp4Segmentation, reason: tcp4 },
+        CapabilityStatus { capability: OffloadCapability::Tcp6Segmentation, reason: tcp6 },
+        CapabilityStatus { capability: OffloadCapability::TcpEcnSegmentation, reason: ecn },
+        CapabilityStatus { capability: OffloadCapability::UdpSegmentation, reason: udp },
     ];
     let mut offloads_from_uplink = offloads;
     if kind.receives(side) {
         let coalescing = of(OffloadCapability::ReceiveCoalescing, true)
             .or_needs(any_tcp, OffloadCapability::Tcp4Segmentation);
-        findings
-            .push(Finding { capability: OffloadCapability::ReceiveCoalescing, reason: coalescing });
+        findings.push(CapabilityStatus {
+            capability: OffloadCapability::ReceiveCoalescing,
+            reason: coalescing,
+        });
         if coalescing != Reason::On {
             offloads_from_uplink = offloads.without_segmentation();
         }
     }
-    Effective { offloads, offloads_from_uplink, findings }
+    EffectiveOffloads { offloads, offloads_from_uplink, findings }
 }
 
 /// Judges one capability. The operator's setting has precedence: a disabled capability is not

@@ -26,8 +26,8 @@ mod reason;
 mod toggles;
 
 pub use device::{DeviceFeature, DeviceFeatures, FeatureState};
-pub use effective::{Effective, PortKind, Side, effective};
-pub use performer::{Assignment, Performer, is_supported, performer, performer_at_device};
+pub use effective::{EffectiveOffloads, PortKind, Side, effective};
+pub use performer::{Performer, PerformerChoice, is_supported, performer, performer_at_device};
 pub use plan::{EgressStep, plan};
-pub use reason::{Finding, OffloadCapability, Reason};
+pub use reason::{CapabilityStatus, OffloadCapability, Reason};
 pub use toggles::{OffloadToggle, OffloadToggles};

@@ -1,7 +1,7 @@
 //! Component that performs the work of an offload capability.
 
 use crate::DeviceFeature as Feature;
-use crate::{DeviceFeatures, Finding, OffloadCapability, PortKind, Side};
+use crate::{CapabilityStatus, DeviceFeatures, OffloadCapability, PortKind, Side};
 
 /// Component that performs the work when a frame requires it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Performer {
 
 /// Component that performs the work at an uplink's device, and the deciding feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Assignment {
+pub struct PerformerChoice {
     /// Component that performs the work.
     pub performer: Performer,
     /// Feature that decides; `None` if the device does not matter.
@@ -31,7 +31,7 @@ pub struct Assignment {
 
 /// Returns the component for a port without a network device with features of its own: a guest's
 /// NIC, or an uplink that is a TAP device, connected to this host's kernel.
-pub fn performer(kind: PortKind, side: Side, finding: &Finding) -> Performer {
+pub fn performer(kind: PortKind, side: Side, finding: &CapabilityStatus) -> Performer {
     let other_side = match kind {
         PortKind::Nic => Performer::Guest,
         PortKind::Uplink => Performer::Kernel,
@@ -48,15 +48,19 @@ pub fn performer(kind: PortKind, side: Side, finding: &Finding) -> Performer {
 
 /// Returns the component for an uplink whose frames pass the kernel to and from `device`. The
 /// kernel accepts every form of frame and performs the work that `device` does not support.
-pub fn performer_at_device(side: Side, finding: &Finding, device: &DeviceFeatures) -> Assignment {
-    let without_feature = |performer| Assignment { performer, by: None };
+pub fn performer_at_device(
+    side: Side,
+    finding: &CapabilityStatus,
+    device: &DeviceFeatures,
+) -> PerformerChoice {
+    let without_feature = |performer| PerformerChoice { performer, by: None };
     match (finding.capability, side, finding.is_on()) {
         (OffloadCapability::IpChecksum | OffloadCapability::ReceiveCoalescing, ..)
         | (_, Side::Egress, false) => without_feature(performer(PortKind::Uplink, side, finding)),
-        (_, Side::Egress, true) => sending(finding.capability, device),
+        (_, Side::Egress, true) => transmit_performer(finding.capability, device),
         // The device's checksum verification is not passed on: the receiver verifies.
         (OffloadCapability::Checksum, Side::Ingress, false) => without_feature(Performer::Guest),
-        (OffloadCapability::Checksum, Side::Ingress, true) => Assignment {
+        (OffloadCapability::Checksum, Side::Ingress, true) => PerformerChoice {
             performer: if is_active(device, Feature::RxChecksum) {
                 Performer::Nic
             } else {
@@ -65,7 +69,7 @@ pub fn performer_at_device(side: Side, finding: &Finding, device: &DeviceFeature
             by: Some(Feature::RxChecksum),
         },
         (_, Side::Ingress, false) => without_feature(Performer::Software),
-        (capability, Side::Ingress, true) => joining(capability, device),
+        (capability, Side::Ingress, true) => coalescing_performer(capability, device),
     }
 }
 
@@ -81,8 +85,10 @@ pub fn is_supported(side: Side, capability: OffloadCapability, device: &DeviceFe
                 || (any(&[Feature::TxChecksumIpv4]) && any(&[Feature::TxChecksumIpv6]))
         }
         (OffloadCapability::Checksum, Side::Ingress) => any(&[Feature::RxChecksum]),
-        (_, Side::Ingress) => any(coalescers(capability)),
-        (_, Side::Egress) => segmenter(capability).is_some_and(|feature| any(&[feature])),
+        (_, Side::Ingress) => any(coalescing_features(capability)),
+        (_, Side::Egress) => {
+            segmentation_feature(capability).is_some_and(|feature| any(&[feature]))
+        }
     }
 }
 
@@ -90,18 +96,18 @@ fn is_active(device: &DeviceFeatures, feature: Feature) -> bool {
     device.state(feature).is_active
 }
 
-fn sending(capability: OffloadCapability, device: &DeviceFeatures) -> Assignment {
+fn transmit_performer(capability: OffloadCapability, device: &DeviceFeatures) -> PerformerChoice {
     let by = match capability {
-        OffloadCapability::Checksum => checksummer(device),
-        other => segmenter(other),
+        OffloadCapability::Checksum => checksum_feature(device),
+        other => segmentation_feature(other),
     };
     let is_nic = by.is_some_and(|feature| is_active(device, feature));
-    Assignment { performer: if is_nic { Performer::Nic } else { Performer::Kernel }, by }
+    PerformerChoice { performer: if is_nic { Performer::Nic } else { Performer::Kernel }, by }
 }
 
 /// Returns the feature that decides whether the device completes checksums of both IP versions: one
 /// for all protocols, or one per version. Of two, the inactive one.
-fn checksummer(device: &DeviceFeatures) -> Option<Feature> {
+fn checksum_feature(device: &DeviceFeatures) -> Option<Feature> {
     let per_version = [Feature::TxChecksumIpv4, Feature::TxChecksumIpv6];
     let has_generic = device.state(Feature::TxChecksum).is_supported();
     if has_generic || !per_version.iter().any(|f| device.state(*f).is_supported()) {
@@ -111,7 +117,7 @@ fn checksummer(device: &DeviceFeatures) -> Option<Feature> {
     Some(lacking.unwrap_or(Feature::TxChecksumIpv4))
 }
 
-const fn segmenter(capability: OffloadCapability) -> Option<Feature> {
+const fn segmentation_feature(capability: OffloadCapability) -> Option<Feature> {
     match capability {
         OffloadCapability::Tcp4Segmentation => Some(Feature::TxTcp4),
         OffloadCapability::Tcp6Segmentation => Some(Feature::TxTcp6),
@@ -124,22 +130,22 @@ const fn segmenter(capability: OffloadCapability) -> Option<Feature> {
 }
 
 /// Returns the features that can have coalesced a large received frame, those of the device first.
-const fn coalescers(capability: OffloadCapability) -> &'static [Feature] {
+const fn coalescing_features(capability: OffloadCapability) -> &'static [Feature] {
     match capability {
         OffloadCapability::UdpSegmentation => &[Feature::RxUdpGro],
         _ => &[Feature::RxGroHw, Feature::RxLro, Feature::RxGro],
     }
 }
 
-fn joining(capability: OffloadCapability, device: &DeviceFeatures) -> Assignment {
-    let joiners = coalescers(capability);
+fn coalescing_performer(capability: OffloadCapability, device: &DeviceFeatures) -> PerformerChoice {
+    let joiners = coalescing_features(capability);
     let by = joiners.iter().copied().find(|feature| is_active(device, *feature));
     let performer = match by {
         None => Performer::NotDone,
         Some(Feature::RxGroHw | Feature::RxLro) => Performer::Nic,
         Some(_) => Performer::Kernel,
     };
-    Assignment { performer, by: by.or(joiners.last().copied()) }
+    PerformerChoice { performer, by: by.or(joiners.last().copied()) }
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ impl fmt::Display for Reason {
 
 /// Line of `suimon nic show`: a capability with the reason for which it is in use or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct CapabilityStatus {
     /// Capability that the line is about.
     pub capability: OffloadCapability,
     /// Reason for which it is in use or not.
@@ -86,14 +86,14 @@ pub struct Finding {
     pub reason: Reason,
 }
 
-impl Finding {
+impl CapabilityStatus {
     /// Returns true if the capability is in use.
     pub fn is_on(&self) -> bool {
         self.reason == Reason::On
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for CapabilityStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.capability, self.reason)
     }

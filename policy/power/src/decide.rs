@@ -27,7 +27,7 @@ pub enum Scope {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Host or CPUs that the requirement applies to.
-    pub whom: Scope,
+    pub scope: Scope,
     /// Kind of the setting, as shown to users.
     pub kind: SettingKind,
     /// Requirement in words, for display.
@@ -39,17 +39,17 @@ pub struct Target {
 }
 
 impl Target {
-    fn made(
+    fn achievable(
         whom: Scope,
         kind: SettingKind,
         wanted: String,
         settings: Vec<RequiredSetting>,
     ) -> Self {
-        Self { whom, kind, required: wanted, settings, why_not: None }
+        Self { scope: whom, kind, required: wanted, settings, why_not: None }
     }
 
-    fn lacking(whom: Scope, kind: SettingKind, wanted: String, why: Unavailable) -> Self {
-        Self { whom, kind, required: wanted, settings: Vec::new(), why_not: Some(why) }
+    fn unavailable(whom: Scope, kind: SettingKind, wanted: String, why: Unavailable) -> Self {
+        Self { scope: whom, kind, required: wanted, settings: Vec::new(), why_not: Some(why) }
     }
 }
 
@@ -59,14 +59,14 @@ pub fn decide(spec: &PowerSpec, machine: &HostPowerSettings) -> Vec<Target> {
     let mut targets = Vec::new();
     turbo(spec, machine, &mut targets);
     if machine.policies.is_empty() {
-        for (kind, wanted) in of_frequencies(spec, "") {
-            targets.push(Target::lacking(Scope::Host, kind, wanted, Unavailable::NoDriver));
+        for (kind, wanted) in frequency_requirements(spec, "") {
+            targets.push(Target::unavailable(Scope::Host, kind, wanted, Unavailable::NoDriver));
         }
     } else {
         for policy in &machine.policies {
             frequencies(spec, policy, &mut targets);
         }
-        not_served(spec, machine, &mut targets);
+        add_unavailable(spec, machine, &mut targets);
     }
     for cpu in machine.cpus.iter().filter(|cpu| cpu.online) {
         idle(spec, cpu, &mut targets);
@@ -75,7 +75,7 @@ pub fn decide(spec: &PowerSpec, machine: &HostPowerSettings) -> Vec<Target> {
 }
 
 /// Returns the frequency requirements in words.
-fn of_frequencies(spec: &PowerSpec, driver: &str) -> Vec<(SettingKind, String)> {
+fn frequency_requirements(spec: &PowerSpec, driver: &str) -> Vec<(SettingKind, String)> {
     let mut wanted = Vec::new();
     let governors = spec.governors(driver);
     if !governors.is_empty() {
@@ -92,14 +92,14 @@ fn of_frequencies(spec: &PowerSpec, driver: &str) -> Vec<(SettingKind, String)> 
     wanted
 }
 
-fn not_served(spec: &PowerSpec, machine: &HostPowerSettings, targets: &mut Vec<Target>) {
+fn add_unavailable(spec: &PowerSpec, machine: &HostPowerSettings, targets: &mut Vec<Target>) {
     let is_served = |cpu: &u16| machine.policies.iter().any(|policy| policy.cpus.contains(cpu));
     let cpus: Vec<u16> = machine.online().into_iter().filter(|cpu| !is_served(cpu)).collect();
     if cpus.is_empty() {
         return;
     }
-    for (kind, wanted) in of_frequencies(spec, "") {
-        targets.push(Target::lacking(
+    for (kind, wanted) in frequency_requirements(spec, "") {
+        targets.push(Target::unavailable(
             Scope::Cpus(cpus.clone()),
             kind,
             wanted,
@@ -109,40 +109,40 @@ fn not_served(spec: &PowerSpec, machine: &HostPowerSettings, targets: &mut Vec<T
 }
 
 fn turbo(spec: &PowerSpec, machine: &HostPowerSettings, targets: &mut Vec<Target>) {
-    let Some(on) = spec.wants_turbo() else { return };
+    let Some(on) = spec.turbo_required() else { return };
     let kind = SettingKind::Turbo;
     let word = if on { "on" } else { "off" }.to_owned();
     let flag = |on: bool| u8::from(on).to_string();
     if let Some(turbo) = machine.turbo {
         let value = flag(on == (turbo.file == TurboFile::Boost));
         let setting = RequiredSetting { id: SettingId::Turbo(turbo.file), value };
-        targets.push(Target::made(Scope::Host, kind, word, vec![setting]));
+        targets.push(Target::achievable(Scope::Host, kind, word, vec![setting]));
         return;
     }
     let with_boost = machine.policies.iter().filter(|policy| policy.boost.is_some());
     let made = with_boost.map(|policy| {
         let setting = RequiredSetting { id: SettingId::Boost(policy.number), value: flag(on) };
-        Target::made(Scope::Cpus(policy.cpus.clone()), kind, word.clone(), vec![setting])
+        Target::achievable(Scope::Cpus(policy.cpus.clone()), kind, word.clone(), vec![setting])
     });
     let before = targets.len();
     targets.extend(made);
     // A CPU without turbo meets the requirement that turbo is off.
     if targets.len() == before && (on || spec.turbo.is_some()) {
-        targets.push(Target::lacking(Scope::Host, kind, word, Unavailable::NoTurbo));
+        targets.push(Target::unavailable(Scope::Host, kind, word, Unavailable::NoTurbo));
     }
 }
 
 fn frequencies(spec: &PowerSpec, policy: &FrequencyPolicy, targets: &mut Vec<Target>) {
     let whom = || Scope::Cpus(policy.cpus.clone());
     let governors = spec.governors(&policy.driver);
-    let governor = governors.iter().find(|wanted| is_in(&policy.governors, wanted));
+    let governor = governors.iter().find(|wanted| is_offered(&policy.governors, wanted));
     if let Some(first) = governors.first() {
         let kind = SettingKind::Governor;
         let target = match governor {
             Some(governor) => {
                 let value = (*governor).to_owned();
                 let setting = RequiredSetting { id: SettingId::Governor(policy.number), value };
-                Target::made(whom(), kind, (*governor).to_owned(), vec![setting])
+                Target::achievable(whom(), kind, (*governor).to_owned(), vec![setting])
             }
             None => {
                 let why = Unavailable::NoGovernor {
@@ -150,7 +150,7 @@ fn frequencies(spec: &PowerSpec, policy: &FrequencyPolicy, targets: &mut Vec<Tar
                     required: governors.iter().map(|&governor| governor.to_owned()).collect(),
                     offered: policy.governors.clone(),
                 };
-                Target::lacking(whom(), kind, (*first).to_owned(), why)
+                Target::unavailable(whom(), kind, (*first).to_owned(), why)
             }
         };
         targets.push(target);
@@ -173,9 +173,9 @@ fn preference(
         // shortcoming.
         spec.energy_preference.as_ref()?;
         let why = Unavailable::NoPreferences { driver };
-        return Some(Target::lacking(whom, kind, wanted.to_owned(), why));
+        return Some(Target::unavailable(whom, kind, wanted.to_owned(), why));
     }
-    let why = if !is_in(&policy.preferences, wanted) {
+    let why = if !is_offered(&policy.preferences, wanted) {
         Some(Unavailable::NoPreference {
             driver,
             required: wanted.to_owned(),
@@ -187,11 +187,11 @@ fn preference(
         None
     };
     Some(match why {
-        Some(why) => Target::lacking(whom, kind, wanted.to_owned(), why),
+        Some(why) => Target::unavailable(whom, kind, wanted.to_owned(), why),
         None => {
             let id = SettingId::Preference(policy.number);
             let setting = RequiredSetting { id, value: wanted.to_owned() };
-            Target::made(whom, kind, wanted.to_owned(), vec![setting])
+            Target::achievable(whom, kind, wanted.to_owned(), vec![setting])
         }
     })
 }
@@ -204,12 +204,12 @@ fn percents(spec: &PowerSpec, policy: &FrequencyPolicy) -> Vec<Target> {
         let (Some((least, most)), true) = (offered, policy.khz_min.and(policy.khz_max).is_some())
         else {
             let why = Unavailable::NoFrequencies { driver: policy.driver.clone() };
-            return Target::lacking(whom, kind, format!("{percent} %"), why);
+            return Target::unavailable(whom, kind, format!("{percent} %"), why);
         };
         let khz = u64::from(most) * u64::from(percent.min(100)) / 100;
         let khz = u32::try_from(khz).unwrap_or(most).clamp(least, most);
         let setting = RequiredSetting { id, value: khz.to_string() };
-        Target::made(whom, kind, format!("{percent} %, {} MHz", khz / 1000), vec![setting])
+        Target::achievable(whom, kind, format!("{percent} %, {} MHz", khz / 1000), vec![setting])
     };
     let number = policy.number;
     let min = min.map(|percent| {
@@ -233,14 +233,14 @@ fn idle(spec: &PowerSpec, cpu: &Cpu, targets: &mut Vec<Target>) {
     };
     let (whom, kind) = (Scope::Cpus(vec![cpu.number]), SettingKind::IdleStates);
     let Some(shallowest) = cpu.idle_states.first() else {
-        targets.push(Target::lacking(whom, kind, wanted, Unavailable::NoIdleStates));
+        targets.push(Target::unavailable(whom, kind, wanted, Unavailable::NoIdleStates));
         return;
     };
     let deepest = name.map(|name| cpu.idle_states.iter().rfind(|state| state.name == name));
     if let (Some(None), Some(name)) = (deepest, name) {
         let offered = cpu.idle_states.iter().map(|state| state.name.clone()).collect();
         let why = Unavailable::NoIdleState { required: name.to_owned(), offered };
-        targets.push(Target::lacking(whom, kind, wanted, why));
+        targets.push(Target::unavailable(whom, kind, wanted, why));
         return;
     }
     let number_max = deepest.flatten().map_or(u8::MAX, |state| state.number);
@@ -260,9 +260,9 @@ fn idle(spec: &PowerSpec, cpu: &Cpu, targets: &mut Vec<Target>) {
         name: shallowest.name.clone(),
         latency_us: shallowest.latency_us,
     });
-    targets.push(Target { whom, kind, required: wanted, settings, why_not });
+    targets.push(Target { scope: whom, kind, required: wanted, settings, why_not });
 }
 
-fn is_in(words: &[String], word: &str) -> bool {
+fn is_offered(words: &[String], word: &str) -> bool {
     words.iter().any(|known| known == word)
 }

@@ -80,11 +80,11 @@ impl EnergyMeter {
             meter.is_there &= readings.iter().any(|of| of.zone == *zone);
         }
         for reading in readings {
-            self.take(reading, elapsed_ns);
+            self.add_reading(reading, elapsed_ns);
         }
     }
 
-    fn take(&mut self, reading: &ZoneReading, elapsed_ns: u64) {
+    fn add_reading(&mut self, reading: &ZoneReading, elapsed_ns: u64) {
         let Some(meter) = self.zones.get_mut(&reading.zone) else {
             if self.zones.len() < ZONES_MAX {
                 let meter = Meter {

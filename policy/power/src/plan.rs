@@ -65,7 +65,7 @@ pub struct PowerSpec {
 
 /// Data-plane settings of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DataPlaneShare {
+pub struct DataPlaneSettings {
     /// True if workers are emptied so that they park.
     pub parking: bool,
     /// Poll budget of a worker before it sleeps.
@@ -80,7 +80,7 @@ pub struct DataPlaneShare {
 /// the high mark.
 const MARKS_APART: u8 = 30;
 
-impl DataPlaneShare {
+impl DataPlaneSettings {
     /// Plan that changes no setting.
     pub const DEFAULT: Self = Self {
         parking: true,
@@ -89,7 +89,7 @@ impl DataPlaneShare {
         vmq_low_percent: 30,
     };
 
-    const fn of_plan(plan: PowerPlan) -> Self {
+    const fn for_plan(plan: PowerPlan) -> Self {
         match plan {
             PowerPlan::Balanced | PowerPlan::Custom => Self::DEFAULT,
             PowerPlan::HighPerformance => Self {
@@ -129,8 +129,8 @@ impl PowerSpec {
 
     /// Returns the data-plane settings. Overrides take precedence over the plan; if the water marks
     /// are too close, the one without an override is changed.
-    pub fn data_plane(&self) -> DataPlaneShare {
-        let plan = DataPlaneShare::of_plan(self.plan);
+    pub fn data_plane(&self) -> DataPlaneSettings {
+        let plan = DataPlaneSettings::for_plan(self.plan);
         let high = self.vmq_high_percent.unwrap_or(plan.vmq_high_percent);
         let low = self.vmq_low_percent.unwrap_or(plan.vmq_low_percent);
         let apart = high >= low.saturating_add(MARKS_APART);
@@ -139,7 +139,7 @@ impl PowerSpec {
             (false, Some(low)) => (low.saturating_add(MARKS_APART).min(95), low),
             (false, None) => (high, high.saturating_sub(MARKS_APART)),
         };
-        DataPlaneShare {
+        DataPlaneSettings {
             parking: self.parking.unwrap_or(plan.parking),
             poll: self.poll_us.map_or(plan.poll, |us| Duration::from_micros(u64::from(us))),
             vmq_high_percent: high,
@@ -191,7 +191,7 @@ impl PowerSpec {
         }
     }
 
-    pub(crate) fn wants_turbo(&self) -> Option<bool> {
+    pub(crate) fn turbo_required(&self) -> Option<bool> {
         self.turbo.or(match self.plan {
             PowerPlan::Balanced | PowerPlan::PowerSaver => Some(false),
             PowerPlan::HighPerformance => Some(true),

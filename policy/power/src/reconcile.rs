@@ -8,7 +8,7 @@ use crate::{HostPowerSettings, RequiredSetting, SettingId};
 
 /// Record of a setting, persisted before it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct SettingRecord {
     /// Value before the first write.
     pub before: String,
     /// Value written or about to be written.
@@ -18,7 +18,7 @@ pub struct Record {
     pub found: Option<String>,
 }
 
-impl Record {
+impl SettingRecord {
     /// Returns true if `value` results from our write. After a crash between the write and the
     /// read, the driver's rounded value is unknown.
     fn is_ours(&self, id: SettingId, value: &str) -> bool {
@@ -28,13 +28,13 @@ impl Record {
 
     /// Returns true if the setting with this record fulfils `wanted` although it reads `now`: a
     /// driver selects the nearest frequency it supports.
-    pub fn has_made(&self, id: SettingId, wanted: &str, now: &str) -> bool {
+    pub fn fulfils(&self, id: SettingId, wanted: &str, now: &str) -> bool {
         self.written == wanted && self.is_ours(id, now)
     }
 }
 
 /// Records of all settings that differ from their original values.
-pub type Records = BTreeMap<SettingId, Record>;
+pub type Records = BTreeMap<SettingId, SettingRecord>;
 
 /// Extent to which external changes are overwritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,13 +97,13 @@ pub fn reconcile(
             }
             (None, _, None) => {}
             (Some(now), Some(value), record) => {
-                let over = writes_over(assert, machine, id);
-                outcome.want((id, value), now, record, over);
+                let over = treatment(assert, machine, id);
+                outcome.require((id, value), now, record, over);
             }
             (Some(now), None, Some(record)) => {
-                let over = match writes_over(assert, machine, id) {
-                    Treatment::Forgotten => Treatment::Forgotten,
-                    Treatment::Kept | Treatment::ComesBack => Treatment::Kept,
+                let over = match treatment(assert, machine, id) {
+                    Treatment::OverwriteOnly => Treatment::OverwriteOnly,
+                    Treatment::LeaveAlone | Treatment::OverwriteAndRestore => Treatment::LeaveAlone,
                 };
                 outcome.restore(id, now, record, over);
             }
@@ -118,18 +118,18 @@ pub fn reconcile(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Treatment {
     /// The change is left alone.
-    Kept,
+    LeaveAlone,
     /// The change is overwritten and later restored as the original value.
-    ComesBack,
+    OverwriteAndRestore,
     /// The change is overwritten and not recorded: it is the driver's initial value, not chosen by
     /// a user.
-    Forgotten,
+    OverwriteOnly,
 }
 
-fn writes_over(assert: &Overwrite, machine: &HostPowerSettings, id: SettingId) -> Treatment {
+fn treatment(assert: &Overwrite, machine: &HostPowerSettings, id: SettingId) -> Treatment {
     let is_of_them = match assert {
         Overwrite::Nothing => false,
-        Overwrite::All => return Treatment::ComesBack,
+        Overwrite::All => return Treatment::OverwriteAndRestore,
         Overwrite::Cpus(cpus) => match id {
             SettingId::Turbo(_) => false,
             SettingId::Idle { cpu, .. } => cpus.contains(&cpu),
@@ -142,15 +142,15 @@ fn writes_over(assert: &Overwrite, machine: &HostPowerSettings, id: SettingId) -
                 .is_some_and(|policy| policy.cpus.iter().any(|cpu| cpus.contains(cpu))),
         },
     };
-    if is_of_them { Treatment::Forgotten } else { Treatment::Kept }
+    if is_of_them { Treatment::OverwriteOnly } else { Treatment::LeaveAlone }
 }
 
 impl Reconciliation {
-    fn want(
+    fn require(
         &mut self,
         (id, value): (SettingId, &str),
         now: String,
-        record: Option<&Record>,
+        record: Option<&SettingRecord>,
         over: Treatment,
     ) {
         let Some(record) = record else {
@@ -161,13 +161,17 @@ impl Reconciliation {
         };
         if now == value && now == record.before {
             // The setting has its original value, which is the wanted one: no record is needed.
-        } else if now == value || record.has_made(id, value, &now) {
+        } else if now == value || record.fulfils(id, value, &now) {
             let found = Some(now);
-            self.records.insert(id, Record { written: value.to_owned(), found, ..record.clone() });
-        } else if record.is_ours(id, &now) || now == record.before || over == Treatment::Forgotten {
+            self.records
+                .insert(id, SettingRecord { written: value.to_owned(), found, ..record.clone() });
+        } else if record.is_ours(id, &now)
+            || now == record.before
+            || over == Treatment::OverwriteOnly
+        {
             // Another plan, an interrupted write, or a CPU that was reset.
             self.write(id, value, record.before.clone());
-        } else if over == Treatment::ComesBack {
+        } else if over == Treatment::OverwriteAndRestore {
             self.write(id, value, now);
         } else {
             self.external_changes.push(external_changes(id, record, now));
@@ -177,15 +181,15 @@ impl Reconciliation {
 
     fn write(&mut self, id: SettingId, value: &str, before: String) {
         let written = value.to_owned();
-        self.records.insert(id, Record { before, written: written.clone(), found: None });
+        self.records.insert(id, SettingRecord { before, written: written.clone(), found: None });
         self.writes.push(RequiredSetting { id, value: written });
     }
 
-    fn restore(&mut self, id: SettingId, now: String, record: &Record, over: Treatment) {
+    fn restore(&mut self, id: SettingId, now: String, record: &SettingRecord, over: Treatment) {
         if now == record.before {
             return;
         }
-        if record.is_ours(id, &now) || over == Treatment::Forgotten {
+        if record.is_ours(id, &now) || over == Treatment::OverwriteOnly {
             self.records.insert(id, record.clone());
             self.writes.push(RequiredSetting { id, value: record.before.clone() });
             self.restored.insert(id);
@@ -195,7 +199,7 @@ impl Reconciliation {
     }
 }
 
-fn external_changes(id: SettingId, record: &Record, now: String) -> ExternalChange {
+fn external_changes(id: SettingId, record: &SettingRecord, now: String) -> ExternalChange {
     ExternalChange { id, before: record.before.clone(), written: record.written.clone(), now }
 }
 

@@ -71,7 +71,7 @@ impl fmt::Display for IncomingDrop {
 impl Incoming {
     /// Returns the admission properties of this frame.
     #[inline]
-    pub fn of(frame: &Frame, is_received_here: bool) -> Self {
+    pub fn from_frame(frame: &Frame, is_received_here: bool) -> Self {
         Self { source: frame.source(), is_received_here }
     }
 }
@@ -84,7 +84,7 @@ impl Distribution {
     /// addresses to every member, and returns group frames sent by one member to the others.
     #[inline]
     pub fn accepts(&self, member: MemberSlot, incoming: &Incoming) -> Acceptance {
-        match self.takes_from(member) {
+        match self.check_member(member) {
             Err(reason) => Acceptance::Drop(reason),
             Ok(()) if self.is_reflected(incoming) => Acceptance::Drop(IncomingDrop::Reflected),
             Ok(()) => Acceptance::Accept,
@@ -98,7 +98,7 @@ impl Distribution {
     ///
     /// The reason for which every frame is dropped.
     #[inline]
-    pub fn takes_from(&self, member: MemberSlot) -> Result<(), IncomingDrop> {
+    pub fn check_member(&self, member: MemberSlot) -> Result<(), IncomingDrop> {
         if !self.is_up {
             Err(IncomingDrop::TeamDown)
         } else if self.idle_standby == Some(member) {
@@ -130,7 +130,7 @@ impl Distribution {
 
     /// Returns true if [`Distribution::reaches`] depends on the port, that is, may return false.
     #[inline]
-    pub fn is_by_port(&self) -> bool {
+    pub fn depends_on_port(&self) -> bool {
         self.receives == IngressMode::PerPort
     }
 }

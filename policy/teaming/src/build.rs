@@ -7,7 +7,7 @@ use suimon_quantity::PortId;
 
 use crate::addresses::replacement_sources;
 use crate::distribution::{BUCKETS, IngressMode, Spread};
-use crate::flowlet::{FlowletRules, FlowletSlot, ns_per_kib};
+use crate::flowlet::{FlowletMember, FlowletRules, ns_per_kib};
 use crate::lookup::Lookup;
 use crate::roster::MemberTable;
 use crate::shares::{Shares, Weights};
@@ -16,18 +16,18 @@ use crate::standing::MemberRoles;
 use crate::{Algorithm, Distribution, MemberId, MemberSlot, TeamMode, TeamSpec};
 
 /// Inputs from which a [`Distribution`] is built.
-pub(crate) struct Parts<'a> {
+pub(crate) struct DistributionInputs<'a> {
     pub(crate) spec: &'a TeamSpec,
     pub(crate) roster: &'a MemberTable,
     pub(crate) standing: &'a MemberRoles,
     pub(crate) ports: &'a BTreeMap<PortId, Option<MacAddr>>,
-    pub(crate) homes: &'a Shares,
+    pub(crate) assignments: &'a Shares,
     pub(crate) buckets: &'a Shares,
     pub(crate) weights: &'a Weights,
 }
 
 /// Returns true if each port is assigned to one member.
-pub(crate) fn has_homes(mode: TeamMode, algorithm: Algorithm) -> bool {
+pub(crate) fn assigns_ports(mode: TeamMode, algorithm: Algorithm) -> bool {
     algorithm == Algorithm::HyperVPort || receives(mode, algorithm) == IngressMode::PerPort
 }
 
@@ -42,7 +42,7 @@ fn receives(mode: TeamMode, algorithm: Algorithm) -> IngressMode {
 /// Returns the key under which the home of a port is stored. Ports with the same address on
 /// different VLANs share a home, because the upstream switch may learn addresses independently of
 /// the VLAN.
-pub(crate) fn home_key(port: PortId, mac: Option<MacAddr>) -> u64 {
+pub(crate) fn assignment_key(port: PortId, mac: Option<MacAddr>) -> u64 {
     mac.map_or(1 << 48 | u64::from(port.0), MacAddr::to_u64)
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn weights(active: SlotSet, roster: &MemberTable) -> Weights {
     weights
 }
 
-impl Parts<'_> {
+impl DistributionInputs<'_> {
     pub(crate) fn build(&self) -> Distribution {
         let (mode, algorithm) = (self.spec.mode, self.spec.algorithm);
         let spread = spread(algorithm);
@@ -85,7 +85,7 @@ impl Parts<'_> {
             collecting: self.collecting(),
             idle_standby: self.idle_standby(),
             ids: self.ids(),
-            port_members: self.homes(),
+            port_members: self.port_members(),
             own: own(&macs, self.roster, &shown),
             replacement_sources: shown,
             buckets: self.buckets(primary),
@@ -117,12 +117,15 @@ impl Parts<'_> {
         ids
     }
 
-    fn homes(&self) -> Lookup {
-        if !has_homes(self.spec.mode, self.spec.algorithm) {
+    fn port_members(&self) -> Lookup {
+        if !assigns_ports(self.spec.mode, self.spec.algorithm) {
             return Lookup::new(&[]);
         }
         let homes = self.ports.iter().filter_map(|(port, mac)| {
-            Some((u64::from(port.0), self.homes.home(home_key(*port, *mac))?))
+            Some((
+                u64::from(port.0),
+                self.assignments.assigned_member(assignment_key(*port, *mac))?,
+            ))
         });
         Lookup::new(&homes.collect::<Vec<_>>())
     }
@@ -132,7 +135,7 @@ impl Parts<'_> {
         let nowhere = primary.unwrap_or(MemberSlot::from_number(0));
         let mut buckets = [nowhere; BUCKETS];
         for (bucket, slot) in (0..).zip(&mut buckets) {
-            *slot = self.buckets.home(bucket).unwrap_or(nowhere);
+            *slot = self.buckets.assigned_member(bucket).unwrap_or(nowhere);
         }
         buckets
     }
@@ -140,7 +143,7 @@ impl Parts<'_> {
     fn flowlets(&self) -> FlowletRules {
         let mut seats = PerSlot::default();
         for slot in active_slots(self.standing, self.roster).iter() {
-            *seats.at_mut(slot) = FlowletSlot {
+            *seats.at_mut(slot) = FlowletMember {
                 generation: self.roster.generation(slot),
                 ns_per_kib: ns_per_kib(*self.weights.at(slot)),
             };

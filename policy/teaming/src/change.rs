@@ -16,7 +16,7 @@ pub struct TeamChange {
     /// New distribution, if it differs from the previous one.
     pub distribution: Option<Arc<Distribution>>,
     /// Addresses to announce to upstream switches, by port.
-    pub announcements: Vec<Announcement>,
+    pub announcements: Vec<AnnounceRequest>,
     /// State changes, with their reasons.
     pub events: Vec<TeamEvent>,
 }
@@ -27,7 +27,7 @@ pub struct TeamChange {
 /// 5227, section 3) where the IP address is known, RARP otherwise. Upstream switches learn from
 /// them where to forward frames for the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Announcement {
+pub struct AnnounceRequest {
     /// Port whose addresses are announced.
     pub port: PortId,
     /// Member on which they are announced.

@@ -98,7 +98,7 @@ fn sources_are_replaced_where_the_definition_demands_it_and_nowhere_else() {
     for (mode, algorithm, _, replaces, arp_is_bound, takes) in ROWS {
         let mut world = World::new(mode, algorithm, 4, 4);
         let anchor = |world: &World, port: u32| match takes {
-            Takes::Homes => world.team.home(suimon_quantity::PortId(port)).unwrap(),
+            Takes::Homes => world.team.assigned_member(suimon_quantity::PortId(port)).unwrap(),
             _ => MemberId(0),
         };
         let own: BTreeMap<MemberId, MacAddr> =
@@ -131,7 +131,7 @@ fn arriving_frames_are_taken_by_the_members_that_receive() {
     for (mode, algorithm, .., takes) in ROWS {
         let world = World::new(mode, algorithm, 4, 8);
         for port in 0..8 {
-            let home = world.team.home(suimon_quantity::PortId(port));
+            let home = world.team.assigned_member(suimon_quantity::PortId(port));
             for member in 0..4 {
                 let expected = match takes {
                     Takes::All => true,
@@ -181,7 +181,7 @@ fn every_reason_to_drop_is_told() {
     let drop = |world: &World, member, source| {
         let distribution = world.team.distribution();
         let slot = distribution.slot(MemberId(member)).unwrap();
-        match distribution.accepts(slot, &Incoming::of(&arp(source), false)) {
+        match distribution.accepts(slot, &Incoming::from_frame(&arp(source), false)) {
             Acceptance::Accept => None,
             Acceptance::Drop(reason) => Some(reason),
         }

@@ -77,7 +77,7 @@ fn digits<S: Serializer>(buckets: &[MemberSlot; BUCKETS], into: S) -> Result<S::
 /// Ingress-dependent input of the member selection, the same for all frames of a batch from one
 /// switch port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct IngressContext {
     /// Only member that may expose the source addresses of the ingress port.
     anchor: Option<MemberSlot>,
 }
@@ -144,18 +144,18 @@ impl Distribution {
 
     /// Returns the part of the selection key that depends on the ingress port of the switch.
     #[inline]
-    pub fn origin(&self, ingress: PortId) -> Origin {
-        Origin { anchor: self.anchor(ingress) }
+    pub fn ingress_context(&self, ingress: PortId) -> IngressContext {
+        IngressContext { anchor: self.anchor(ingress) }
     }
 
     /// Returns the selection key of a frame from this origin. A frame that will be segmented is
     /// looked up as a whole, so that its segments leave by the same member.
     #[inline]
-    pub fn key(&self, frame: &Frame, Origin { anchor }: Origin) -> OutgoingKey {
+    pub fn key(&self, frame: &Frame, IngressContext { anchor }: IngressContext) -> OutgoingKey {
         let (Spread::Buckets(fields) | Spread::Flowlets(fields)) = self.spread else {
             return OutgoingKey { hash: 0, anchor, is_bound: false };
         };
-        let flow = FlowKey::of(frame, fields);
+        let flow = FlowKey::new(frame, fields);
         let is_bound = self.replaces_source && flow.requires_source_mac;
         OutgoingKey { hash: flow.hash, anchor, is_bound }
     }
@@ -176,9 +176,9 @@ impl Distribution {
             return None;
         }
         match self.spread {
-            _ if key.is_bound => self.at(key.anchor?, key),
-            Spread::PerPort => self.at(key.anchor?, key),
-            _ => self.at(self.assigned(bucket(key.hash))?, key),
+            _ if key.is_bound => self.choice_of(key.anchor?, key),
+            Spread::PerPort => self.choice_of(key.anchor?, key),
+            _ => self.choice_of(self.assigned(bucket(key.hash))?, key),
         }
     }
 
@@ -204,7 +204,7 @@ impl Distribution {
         }
         let wanted = self.assigned(bucket(key.hash))?;
         let (slot, state) = self.flowlets.step(state, wanted, now, bytes);
-        Some((self.at(slot, key)?, state))
+        Some((self.choice_of(slot, key)?, state))
     }
 
     /// Returns the target member of a bucket.
@@ -221,7 +221,7 @@ impl Distribution {
     }
 
     #[inline]
-    fn at(&self, member: MemberSlot, key: &OutgoingKey) -> Option<Choice> {
+    fn choice_of(&self, member: MemberSlot, key: &OutgoingKey) -> Option<Choice> {
         let is_elsewhere = self.replaces_source && key.anchor != Some(member);
         let source = is_elsewhere.then(|| *self.replacement_sources.at(member));
         Some(Choice { member, source })

@@ -87,7 +87,7 @@ impl FlowletState {
 
 /// Properties of a member on which its flowlets depend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct FlowletSlot {
+pub(crate) struct FlowletMember {
     /// Generation of the slot; 0 for a member that carries no frames.
     pub(crate) generation: u8,
     /// Transmission time of 1024 bytes, in ns.
@@ -100,7 +100,7 @@ pub(crate) struct FlowletRules {
     gap: Duration,
     gap_ticks: u64,
     #[serde(rename = "seats")]
-    slots: PerSlot<FlowletSlot>,
+    slots: PerSlot<FlowletMember>,
 }
 
 /// Returns the transmission time of 1024 bytes at this speed, in ns.
@@ -111,7 +111,7 @@ pub(crate) fn ns_per_kib(speed_mbps: u32) -> u64 {
 impl FlowletRules {
     /// Creates the parameters. The gap equals the largest difference in delay between two members:
     /// the queue of the slowest is full and its path is the longest, the other's queue is empty.
-    pub(crate) fn new(seats: PerSlot<FlowletSlot>) -> Self {
+    pub(crate) fn new(seats: PerSlot<FlowletMember>) -> Self {
         let slowest = seats.iter().filter(|(_, seat)| seat.generation != 0);
         let slowest = slowest.map(|(_, seat)| seat.ns_per_kib).max().unwrap_or_default();
         let gap = PATH_DIFFERENCE_MAX + Duration::from_nanos(slowest * (QUEUED_BYTES_MAX / 1024));

@@ -8,11 +8,11 @@ fn slot(number: u8) -> MemberSlot {
 
 /// Returns rules for members of these speeds, all of generation 1; speed 0 carries no frames.
 fn rules(speeds: &[u32]) -> FlowletRules {
-    let mut seats = PerSlot::<FlowletSlot>::default();
+    let mut seats = PerSlot::<FlowletMember>::default();
     for (number, speed) in (0..).zip(speeds) {
         if *speed > 0 {
             *seats.at_mut(slot(number)) =
-                FlowletSlot { generation: 1, ns_per_kib: ns_per_kib(*speed) };
+                FlowletMember { generation: 1, ns_per_kib: ns_per_kib(*speed) };
         }
     }
     FlowletRules::new(seats)

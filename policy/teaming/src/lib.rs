@@ -54,13 +54,13 @@ mod test_teams;
 mod upstream_tests;
 
 pub use accept::{Acceptance, Incoming, IncomingDrop};
-pub use change::{Announcement, MemberFault, TeamChange, TeamEvent};
-pub use distribution::{BUCKETS, Choice, Distribution, Origin, OutgoingKey};
+pub use change::{AnnounceRequest, MemberFault, TeamChange, TeamEvent};
+pub use distribution::{BUCKETS, Choice, Distribution, IngressContext, OutgoingKey};
 pub use flowlet::{Bucket, FlowletState};
 pub use member::{MemberId, MemberLink, MemberSpec};
 pub use mode::{Algorithm, TeamId, TeamMode};
 pub use rebalance::{BucketLoad, REBALANCE_PERIOD};
 pub use slots::{MEMBERS_MAX, MemberSlot};
 pub use spec::TeamSpec;
-pub use spec_error::{SpecError, UnknownMember};
+pub use spec_error::{TeamSpecError, UnknownMember};
 pub use team::{MemberStatus, Team, TeamPort};

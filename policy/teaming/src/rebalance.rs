@@ -22,7 +22,7 @@ const STOP_PERCENT: u128 = 103;
 /// Maximum number of buckets moved in one period.
 const MOVES_MAX: usize = BUCKETS / 16;
 /// Periods for which a moved bucket stays, so that buckets do not follow a fluctuating load.
-const HOLD_PERIODS: u8 = 8;
+const PINNED_PERIODS: u8 = 8;
 /// Periods without a pause after which a bucket is left on its current member.
 const MOVE_TIMEOUT_PERIODS: u8 = 2;
 
@@ -43,7 +43,7 @@ struct BucketState {
     /// Bytes per period, smoothed over about four periods.
     load: u64,
     /// Periods for which the bucket must not be moved.
-    hold_periods: u8,
+    pinned_periods: u8,
     /// Periods for which the bucket has been carried by a member other than its target.
     pending_periods: u8,
 }
@@ -99,7 +99,7 @@ impl Rebalancer {
                 return;
             };
             *slot = to;
-            memory.hold_periods = HOLD_PERIODS;
+            memory.pinned_periods = PINNED_PERIODS;
             *totals.at_mut(from) = totals.at(from).saturating_sub(memory.load);
             *totals.at_mut(to) = totals.at(to).saturating_add(memory.load);
             if !is_uneven(totals, active, weights, STOP_PERCENT) {
@@ -144,7 +144,7 @@ impl BucketState {
         // Scaled before the addition and rounded up, so that the sum does not overflow and a small
         // load does not decay to zero immediately.
         self.load = (self.load / 4 * 3).saturating_add((load.bytes / 4).max(load.bytes.min(1)));
-        self.hold_periods = self.hold_periods.saturating_sub(1);
+        self.pinned_periods = self.pinned_periods.saturating_sub(1);
         let elsewhere = load.member.filter(|slot| *slot != *wanted && active.contains(*slot));
         let Some(actual) = elsewhere.filter(|_| load.bytes > 0) else {
             self.pending_periods = 0;
@@ -154,12 +154,12 @@ impl BucketState {
         if self.pending_periods >= MOVE_TIMEOUT_PERIODS {
             *wanted = actual;
             self.pending_periods = 0;
-            self.hold_periods = HOLD_PERIODS;
+            self.pinned_periods = PINNED_PERIODS;
         }
     }
 
     fn is_movable(&self) -> bool {
-        self.hold_periods == 0 && self.pending_periods == 0 && self.load > 0
+        self.pinned_periods == 0 && self.pending_periods == 0 && self.load > 0
     }
 }
 

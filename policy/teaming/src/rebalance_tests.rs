@@ -192,7 +192,7 @@ proptest! {
             }
             model.period(&bytes, |_| true);
             for bucket in model.moves.clone() {
-                prop_assert!(last[bucket].is_none_or(|at| period - at >= usize::from(HOLD_PERIODS)));
+                prop_assert!(last[bucket].is_none_or(|at| period - at >= usize::from(PINNED_PERIODS)));
                 prop_assert!(model.active.contains(model.wanted[bucket]));
                 last[bucket] = Some(period);
             }

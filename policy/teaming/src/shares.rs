@@ -17,7 +17,7 @@ pub(crate) type Weights = PerSlot<u32>;
 /// has at least ⌊n·w/W⌋ and at most (n + k − 1)·w/W.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shares {
-    homes: BTreeMap<u64, Option<MemberSlot>>,
+    assignments: BTreeMap<u64, Option<MemberSlot>>,
 }
 
 /// Returns true if `a.0 / a.1` is greater than `b.0 / b.1`.
@@ -28,8 +28,8 @@ fn is_above(a: (u32, u32), b: (u32, u32)) -> bool {
 impl Shares {
     /// Sets the items; existing items keep their members.
     pub(crate) fn set_items(&mut self, things: impl Iterator<Item = u64>) {
-        let mut before = core::mem::take(&mut self.homes);
-        self.homes = things.map(|thing| (thing, before.remove(&thing).flatten())).collect();
+        let mut before = core::mem::take(&mut self.assignments);
+        self.assignments = things.map(|thing| (thing, before.remove(&thing).flatten())).collect();
     }
 
     /// Assigns every item whose member is inactive to an active one, then balances by moves to
@@ -40,10 +40,10 @@ impl Shares {
             return;
         }
         let mut counts = PerSlot::<u32>::default();
-        for slot in self.homes.values().flatten().filter(|slot| active.contains(**slot)) {
+        for slot in self.assignments.values().flatten().filter(|slot| active.contains(**slot)) {
             *counts.at_mut(*slot) += 1;
         }
-        for home in self.homes.values_mut() {
+        for home in self.assignments.values_mut() {
             if home.is_none_or(|slot| !active.contains(slot)) {
                 *home = emptiest(active, &counts, weights);
                 if let Some(slot) = *home {
@@ -56,7 +56,7 @@ impl Shares {
 
     /// Carries out the moves: each member gives up its items with the highest numbers.
     fn apply(&mut self, moves: &mut PerSlot<Vec<MemberSlot>>) {
-        for home in self.homes.values_mut().rev() {
+        for home in self.assignments.values_mut().rev() {
             let Some(slot) = *home else { continue };
             // A member that gives items never receives any, so no item is moved twice.
             if let Some(to) = moves.at_mut(slot).pop() {
@@ -65,18 +65,18 @@ impl Shares {
         }
     }
 
-    pub(crate) fn home(&self, thing: u64) -> Option<MemberSlot> {
-        self.homes.get(&thing).copied().flatten()
+    pub(crate) fn assigned_member(&self, thing: u64) -> Option<MemberSlot> {
+        self.assignments.get(&thing).copied().flatten()
     }
 
-    pub(crate) fn set_home(&mut self, thing: u64, slot: MemberSlot) {
-        if let Some(home) = self.homes.get_mut(&thing) {
+    pub(crate) fn assign(&mut self, thing: u64, slot: MemberSlot) {
+        if let Some(home) = self.assignments.get_mut(&thing) {
             *home = Some(slot);
         }
     }
 
     pub(crate) fn count(&self, slot: MemberSlot) -> u32 {
-        let count = self.homes.values().filter(|home| **home == Some(slot)).count();
+        let count = self.assignments.values().filter(|home| **home == Some(slot)).count();
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 }

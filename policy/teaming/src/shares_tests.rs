@@ -34,7 +34,7 @@ impl Settled {
     }
 
     fn homes(&self, things: u32) -> Vec<Option<MemberSlot>> {
-        (0..things).map(|thing| self.shares.home(thing.into())).collect()
+        (0..things).map(|thing| self.shares.assigned_member(thing.into())).collect()
     }
 
     /// Asserts the documented bounds.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::mode::{Algorithm, TeamId, TeamMode};
-use crate::{MEMBERS_MAX, MemberId, MemberSpec, SpecError};
+use crate::{MEMBERS_MAX, MemberId, MemberSpec, TeamSpecError};
 
 /// Configuration of a team.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,57 +46,57 @@ impl TeamSpec {
     /// # Errors
     ///
     /// The contradicting field and its accepted values.
-    pub fn check(&self) -> Result<(), SpecError> {
+    pub fn check(&self) -> Result<(), TeamSpecError> {
         self.check_members()?;
         self.check_roles()?;
         let max = self.members.len() - usize::from(self.standby.is_some());
         let is_reachable = usize::try_from(self.min_links).is_ok_and(|min| min <= max);
         if self.min_links == 0 || !is_reachable {
-            return Err(SpecError::MinLinks { min_links: self.min_links, max });
+            return Err(TeamSpecError::MinLinks { min_links: self.min_links, max });
         }
         Ok(())
     }
 
-    fn check_members(&self) -> Result<(), SpecError> {
+    fn check_members(&self) -> Result<(), TeamSpecError> {
         let count = self.members.len();
         if count == 0 {
-            return Err(SpecError::NoMembers);
+            return Err(TeamSpecError::NoMembers);
         }
         if count > MEMBERS_MAX {
-            return Err(SpecError::TooManyMembers { count });
+            return Err(TeamSpecError::TooManyMembers { count });
         }
         let mut ids = BTreeSet::new();
         for (at, member) in self.members.iter().enumerate() {
             if !ids.insert(member.id) {
-                return Err(SpecError::DuplicateMember(member.id));
+                return Err(TeamSpecError::DuplicateMember(member.id));
             }
             if !member.mac.is_station() {
-                return Err(SpecError::NotAStation { member: member.id, mac: member.mac });
+                return Err(TeamSpecError::NotAStation { member: member.id, mac: member.mac });
             }
             let earlier = self.members.iter().take(at).find(|other| other.mac == member.mac);
             if let Some(other) = earlier {
                 let (member, other, mac) = (member.id, other.id, member.mac);
-                return Err(SpecError::DuplicateAddress { member, other, mac });
+                return Err(TeamSpecError::DuplicateAddress { member, other, mac });
             }
         }
         Ok(())
     }
 
-    fn check_roles(&self) -> Result<(), SpecError> {
+    fn check_roles(&self) -> Result<(), TeamSpecError> {
         for (role, member) in [("primary", self.primary), ("standby", self.standby)] {
             let Some(member) = member else { continue };
             if !self.has(member) {
                 let members = self.members.iter().map(|spec| spec.id).collect();
-                return Err(SpecError::NotAMember { role, member, members });
+                return Err(TeamSpecError::NotAMember { role, member, members });
             }
             if self.mode != TeamMode::SwitchIndependent {
-                return Err(SpecError::RoleInMode { role, mode: self.mode });
+                return Err(TeamSpecError::RoleInMode { role, mode: self.mode });
             }
         }
         match self.standby {
-            Some(standby) if self.members.len() == 1 => Err(SpecError::OnlyStandby(standby)),
+            Some(standby) if self.members.len() == 1 => Err(TeamSpecError::OnlyStandby(standby)),
             Some(standby) if self.primary == Some(standby) => {
-                Err(SpecError::PrimaryIsStandby(standby))
+                Err(TeamSpecError::PrimaryIsStandby(standby))
             }
             _ => Ok(()),
         }

@@ -8,7 +8,7 @@ use crate::{MEMBERS_MAX, MemberId, TeamId, TeamMode};
 /// Reason for which a team configuration is rejected. The previous configuration stays in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum SpecError {
+pub enum TeamSpecError {
     /// The team has no members.
     #[error("the team has no members; set 1 to {MEMBERS_MAX}")]
     NoMembers,

@@ -19,26 +19,26 @@ fn a_plain_team_of_any_size_is_accepted() {
 }
 
 /// Row: modification of a valid team, expected error and message.
-type Row = (fn(&mut TeamSpec), SpecError, &'static str);
+type Row = (fn(&mut TeamSpec), TeamSpecError, &'static str);
 
 const GOOD: TeamMode = TeamMode::SwitchIndependent;
 
 fn member_rows() -> Vec<Row> {
     vec![
-        (|spec| spec.members.clear(), SpecError::NoMembers, "set 1 to 32"),
+        (|spec| spec.members.clear(), TeamSpecError::NoMembers, "set 1 to 32"),
         (
             |spec| spec.members = members(33),
-            SpecError::TooManyMembers { count: 33 },
+            TeamSpecError::TooManyMembers { count: 33 },
             "33 members, at most 32",
         ),
         (
             |spec| spec.members[2].id = MemberId(0),
-            SpecError::DuplicateMember(MemberId(0)),
+            TeamSpecError::DuplicateMember(MemberId(0)),
             "member 0 is listed twice",
         ),
         (
             |spec| spec.members[2].mac = spec.members[1].mac,
-            SpecError::DuplicateAddress {
+            TeamSpecError::DuplicateAddress {
                 member: MemberId(2),
                 other: MemberId(1),
                 mac: members(3)[1].mac,
@@ -47,7 +47,7 @@ fn member_rows() -> Vec<Row> {
         ),
         (
             |spec| spec.members[0].mac = MacAddr::BROADCAST,
-            SpecError::NotAStation { member: MemberId(0), mac: MacAddr::BROADCAST },
+            TeamSpecError::NotAStation { member: MemberId(0), mac: MacAddr::BROADCAST },
             "set a unicast address",
         ),
     ]
@@ -58,12 +58,16 @@ fn role_rows() -> Vec<Row> {
     vec![
         (
             |spec| spec.primary = Some(MemberId(9)),
-            SpecError::NotAMember { role: "primary", member: MemberId(9), members: three.clone() },
+            TeamSpecError::NotAMember {
+                role: "primary",
+                member: MemberId(9),
+                members: three.clone(),
+            },
             "the primary 9 is not a member of the team; set one of 0, 1, 2",
         ),
         (
             |spec| spec.standby = Some(MemberId(9)),
-            SpecError::NotAMember { role: "standby", member: MemberId(9), members: three },
+            TeamSpecError::NotAMember { role: "standby", member: MemberId(9), members: three },
             "the standby 9",
         ),
         (
@@ -71,7 +75,7 @@ fn role_rows() -> Vec<Row> {
                 spec.mode = TeamMode::Static;
                 spec.standby = Some(MemberId(1));
             },
-            SpecError::RoleInMode { role: "standby", mode: TeamMode::Static },
+            TeamSpecError::RoleInMode { role: "standby", mode: TeamMode::Static },
             "standby does not apply in static mode",
         ),
         (
@@ -79,7 +83,7 @@ fn role_rows() -> Vec<Row> {
                 spec.mode = TeamMode::Lacp;
                 spec.primary = Some(MemberId(1));
             },
-            SpecError::RoleInMode { role: "primary", mode: TeamMode::Lacp },
+            TeamSpecError::RoleInMode { role: "primary", mode: TeamMode::Lacp },
             "remove it, or set switch-independent mode",
         ),
         (
@@ -87,7 +91,7 @@ fn role_rows() -> Vec<Row> {
                 spec.members.truncate(1);
                 spec.standby = Some(MemberId(0));
             },
-            SpecError::OnlyStandby(MemberId(0)),
+            TeamSpecError::OnlyStandby(MemberId(0)),
             "add another member",
         ),
         (
@@ -95,17 +99,17 @@ fn role_rows() -> Vec<Row> {
                 spec.primary = Some(MemberId(2));
                 spec.standby = Some(MemberId(2));
             },
-            SpecError::PrimaryIsStandby(MemberId(2)),
+            TeamSpecError::PrimaryIsStandby(MemberId(2)),
             "cannot be both",
         ),
-        (|spec| spec.min_links = 0, SpecError::MinLinks { min_links: 0, max: 3 }, "of 1 to 3"),
-        (|spec| spec.min_links = 4, SpecError::MinLinks { min_links: 4, max: 3 }, "of 1 to 3"),
+        (|spec| spec.min_links = 0, TeamSpecError::MinLinks { min_links: 0, max: 3 }, "of 1 to 3"),
+        (|spec| spec.min_links = 4, TeamSpecError::MinLinks { min_links: 4, max: 3 }, "of 1 to 3"),
         (
             |spec| {
                 spec.standby = Some(MemberId(2));
                 spec.min_links = 3;
             },
-            SpecError::MinLinks { min_links: 3, max: 2 },
+            TeamSpecError::MinLinks { min_links: 3, max: 2 },
             "min_links 3 is outside of 1 to 2",
         ),
     ]

@@ -21,7 +21,7 @@ pub(crate) struct MemberRoles {
 
 impl MemberRoles {
     /// Derives the roles; `before` is the previous primary.
-    pub(crate) fn of(spec: &TeamSpec, roster: &MemberTable, before: Option<MemberId>) -> Self {
+    pub(crate) fn derive(spec: &TeamSpec, roster: &MemberTable, before: Option<MemberId>) -> Self {
         let usable: BTreeSet<MemberId> = roster
             .entries()
             .filter(|(_, seat)| fault(spec.mode, seat).is_none())

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use suimon_frame::MacAddr;
 use suimon_quantity::PortId;
 
-use crate::build::{Parts, active_slots, has_homes, home_key, weights};
+use crate::build::{DistributionInputs, active_slots, assignment_key, assigns_ports, weights};
 use crate::distribution::BUCKETS;
 use crate::rebalance::Rebalancer;
 use crate::roster::MemberTable;
@@ -15,8 +15,8 @@ use crate::shares::Shares;
 use crate::slots::SlotSet;
 use crate::standing::MemberRoles;
 use crate::{
-    Algorithm, Announcement, BucketLoad, Distribution, MemberId, MemberLink, SpecError, TeamChange,
-    TeamMode, TeamSpec, UnknownMember,
+    Algorithm, AnnounceRequest, BucketLoad, Distribution, MemberId, MemberLink, TeamChange,
+    TeamMode, TeamSpec, TeamSpecError, UnknownMember,
 };
 
 /// Port of the switch that uses the team as its uplink; excludes the port of the team itself.
@@ -75,7 +75,7 @@ impl Team {
     /// # Errors
     ///
     /// The contradiction in the configuration.
-    pub fn new(spec: TeamSpec) -> Result<Self, SpecError> {
+    pub fn new(spec: TeamSpec) -> Result<Self, TeamSpecError> {
         spec.check()?;
         let mut roster = MemberTable::default();
         roster.set_members(&spec.members);
@@ -83,12 +83,12 @@ impl Team {
         let (homes, mut buckets) = (Shares::default(), Shares::default());
         buckets.set_items(0..BUCKETS as u64);
         let distribution = Arc::new(
-            Parts {
+            DistributionInputs {
                 spec: &spec,
                 roster: &roster,
                 standing: &standing,
                 ports: &ports,
-                homes: &homes,
+                assignments: &homes,
                 buckets: &buckets,
                 weights: &weights(SlotSet::default(), &roster),
             }
@@ -139,7 +139,7 @@ impl Team {
     pub fn handle_ports(&mut self, ports: &[TeamPort]) -> TeamChange {
         self.ports = ports.iter().map(|port| (port.id, port.mac)).collect();
         let keys: BTreeSet<u64> =
-            self.ports.iter().map(|(port, mac)| home_key(*port, *mac)).collect();
+            self.ports.iter().map(|(port, mac)| assignment_key(*port, *mac)).collect();
         self.port_members.set_items(keys.into_iter());
         self.refresh()
     }
@@ -150,9 +150,9 @@ impl Team {
     /// # Errors
     ///
     /// The contradiction in the configuration; the previous one stays in effect.
-    pub fn set_spec(&mut self, spec: TeamSpec) -> Result<TeamChange, SpecError> {
+    pub fn set_spec(&mut self, spec: TeamSpec) -> Result<TeamChange, TeamSpecError> {
         if spec.id != self.spec.id {
-            return Err(SpecError::OtherTeam { team: self.spec.id, other: spec.id });
+            return Err(TeamSpecError::OtherTeam { team: self.spec.id, other: spec.id });
         }
         spec.check()?;
         if spec.algorithm != self.spec.algorithm {
@@ -173,7 +173,7 @@ impl Team {
         let weights = weights(self.active, &self.roster);
         self.rebalancer.handle_period(loads, &mut wanted, self.active, &weights);
         for (bucket, slot) in (0..).zip(wanted) {
-            self.buckets.set_home(bucket, slot);
+            self.buckets.assign(bucket, slot);
         }
         self.refresh()
     }
@@ -182,7 +182,7 @@ impl Team {
     pub fn member_status(&self, member: MemberId) -> Option<MemberStatus> {
         let slot = self.roster.slot(member)?;
         let is_active = self.standing.active.contains(&member);
-        let has_homes = has_homes(self.spec.mode, self.spec.algorithm);
+        let has_homes = assigns_ports(self.spec.mode, self.spec.algorithm);
         Some(MemberStatus {
             link: self.roster.entry(slot)?.link,
             is_usable: self.standing.usable.contains(&member),
@@ -196,17 +196,18 @@ impl Team {
 
     /// Returns the home of a port, also while the team is down; `None` if ports have no homes or
     /// the port is unknown.
-    pub fn home(&self, port: PortId) -> Option<MemberId> {
-        if !has_homes(self.spec.mode, self.spec.algorithm) {
+    pub fn assigned_member(&self, port: PortId) -> Option<MemberId> {
+        if !assigns_ports(self.spec.mode, self.spec.algorithm) {
             return None;
         }
-        let slot = self.port_members.home(home_key(port, *self.ports.get(&port)?))?;
+        let slot =
+            self.port_members.assigned_member(assignment_key(port, *self.ports.get(&port)?))?;
         self.roster.entry(slot).map(|seat| seat.id)
     }
 
     /// Recomputes the state of the team and returns the differences.
     fn refresh(&mut self) -> TeamChange {
-        let standing = MemberRoles::of(&self.spec, &self.roster, self.standing.primary);
+        let standing = MemberRoles::derive(&self.spec, &self.roster, self.standing.primary);
         let events = standing.events_since(&self.standing, &self.spec, &self.roster);
         let active = active_slots(&standing, &self.roster);
         for slot in self.active.without(active).iter() {
@@ -223,12 +224,12 @@ impl Team {
         self.buckets.rebalance(active, &weights, receivers);
         self.active = active;
         self.standing = standing;
-        let distribution = Parts {
+        let distribution = DistributionInputs {
             spec: &self.spec,
             roster: &self.roster,
             standing: &self.standing,
             ports: &self.ports,
-            homes: &self.port_members,
+            assignments: &self.port_members,
             buckets: &self.buckets,
             weights: &weights,
         }
@@ -245,12 +246,12 @@ impl Team {
     }
 
     /// Updates the recorded faces of the ports and returns announcements for new ones.
-    fn announce(&mut self) -> Vec<Announcement> {
-        let locations = self.faces_now();
+    fn announce(&mut self) -> Vec<AnnounceRequest> {
+        let locations = self.port_locations();
         let announcements = locations
             .iter()
             .filter(|(port, face)| self.locations.get(port) != Some(face))
-            .map(|(port, (_, member))| Announcement { port: *port, member: *member })
+            .map(|(port, (_, member))| AnnounceRequest { port: *port, member: *member })
             .collect();
         self.locations = locations;
         announcements
@@ -259,7 +260,7 @@ impl Team {
     /// Returns the address and member by which each port is seen. Empty in other modes than
     /// switch-independent, where upstream switches see one logical port, and while the team is
     /// down.
-    fn faces_now(&self) -> BTreeMap<PortId, PortLocation> {
+    fn port_locations(&self) -> BTreeMap<PortId, PortLocation> {
         if self.spec.mode != TeamMode::SwitchIndependent || !self.standing.is_up {
             return BTreeMap::new();
         }

@@ -94,7 +94,7 @@ fn without_a_configured_primary_the_one_that_took_over_stays() {
 #[test]
 fn a_ports_new_home_is_announced_and_no_others() {
     let mut world = World::new(INDEPENDENT, Algorithm::HyperVPort, 3, 9);
-    let home = |world: &World, port| world.team.home(PortId(port)).unwrap().0;
+    let home = |world: &World, port| world.team.assigned_member(PortId(port)).unwrap().0;
     let before: Vec<u32> = (0..9).map(|port| home(&world, port)).collect();
     assert_eq!((0..3).map(|id| before.iter().filter(|at| **at == id).count()).max(), Some(3));
 
@@ -128,7 +128,10 @@ fn ports_with_one_address_live_together() {
     }
     let _ = world.team.handle_ports(&shared);
     for pair in 0..4 {
-        assert_eq!(world.team.home(PortId(2 * pair)), world.team.home(PortId(2 * pair + 1)));
+        assert_eq!(
+            world.team.assigned_member(PortId(2 * pair)),
+            world.team.assigned_member(PortId(2 * pair + 1))
+        );
     }
     assert!((0..4).all(|id| world.team.member_status(MemberId(id)).unwrap().assigned_ports == 1));
 }
@@ -223,9 +226,9 @@ fn what_is_refused_changes_nothing() {
     let before = Arc::clone(world.team.distribution());
     let good = world.team.spec().clone();
     let error = world.team.set_spec(TeamSpec { min_links: 9, ..good.clone() }).unwrap_err();
-    assert_eq!(error, SpecError::MinLinks { min_links: 9, max: 2 });
+    assert_eq!(error, TeamSpecError::MinLinks { min_links: 9, max: 2 });
     let error = world.team.set_spec(TeamSpec { id: TeamId(2), ..good.clone() }).unwrap_err();
-    assert_eq!(error, SpecError::OtherTeam { team: TeamId(1), other: TeamId(2) });
+    assert_eq!(error, TeamSpecError::OtherTeam { team: TeamId(1), other: TeamId(2) });
     let error = world.team.handle_member(MemberId(7), DOWN).unwrap_err();
     assert_eq!(error.to_string(), "member 7 is not in the team; its members are 0, 1");
     assert_eq!(*world.team.spec(), good);
@@ -302,7 +305,7 @@ fn a_member_that_failed_has_lost_its_flowlets_when_it_returns() {
     let failed = distribution.slot(MemberId(1)).unwrap();
     let mut elsewhere = 0;
     for frame in &frames {
-        let key = distribution.key(frame, distribution.origin(PortId(0)));
+        let key = distribution.key(frame, distribution.ingress_context(PortId(0)));
         let before = world.states[distribution.bucket(&key).unwrap().index()].member();
         let wanted = distribution.choose(&key).unwrap().member;
         if before == Some(failed) {

@@ -109,7 +109,7 @@ impl World {
     /// Returns the member and the visible source of a frame sent from this port.
     pub(crate) fn send(&mut self, port: u32, frame: &Frame) -> Option<(MemberId, MacAddr)> {
         let distribution = self.team.distribution();
-        let key = distribution.key(frame, distribution.origin(PortId(port)));
+        let key = distribution.key(frame, distribution.ingress_context(PortId(port)));
         let Choice { member, source } = match distribution.bucket(&key) {
             None => distribution.choose(&key)?,
             Some(bucket) => {

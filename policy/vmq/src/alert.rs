@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use crate::load::{Load, USUAL_OF};
+use crate::load::{Load, USUAL_MEASUREMENTS};
 use crate::thresholds::{
     ALERT, FOLLOWED, FORGET, FREE_MOVES, MOVE_EVERY, PEAK_FADES_IN, SHED_INTERVAL_MAX,
     SHED_INTERVAL_MIN, SHED_INTERVAL_NEXT, STEP_MIN,
@@ -12,18 +12,18 @@ use crate::thresholds::{
 
 /// Reference for the detection of a rise in load.
 #[derive(Clone, Copy, Debug, Default)]
-struct Past {
+struct LoadHistory {
     /// Running mean of the load.
     usual: Load,
     /// Recent maximum, which decays to the mean.
     peak: Load,
 }
 
-impl Past {
+impl LoadHistory {
     /// Adds a load. Returns true if it exceeds the recent maximum by more than the usual variation.
     fn push(&mut self, load: Load) -> bool {
         let is_step = load > self.peak + (self.peak - self.usual).doubled().max(STEP_MIN);
-        self.usual = self.usual.towards(load, USUAL_OF);
+        self.usual = self.usual.towards(load, USUAL_MEASUREMENTS);
         self.peak = self.peak.towards(self.usual, PEAK_FADES_IN).max(load);
         is_step
     }
@@ -45,9 +45,9 @@ pub(crate) struct ShedPacing {
     /// with room.
     followed_until: Time,
     /// Reference of the sum of queue loads.
-    sums: Past,
+    sums: LoadHistory,
     /// Reference of the running mean, for steps among strongly varying loads.
-    means: Past,
+    means: LoadHistory,
     /// Start of the last alert.
     began_at: Time,
     /// Number of queues shed since the last alert began, except those that packing had moved and
@@ -64,8 +64,8 @@ impl ShedPacing {
             interval: Duration::ZERO,
             next_shed_at: Time::ZERO,
             followed_until: Time::ZERO,
-            sums: Past::default(),
-            means: Past::default(),
+            sums: LoadHistory::default(),
+            means: LoadHistory::default(),
             began_at: Time::ZERO,
             unpaid: 0,
             hot_at: now,

@@ -10,7 +10,7 @@ use crate::thresholds::{MOVE_BURST_MIN, MOVE_BURST_PER_QUEUE, MOVE_EVERY};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MoveBudget {
     saved: Duration,
-    as_of: Time,
+    updated_at: Time,
     saved_max: Duration,
 }
 
@@ -18,7 +18,7 @@ impl MoveBudget {
     /// Creates a full budget for this number of queues.
     pub(crate) fn full(queues: usize, now: Time) -> Self {
         let saved_max = saved_max(queues);
-        Self { saved: saved_max, as_of: now, saved_max }
+        Self { saved: saved_max, updated_at: now, saved_max }
     }
 
     /// Adapts the budget to the number of queues; a new queue adds its part.
@@ -48,12 +48,12 @@ impl MoveBudget {
         if due > self.saved_max {
             return Time::NEVER;
         }
-        now.max(self.as_of + due.saturating_sub(self.saved))
+        now.max(self.updated_at + due.saturating_sub(self.saved))
     }
 
     fn save(&mut self, now: Time) {
-        self.saved = self.saved.saturating_add(now.since(self.as_of)).min(self.saved_max);
-        self.as_of = self.as_of.max(now);
+        self.saved = self.saved.saturating_add(now.since(self.updated_at)).min(self.saved_max);
+        self.updated_at = self.updated_at.max(now);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 
-use crate::{Move, Reason, Vmq};
+use crate::{Move, MoveReason, Vmq};
 
 impl Vmq {
     /// Returns the workers to which queues are assigned.
@@ -20,7 +20,7 @@ impl Vmq {
     fn weights(&self) -> BTreeMap<WorkerId, u64> {
         let mut weights: BTreeMap<WorkerId, u64> = self.assignable().map(|id| (id, 0)).collect();
         for (id, queue) in &self.queues {
-            if let Some(weight) = weights.get_mut(&queue.at) {
+            if let Some(weight) = weights.get_mut(&queue.worker) {
                 *weight += u64::from(self.weight(*id));
             }
         }
@@ -40,18 +40,23 @@ impl Vmq {
     pub(crate) fn settle_static(&mut self, now: Time) -> Vec<Move> {
         let assignable: Vec<WorkerId> = self.assignable().collect();
         let astray = self.queues.iter().filter(|(id, queue)| {
-            !assignable.contains(&queue.at) && !self.uses_default_queue(**id) && queue.may_move(now)
+            !assignable.contains(&queue.worker)
+                && !self.uses_default_queue(**id)
+                && queue.may_move(now)
         });
         let mut astray: Vec<QueueId> = astray.map(|(id, _)| *id).collect();
         astray.sort_by_key(|id| (core::cmp::Reverse(self.weight(*id)), *id));
         let mut moves = Vec::new();
         for queue in astray {
-            let Some(from) = self.queues.get(&queue).map(|of| of.at) else { continue };
+            let Some(from) = self.queues.get(&queue).map(|of| of.worker) else { continue };
             let is_permitted =
                 self.workers.get(&from).is_some_and(|worker_state| worker_state.rank.is_some());
             let max_workers = self.spec.max_workers;
-            let reason =
-                if is_permitted { Reason::Limit { max_workers } } else { Reason::NotPermitted };
+            let reason = if is_permitted {
+                MoveReason::Limit { max_workers }
+            } else {
+                MoveReason::NotPermitted
+            };
             moves.extend(self.assign(queue, self.lightest(), reason, now));
         }
         moves
@@ -65,7 +70,7 @@ impl Vmq {
         let of_nic: Vec<QueueId> = of_nic.map(|(id, _)| *id).collect();
         let mut moves = Vec::new();
         for queue in of_nic {
-            let (weight, from) = (self.weight(queue), self.queues.get(&queue).map(|of| of.at));
+            let (weight, from) = (self.weight(queue), self.queues.get(&queue).map(|of| of.worker));
             // The queue's own weight is excluded from its current worker.
             let others = self.weights();
             let lightest = self.assignable().min_by_key(|id| {
@@ -73,7 +78,7 @@ impl Vmq {
                 others.get(id).map(|sum| sum - own)
             });
             if let Some(to) = lightest.filter(|to| Some(*to) != from) {
-                moves.extend(self.assign(queue, to, Reason::Assigned { weight }, now));
+                moves.extend(self.assign(queue, to, MoveReason::Assigned { weight }, now));
             }
         }
         moves
@@ -83,22 +88,22 @@ impl Vmq {
     /// moves at most once.
     pub(crate) fn balance(&mut self, now: Time) -> Vec<Move> {
         let mut moves = Vec::new();
-        while let Some((queue, to)) = self.evening_move(now) {
+        while let Some((queue, to)) = self.balancing_move(now) {
             let weight = self.weight(queue);
-            moves.extend(self.assign(queue, to, Reason::Assigned { weight }, now));
+            moves.extend(self.assign(queue, to, MoveReason::Assigned { weight }, now));
         }
         moves
     }
 
     /// Returns the heaviest queue whose move reduces the difference between the heaviest and the
     /// lightest worker. Queues in transit are excluded, which bounds the loop.
-    fn evening_move(&self, now: Time) -> Option<(QueueId, WorkerId)> {
+    fn balancing_move(&self, now: Time) -> Option<(QueueId, WorkerId)> {
         let weights = self.weights();
         let to = self.lightest();
         let least = weights.get(&to).copied()?;
         let (from, most) = weights.iter().max_by_key(|(id, weight)| (**weight, **id))?;
         let of_heaviest = self.queues.iter().filter(|(id, queue)| {
-            queue.at == *from && queue.may_move(now) && !self.uses_default_queue(**id)
+            queue.worker == *from && queue.may_move(now) && !self.uses_default_queue(**id)
         });
         of_heaviest
             .map(|(id, _)| (self.weight(*id), *id))
@@ -107,7 +112,13 @@ impl Vmq {
             .map(|(_, id)| (id, to))
     }
 
-    fn assign(&mut self, queue: QueueId, to: WorkerId, reason: Reason, now: Time) -> Option<Move> {
+    fn assign(
+        &mut self,
+        queue: QueueId,
+        to: WorkerId,
+        reason: MoveReason,
+        now: Time,
+    ) -> Option<Move> {
         let mut draft = self.draft_of_means(now);
         let step = draft.shift(queue, to)?;
         Some(self.commit(&step, reason, now))

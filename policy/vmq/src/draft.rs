@@ -11,11 +11,11 @@ use crate::{Figures, Load};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub queue: QueueId,
-    pub at: WorkerId,
+    pub worker: WorkerId,
     /// Assumed demand of the queue.
     pub load: Load,
     /// Measured load of the queue, which is below the demand on a saturated worker.
-    pub seen: Load,
+    pub measured: Load,
     pub may_move: bool,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct DraftWorker {
     /// Assumed demand of its queues.
     pub own: Load,
     /// Measured load of its queues.
-    pub own_seen: Load,
+    pub own_measured: Load,
     pub queues: usize,
     /// True while the worker is being emptied: it accepts no queues and does not count as used.
     pub is_closed: bool,
@@ -42,8 +42,8 @@ impl DraftWorker {
         self.other + self.own
     }
 
-    pub(crate) fn seen(&self) -> Load {
-        self.other + self.own_seen
+    pub(crate) fn measured_load(&self) -> Load {
+        self.other + self.own_measured
     }
 
     fn is_used(&self) -> bool {
@@ -81,9 +81,9 @@ impl Draft {
         let mut seats: BTreeMap<_, _> = seats.collect();
         let items: BTreeMap<_, _> = items.map(|item| (item.queue, item)).collect();
         for item in items.values() {
-            if let Some(worker_state) = seats.get_mut(&item.at) {
+            if let Some(worker_state) = seats.get_mut(&item.worker) {
                 worker_state.own = worker_state.own + item.load;
-                worker_state.own_seen = worker_state.own_seen + item.seen;
+                worker_state.own_measured = worker_state.own_measured + item.measured;
                 worker_state.queues += 1;
             }
         }
@@ -102,7 +102,7 @@ impl Draft {
     /// Returns the queues of workers for which `stays` is false, highest load first.
     pub(crate) fn items_astray(&self, stays: impl Fn(&WorkerId) -> bool) -> Vec<Item> {
         let mut items: Vec<Item> =
-            self.items.values().filter(|item| !stays(&item.at)).copied().collect();
+            self.items.values().filter(|item| !stays(&item.worker)).copied().collect();
         items.sort_by_key(|item| (core::cmp::Reverse(item.load), item.queue));
         items
     }
@@ -138,7 +138,7 @@ impl Draft {
         let siblings =
             self.workers.iter().filter(|(id, of)| of.core == worker_state.core && **id != to);
         let siblings: Load = siblings
-            .map(|(id, of)| if *id == item.at { of.load() - item.load } else { of.load() })
+            .map(|(id, of)| if *id == item.worker { of.load() - item.load } else { of.load() })
             .sum();
         worker_state.load() + item.load + siblings.halved()
     }
@@ -165,8 +165,8 @@ impl Draft {
     }
 
     fn share(&self, id: WorkerId, worker_state: &DraftWorker) -> Load {
-        let here = self.items.values().filter(|of| of.at == id && of.seen >= SHED_MIN);
-        (Load::WHOLE - worker_state.other).shared_by(here.count().saturating_add(1))
+        let here = self.items.values().filter(|of| of.worker == id && of.measured >= SHED_MIN);
+        (Load::FULL - worker_state.other).shared_by(here.count().saturating_add(1))
     }
 
     /// Returns the first worker in use on which the load including `item` is at most `limit`.
@@ -181,7 +181,7 @@ impl Draft {
     /// first in order, unless another is less loaded by a tenth.
     pub(crate) fn fresh(&self, item: &Item) -> Option<(Load, WorkerId)> {
         let used = self.workers.iter().filter(|(id, worker_state)| {
-            let leaves_none = **id == item.at && worker_state.queues == 1;
+            let leaves_none = **id == item.worker && worker_state.queues == 1;
             worker_state.is_used() && !leaves_none
         });
         if used.count() >= self.workers_max {
@@ -198,7 +198,7 @@ impl Draft {
         item: &Item,
         is_candidate: impl Fn(&DraftWorker) -> bool,
     ) -> impl Iterator<Item = (WorkerId, &DraftWorker)> {
-        let from = item.at;
+        let from = item.worker;
         let all = self.workers.iter().map(|(id, worker_state)| (*id, worker_state));
         all.filter(move |(id, worker_state)| *id != from && is_candidate(worker_state))
     }
@@ -206,20 +206,20 @@ impl Draft {
     /// Moves a queue in the draft. The predicted loads exclude sibling threads.
     pub(crate) fn shift(&mut self, queue: QueueId, to: WorkerId) -> Option<Step> {
         let item = self.items.get_mut(&queue)?;
-        let Item { at: from, load, seen, .. } = *item;
-        item.at = to;
+        let Item { worker: from, load, measured: seen, .. } = *item;
+        item.worker = to;
         let mut predicted = Figures::default();
         if let Some(worker_state) = self.workers.get_mut(&from) {
             predicted.from_before = worker_state.load();
             worker_state.own = worker_state.own - load;
-            worker_state.own_seen = worker_state.own_seen - seen;
+            worker_state.own_measured = worker_state.own_measured - seen;
             worker_state.queues = worker_state.queues.saturating_sub(1);
             predicted.from_after = worker_state.load();
         }
         if let Some(worker_state) = self.workers.get_mut(&to) {
             predicted.to_before = worker_state.load();
             worker_state.own = worker_state.own + load;
-            worker_state.own_seen = worker_state.own_seen + seen;
+            worker_state.own_measured = worker_state.own_measured + seen;
             worker_state.queues += 1;
             predicted.to_after = worker_state.load();
         }

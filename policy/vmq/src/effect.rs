@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 use suimon_quantity::{QueueId, WorkerId};
 
 use crate::thresholds::EFFECT_MEASUREMENTS;
-use crate::{Figures, Load, Move, Reason};
+use crate::{Figures, Load, Move, MoveReason};
 
 /// Measured and predicted effect of a move. Includes the effects of simultaneous moves and load
 /// changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Effect {
+pub struct MoveEffect {
     /// Queue that was moved.
     pub queue: QueueId,
     /// Worker that serviced the queue before.
@@ -25,8 +25,8 @@ pub struct Effect {
 
 /// Move whose effect is still being measured.
 #[derive(Clone, Debug)]
-pub(crate) struct Watch {
-    effect: Effect,
+pub(crate) struct PendingEffect {
+    effect: MoveEffect,
     is_carried_out: bool,
     /// True once the measurement in which the queue moved is over; it covers both workers.
     is_first_past: bool,
@@ -34,24 +34,24 @@ pub(crate) struct Watch {
     from_sum: Load,
     to_sum: Load,
     /// Load of the queue before, if it was moved for a larger share.
-    took: Option<Load>,
-    takes_sum: Load,
+    load_before: Option<Load>,
+    queue_load_sum: Load,
 }
 
-impl Watch {
+impl PendingEffect {
     pub(crate) fn new(of: &Move, from_before: Load, to_before: Load, took: Load) -> Self {
         let measured = Figures { from_before, to_before, ..Figures::default() };
         let Move { queue, from, to, predicted, reason } = *of;
-        let is_to_get_more = matches!(reason, Reason::Overloaded { saturated: true, .. });
+        let is_to_get_more = matches!(reason, MoveReason::Overloaded { saturated: true, .. });
         Self {
-            effect: Effect { queue, from, to, predicted, measured },
+            effect: MoveEffect { queue, from, to, predicted, measured },
             is_carried_out: false,
             is_first_past: false,
             measurements: 0,
             from_sum: Load::ZERO,
             to_sum: Load::ZERO,
-            took: is_to_get_more.then_some(took),
-            takes_sum: Load::ZERO,
+            load_before: is_to_get_more.then_some(took),
+            queue_load_sum: Load::ZERO,
         }
     }
 
@@ -65,7 +65,7 @@ impl Watch {
         &mut self,
         busy: impl Fn(WorkerId) -> Load,
         takes: Load,
-    ) -> Option<Effect> {
+    ) -> Option<MoveEffect> {
         if !self.is_carried_out {
             return None;
         }
@@ -76,7 +76,7 @@ impl Watch {
         self.measurements += 1;
         self.from_sum = self.from_sum + busy(self.effect.from);
         self.to_sum = self.to_sum + busy(self.effect.to);
-        self.takes_sum = self.takes_sum + takes;
+        self.queue_load_sum = self.queue_load_sum + takes;
         if self.measurements < EFFECT_MEASUREMENTS {
             return None;
         }
@@ -87,7 +87,7 @@ impl Watch {
 
     /// Returns true if the queue was moved for a larger share and got a smaller one.
     pub(crate) fn has_unequal_shares(&self) -> bool {
-        let takes = Load::from_ppm(self.takes_sum.ppm() / self.measurements.max(1));
-        self.took.is_some_and(|took| takes < took)
+        let takes = Load::from_ppm(self.queue_load_sum.ppm() / self.measurements.max(1));
+        self.load_before.is_some_and(|took| takes < took)
     }
 }

@@ -63,7 +63,7 @@ pub enum SpecError {
     },
     /// No worker is left at or below `max_worker_number`.
     #[error("max_worker_number {highest} leaves no permitted worker; set {lowest} or more")]
-    NoneLeft {
+    NoWorkerLeft {
         /// `max_worker_number`.
         highest: WorkerId,
         /// Lowest worker that the rest of the configuration permits.

@@ -100,14 +100,14 @@ impl Vmq {
     }
 
     fn explain_queue(&self, id: QueueId, queue: &Queue, now: Time) -> QueueExplanation {
-        let worker_state = self.workers.get(&queue.at);
+        let worker_state = self.workers.get(&queue.worker);
         QueueExplanation {
             queue: id,
-            worker: queue.at,
+            worker: queue.worker,
             for_time: now.since(queue.since),
             reason: queue.reason,
             load: queue.load.mean(),
-            worker_load: self.loads().get(&queue.at).map_or(Load::ZERO, |load| load.mean()),
+            worker_load: self.loads().get(&queue.worker).map_or(Load::ZERO, |load| load.mean()),
             other_load: worker_state.map_or(Load::ZERO, |worker_state| worker_state.other.mean()),
             stays: self.stays(id, queue, now),
             water: self.spec.water,
@@ -115,7 +115,7 @@ impl Vmq {
     }
 
     fn stays(&self, id: QueueId, queue: &Queue, now: Time) -> StayReason {
-        if queue.coming_from.is_some() {
+        if queue.moving_from.is_some() {
             return StayReason::MoveInProgress;
         }
         if self.uses_default_queue(id) {
@@ -124,13 +124,15 @@ impl Vmq {
         if self.spec.mode == VmqMode::Static {
             return StayReason::Assigned;
         }
-        let is_hot =
-            self.loads().get(&queue.at).is_some_and(|load| load.smaller() > self.spec.water.high);
+        let is_hot = self
+            .loads()
+            .get(&queue.worker)
+            .is_some_and(|load| load.smaller() > self.spec.water.high);
         if is_hot {
             return self.stays_at_hot(id, queue, now);
         }
         let since =
-            self.workers.get(&queue.at).and_then(|worker_state| worker_state.packable_since);
+            self.workers.get(&queue.worker).and_then(|worker_state| worker_state.packable_since);
         match since {
             Some(since) => {
                 let owed = if queue.is_return_prepaid { 1 } else { 2 };
@@ -139,16 +141,16 @@ impl Vmq {
                 StayReason::Packable { left: at.since(now) }
             }
             None if !self.spec.parking => StayReason::Unparked,
-            None if self.queues.values().all(|of| of.at == queue.at) => StayReason::OnlyOne,
+            None if self.queues.values().all(|of| of.worker == queue.worker) => StayReason::OnlyOne,
             None => StayReason::Calm,
         }
     }
 
     fn stays_at_hot(&self, id: QueueId, queue: &Queue, now: Time) -> StayReason {
-        if self.queues.values().filter(|of| of.at == queue.at).count() == 1 {
+        if self.queues.values().filter(|of| of.worker == queue.worker).count() == 1 {
             return StayReason::Alone;
         }
-        if !self.has_better_place(id, queue, now) {
+        if !self.has_better_worker(id, queue, now) {
             return StayReason::NoBetterWorker;
         }
         let ready_at = self.allowance.ready_at(1, now);
@@ -167,7 +169,7 @@ impl Vmq {
 
 impl StayReason {
     /// Returns the reason as words that follow "it stays: ", for these water marks.
-    pub fn in_words(self, water: WaterMarks) -> String {
+    pub fn describe(self, water: WaterMarks) -> String {
         let (high, fit) = (water.high, water.fit());
         match self {
             Self::MoveInProgress => "its move is in progress".to_owned(),
@@ -218,7 +220,7 @@ impl StayReason {
 impl fmt::Display for QueueExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { queue, worker, for_time, reason: why, load, worker_load, other_load, .. } = self;
-        let stays = self.stays.in_words(self.water);
+        let stays = self.stays.describe(self.water);
         write!(
             f,
             "{} queue {} takes {load} of worker {worker}, whose load is {worker_load} \

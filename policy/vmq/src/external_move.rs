@@ -10,14 +10,14 @@ impl Vmq {
     /// emptied.
     pub fn handle_moved_externally(&mut self, queue: QueueId, at: WorkerId, now: Time) {
         let Some(of) = self.queues.get_mut(&queue) else { return };
-        if of.coming_from.is_some() || of.at == at {
+        if of.moving_from.is_some() || of.worker == at {
             return;
         }
-        let from = core::mem::replace(&mut of.at, at);
+        let from = core::mem::replace(&mut of.worker, at);
         of.reason = PlacementReason::MovedExternally;
         of.since = now;
         of.is_return_prepaid = true;
-        self.watches.remove(&queue);
+        self.pending_effects.remove(&queue);
         for id in [from, at] {
             if let Some(worker_state) = self.workers.get_mut(&id) {
                 worker_state.is_disturbed = true;

@@ -8,7 +8,7 @@
 //! - [`Vmq::new`] with a [`VmqSpec`] and the host's [`WorkerSpec`]s; [`Vmq::set_nic`] and
 //!   [`Vmq::add_queue`] when NICs attach.
 //! - [`Vmq::observe`] with [`Measurements`], about four times a second. It returns [`Move`]s to
-//!   carry out and [`Effect`]s of earlier ones.
+//!   carry out and [`MoveEffect`]s of earlier ones.
 //! - [`Vmq::handle_moved`] when a move was carried out or has failed;
 //!   [`Vmq::handle_moved_externally`] when an external agent moved a queue.
 //!
@@ -63,15 +63,15 @@ mod vmq;
 mod worker_state;
 mod worker_view;
 
-pub use effect::Effect;
+pub use effect::MoveEffect;
 pub use error::{QueueError, SpecError};
 pub use explain::{Explanation, QueueExplanation, StayReason};
 pub use load::Load;
 pub use measure::{Measurements, QueueBusy, WorkerBusy};
-pub use moves::{Figures, Move, Reason};
+pub use moves::{Figures, Move, MoveReason};
 pub use observe::Observed;
 pub use own_queue::{DEFAULT_QUEUE, own_queues};
 pub use placement_reason::PlacementReason;
 pub use spec::{NicSpec, VmqMode, VmqSpec, WaterMarks, WorkerSpec};
 pub use vmq::{Added, Vmq};
-pub use worker_view::WorkerView;
+pub use worker_view::WorkerPlacementView;

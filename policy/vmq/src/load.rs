@@ -7,7 +7,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// The usual load is a running mean of about this number of measurements, about four seconds.
-pub(crate) const USUAL_OF: u32 = 16;
+pub(crate) const USUAL_MEASUREMENTS: u32 = 16;
 
 /// Fraction of one worker's time, in parts per million. Predicted loads may exceed the whole.
 /// Arithmetic saturates.
@@ -21,7 +21,7 @@ impl Load {
     /// Load of an idle worker.
     pub const ZERO: Self = Self(0);
     /// Load of a fully used worker, 100 %.
-    pub const WHOLE: Self = Self(1_000_000);
+    pub const FULL: Self = Self(1_000_000);
 
     /// Returns a load of `percent` of a worker.
     pub const fn percent(percent: u32) -> Self {
@@ -45,8 +45,8 @@ impl Load {
         if period_ns == 0 {
             return Self::ZERO;
         }
-        let ppm = u128::from(busy_ns).saturating_mul(u128::from(Self::WHOLE.0)) / period_ns;
-        Self(u32::try_from(ppm).unwrap_or(u32::MAX)).min(Self::WHOLE)
+        let ppm = u128::from(busy_ns).saturating_mul(u128::from(Self::FULL.0)) / period_ns;
+        Self(u32::try_from(ppm).unwrap_or(u32::MAX)).min(Self::FULL)
     }
 
     /// Returns twice this load, saturating.
@@ -118,7 +118,7 @@ impl LastTwo {
     pub(crate) fn push(&mut self, load: Load) {
         self.earlier = self.latest;
         self.latest = load;
-        self.usual = self.usual.towards(load, USUAL_OF);
+        self.usual = self.usual.towards(load, USUAL_MEASUREMENTS);
     }
 
     /// Returns the sums of simultaneous loads of both.
@@ -165,14 +165,14 @@ mod tests {
             assert_eq!(Load::measured(busy_ns, period).to_string(), text);
         }
         assert_eq!(Load::measured(5, Duration::ZERO), Load::ZERO);
-        assert_eq!(Load::measured(u64::MAX, Duration::from_nanos(1)), Load::WHOLE);
+        assert_eq!(Load::measured(u64::MAX, Duration::from_nanos(1)), Load::FULL);
         assert_eq!(Load::measured(7, Duration::MAX), Load::ZERO);
     }
 
     #[test]
     fn arithmetic_saturates() {
         let most = Load::from_ppm(u32::MAX);
-        assert_eq!(most + Load::WHOLE, most);
+        assert_eq!(most + Load::FULL, most);
         assert_eq!(most.doubled(), most);
         assert_eq!(Load::ZERO - most, Load::ZERO);
         assert_eq!([most, most].into_iter().sum::<Load>(), most);

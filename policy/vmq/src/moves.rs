@@ -19,7 +19,7 @@ pub struct Move {
     /// Worker that shall service the queue.
     pub to: WorkerId,
     /// Reason for which the queue is moved.
-    pub reason: Reason,
+    pub reason: MoveReason,
     /// Predicted effect of the move.
     pub predicted: Figures,
 }
@@ -40,7 +40,7 @@ pub struct Figures {
 /// Reason for which a queue is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
-pub enum Reason {
+pub enum MoveReason {
     /// The worker is above the high mark.
     Overloaded {
         /// Assumed demand of the queue.
@@ -78,7 +78,7 @@ pub enum Reason {
     DefaultQueue,
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for MoveReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Overloaded { queue_load, saturated: false } => {

@@ -7,7 +7,7 @@ use suimon_quantity::{Time, WorkerId};
 
 use crate::spec::VmqMode;
 use crate::thresholds::PERIOD_MIN;
-use crate::{Effect, Load, Measurements, Move, Vmq};
+use crate::{Load, Measurements, Move, MoveEffect, Vmq};
 
 /// Moves and effects that result from measurements.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub struct Observed {
     /// Queues to move; see [`Vmq::handle_moved`].
     pub moves: Vec<Move>,
     /// Effects of earlier moves, now known.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<MoveEffect>,
 }
 
 impl Vmq {
@@ -29,11 +29,11 @@ impl Vmq {
         self.take_measured();
         let mut moves = self.settle(now);
         if self.spec.enabled && self.spec.mode == VmqMode::Dynamic {
-            self.pack_hold.handle_time(now);
+            self.pack_delay.handle_time(now);
             self.note_heat(now);
             let shed = self.shed(now);
             if !shed.is_empty() {
-                self.pack_hold.handle_shed(now);
+                self.pack_delay.handle_shed(now);
             }
             self.note_packable(now);
             if shed.is_empty() && moves.is_empty() {
@@ -63,7 +63,7 @@ impl Vmq {
         for queue in self.queues.values_mut() {
             let busy_ns = core::mem::take(&mut queue.busy_ns);
             queue.load.push(Load::measured(busy_ns, period));
-            if queue.coming_from.is_none() {
+            if queue.moving_from.is_none() {
                 queue.measured = queue.measured.saturating_add(1);
             }
         }
@@ -71,7 +71,7 @@ impl Vmq {
             worker_state
                 .busy
                 .push(Load::measured(core::mem::take(&mut worker_state.busy_ns), period));
-            let here = self.queues.values().filter(|queue| queue.at == *id);
+            let here = self.queues.values().filter(|queue| queue.worker == *id);
             let own: Load = here.map(|queue| queue.load.latest()).sum();
             // An unknown load is assumed to be unchanged.
             if worker_state.is_disturbed {
@@ -89,8 +89,8 @@ impl Vmq {
             worker_state.is_disturbed = false;
         }
         for queue in self.queues.values() {
-            let Some(from) = queue.coming_from else { continue };
-            for id in [from, queue.at] {
+            let Some(from) = queue.moving_from else { continue };
+            for id in [from, queue.worker] {
                 if let Some(worker_state) = self.workers.get_mut(&id) {
                     worker_state.is_disturbed = true;
                 }
@@ -98,14 +98,14 @@ impl Vmq {
         }
     }
 
-    fn take_effects(&mut self) -> Vec<Effect> {
+    fn take_effects(&mut self) -> Vec<MoveEffect> {
         let Self { workers: seats, queues, .. } = self;
         let busy = |id: WorkerId| {
             seats.get(&id).map_or(Load::ZERO, |worker_state| worker_state.busy.latest())
         };
         let mut effects = Vec::new();
         let mut disappointing = Vec::new();
-        self.watches.retain(|queue, watch| {
+        self.pending_effects.retain(|queue, watch| {
             let takes = queues.get(queue).map_or(Load::ZERO, |of| of.load.latest());
             let Some(effect) = watch.handle_measured(busy, takes) else { return true };
             effects.push(effect);
@@ -124,7 +124,7 @@ impl Vmq {
 
     /// Returns the time for which a worker must be under-used before it is emptied. Grows after
     /// recent wrong decisions.
-    pub const fn pack_hold(&self) -> Duration {
-        self.pack_hold.hold()
+    pub const fn pack_delay(&self) -> Duration {
+        self.pack_delay.delay()
     }
 }

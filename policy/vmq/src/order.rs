@@ -27,7 +27,7 @@ pub(crate) fn order(spec: &VmqSpec, workers: &[WorkerSpec]) -> Result<Vec<Worker
         if highest < base.number {
             return Err(match spec.base_worker {
                 Some(base) => SpecError::HighestBelowBase { highest, base },
-                None => SpecError::NoneLeft { highest, lowest: base.number },
+                None => SpecError::NoWorkerLeft { highest, lowest: base.number },
             });
         }
     }

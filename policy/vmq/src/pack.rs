@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use suimon_quantity::{QueueId, Time, WorkerId};
 
 use crate::draft::Step;
-use crate::thresholds::HOLD_BESIDE_HOT;
+use crate::thresholds::PACK_DELAY_HOT_FACTOR;
 use crate::vacate::vacate;
-use crate::{Load, Move, Reason, Vmq};
+use crate::{Load, Move, MoveReason, Vmq};
 
 /// Worker that can be emptied, with the moves.
 struct Emptying {
@@ -29,8 +29,8 @@ impl Vmq {
 
     /// Returns when a worker that can be emptied since `since` is emptied if none becomes hot.
     pub(crate) fn packs_at(&self, since: Time) -> Time {
-        let hold = self.pack_hold.hold();
-        let beside_hot = since + hold.saturating_mul(HOLD_BESIDE_HOT);
+        let hold = self.pack_delay.delay();
+        let beside_hot = since + hold.saturating_mul(PACK_DELAY_HOT_FACTOR);
         (since.max(self.alert.hot_at()) + hold).min(beside_hot)
     }
 
@@ -47,7 +47,7 @@ impl Vmq {
             return Vec::new();
         }
         // A queue moved to a worker that is emptied too moves only once.
-        let mut decided: BTreeMap<QueueId, (Step, Reason)> = BTreeMap::new();
+        let mut decided: BTreeMap<QueueId, (Step, MoveReason)> = BTreeMap::new();
         for emptying in self.emptyings(now, |id| ripe.contains_key(&id)) {
             let fresh = emptying.steps.iter().filter(|step| !decided.contains_key(&step.queue));
             let owed: u32 =
@@ -56,7 +56,7 @@ impl Vmq {
                 break;
             }
             let for_time = ripe.get(&emptying.id).map(|since| now.since(*since));
-            let reason = Reason::Underused {
+            let reason = MoveReason::Underused {
                 queues_load: emptying.queues_load,
                 for_time: for_time.unwrap_or_default(),
             };
@@ -75,9 +75,9 @@ impl Vmq {
             }
         }
         if let Some(since) = ripe.values().min().filter(|_| !moves.is_empty()) {
-            self.pack_hold.handle_packed(moves.len(), *since, now);
+            self.pack_delay.handle_packed(moves.len(), *since, now);
             if self.alert.hot_at() < *since {
-                self.rouse();
+                self.reset_history();
             }
         }
         moves

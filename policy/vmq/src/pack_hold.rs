@@ -5,7 +5,8 @@ use core::time::Duration;
 use suimon_quantity::Time;
 
 use crate::thresholds::{
-    FORGET, HOLD_MAX, HOLD_MIN, HOLD_STEP, HOLD_STEPS, MOVE_EVERY, REGRET_MIN,
+    FORGET, MOVE_EVERY, PACK_DELAY_MAX, PACK_DELAY_MIN, PACK_DELAY_STEP, PACK_DELAY_STEPS,
+    WRONG_WITHIN_MIN,
 };
 
 /// Recent emptying of workers that may turn out wrong.
@@ -21,21 +22,21 @@ struct Packed {
 /// per minute: at first by small steps, then beyond the duration of the low load. It shrinks after
 /// a long time without such moves.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PackHold {
-    hold: Duration,
+pub(crate) struct PackDelay {
+    delay: Duration,
     /// Number of increases of the hold that time has not undone.
-    regrets: u32,
+    wrong_decisions: u32,
     packed: Option<Packed>,
     changed_at: Time,
 }
 
-impl PackHold {
+impl PackDelay {
     pub(crate) const fn new(now: Time) -> Self {
-        Self { hold: HOLD_MIN, regrets: 0, packed: None, changed_at: now }
+        Self { delay: PACK_DELAY_MIN, wrong_decisions: 0, packed: None, changed_at: now }
     }
 
-    pub(crate) const fn hold(&self) -> Duration {
-        self.hold
+    pub(crate) const fn delay(&self) -> Duration {
+        self.delay
     }
 
     /// Records that workers were emptied with this number of moves; the load was low since
@@ -57,23 +58,23 @@ impl PackHold {
         if now.since(packed.at) > wrong_within(packed.moves) {
             return;
         }
-        self.regrets = self.regrets.saturating_add(1);
-        self.hold = if self.regrets <= HOLD_STEPS {
-            HOLD_MIN + HOLD_STEP * self.regrets
+        self.wrong_decisions = self.wrong_decisions.saturating_add(1);
+        self.delay = if self.wrong_decisions <= PACK_DELAY_STEPS {
+            PACK_DELAY_MIN + PACK_DELAY_STEP * self.wrong_decisions
         } else {
-            let low = now.since(packed.low_since).min(HOLD_MAX);
-            (self.hold * 2).max(low + low / 4).min(HOLD_MAX)
+            let low = now.since(packed.low_since).min(PACK_DELAY_MAX);
+            (self.delay * 2).max(low + low / 4).min(PACK_DELAY_MAX)
         };
         self.changed_at = now;
     }
 
     /// Halves a grown hold if [`FORGET`] has passed since its last change.
     pub(crate) fn handle_time(&mut self, now: Time) {
-        let is_grown = self.regrets > 0 || self.hold > HOLD_MIN;
+        let is_grown = self.wrong_decisions > 0 || self.delay > PACK_DELAY_MIN;
         if is_grown && now.since(self.changed_at) >= FORGET {
-            self.hold = (self.hold / 2).max(HOLD_MIN);
+            self.delay = (self.delay / 2).max(PACK_DELAY_MIN);
             // One more wrong decision then restores the previous hold.
-            self.regrets = self.regrets.min(HOLD_STEPS + 1).saturating_sub(1);
+            self.wrong_decisions = self.wrong_decisions.min(PACK_DELAY_STEPS + 1).saturating_sub(1);
             self.changed_at = now;
         }
     }
@@ -81,7 +82,7 @@ impl PackHold {
 
 /// Returns the time after packing within which shedding makes it a wrong decision.
 fn wrong_within(moves: u32) -> Duration {
-    MOVE_EVERY.saturating_mul(moves.saturating_mul(2)).max(REGRET_MIN)
+    MOVE_EVERY.saturating_mul(moves.saturating_mul(2)).max(WRONG_WITHIN_MIN)
 }
 
 #[cfg(test)]
@@ -93,8 +94,8 @@ mod tests {
     }
 
     /// Simulates low load for a time and then high load.
-    fn regrets(patience: &mut PackHold, low: Duration, now: Time) -> Time {
-        let hold = patience.hold();
+    fn regrets(patience: &mut PackDelay, low: Duration, now: Time) -> Time {
+        let hold = patience.delay();
         assert!(hold < low, "nothing is packed");
         patience.handle_packed(3, now, now + hold);
         let now = now + low;
@@ -106,29 +107,29 @@ mod tests {
     #[test]
     fn the_hold_outgrows_times_of_low_load_and_is_forgotten_slowly() {
         let mut now = Time::from_ns(1);
-        let mut patience = PackHold::new(now);
+        let mut patience = PackDelay::new(now);
         for hold in [seconds(6), seconds(8), seconds(50)] {
             now = regrets(&mut patience, seconds(40), now);
-            assert_eq!(patience.hold(), hold);
+            assert_eq!(patience.delay(), hold);
         }
         patience.handle_time(now + (FORGET - seconds(1)));
-        assert_eq!(patience.hold(), seconds(50));
+        assert_eq!(patience.delay(), seconds(50));
         for hold in [seconds(25), seconds(25) / 2, seconds(25) / 4, seconds(4), seconds(4)] {
             now = now + FORGET;
             patience.handle_time(now);
-            assert_eq!(patience.hold(), hold);
+            assert_eq!(patience.delay(), hold);
         }
     }
 
     #[test]
     fn moves_to_and_fro_that_are_less_than_one_a_minute_are_no_mistake() {
         let now = Time::from_ns(1);
-        let mut patience = PackHold::new(now);
+        let mut patience = PackDelay::new(now);
         patience.handle_packed(3, now, now);
         patience.handle_shed(now + seconds(361));
-        assert_eq!(patience.hold(), HOLD_MIN);
+        assert_eq!(patience.delay(), PACK_DELAY_MIN);
         patience.handle_packed(3, now, now);
         patience.handle_shed(now + seconds(360));
-        assert!(patience.hold() > HOLD_MIN);
+        assert!(patience.delay() > PACK_DELAY_MIN);
     }
 }

@@ -5,7 +5,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::WorkerId;
 
-use crate::{Figures, Reason};
+use crate::{Figures, MoveReason};
 
 /// Reason for which a queue was placed on its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub enum PlacementReason {
         from: WorkerId,
         /// Reason for which the queue is moved.
         #[serde(rename = "because")]
-        reason: Reason,
+        reason: MoveReason,
         /// Predicted effect of the move.
         predicted: Figures,
     },

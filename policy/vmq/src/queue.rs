@@ -10,9 +10,9 @@ use crate::thresholds::MEASURED_MIN;
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     /// Worker of the queue, or destination while in transit.
-    pub at: WorkerId,
+    pub worker: WorkerId,
     /// Source worker while the queue is in transit.
-    pub coming_from: Option<WorkerId>,
+    pub moving_from: Option<WorkerId>,
     /// Reason for which the queue is on its worker.
     pub reason: PlacementReason,
     /// Time at which the placement was decided.
@@ -33,8 +33,8 @@ pub(crate) struct Queue {
 impl Queue {
     pub(crate) fn new(at: WorkerId, why: PlacementReason, now: Time) -> Self {
         Self {
-            at,
-            coming_from: None,
+            worker: at,
+            moving_from: None,
             reason: why,
             since: now,
             load: LastTwo::default(),
@@ -53,6 +53,6 @@ impl Queue {
     /// Returns true if the queue may be moved because of load: it is not in transit, and no failed
     /// move waits for its repetition.
     pub(crate) fn may_move(&self, now: Time) -> bool {
-        self.coming_from.is_none() && self.retry_at <= now
+        self.moving_from.is_none() && self.retry_at <= now
     }
 }

@@ -10,7 +10,7 @@ use crate::queue::Queue;
 use crate::thresholds::{FOLLOWS, GAIN_MIN, SATURATED, SATURATED_USUALLY, SHED_MIN};
 use crate::vacate::vacate;
 use crate::worker_state::WorkerState;
-use crate::{Load, Move, Reason, Vmq, WaterMarks};
+use crate::{Load, Move, MoveReason, Vmq, WaterMarks};
 
 /// Loads on which shedding is based.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ struct Round {
     above: Load,
     /// Number of queues that may move to any better worker; further ones only to workers with
     /// room.
-    anywhere: usize,
+    unrestricted_max: usize,
 }
 
 impl Vmq {
@@ -58,12 +58,12 @@ impl Vmq {
         for (id, worker_state) in &mut self.workers {
             let load = loads.get(id).copied().unwrap_or_default();
             worker_state.note_heat(load.smaller() > high, now);
-            is_any_hot |= load.larger() > high && self.queues.values().any(|of| of.at == *id);
+            is_any_hot |= load.larger() > high && self.queues.values().any(|of| of.worker == *id);
         }
         let all = |sum: LastTwo, queue: &Queue| sum.with(queue.load);
         let sum = self.queues.values().fold(LastTwo::default(), all);
         if self.alert.handle_measured(sum.smaller(), is_any_hot, now) {
-            self.rouse();
+            self.reset_history();
         }
     }
 
@@ -73,7 +73,7 @@ impl Vmq {
         let loads = self.loads();
         let high = self.spec.water.high;
         if self.alert.is_on(now) {
-            let round = Round { view: View::Latest, above: high, anywhere: usize::MAX };
+            let round = Round { view: View::Latest, above: high, unrestricted_max: usize::MAX };
             let shed = self.shed_in(round, &loads, |_| true, now);
             if !shed.is_empty() && self.alert.handle_shed(now) {
                 self.workers.values_mut().for_each(|worker_state| worker_state.hot_at = now);
@@ -81,7 +81,7 @@ impl Vmq {
             return shed;
         }
         if self.alert.is_followed(now) {
-            let round = Round { view: View::Usual, above: FOLLOWS.max(high), anywhere: 0 };
+            let round = Round { view: View::Usual, above: FOLLOWS.max(high), unrestricted_max: 0 };
             return self.shed_in(round, &loads, |_| true, now);
         }
         if self.alert.next_shed_at() > now {
@@ -90,7 +90,7 @@ impl Vmq {
         for view in [View::Latest, View::Usual] {
             let is_telling =
                 |worker_state: &WorkerState| view == View::Usual || worker_state.is_newly_hot;
-            let round = Round { view, above: high, anywhere: 1 };
+            let round = Round { view, above: high, unrestricted_max: 1 };
             let shed = self.shed_in(round, &loads, is_telling, now);
             if !shed.is_empty() {
                 self.alert.handle_paced_shed(now);
@@ -128,7 +128,7 @@ impl Vmq {
                 moves.extend(self.evacuate(&mut draft, id, other, now));
             } else {
                 let saturated = loads.get(&id).is_some_and(|load| round.view.is_saturated(*load));
-                let anywhere = round.anywhere.saturating_sub(moves.len());
+                let anywhere = round.unrestricted_max.saturating_sub(moves.len());
                 moves.extend(self.shed_one_by_one(&mut draft, id, saturated, anywhere, now));
             }
         }
@@ -141,7 +141,7 @@ impl Vmq {
                 |id: &WorkerId| loads.get(id).is_some_and(|load| view.is_saturated(*load));
             let wants = |queue: &Queue| {
                 let usual = queue.load.usual();
-                if is_full(&queue.at) { usual.doubled() } else { usual }
+                if is_full(&queue.worker) { usual.doubled() } else { usual }
             };
             let seen = |queue: &Queue| queue.load.usual();
             return self.draft(
@@ -161,19 +161,19 @@ impl Vmq {
                 .is_some_and(|worker_state| worker_state.busy.latest() >= SATURATED)
         };
         let wants = |queue: &Queue| {
-            if is_full(&queue.at) { queue.load.latest().doubled() } else { queue.load.mean() }
+            if is_full(&queue.worker) { queue.load.latest().doubled() } else { queue.load.mean() }
         };
         let seen = |queue: &Queue| queue.load.mean();
         self.draft(wants, seen, |worker_state: &WorkerState| worker_state.other.mean(), now)
     }
 
     /// Returns true if a move would help, although other rules prevent it.
-    pub(crate) fn has_better_place(&self, id: QueueId, queue: &Queue, now: Time) -> bool {
+    pub(crate) fn has_better_worker(&self, id: QueueId, queue: &Queue, now: Time) -> bool {
         let loads = self.loads();
         let view = View::Latest;
         let draft = self.shedding_draft(view, &loads, now);
-        let saturated = loads.get(&queue.at).is_some_and(|load| view.is_saturated(*load));
-        let item = draft.items_at(queue.at).into_iter().find(|item| item.queue == id);
+        let saturated = loads.get(&queue.worker).is_some_and(|load| view.is_saturated(*load));
+        let item = draft.items_at(queue.worker).into_iter().find(|item| item.queue == id);
         item.is_some_and(|item| {
             item.load >= SHED_MIN
                 && destination(&draft, &item, saturated, self.spec.water).is_some()
@@ -204,7 +204,7 @@ impl Vmq {
         for step in steps {
             draft.pin(step.queue);
             self.note_shed(step.queue);
-            moves.push(self.commit(&step, Reason::Crowded { other_load: other }, now));
+            moves.push(self.commit(&step, MoveReason::Crowded { other_load: other }, now));
         }
         moves
     }
@@ -231,7 +231,7 @@ impl Vmq {
             }
             let Some(step) = draft.shift(item.queue, to) else { continue };
             self.note_shed(item.queue);
-            let reason = Reason::Overloaded { queue_load: item.load, saturated };
+            let reason = MoveReason::Overloaded { queue_load: item.load, saturated };
             moves.push(self.commit(&step, reason, now));
         }
         moves
@@ -295,8 +295,9 @@ fn destination(draft: &Draft, item: &Item, saturated: bool, water: WaterMarks) -
         return Some(id);
     }
     let (after, id) = candidates.into_iter().flatten().min_by_key(|(after, _)| *after)?;
-    let (from, to) = (draft.worker(item.at)?, draft.worker(id)?);
-    let is_less_full = after + GAIN_MIN <= from.load() && to.seen() + item.seen <= from.seen();
+    let (from, to) = (draft.worker(item.worker)?, draft.worker(id)?);
+    let is_less_full = after + GAIN_MIN <= from.load()
+        && to.measured_load() + item.measured <= from.measured_load();
     if is_less_full {
         return Some(id);
     }
@@ -305,15 +306,17 @@ fn destination(draft: &Draft, item: &Item, saturated: bool, water: WaterMarks) -
 
 /// Returns true if the destination has room for the measured load of the queue.
 fn has_room(draft: &Draft, item: &Item, to: WorkerId, water: WaterMarks) -> bool {
-    draft.worker(to).is_some_and(|worker_state| worker_state.seen() + item.seen <= water.shed_to())
+    draft
+        .worker(to)
+        .is_some_and(|worker_state| worker_state.measured_load() + item.measured <= water.shed_to())
 }
 
 /// Returns the worker on which a queue with unmet demand gets the largest equal share, if that
 /// is at least a quarter more. The other queues there get at least as much.
 fn gets_more(draft: &Draft, item: &Item) -> Option<WorkerId> {
-    if item.load <= item.seen {
+    if item.load <= item.measured {
         return None;
     }
     let (share, id) = draft.largest_share(item)?;
-    (share >= item.seen + item.seen.halved().halved()).then_some(id)
+    (share >= item.measured + item.measured.halved().halved()).then_some(id)
 }

@@ -30,21 +30,21 @@ pub(crate) const WEIGHT_MAX: u8 = 100;
 /// Minimum length of a measurement; shorter ones are added up.
 pub const PERIOD_MIN: Duration = Duration::from_millis(200);
 /// Minimum hold: time for which emptying a worker must have been possible continuously, with
-/// none hot; [`HOLD_BESIDE_HOT`] times as long if one was. The hold grows after a wrong decision:
-/// queues had to be shed within two [`MOVE_EVERY`] per move, or [`REGRET_MIN`] if longer.
-pub const HOLD_MIN: Duration = Duration::from_secs(4);
-/// Minimum time within which shedding makes an earlier decision wrong; see [`HOLD_MIN`].
-pub const REGRET_MIN: Duration = Duration::from_secs(60);
-/// Increase of the hold after each of the first [`HOLD_STEPS`] wrong decisions. Later ones at least
+/// none hot; [`PACK_DELAY_HOT_FACTOR`] times as long if one was. The hold grows after a wrong decision:
+/// queues had to be shed within two [`MOVE_EVERY`] per move, or [`WRONG_WITHIN_MIN`] if longer.
+pub const PACK_DELAY_MIN: Duration = Duration::from_secs(4);
+/// Minimum time within which shedding makes an earlier decision wrong; see [`PACK_DELAY_MIN`].
+pub const WRONG_WITHIN_MIN: Duration = Duration::from_secs(60);
+/// Increase of the hold after each of the first [`PACK_DELAY_STEPS`] wrong decisions. Later ones at least
 /// double it and make it longer than the period of low load.
-pub const HOLD_STEP: Duration = Duration::from_secs(2);
-/// Number of small increases; see [`HOLD_STEP`].
-pub const HOLD_STEPS: u32 = 2;
-/// Factor of the hold while a worker is hot; see [`HOLD_MIN`]. Workers that the kernel gives
+pub const PACK_DELAY_STEP: Duration = Duration::from_secs(2);
+/// Number of small increases; see [`PACK_DELAY_STEP`].
+pub const PACK_DELAY_STEPS: u32 = 2;
+/// Factor of the hold while a worker is hot; see [`PACK_DELAY_MIN`]. Workers that the kernel gives
 /// too little CPU time occasionally appear idle.
-pub const HOLD_BESIDE_HOT: u32 = 15;
-/// Maximum hold, reached after repeated wrong decisions; see [`HOLD_MIN`].
-pub const HOLD_MAX: Duration = Duration::from_secs(15 * 60);
+pub const PACK_DELAY_HOT_FACTOR: u32 = 15;
+/// Maximum hold, reached after repeated wrong decisions; see [`PACK_DELAY_MIN`].
+pub const PACK_DELAY_MAX: Duration = Duration::from_secs(15 * 60);
 /// Time without a wrong decision after which the hold is halved. The interval between single shed
 /// queues ([`SHED_INTERVAL_NEXT`]) is reset after the same time.
 pub const FORGET: Duration = Duration::from_secs(30 * 60);

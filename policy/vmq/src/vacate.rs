@@ -4,7 +4,7 @@ use suimon_quantity::{QueueId, Time, WorkerId};
 
 use crate::draft::{Draft, Item, Step};
 use crate::spec::VmqMode;
-use crate::{Load, Move, PlacementReason, Reason, Vmq};
+use crate::{Load, Move, MoveReason, PlacementReason, Vmq};
 
 /// Finds a place for all movable queues of a worker, or returns `None`. If all its queues are
 /// movable, the worker no longer counts as used.
@@ -29,7 +29,7 @@ pub(crate) fn vacate(
 
 impl Vmq {
     /// Returns the initial worker of a new queue: the first in use with room.
-    pub(crate) fn home(&self) -> WorkerId {
+    pub(crate) fn first_with_room(&self) -> WorkerId {
         let loads = self.loads();
         let fit = self.spec.water.fit();
         let has_room = |id: &WorkerId| loads.get(id).is_none_or(|load| load.mean() <= fit);
@@ -83,11 +83,11 @@ impl Vmq {
                 (
                     true,
                     PlacementReason::DefaultQueue
-                    | PlacementReason::Moved { reason: Reason::DefaultQueue, .. },
+                    | PlacementReason::Moved { reason: MoveReason::DefaultQueue, .. },
                 ) => {}
-                (true, _) if queue.at == base => queue.reason = PlacementReason::DefaultQueue,
+                (true, _) if queue.worker == base => queue.reason = PlacementReason::DefaultQueue,
                 (false, PlacementReason::DefaultQueue)
-                | (false, PlacementReason::Moved { reason: Reason::DefaultQueue, .. }) => {
+                | (false, PlacementReason::Moved { reason: MoveReason::DefaultQueue, .. }) => {
                     queue.reason = not_default;
                 }
                 _ => {}
@@ -99,13 +99,13 @@ impl Vmq {
         let base = self.base();
         let mut draft = self.draft_of_means(now);
         let astray = self.queues.iter().filter(|(id, queue)| {
-            self.uses_default_queue(**id) && queue.at != base && queue.may_move(now)
+            self.uses_default_queue(**id) && queue.worker != base && queue.may_move(now)
         });
         let astray: Vec<QueueId> = astray.map(|(id, _)| *id).collect();
         let mut moves = Vec::new();
         for queue in astray {
             if let Some(step) = draft.shift(queue, base) {
-                moves.push(self.commit(&step, Reason::DefaultQueue, now));
+                moves.push(self.commit(&step, MoveReason::DefaultQueue, now));
             }
         }
         moves
@@ -125,15 +125,15 @@ impl Vmq {
         let mut moves = Vec::new();
         let leaving = draft.items_astray(stays);
         for item in leaving.iter().filter(|item| item.may_move) {
-            let Some(step) = anywhere(&draft, item, self.spec.water.fit())
+            let Some(step) = best_worker(&draft, item, self.spec.water.fit())
                 .and_then(|to| draft.shift(item.queue, to))
             else {
                 continue;
             };
-            let reason = if too_many.contains(&item.at) {
-                Reason::Limit { max_workers }
+            let reason = if too_many.contains(&item.worker) {
+                MoveReason::Limit { max_workers }
             } else {
-                Reason::NotPermitted
+                MoveReason::NotPermitted
             };
             moves.push(self.commit(&step, reason, now));
         }
@@ -142,7 +142,7 @@ impl Vmq {
 }
 
 /// Returns the best worker for a queue that cannot stay; `None` only if all are closed.
-fn anywhere(draft: &Draft, item: &Item, fit: Load) -> Option<WorkerId> {
+fn best_worker(draft: &Draft, item: &Item, fit: Load) -> Option<WorkerId> {
     let emptiest = draft.emptiest(item);
     if let Some((after, id)) = emptiest {
         if after <= fit {

@@ -9,16 +9,16 @@ use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 use crate::alert::ShedPacing;
 use crate::allowance::MoveBudget;
 use crate::draft::{Draft, DraftWorker, Item, Step};
-use crate::effect::Watch;
+use crate::effect::PendingEffect;
 use crate::load::LastTwo;
 use crate::order::order;
-use crate::pack_hold::PackHold;
+use crate::pack_hold::PackDelay;
 use crate::queue::Queue;
 use crate::spec::VmqMode;
 use crate::thresholds::{PARKED_MAX, RETRY};
 use crate::worker_state::WorkerState;
 use crate::{
-    Load, Move, NicSpec, PlacementReason, QueueError, Reason, SpecError, VmqSpec, WorkerSpec,
+    Load, Move, MoveReason, NicSpec, PlacementReason, QueueError, SpecError, VmqSpec, WorkerSpec,
 };
 
 /// Result of adding a queue.
@@ -43,10 +43,10 @@ pub struct Vmq {
     /// Length of the current measurement.
     pub(crate) period: Duration,
     pub(crate) allowance: MoveBudget,
-    pub(crate) pack_hold: PackHold,
+    pub(crate) pack_delay: PackDelay,
     pub(crate) alert: ShedPacing,
     /// Last move of each queue whose effect is still being measured.
-    pub(crate) watches: BTreeMap<QueueId, Watch>,
+    pub(crate) pending_effects: BTreeMap<QueueId, PendingEffect>,
 }
 
 impl Vmq {
@@ -64,9 +64,9 @@ impl Vmq {
             queues: BTreeMap::new(),
             period: Duration::ZERO,
             allowance: MoveBudget::full(0, now),
-            pack_hold: PackHold::new(now),
+            pack_delay: PackDelay::new(now),
             alert: ShedPacing::new(now),
-            watches: BTreeMap::new(),
+            pending_effects: BTreeMap::new(),
         };
         vmq.worker(workers, now);
         Ok(vmq)
@@ -132,8 +132,8 @@ impl Vmq {
     /// load, for example by a change of the team mode.
     pub fn forget_history(&mut self, now: Time) {
         self.allowance = MoveBudget::full(self.queues.len(), now);
-        self.pack_hold = PackHold::new(now);
-        self.rouse();
+        self.pack_delay = PackDelay::new(now);
+        self.reset_history();
         for queue in self.queues.values_mut() {
             queue.is_return_prepaid = true;
         }
@@ -143,7 +143,7 @@ impl Vmq {
     }
 
     /// Resets what was learned about the load, which has changed.
-    pub(crate) fn rouse(&mut self) {
+    pub(crate) fn reset_history(&mut self) {
         self.alert.reset();
         for worker_state in self.workers.values_mut() {
             worker_state.has_unequal_shares = false;
@@ -189,7 +189,7 @@ impl Vmq {
     pub fn remove_nic(&mut self, nic: PortId, now: Time) {
         self.nics.remove(&nic);
         self.queues.retain(|queue, _| queue.port != nic);
-        self.watches.retain(|queue, _| queue.port != nic);
+        self.pending_effects.retain(|queue, _| queue.port != nic);
         self.allowance.resize(self.queues.len(), now);
     }
 
@@ -206,7 +206,7 @@ impl Vmq {
         if queue.index >= nic.queues {
             return Err(QueueError::IndexTooHigh { queue, queues: nic.queues });
         }
-        let (at, why) = self.first_place(*nic);
+        let (at, why) = self.initial_placement(*nic);
         self.queues.insert(queue, Queue::new(at, why, now));
         self.allowance.resize(self.queues.len(), now);
         Ok(Added { at, moves: self.settle(now) })
@@ -214,30 +214,30 @@ impl Vmq {
 
     /// Returns the worker on which a queue of this NIC would be placed now; `None` if the NIC is
     /// unknown.
-    pub fn home_of(&self, nic: PortId) -> Option<WorkerId> {
-        self.nics.get(&nic).map(|nic| self.first_place(*nic).0)
+    pub fn initial_worker(&self, nic: PortId) -> Option<WorkerId> {
+        self.nics.get(&nic).map(|nic| self.initial_placement(*nic).0)
     }
 
-    fn first_place(&self, nic: NicSpec) -> (WorkerId, PlacementReason) {
+    fn initial_placement(&self, nic: NicSpec) -> (WorkerId, PlacementReason) {
         if !self.spec.enabled || nic.uses_default_queue() {
             (self.base(), PlacementReason::DefaultQueue)
         } else if self.spec.mode == VmqMode::Static {
             (self.lightest(), PlacementReason::Assigned { weight: nic.vmq_weight })
         } else {
-            (self.home(), PlacementReason::Home)
+            (self.first_with_room(), PlacementReason::Home)
         }
     }
 
     /// Removes a queue and returns whether it existed.
     pub fn remove_queue(&mut self, queue: QueueId, now: Time) -> bool {
         let is_known = self.queues.remove(&queue).is_some();
-        self.watches.remove(&queue);
+        self.pending_effects.remove(&queue);
         self.allowance.resize(self.queues.len(), now);
         is_known
     }
 
     /// Returns true if the queue exists.
-    pub fn holds(&self, queue: QueueId) -> bool {
+    pub fn contains_queue(&self, queue: QueueId) -> bool {
         self.queues.contains_key(&queue)
     }
 
@@ -245,29 +245,29 @@ impl Vmq {
     /// being on its destination and is not moved again.
     pub fn handle_moved(&mut self, queue: QueueId, at: WorkerId, now: Time) {
         let Some(of) = self.queues.get_mut(&queue) else { return };
-        let Some(from) = of.coming_from.take() else { return };
-        for id in [from, of.at, at] {
+        let Some(from) = of.moving_from.take() else { return };
+        for id in [from, of.worker, at] {
             if let Some(worker_state) = self.workers.get_mut(&id) {
                 worker_state.is_disturbed = true;
             }
         }
-        if of.at == at {
-            if let Some(watch) = self.watches.get_mut(&queue) {
+        if of.worker == at {
+            if let Some(watch) = self.pending_effects.get_mut(&queue) {
                 watch.handle_carried_out();
             }
         } else {
-            of.reason = PlacementReason::NotMoved { preferred: of.at };
-            of.at = at;
+            of.reason = PlacementReason::NotMoved { preferred: of.worker };
+            of.worker = at;
             of.since = now;
             of.retry_at = now + RETRY;
-            self.watches.remove(&queue);
+            self.pending_effects.remove(&queue);
             self.alert.handle_not_moved();
         }
     }
 
     /// Returns the worker of each queue, the destination for those in transit.
     pub fn placement(&self) -> impl Iterator<Item = (QueueId, WorkerId)> + '_ {
-        self.queues.iter().map(|(id, queue)| (*id, queue.at))
+        self.queues.iter().map(|(id, queue)| (*id, queue.worker))
     }
 
     /// Returns the permitted workers that have neither queues nor other work.
@@ -282,7 +282,7 @@ impl Vmq {
 
     /// Returns true if the queue is neither on the worker nor in transit from it.
     fn is_away(&self, of: &Queue, id: WorkerId) -> bool {
-        of.at != id && of.coming_from != Some(id)
+        of.worker != id && of.moving_from != Some(id)
     }
 
     pub(crate) fn base(&self) -> WorkerId {
@@ -301,7 +301,7 @@ impl Vmq {
         let mut loads: BTreeMap<WorkerId, LastTwo> =
             self.workers.iter().map(|(id, worker_state)| (*id, worker_state.other)).collect();
         for queue in self.queues.values() {
-            if let Some(load) = loads.get_mut(&queue.at) {
+            if let Some(load) = loads.get_mut(&queue.worker) {
                 *load = load.with(queue.load);
             }
         }
@@ -334,7 +334,7 @@ impl Vmq {
                     core,
                     other,
                     own,
-                    own_seen,
+                    own_measured: own_seen,
                     queues,
                     is_closed,
                     has_unequal_shares,
@@ -343,16 +343,16 @@ impl Vmq {
         });
         let items = self.queues.iter().map(|(id, queue)| Item {
             queue: *id,
-            at: queue.at,
+            worker: queue.worker,
             load: load(queue),
-            seen: seen(queue),
+            measured: seen(queue),
             may_move: queue.may_move(now) && !self.uses_default_queue(*id),
         });
         Draft::new(worker_states, items, self.spec.max_workers)
     }
 
     /// Records a decided move and returns it.
-    pub(crate) fn commit(&mut self, step: &Step, reason: Reason, now: Time) -> Move {
+    pub(crate) fn commit(&mut self, step: &Step, reason: MoveReason, now: Time) -> Move {
         let Step { queue, from, to, predicted } = *step;
         let decided = Move { queue, from, to, reason, predicted };
         let busy = |id| {
@@ -361,15 +361,16 @@ impl Vmq {
                 .map_or(Load::ZERO, |worker_state: &WorkerState| worker_state.busy.mean())
         };
         let seen = self.queues.get(&queue).map_or(Load::ZERO, |of| of.load.mean());
-        self.watches.insert(queue, Watch::new(&decided, busy(from), busy(to), seen));
+        self.pending_effects
+            .insert(queue, PendingEffect::new(&decided, busy(from), busy(to), seen));
         for id in [from, to] {
             if let Some(worker_state) = self.workers.get_mut(&id) {
                 worker_state.is_disturbed = true;
             }
         }
         if let Some(of) = self.queues.get_mut(&queue) {
-            of.at = to;
-            of.coming_from = Some(from);
+            of.worker = to;
+            of.moving_from = Some(from);
             of.reason = PlacementReason::Moved { from, reason, predicted };
             of.since = now;
             of.measured = 0;

@@ -6,7 +6,7 @@ use crate::{Load, Vmq};
 
 /// State of a worker as used by the placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkerView {
+pub struct WorkerPlacementView {
     /// Worker that is described.
     pub worker: WorkerId,
     /// True if the worker is permitted.
@@ -21,15 +21,15 @@ pub struct WorkerView {
 
 impl Vmq {
     /// Returns all workers in ascending order.
-    pub fn workers(&self) -> Vec<WorkerView> {
+    pub fn workers(&self) -> Vec<WorkerPlacementView> {
         let loads = self.loads();
         let views = self.workers.iter().map(|(id, worker_state)| {
-            let here = self.queues.values().filter(|queue| queue.at == *id).count();
-            WorkerView {
+            let here = self.queues.values().filter(|queue| queue.worker == *id).count();
+            WorkerPlacementView {
                 worker: *id,
                 permitted: worker_state.rank.is_some(),
                 queues: u32::try_from(here).unwrap_or(u32::MAX),
-                load: loads.get(id).map_or(Load::ZERO, |load| load.mean()).min(Load::WHOLE),
+                load: loads.get(id).map_or(Load::ZERO, |load| load.mean()).min(Load::FULL),
                 other_load: worker_state.other.mean(),
             }
         });

@@ -54,7 +54,7 @@ struct Entry {
 
 impl State {
     /// Logs a change; fails if the store is full. A flush needs no space.
-    fn note(&mut self, op: StoreOp) -> io::Result<()> {
+    fn log_change(&mut self, op: StoreOp) -> io::Result<()> {
         let is_flush = matches!(op, StoreOp::File(_, LoggedChange::Flush, _));
         match self.capacity.as_mut().filter(|_| !is_flush) {
             Some(0) => return Err(io::ErrorKind::StorageFull.into()),
@@ -232,7 +232,7 @@ impl MemoryStore {
         if entry.writers > 0 || (used == FileLockMode::Write && entry.readers > 0) {
             state.conflicts += 1;
             let holder = "another user of this store".to_owned();
-            return Err(StoreFileError::new(name, StoreFault::InUse { holder }));
+            return Err(StoreFileError::new(name, StoreFault::InUse { lock_holder: holder }));
         }
         match used {
             FileLockMode::Read => entry.readers += 1,
@@ -262,7 +262,7 @@ impl StoreFiles for MemoryStore {
         }
         let number = state.files.len();
         state
-            .note(StoreOp::Create(name.clone(), number))
+            .log_change(StoreOp::Create(name.clone(), number))
             .map_err(|_| StoreFileError::new(name, StoreFault::Full))?;
         let number = state.add(Vec::new());
         state.names.insert(name.clone(), number);
@@ -317,7 +317,7 @@ impl StoreFiles for MemoryStore {
         let mut state = self.state();
         let number = state.find(from)?;
         state
-            .note(StoreOp::Rename(from.clone(), to.clone()))
+            .log_change(StoreOp::Rename(from.clone(), to.clone()))
             .map_err(|_| StoreFileError::new(to, StoreFault::Full))?;
         state.names.remove(from);
         state.names.insert(to.clone(), number);
@@ -374,7 +374,7 @@ impl StoredFile {
         }
         let mut state = self.store.state();
         let now_unix_s = state.now_unix_s;
-        state.note(StoreOp::File(self.number, op.clone(), now_unix_s))?;
+        state.log_change(StoreOp::File(self.number, op.clone(), now_unix_s))?;
         let Some(entry) = state.files.get_mut(self.number) else { return Ok(()) };
         if *op != LoggedChange::Flush {
             entry.modified_unix_s = now_unix_s;
@@ -467,7 +467,7 @@ impl ImageFile for StoredFile {
         self.flush_failure.check()?;
         self.change(&LoggedChange::Flush).inspect_err(|error| {
             if let FileError::System(error) = error {
-                self.flush_failure.note(error);
+                self.flush_failure.record(error);
             }
         })
     }

@@ -13,7 +13,7 @@ use crate::{ArmResult, DiskFile, FileCompletion, FileIo, FileIoSource, FileReque
 pub struct RateLimit {
     /// Budget of completed cost per [`FileIo::poll_done`] call: a read costs 1, a write
     /// `write_cost`.
-    pub per_look: u64,
+    pub per_poll: u64,
     /// Cost of a write, in reads; 0 counts as 1.
     pub write_cost: u64,
     /// Error with which all operations fail; `None`: they succeed.
@@ -123,7 +123,7 @@ impl FileIo for PacedIo {
     fn poll_done(&mut self, done: &mut Vec<FileCompletion>) -> usize {
         let before = done.len();
         let mut world = self.devices.world();
-        let mut left = world.pace.per_look;
+        let mut left = world.pace.per_poll;
         while let Some((token, read, is_write)) = self.pending.front().copied() {
             let cost = if is_write { world.pace.write_cost.max(1) } else { 1 };
             if left == 0 {

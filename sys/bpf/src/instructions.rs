@@ -7,7 +7,7 @@
 /// Instruction (RFC 9669, section 3): opcode, registers, offset, immediate value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Instruction {
+pub struct EbpfInstruction {
     opcode: u8,
     /// Destination register in the lower four bits, source in the upper four; reversed on
     /// big-endian machines.
@@ -91,7 +91,7 @@ const MAP_BY_DESCRIPTOR: u8 = 1;
 /// Program that is being assembled, instruction by instruction.
 #[derive(Debug, Default)]
 pub struct Assembler {
-    instructions: Vec<Instruction>,
+    instructions: Vec<EbpfInstruction>,
     jumps: Vec<(usize, Label)>,
     /// Instruction index of each label.
     labels: Vec<usize>,
@@ -105,7 +105,7 @@ impl Assembler {
     }
 
     /// Sets the position of `label` to the next instruction.
-    pub fn place(&mut self, label: Label) {
+    pub fn bind(&mut self, label: Label) {
         let here = self.instructions.len();
         if let Some(place) = self.labels.get_mut(label.0) {
             *place = here;
@@ -189,7 +189,7 @@ impl Assembler {
 
     /// Returns the program. Jumps to labels without a position go to its beginning, which the
     /// kernel rejects.
-    pub fn finish(mut self) -> Vec<Instruction> {
+    pub fn finish(mut self) -> Vec<EbpfInstruction> {
         for (at, label) in self.jumps {
             let target = self.labels.get(label.0).copied().unwrap_or_default();
             // The programs have some hundred instructions at most.
@@ -204,7 +204,7 @@ impl Assembler {
     fn push(&mut self, opcode: u8, to: u8, from: u8, offset: i16, immediate: i32) {
         let registers =
             if cfg!(target_endian = "little") { to | from << 4 } else { to << 4 | from };
-        self.instructions.push(Instruction { opcode, registers, offset, immediate });
+        self.instructions.push(EbpfInstruction { opcode, registers, offset, immediate });
     }
 }
 
@@ -219,9 +219,9 @@ mod tests {
         program.jump_if(Register::R1, If::Equal, 7, end);
         program.map(Register::R1, 3);
         program.jump_if_registers(Register::R1, If::NotEqual, Register::R2, first);
-        program.place(first);
+        program.bind(first);
         program.set(Register::R0, -1);
-        program.place(end);
+        program.bind(end);
         program.exit();
         let offsets: Vec<_> = program.finish().iter().map(|i| (i.opcode, i.offset)).collect();
         assert_eq!(offsets, [(0x15, 4), (0x18, 0), (0, 0), (0x5d, 0), (0xb7, 0), (0x95, 0)]);

@@ -5,7 +5,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use crate::instructions::Instruction;
+use crate::instructions::EbpfInstruction;
 
 // Commands, types and flags of linux/bpf.h.
 const MAP_CREATE: libc::c_int = 0;
@@ -65,7 +65,7 @@ struct ProgramText {
 
 /// Arguments in `union bpf_attr` to create a link.
 #[repr(C)]
-struct LinkPlace {
+struct LinkCreateArguments {
     program: u32,
     device: u32,
     kind: u32,
@@ -83,7 +83,7 @@ struct LinkProgram {
 
 /// Type of a map (`BPF_MAP_TYPE_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MapType {
     /// Hash table: entries are added and removed.
     Hash = 1,
     /// Array: keys are numbers from 0 on; all entries exist and are initially zero. Its value
@@ -126,13 +126,13 @@ impl<const K: usize, const V: usize> Map<K, V> {
     ///
     /// # Errors
     /// The errno of the call; `EPERM` without `CAP_BPF` and `CAP_SYS_ADMIN`.
-    pub fn new(kind: Kind, entries_max: u32) -> io::Result<Self> {
+    pub fn new(kind: MapType, entries_max: u32) -> io::Result<Self> {
         let mut shape = MapShape {
             kind: kind as u32,
             key_bytes: K as u32,
             value_bytes: V as u32,
             entries_max,
-            flags: if kind == Kind::Hash { NO_PREALLOCATION } else { 0 },
+            flags: if kind == MapType::Hash { NO_PREALLOCATION } else { 0 },
         };
         // SAFETY: for this command the kernel reads a `MapShape`, which has no pointers.
         let fd = unsafe { bpf(MAP_CREATE, &mut shape) }?;
@@ -188,7 +188,7 @@ impl<const K: usize, const V: usize> Map<K, V> {
 ///
 /// # Errors
 /// The errno of the call; `EPERM` without `CAP_BPF` and `CAP_NET_ADMIN`.
-pub fn load(purpose: Purpose, instructions: &[Instruction]) -> io::Result<OwnedFd> {
+pub fn load(purpose: Purpose, instructions: &[EbpfInstruction]) -> io::Result<OwnedFd> {
     let (kind, flags) = match purpose {
         Purpose::Classifier => (3, 0),
         Purpose::Xdp { takes_fragments } => (6, if takes_fragments { TAKES_FRAGMENTS } else { 0 }),
@@ -217,8 +217,8 @@ pub fn load(purpose: Purpose, instructions: &[Instruction]) -> io::Result<OwnedF
 /// Linux 5.9.
 pub fn attach_xdp(program: BorrowedFd<'_>, device: u32, hook: XdpHook) -> io::Result<OwnedFd> {
     let program = program.as_raw_fd() as u32;
-    let mut place = LinkPlace { program, device, kind: ATTACH_XDP, flags: hook as u32 };
-    // SAFETY: for this command the kernel reads a `LinkPlace`, which has no pointers.
+    let mut place = LinkCreateArguments { program, device, kind: ATTACH_XDP, flags: hook as u32 };
+    // SAFETY: for this command the kernel reads a `LinkCreateArguments`, which has no pointers.
     let fd = unsafe { bpf(LINK_CREATE, &mut place) }?;
     // SAFETY: the kernel just created this descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })

@@ -16,7 +16,7 @@ const SIOCGIFNAME: u32 = 0x8910;
 const IORING_REGISTER_FILES_UPDATE: u32 = 6;
 
 /// Returns the calls that every thread of a Rust program needs: memory, locks, clocks, exit.
-fn of_any_thread() -> Vec<Call> {
+fn thread_calls() -> Vec<Call> {
     let mut calls = [
         // Locks, channels, parking.
         libc::SYS_futex,
@@ -67,8 +67,8 @@ fn of_any_thread() -> Vec<Call> {
 }
 
 /// Returns the calls of a worker: queues with open descriptors, and waiting.
-pub(crate) fn of_workers() -> Vec<Call> {
-    let mut calls = of_any_thread();
+pub(crate) fn worker_calls() -> Vec<Call> {
+    let mut calls = thread_calls();
     calls.extend(
         [
             // Waiting: descriptors are registered and polled; a timer on kernels without
@@ -118,8 +118,8 @@ pub(crate) fn of_workers() -> Vec<Call> {
 
 /// Returns the calls of a thread of a socket runtime (`sys/socket-runtime`): it waits for
 /// descriptors with epoll, and starts threads for blocking calls.
-fn of_socket_runtimes() -> Vec<Call> {
-    let mut calls = of_any_thread();
+fn socket_runtime_calls() -> Vec<Call> {
+    let mut calls = thread_calls();
     calls.extend(
         [
             libc::SYS_epoll_ctl,
@@ -143,8 +143,8 @@ fn of_socket_runtimes() -> Vec<Call> {
 
 /// Returns the calls of a thread that reads messages of VM monitors: their sockets, and descriptors
 /// received on them.
-pub(crate) fn of_front_ends() -> Vec<Call> {
-    let mut calls = of_socket_runtimes();
+pub(crate) fn front_end_calls() -> Vec<Call> {
+    let mut calls = socket_runtime_calls();
     calls.extend(
         [
             libc::SYS_ppoll,
@@ -202,8 +202,8 @@ const PR_SET_NAME: u32 = 15;
 
 /// Returns the calls of a thread that accepts NBD clients, negotiates with them and carries their
 /// TLS. Sockets come from `accept`, or are a pair within the process.
-pub(crate) fn of_nbd_servers() -> Vec<Call> {
-    let mut calls = of_socket_runtimes();
+pub(crate) fn nbd_server_calls() -> Vec<Call> {
+    let mut calls = socket_runtime_calls();
     calls.extend(
         [
             libc::SYS_ppoll,

@@ -10,8 +10,8 @@ use thiserror::Error;
 
 use crate::filter::{Call, List, compile, install};
 use crate::privileges::{self, Dropped};
-use crate::refusals::{self, Refusal};
-use crate::report::{FileRule, LayerReport, Report};
+use crate::refusals::{self, RefusedCalls};
+use crate::report::{ConfinementReport, FileRule, LayerReport};
 use crate::warm_up::warm_up;
 use crate::{allowed_calls, files, refused_calls};
 
@@ -78,7 +78,7 @@ pub struct Confinement(Arc<Inner>);
 struct Inner {
     /// `None` if confinement is disabled.
     lists: Option<Lists>,
-    report: Mutex<Report>,
+    report: Mutex<ConfinementReport>,
 }
 
 /// Compiled filter and the number of calls in its list.
@@ -109,18 +109,18 @@ impl Confinement {
     pub fn new() -> Result<Self, ConfineError> {
         refusals::install().map_err(ConfineError::Handler)?;
         let lists = Lists {
-            process: Program::new(List::Refused, &refused_calls::of_the_process())?,
+            process: Program::new(List::Refused, &refused_calls::process_calls())?,
             missing: Program::new(List::Missing, &refused_calls::missing())?,
-            worker: Program::new(List::Allowed, &allowed_calls::of_workers())?,
-            front_end: Program::new(List::Allowed, &allowed_calls::of_front_ends())?,
-            nbd_server: Program::new(List::Allowed, &allowed_calls::of_nbd_servers())?,
+            worker: Program::new(List::Allowed, &allowed_calls::worker_calls())?,
+            front_end: Program::new(List::Allowed, &allowed_calls::front_end_calls())?,
+            nbd_server: Program::new(List::Allowed, &allowed_calls::nbd_server_calls())?,
         };
         Ok(Self(Arc::new(Inner { lists: Some(lists), report: Mutex::default() })))
     }
 
     /// Creates a disabled confinement, for debugging.
     pub fn off() -> Self {
-        let report = Report { is_off: true, ..Report::default() };
+        let report = ConfinementReport { is_off: true, ..ConfinementReport::default() };
         Self(Arc::new(Inner { lists: None, report: Mutex::new(report) }))
     }
 
@@ -184,16 +184,16 @@ impl Confinement {
     }
 
     /// Returns the layers in effect.
-    pub fn report(&self) -> Report {
-        Report { refused_calls: refusals::count(), ..self.report_mut().clone() }
+    pub fn report(&self) -> ConfinementReport {
+        ConfinementReport { refused_calls: refusals::count(), ..self.report_mut().clone() }
     }
 
     /// Returns the last rejected call, if there was one since the start.
-    pub fn refusals(&self) -> Option<Refusal> {
+    pub fn refusals(&self) -> Option<RefusedCalls> {
         refusals::last()
     }
 
-    fn report_mut(&self) -> MutexGuard<'_, Report> {
+    fn report_mut(&self) -> MutexGuard<'_, ConfinementReport> {
         self.0.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -222,7 +222,7 @@ fn filter(programs: &[&Program]) -> Result<bool, ConfineError> {
 
 fn layer(dropped: Dropped, is_filtered: bool, program: &Program, files: FileRule) -> LayerReport {
     LayerReport {
-        capabilities: dropped.left,
+        capabilities: dropped.remaining,
         bounding_is_empty: dropped.bounding_is_empty,
         is_filtered,
         listed_calls: program.calls,

@@ -15,7 +15,7 @@ const NEWEST: ABI = ABI::V7;
 
 /// Rights that the process gives up: executing files, creating device nodes, and writing to files
 /// of `/sys` and `/proc`.
-const OF_THE_PROCESS: BitFlags<AccessFs> =
+const PROCESS_RIGHTS: BitFlags<AccessFs> =
     make_bitflags!(AccessFs::{Execute | MakeChar | MakeBlock | WriteFile});
 /// Mount points of sysfs, through which devices are configured, and of procfs, through which memory
 /// and settings of processes and the kernel are written (`/proc/self/mem`, `/proc/sys`).
@@ -27,7 +27,7 @@ const KERNEL_FILES: [&str; 2] = ["/sys", "/proc"];
 /// # Errors
 /// The kernel failed for a reason other than missing support.
 pub(crate) fn forbid_programs(sysfs_files: &[PathBuf]) -> Result<FileRule, RulesetError> {
-    let mut ruleset = Ruleset::default().handle_access(OF_THE_PROCESS)?.create()?;
+    let mut ruleset = Ruleset::default().handle_access(PROCESS_RIGHTS)?.create()?;
     // Rules can only permit, so every other top-level folder is listed.
     let folders = std::fs::read_dir("/").into_iter().flatten().flatten();
     let is_kernels = |path: &PathBuf| KERNEL_FILES.iter().any(|of| path == Path::new(of));

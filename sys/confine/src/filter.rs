@@ -70,7 +70,7 @@ pub(crate) fn compile(list: List, calls: &[Call]) -> Result<BpfProgram, seccompi
     for call in calls {
         let mut of_call = Vec::new();
         for rule in &call.rules {
-            of_call.extend(rules_of(rule)?);
+            of_call.extend(seccomp_rules(rule)?);
         }
         rules.insert(call.number, of_call);
     }
@@ -113,7 +113,7 @@ fn guarded(program: BpfProgram) -> BpfProgram {
     guarded
 }
 
-fn rules_of(conditions: &[When]) -> Result<Vec<SeccompRule>, seccompiler::Error> {
+fn seccomp_rules(conditions: &[When]) -> Result<Vec<SeccompRule>, seccompiler::Error> {
     let mut rules: Vec<Vec<SeccompCondition>> = vec![Vec::new()];
     for condition in conditions {
         match *condition {

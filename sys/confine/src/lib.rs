@@ -29,7 +29,7 @@
 //! it starts. No right is ever restored.
 //!
 //! Invariants
-//! - Every available feature of the kernel is used. Missing ones are named in [`Report::lacking`],
+//! - Every available feature of the kernel is used. Missing ones are named in [`ConfinementReport::lacking`],
 //!   and any other failure stops the thread before it does its work.
 //! - Filters reject unknown interfaces: calls of other architectures end the process, numbers of
 //!   the x32 interface are rejected.
@@ -52,7 +52,7 @@ mod warm_up;
 mod workers;
 
 pub use confinement::{ConfineError, Confinement, Role, confine_launcher};
-pub use privileges::KEPT;
-pub use refusals::{Refusal, wake_pipe as refusal_pipe};
-pub use report::{FileRule, LayerReport, Report};
+pub use privileges::RETAINED_CAPABILITIES;
+pub use refusals::{RefusedCalls, wake_pipe as refusal_pipe};
+pub use report::{ConfinementReport, FileRule, LayerReport};
 pub use workers::ConfinedWorkers;

@@ -8,7 +8,7 @@ use rustix::thread::{
 };
 
 /// Capabilities that the control plane keeps, with their purpose.
-pub const KEPT: &[(&str, &str)] = &[
+pub const RETAINED_CAPABILITIES: &[(&str, &str)] = &[
     ("CAP_NET_ADMIN", "creates and configures TAP devices, promiscuous uplinks, large buffers"),
     ("CAP_NET_RAW", "opens packet sockets and AF_XDP sockets"),
     ("CAP_IPC_LOCK", "maps memory for AF_XDP sockets beyond the limit of locked memory"),
@@ -29,7 +29,7 @@ const FLAGS: [CapabilitySet; 6] = [
 
 /// Capabilities of the launcher of VMs: users, groups, folders and ends of VMs, and their limits of
 /// memory.
-const OF_LAUNCHER: CapabilitySet = CapabilitySet::SETUID
+const LAUNCHER_CAPABILITIES: CapabilitySet = CapabilitySet::SETUID
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::SETPCAP)
     .union(CapabilitySet::CHOWN)
@@ -43,7 +43,7 @@ const OF_LAUNCHER: CapabilitySet = CapabilitySet::SETUID
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dropped {
     /// Names of the remaining capabilities.
-    pub(crate) left: Vec<&'static str>,
+    pub(crate) remaining: Vec<&'static str>,
     /// True if an executed program could gain no capability.
     pub(crate) bounding_is_empty: bool,
 }
@@ -62,7 +62,7 @@ pub(crate) fn drop_most() -> Result<Dropped, Errno> {
 /// # Errors
 /// The error of the kernel.
 pub(crate) fn drop_to_launcher() -> Result<Dropped, Errno> {
-    drop_to(OF_LAUNCHER, OF_LAUNCHER)
+    drop_to(LAUNCHER_CAPABILITIES, LAUNCHER_CAPABILITIES)
 }
 
 /// Drops all capabilities.
@@ -91,7 +91,7 @@ fn drop_to(kept: CapabilitySet, bounding: CapabilitySet) -> Result<Dropped, Errn
     set_capabilities(None, sets)?;
     let left = capabilities(None)?;
     let all = left.effective | left.permitted | left.inheritable;
-    Ok(Dropped { left: names(all), bounding_is_empty })
+    Ok(Dropped { remaining: names(all), bounding_is_empty })
 }
 
 /// Reduces the bounding set to `retained`. Returns false if `CAP_SETPCAP` is missing; that is only
@@ -122,7 +122,7 @@ fn retained() -> CapabilitySet {
 }
 
 fn names(set: CapabilitySet) -> Vec<&'static str> {
-    let known = KEPT.iter().zip(FLAGS).filter(|(_, flag)| set.contains(*flag));
+    let known = RETAINED_CAPABILITIES.iter().zip(FLAGS).filter(|(_, flag)| set.contains(*flag));
     let mut names: Vec<_> = known.map(|((name, _), _)| *name).collect();
     if !retained().contains(set) {
         names.push("others");
@@ -136,8 +136,8 @@ mod tests {
 
     #[test]
     fn names_and_flags_are_of_the_same_capabilities() {
-        assert_eq!(KEPT.len(), FLAGS.len());
-        for (flag, (name, _)) in FLAGS.into_iter().zip(KEPT) {
+        assert_eq!(RETAINED_CAPABILITIES.len(), FLAGS.len());
+        for (flag, (name, _)) in FLAGS.into_iter().zip(RETAINED_CAPABILITIES) {
             let spelled: String =
                 flag.iter_names().map(|(name, _)| format!("CAP_{name}")).collect();
             assert_eq!(spelled, *name);

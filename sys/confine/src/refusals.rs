@@ -40,7 +40,7 @@ thread_local! {
 
 /// Number of rejected calls, and the last of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct RefusedCalls {
     /// Rejected calls since the start.
     pub count: u64,
     /// Name of the last rejected call.
@@ -66,10 +66,10 @@ pub(crate) fn count() -> u64 {
 }
 
 /// Returns the last rejected call, if there was one.
-pub(crate) fn last() -> Option<Refusal> {
+pub(crate) fn last() -> Option<RefusedCalls> {
     let count = count();
     let label = usize::try_from(LAST_LABEL.load(Relaxed)).unwrap_or_default();
-    (count > 0).then(|| Refusal {
+    (count > 0).then(|| RefusedCalls {
         count,
         call: call_name(LAST_CALL.load(Relaxed)),
         by: LABELS.get(label).copied().unwrap_or_default(),
@@ -141,7 +141,7 @@ extern "C" fn handle_sigsys(_signal: c_int, info: *mut libc::siginfo_t, context:
     // SAFETY: one readable byte, and a descriptor that is never closed. Every list permits the
     // call. The interrupted code's errno is restored; its result is set below.
     unsafe {
-        let errno = errno_place();
+        let errno = errno_pointer();
         let before = *errno;
         libc::write(WAKE.load(Relaxed), one.as_ptr().cast(), one.len());
         *errno = before;
@@ -151,7 +151,7 @@ extern "C" fn handle_sigsys(_signal: c_int, info: *mut libc::siginfo_t, context:
     unsafe { set_result(&mut *context.cast::<libc::ucontext_t>(), -i64::from(libc::EPERM)) }
 }
 
-fn errno_place() -> *mut c_int {
+fn errno_pointer() -> *mut c_int {
     // SAFETY: has no precondition; the location belongs to the calling thread.
     unsafe { libc::__errno_location() }
 }

@@ -121,7 +121,7 @@ const ALWAYS_HERE: &[i64] = &[
 const ALWAYS_HERE: &[i64] = &[];
 
 /// Returns the calls that the process gives up.
-pub(crate) fn of_the_process() -> Vec<Call> {
+pub(crate) fn process_calls() -> Vec<Call> {
     let mut calls: Vec<Call> =
         ALWAYS.iter().chain(ALWAYS_HERE).map(|number| Call::always(*number)).collect();
     // Threads may be created; processes and namespaces may not.

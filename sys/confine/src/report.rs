@@ -64,7 +64,7 @@ impl LayerReport {
 
 /// Confinement in effect in this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct ConfinementReport {
     /// True if confinement is disabled.
     pub is_off: bool,
     /// Layer of the whole process, once it is confined.
@@ -79,7 +79,7 @@ pub struct Report {
     pub refused_calls: u64,
 }
 
-impl Report {
+impl ConfinementReport {
     /// Returns the layers in effect with their names.
     pub fn layers(&self) -> impl Iterator<Item = (&'static str, &LayerReport)> {
         let layers = [

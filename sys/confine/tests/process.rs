@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
 
-use suimon_confine::{ConfineError, Confinement, KEPT, Role};
+use suimon_confine::{ConfineError, Confinement, RETAINED_CAPABILITIES, Role};
 
 fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or_default()
@@ -49,13 +49,13 @@ fn main() {
 
 fn check_confined_process() {
     let confinement = Confinement::new().expect("filters");
-    needs_to_be_alone(&confinement);
+    requires_single_thread(&confinement);
     let namespace = File::open("/proc/self/ns/net").expect("our namespace");
     assert!(Command::new("/bin/true").status().is_ok_and(|status| status.success()));
 
     confinement.confine_process(&[PathBuf::from(ALLOWED)]).expect("the process is confined");
     let before = confinement.report().refused_calls;
-    has_given_up_privileges(&confinement);
+    has_dropped_privileges(&confinement);
     cannot_leave(&namespace);
     assert!(confinement.report().refused_calls > before + 20);
     assert_eq!(confinement.refusals().expect("refusals").by, "control plane");
@@ -121,7 +121,7 @@ fn cannot_write_to_proc() {
     std::fs::read("/proc/self/status").expect("reading");
 }
 
-fn needs_to_be_alone(confinement: &Confinement) {
+fn requires_single_thread(confinement: &Confinement) {
     let (end, wait) = channel::<()>();
     let other = std::thread::spawn(move || wait.recv());
     let error = confinement.confine_process(&[]).expect_err("there are two threads");
@@ -140,9 +140,12 @@ fn status(key: &str) -> u64 {
     u64::from_str_radix(line.split_whitespace().nth(1).expect("a value"), 16).expect("a number")
 }
 
-fn has_given_up_privileges(confinement: &Confinement) {
+fn has_dropped_privileges(confinement: &Confinement) {
     let layer = confinement.report().process.expect("the layer");
-    assert!(layer.capabilities.len() <= KEPT.len() && !layer.capabilities.contains(&"others"));
+    assert!(
+        layer.capabilities.len() <= RETAINED_CAPABILITIES.len()
+            && !layer.capabilities.contains(&"others")
+    );
     let kept = 1 << 1 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 21;
     assert_eq!(status("CapPrm") & !kept, 0);
     assert_eq!((status("CapInh"), status("CapAmb"), status("NoNewPrivs")), (0, 0, 1));

@@ -18,7 +18,7 @@ pub(crate) fn explain(member: &str, error: &Error, is_change: bool) -> ClusterSt
         ),
         _ => (Kind::Refused, "see the log of etcd"),
     };
-    ClusterStoreError { kind, detail: format!("{member}: {}; {advice}", words(error)) }
+    ClusterStoreError { kind, detail: format!("{member}: {}; {advice}", describe(error)) }
 }
 
 /// Creates the error of a request without a reply in time.
@@ -70,7 +70,7 @@ fn by_status(message: &str, code: i32, unanswered: Kind) -> (Kind, &'static str)
     (Kind::Refused, "see the log of etcd")
 }
 
-fn words(error: &Error) -> String {
+fn describe(error: &Error) -> String {
     let mut words = match error {
         Error::GRpcStatus(status) => status.message().to_owned(),
         other => other.to_string(),

@@ -38,14 +38,19 @@ impl Lease {
         let span = Duration::from_secs(u64::try_from(answer.ttl()).unwrap_or_default());
         let until = Arc::new(Mutex::new(Some(asked + span)));
         let id = answer.id();
-        let keeper = keep(Arc::clone(&members), id, span, Arc::clone(&until));
+        let keeper = keep_alive(Arc::clone(&members), id, span, Arc::clone(&until));
         let keeper = runtime.spawn(keeper);
         Ok(Self { id, until, keeper, members, runtime: runtime.clone() })
     }
 }
 
 /// Keeps a lease alive until it has ended.
-async fn keep(members: Arc<Members>, id: i64, span: Duration, until: Arc<Mutex<Option<Instant>>>) {
+async fn keep_alive(
+    members: Arc<Members>,
+    id: i64,
+    span: Duration,
+    until: Arc<Mutex<Option<Instant>>>,
+) {
     let pause = span / 3;
     loop {
         tokio::time::sleep(pause).await;

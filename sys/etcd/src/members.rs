@@ -26,13 +26,13 @@ pub(crate) struct Members {
     spec: EtcdSpec,
     lookups: Lookups,
     current: Mutex<Current>,
-    answered: Mutex<Option<Instant>>,
+    last_reply_at: Mutex<Option<Instant>>,
 }
 
 impl Members {
     pub(crate) fn new(spec: EtcdSpec, lookups: Lookups) -> Self {
         let current = Mutex::new(Current { index: 0, client: None });
-        Self { spec, lookups, current, answered: Mutex::new(None) }
+        Self { spec, lookups, current, last_reply_at: Mutex::new(None) }
     }
 
     pub(crate) const fn timeout(&self) -> Duration {
@@ -76,11 +76,11 @@ impl Members {
 
     /// Records that a member of etcd has replied.
     pub(crate) fn record_reply(&self) {
-        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.last_reply_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
     pub(crate) fn age(&self) -> Option<Duration> {
-        let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        let answered = self.last_reply_at.lock().unwrap_or_else(PoisonError::into_inner);
         answered.map(|at| at.elapsed())
     }
 

@@ -15,7 +15,7 @@ use crate::members::Members;
 use crate::view::{RESPONSE_BYTES_MAX, entry, read, revision};
 
 /// Interval of progress requests on an idle watch.
-const ASKED_EVERY: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// Unanswered progress requests after which the next member is used.
 const UNANSWERED_MAX: u32 = 3;
 /// Pause between two attempts to watch.
@@ -96,7 +96,7 @@ async fn listen(
         .map_err(|error| left(explain(&member, &error, false)))?;
     let mut unanswered = 0;
     loop {
-        match timeout(ASKED_EVERY, stream.message()).await {
+        match timeout(PROGRESS_INTERVAL, stream.message()).await {
             Ok(Ok(Some(answer))) => {
                 unanswered = 0;
                 members.record_reply();

@@ -40,14 +40,14 @@ static TABLE: [Slot; GUARDS_MAX] = [const {
     }
 }; GUARDS_MAX];
 
-static CUTS: AtomicU64 = AtomicU64::new(0);
+static TRUNCATIONS: AtomicU64 = AtomicU64::new(0);
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// Returns the number of accesses beyond the end of a guarded mapping's file since the process
 /// started. Stays 0 unless a front-end truncates the file of a running VM's memory, or a program
 /// that of a disk.
 pub fn truncations() -> u64 {
-    CUTS.load(Ordering::Acquire)
+    TRUNCATIONS.load(Ordering::Acquire)
 }
 
 /// Installs the handler immediately, for programs in which the threads that create mappings may not
@@ -150,7 +150,7 @@ fn replace_page(address: usize) -> bool {
         let page = address & !(page_bytes - 1);
         // Set before the zeros are mapped, so that a reader of zeros finds it set.
         slot.is_truncated.store(true, Ordering::Release);
-        CUTS.fetch_add(1, Ordering::Release);
+        TRUNCATIONS.fetch_add(1, Ordering::Release);
         let bytes = slot.end.load(Ordering::Relaxed).saturating_sub(page);
         // SAFETY: the pages belong to a mapping that its owner holds while the slot is filled; only
         // raw copies access it, and no references into it exist.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use suimon_nbd::Extent;
+use suimon_nbd::StatusExtent;
 use suimon_ports::DiskClientError;
 
 /// Request in flight and the part of its reply received so far.
@@ -19,18 +19,18 @@ pub(crate) struct Request {
     /// Number of parts of the reply received.
     pub(crate) parts: u32,
     /// Allocation of the range, as reported by the server.
-    pub(crate) extents: Vec<Extent>,
+    pub(crate) extents: Vec<StatusExtent>,
     /// Error text if the request failed.
     pub(crate) failure: Option<String>,
     /// True once the reply is complete.
-    pub(crate) is_answered: bool,
+    pub(crate) is_complete: bool,
 }
 
 /// Requests in flight of a connection, by cookie.
 #[derive(Default)]
 pub(crate) struct InFlight {
     entries: Mutex<Entries>,
-    answered: Condvar,
+    reply_completed: Condvar,
 }
 
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl InFlight {
     ///
     /// # Errors
     /// The connection has ended.
-    pub(crate) fn note(&self, asked: Request) -> Result<u64, DiskClientError> {
+    pub(crate) fn register(&self, asked: Request) -> Result<u64, DiskClientError> {
         let mut entries = self.lock();
         if let Some(why) = &entries.removed {
             return Err(DiskClientError::Disconnected(why.clone()));
@@ -64,7 +64,7 @@ impl InFlight {
     pub(crate) fn wait(&self, cookie: u64) -> Result<Request, DiskClientError> {
         let mut entries = self.lock();
         loop {
-            let is_answered = entries.requests.get(&cookie).is_some_and(|of| of.is_answered);
+            let is_answered = entries.requests.get(&cookie).is_some_and(|of| of.is_complete);
             if is_answered {
                 let asked = entries.requests.remove(&cookie).unwrap_or_default();
                 return match asked.failure {
@@ -76,19 +76,19 @@ impl InFlight {
                 entries.requests.remove(&cookie);
                 return Err(DiskClientError::Disconnected(why));
             }
-            entries = self.answered.wait(entries).unwrap_or_else(PoisonError::into_inner);
+            entries = self.reply_completed.wait(entries).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// Wakes the callers after a reply is complete.
     pub(crate) fn complete(&self) {
-        self.answered.notify_all();
+        self.reply_completed.notify_all();
     }
 
     /// Records that the connection has ended, and wakes all callers. The first reason is kept.
     pub(crate) fn end(&self, why: &str) {
         self.lock().removed.get_or_insert_with(|| why.to_owned());
-        self.answered.notify_all();
+        self.reply_completed.notify_all();
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Entries> {

@@ -45,8 +45,12 @@ impl NbdConnection {
         let (export, rest) = shake_hands(&socket, name, writes)?;
         let (socket, book) = (Arc::new(socket), Arc::new(InFlight::default()));
         let allocation = export.allocation;
-        let replies =
-            Replies { socket: Arc::clone(&socket), in_flight: Arc::clone(&book), allocation, rest };
+        let replies = Replies {
+            socket: Arc::clone(&socket),
+            in_flight: Arc::clone(&book),
+            allocation,
+            unparsed: rest,
+        };
         let (ready, is_ready) = sync_channel(1);
         let (on_start, told) = (Arc::clone(on_start), Arc::clone(&book));
         let thread =
@@ -77,7 +81,7 @@ impl NbdConnection {
         asked: Request,
         payload: &[u8],
     ) -> Result<Request, DiskClientError> {
-        let cookie = self.in_flight.note(asked)?;
+        let cookie = self.in_flight.register(asked)?;
         let header = ClientRequest { cookie, command }.encode();
         let sent = match header {
             Some(header) => {

@@ -14,7 +14,7 @@ use suimon_ports::DISK_CLIENT_REQUEST_BYTES_MAX;
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
 /// Flags that an export must have for writing, with their meaning.
-const NEEDED: [(TransmissionFlags, &str); 2] = [
+const REQUIRED_FLAGS: [(TransmissionFlags, &str); 2] = [
     (TransmissionFlags::SEND_FLUSH, "make writes durable (NBD_CMD_FLUSH)"),
     (TransmissionFlags::SEND_WRITE_ZEROES, "write zeroes (NBD_CMD_WRITE_ZEROES)"),
 ];
@@ -58,21 +58,21 @@ fn check(export: &RemoteExport, writes: bool) -> io::Result<()> {
     if writes && export.flags.has(TransmissionFlags::READ_ONLY) {
         return Err(io::Error::other("the server exports the disk read-only"));
     }
-    let missing = NEEDED.iter().find(|(flag, _)| writes && !export.flags.has(*flag));
+    let missing = REQUIRED_FLAGS.iter().find(|(flag, _)| writes && !export.flags.has(*flag));
     match missing {
         Some((_, what)) => Err(io::Error::other(format!("the server cannot {what}"))),
         None => Ok(()),
     }
 }
 
-fn left(deadline: Instant) -> io::Result<Duration> {
+fn remaining(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
     left.ok_or_else(|| io::ErrorKind::TimedOut.into())
 }
 
 fn send_all(socket: &OwnedFd, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
-        set_socket_timeout(socket, Timeout::Send, Some(left(deadline)?))?;
+        set_socket_timeout(socket, Timeout::Send, Some(remaining(deadline)?))?;
         match send(socket, bytes, SendFlags::NOSIGNAL) {
             Ok(sent) => bytes = bytes.get(sent..).unwrap_or_default(),
             // The remaining time is recomputed.
@@ -87,7 +87,7 @@ fn send_all(socket: &OwnedFd, mut bytes: &[u8], deadline: Instant) -> io::Result
 fn receive(socket: &OwnedFd, bytes: &mut Vec<u8>, deadline: Instant) -> io::Result<()> {
     let mut more = [0; 4096];
     loop {
-        set_socket_timeout(socket, Timeout::Recv, Some(left(deadline)?))?;
+        set_socket_timeout(socket, Timeout::Recv, Some(remaining(deadline)?))?;
         match recv(socket, &mut more, RecvFlags::empty()) {
             Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok((got, _)) => {

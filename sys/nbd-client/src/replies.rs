@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
-use suimon_nbd::{EXTENTS_MAX, ExtentsReply, Reply, ReplyContent, ReplyReader};
+use suimon_nbd::{EXTENTS_MAX, ExtentsReply, ParsedReply, ReplyContent, ReplyReader};
 
 use crate::book::{InFlight, Request};
 
@@ -23,7 +23,7 @@ pub(crate) struct Replies {
     /// Id of the metadata context for allocation.
     pub(crate) allocation: Option<u32>,
     /// Bytes received and not yet parsed.
-    pub(crate) rest: Vec<u8>,
+    pub(crate) unparsed: Vec<u8>,
 }
 
 impl Replies {
@@ -38,20 +38,20 @@ impl Replies {
 
     fn take_one(&mut self) -> Result<(), String> {
         let (consumed, data) =
-            match ReplyReader.read(&self.rest).map_err(|lost| lost.to_string())? {
-                Reply::Incomplete { required: needed } => return self.receive(needed),
-                Reply::Chunk {
+            match ReplyReader.read(&self.unparsed).map_err(|lost| lost.to_string())? {
+                ParsedReply::Incomplete { required: needed } => return self.receive(needed),
+                ParsedReply::Chunk {
                     consumed,
                     cookie,
                     is_last,
                     replied: ReplyContent::Data { offset, length },
                 } => (consumed, Some((cookie, is_last, offset, length as usize))),
-                Reply::Chunk { consumed, cookie, is_last, replied } => {
+                ParsedReply::Chunk { consumed, cookie, is_last, replied } => {
                     self.hand_over(cookie, is_last, replied)?;
                     (consumed, None)
                 }
             };
-        self.rest.drain(..consumed.min(self.rest.len()));
+        self.unparsed.drain(..consumed.min(self.unparsed.len()));
         match data {
             Some((cookie, is_last, offset, length)) => {
                 self.take_data(cookie, is_last, offset, length)
@@ -120,7 +120,7 @@ impl Replies {
             let (received_bytes, of) = (asked.received_bytes, asked.bytes.len());
             return Err(format!("the server returned {received_bytes} of {of} bytes of a read"));
         }
-        asked.is_answered = true;
+        asked.is_complete = true;
         self.in_flight.complete();
         Ok(())
     }
@@ -154,10 +154,10 @@ impl Replies {
 
     /// Fills a buffer with bytes received before, then from the socket.
     fn fill(&mut self, to: &mut [u8]) -> Result<(), String> {
-        let ahead = self.rest.len().min(to.len());
+        let ahead = self.unparsed.len().min(to.len());
         let (first, mut left) = to.split_at_mut(ahead);
-        first.copy_from_slice(self.rest.get(..ahead).unwrap_or_default());
-        self.rest.drain(..ahead);
+        first.copy_from_slice(self.unparsed.get(..ahead).unwrap_or_default());
+        self.unparsed.drain(..ahead);
         while !left.is_empty() {
             let got = self.read(left)?;
             left = left.get_mut(got..).unwrap_or_default();
@@ -167,13 +167,13 @@ impl Replies {
 
     /// Receives until `required` bytes are available.
     fn receive(&mut self, needed: usize) -> Result<(), String> {
-        while self.rest.len() < needed {
-            let before = self.rest.len();
-            self.rest.resize(needed.max(before.saturating_add(AHEAD_BYTES)), 0);
-            let mut rest = std::mem::take(&mut self.rest);
+        while self.unparsed.len() < needed {
+            let before = self.unparsed.len();
+            self.unparsed.resize(needed.max(before.saturating_add(AHEAD_BYTES)), 0);
+            let mut rest = std::mem::take(&mut self.unparsed);
             let got = self.read(rest.get_mut(before..).unwrap_or_default());
             rest.truncate(before.saturating_add(*got.as_ref().unwrap_or(&0)));
-            self.rest = rest;
+            self.unparsed = rest;
             got?;
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Processing of a large request in parts ([`Parts`]).
 
-use suimon_nbd::{Extent, ExtentState, NbdCommand, REPLY_BYTES_MAX, Request};
+use suimon_nbd::{ExtentState, NbdCommand, REPLY_BYTES_MAX, Request, StatusExtent};
 use suimon_ports::{DiskOutcome, DiskRequest};
 
 use crate::input::{Event, InputError};
@@ -92,8 +92,8 @@ impl NbdQueue {
         let form = parts.reply(self.has_chunks);
         // If another reply chunk follows an extent of data, the chunk of the extent is not the last
         // one.
-        let data = Extent { length: bytes, state: ExtentState::DATA };
-        let other = Extent { length: u64::MAX, state: ExtentState::HOLE | ExtentState::ZERO };
+        let data = StatusExtent { length: bytes, state: ExtentState::DATA };
+        let other = StatusExtent { length: u64::MAX, state: ExtentState::HOLE | ExtentState::ZERO };
         let extents = [data, other].into_iter();
         let in_one = form == PartReply::Head;
         let mut heads = self.transmission.read_chunks(to, parts.rest(), in_one, extents);

@@ -61,7 +61,7 @@ pub(crate) enum InputError {
     Closed,
     /// Invalid message: the start of the next message is unknown.
     #[error(transparent)]
-    LostSync(#[from] suimon_nbd::HeaderError),
+    LostSync(#[from] suimon_nbd::Desynchronized),
     /// The client attached a descriptor (`SCM_RIGHTS`) to its data.
     #[error("the client attached a descriptor to its data")]
     Descriptor,

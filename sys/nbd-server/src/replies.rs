@@ -1,8 +1,8 @@
 //! Replies to requests that the disk has executed.
 
 use suimon_nbd::{
-    ByteRange, Extent, ExtentState, NbdCommand, NbdError, REPLY_BYTES_MAX, RejectedRequest,
-    Request, STATUS_BYTES_MIN,
+    ByteRange, ExtentState, NbdCommand, NbdError, REPLY_BYTES_MAX, RejectedRequest, Request,
+    STATUS_BYTES_MIN, StatusExtent,
 };
 use suimon_ports::{Allocation, AllocationExtent, DiskOutcome};
 
@@ -68,10 +68,10 @@ pub(crate) fn error_of(outcome: DiskOutcome) -> Option<(NbdError, &'static str)>
 }
 
 /// Converts an extent to the context `base:allocation`.
-fn extent(of: AllocationExtent) -> Extent {
+fn extent(of: AllocationExtent) -> StatusExtent {
     let state = match of.allocation {
         Allocation::Data => ExtentState::DATA,
         Allocation::Hole => ExtentState::HOLE | ExtentState::ZERO,
     };
-    Extent { length: of.len, state }
+    StatusExtent { length: of.len, state }
 }

@@ -3,7 +3,7 @@
 use suimon_image::ByteRange;
 use suimon_nbd::{NbdCommand, NbdError, REPLY_BYTES_MAX, Request};
 use suimon_ports::{DiskOp, DiskRequest};
-use suimon_uring::{PayloadUse, Piece};
+use suimon_uring::{PayloadUse, Segment};
 
 use crate::memory::{CHUNK_BYTES, SMALL_BYTES};
 use crate::queue::NbdQueue;
@@ -77,7 +77,7 @@ impl NbdQueue {
         let pieces = chunks.iter().map(|&chunk| {
             let len = left.min(CHUNK_BYTES);
             left -= len;
-            Piece { pointer: memory.chunk(chunk), len }
+            Segment { pointer: memory.chunk(chunk), len }
         });
         // SAFETY: the chunks are in memory that the table holds, and belong to this request until
         // its reply; references into them exist before and after, but not meanwhile.

@@ -172,7 +172,7 @@ impl Access {
                 let peer = format!("process {process} of user {user}");
                 let caller = ClientIdentity { transport: NbdTransport::Unix, peer };
                 let origin = Origin::User(user);
-                let guard = PeerGuard::of(socket, &host.runtime)?.map(Arc::new);
+                let guard = PeerGuard::guard(socket, &host.runtime)?.map(Arc::new);
                 let client = Client::new(host, None, caller, Some(origin));
                 Ok((Client { guard, ..client }, origin, judged))
             }

@@ -7,7 +7,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use suimon_frame::{MacAddr, ethertype};
-use suimon_netif::control_filter::{Kept, slow_protocols};
+use suimon_netif::control_filter::{ControlPduClass, slow_protocols};
 use suimon_netif::raw_socket::RawSocket;
 use suimon_ports::{
     CONTROL_FRAME_BYTES_MAX, CONTROL_FRAMES_PER_CALL_MAX, ControlError, ControlFrame,
@@ -30,7 +30,7 @@ const TYPE_AT: usize = 12;
 pub(crate) struct DeviceControlSocket {
     device: String,
     index: u32,
-    ears: ReceiveSockets,
+    receivers: ReceiveSockets,
     buffer: Box<[u8; CONTROL_FRAME_BYTES_MAX]>,
     /// Frames lost so far; the kernel resets its counter when it is read.
     lost: u64,
@@ -40,7 +40,7 @@ pub(crate) struct DeviceControlSocket {
 /// does not occupy the buffer of valid PDUs.
 struct ReceiveSockets {
     /// Socket for valid PDUs; also used for sending.
-    whole: RawSocket,
+    well_formed: RawSocket,
     spoiled: RawSocket,
     /// Epoll descriptor that is readable when one of the sockets is.
     ready: OwnedFd,
@@ -48,22 +48,22 @@ struct ReceiveSockets {
 
 impl ReceiveSockets {
     fn open(index: u32) -> io::Result<Self> {
-        let whole = bound_socket(index, Kept::Whole)?;
+        let whole = bound_socket(index, ControlPduClass::WellFormed)?;
         whole
             .set(libc::SOL_SOCKET, libc::SO_PRIORITY, PRIORITY)
             .or_else(|_| whole.set(libc::SOL_SOCKET, libc::SO_PRIORITY, PRIORITY_UNPRIVILEGED))?;
         whole.add_membership(index, Some(MacAddr::SLOW_PROTOCOLS))?;
-        let spoiled = bound_socket(index, Kept::Spoiled)?;
+        let spoiled = bound_socket(index, ControlPduClass::Malformed)?;
         let ready = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for socket in [&whole, &spoiled] {
             epoll::add(&ready, socket.fd(), EventData::new_u64(0), EventFlags::IN)?;
         }
-        Ok(Self { whole, spoiled, ready })
+        Ok(Self { well_formed: whole, spoiled, ready })
     }
 
     /// Returns the sockets in the order in which they are read.
     fn all(&self) -> [&RawSocket; 2] {
-        [&self.whole, &self.spoiled]
+        [&self.well_formed, &self.spoiled]
     }
 }
 
@@ -75,12 +75,12 @@ impl DeviceControlSocket {
     pub(crate) fn open(device: &str) -> Result<Self, DeviceError> {
         let (index, ears) = open(device)?;
         let room = Box::new([0; CONTROL_FRAME_BYTES_MAX]);
-        Ok(Self { device: device.to_owned(), index, ears, buffer: room, lost: 0 })
+        Ok(Self { device: device.to_owned(), index, receivers: ears, buffer: room, lost: 0 })
     }
 
     /// Fails if the device was removed.
     fn check(&self) -> Result<(), ControlError> {
-        match self.ears.whole.is_orphaned() {
+        match self.receivers.well_formed.is_orphaned() {
             Ok(false) => Ok(()),
             Ok(true) => Err(ControlError::DeviceMissing { device: self.device.clone() }),
             Err(cause) => Err(self.host_error("checking", &cause.to_string())),
@@ -88,16 +88,20 @@ impl DeviceControlSocket {
     }
 
     fn host_error(&self, doing: &'static str, errno: &str) -> ControlError {
-        ControlError::Host { doing, device: self.device.clone(), errno: errno.to_owned() }
+        ControlError::Host {
+            operation: doing,
+            device: self.device.clone(),
+            errno: errno.to_owned(),
+        }
     }
 
     fn transmit(&self, ethertype: u16, frame: &[u8]) -> Result<(), Errno> {
-        let sent = self.ears.whole.send(self.index, ethertype, frame);
+        let sent = self.receivers.well_formed.send(self.index, ethertype, frame);
         sent.map_err(|cause| Errno::from_io_error(&cause).unwrap_or(Errno::IO))
     }
 
     fn add_lost(&mut self) {
-        for socket in self.ears.all() {
+        for socket in self.receivers.all() {
             // `struct tpacket_stats`: frames, and those dropped because the buffer was full.
             let told = socket.option(libc::SOL_PACKET, libc::PACKET_STATISTICS);
             if let Ok([_, _, _, _, a, b, c, d]) = told {
@@ -115,7 +119,7 @@ fn open(device: &str) -> Result<(u32, ReceiveSockets), DeviceError> {
     Ok((index, ears))
 }
 
-fn bound_socket(index: u32, kept: Kept) -> io::Result<RawSocket> {
+fn bound_socket(index: u32, kept: ControlPduClass) -> io::Result<RawSocket> {
     let socket = RawSocket::new()?;
     // Attached before binding, so that no frame bypasses the filter.
     socket.attach_filter(&slow_protocols(kept))?;
@@ -131,7 +135,7 @@ impl ControlSocket for DeviceControlSocket {
         take: &mut dyn FnMut(ControlFrame<'_>),
     ) -> Result<NextReceive, ControlError> {
         let mut turns = 0..CONTROL_FRAMES_PER_CALL_MAX;
-        for socket in self.ears.all() {
+        for socket in self.receivers.all() {
             while !turns.is_empty() {
                 let flags = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
                 match recv(socket.fd(), &mut self.buffer[..], flags) {
@@ -181,7 +185,7 @@ impl ControlSocket for DeviceControlSocket {
     }
 
     fn wake_fd(&self) -> BorrowedFd<'_> {
-        self.ears.ready.as_fd()
+        self.receivers.ready.as_fd()
     }
 
     fn dropped_frames(&mut self) -> u64 {
@@ -192,7 +196,7 @@ impl ControlSocket for DeviceControlSocket {
     fn reopen(&mut self) -> Result<(), DeviceError> {
         let (index, ears) = open(&self.device)?;
         self.add_lost();
-        (self.index, self.ears) = (index, ears);
+        (self.index, self.receivers) = (index, ears);
         Ok(())
     }
 }

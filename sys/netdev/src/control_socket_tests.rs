@@ -106,7 +106,7 @@ fn wait_for_pdus(socket: &DeviceControlSocket, count: u32) {
     let mut arrived = [0, 0];
     while arrived[0] < count || arrived[1] < CONTROL_FRAMES_PER_CALL_MAX as u32 {
         assert!(Instant::now() < limit, "{arrived:?} frames have arrived");
-        for (arrived, socket) in arrived.iter_mut().zip(socket.ears.all()) {
+        for (arrived, socket) in arrived.iter_mut().zip(socket.receivers.all()) {
             // `struct tpacket_stats`; reading resets it.
             let told = socket.option(libc::SOL_PACKET, libc::PACKET_STATISTICS);
             let [a, b, c, d, _, _, _, _] = told.unwrap();
@@ -115,7 +115,7 @@ fn wait_for_pdus(socket: &DeviceControlSocket, count: u32) {
     }
 }
 
-fn receive_nothing(socket: &mut DeviceControlSocket) -> Result<NextReceive, ControlError> {
+fn receive_none(socket: &mut DeviceControlSocket) -> Result<NextReceive, ControlError> {
     socket.receive(&mut |frame| panic!("{frame:02x?}"))
 }
 
@@ -155,7 +155,7 @@ fn lacpdus_and_markers_arrive_byte_for_byte_and_nothing_else() {
     ]);
     let expected = [lacp, marker, short, last.clone()];
     assert_eq!(receive_until(&mut near, &last), expected);
-    assert_eq!(receive_nothing(&mut near), Ok(NextReceive::WhenReadable));
+    assert_eq!(receive_none(&mut near), Ok(NextReceive::WhenReadable));
     assert_eq!(near.dropped_frames(), 0);
 }
 
@@ -188,7 +188,7 @@ fn frames_of_any_protocol_leave_as_they_are_and_are_not_heard_by_their_sender() 
     let far = bench.far();
     let mut near = bench.control();
     let mac = MacAddr::new([2, 0, 0, 0, 0, 7]);
-    let tag = VlanTag::of(VlanId::new(77).unwrap());
+    let tag = VlanTag::for_vlan(VlanId::new(77).unwrap());
     let arp = Announcement::gratuitous_arp(mac, "10.1.2.3".parse().unwrap(), Some(tag));
     let plain = [slow_frame(1, 1), Announcement::reverse_arp(mac, None).bytes().to_vec()];
     let next = || {
@@ -217,7 +217,7 @@ fn frames_of_any_protocol_leave_as_they_are_and_are_not_heard_by_their_sender() 
     untagged.drain(12..16);
     let tpid = libc::ETH_P_8021Q as u16;
     assert_eq!(next(), (untagged, Some(StrippedTag { tci: 77, tpid })));
-    assert_eq!(receive_nothing(&mut near), Ok(NextReceive::WhenReadable));
+    assert_eq!(receive_none(&mut near), Ok(NextReceive::WhenReadable));
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn a_flood_gives_few_frames_a_turn_and_the_rest_is_lost_and_counted() {
 
 /// Returns a LACPDU and a Marker PDU with valid lengths of the TLVs (IEEE 802.1AX-2014, 6.4.2.3 and
 /// 6.5.3.3) and of the frame.
-fn whole_pdus() -> [Vec<u8>; 2] {
+fn well_formed_pdus() -> [Vec<u8>; 2] {
     let with = |subtype, lengths: &[(usize, u8)]| {
         let mut frame = slow_frame(subtype, 1);
         lengths.iter().for_each(|(at, length)| frame[*at] = *length);
@@ -292,7 +292,7 @@ fn a_flood_of_what_is_no_pdu_leaves_room_for_those_that_are() {
     for end in ["near0", "far0"] {
         bench.netns.run(&format!("ip link set {end} mtu 9000"));
     }
-    let [lacpdu, marker] = whole_pdus();
+    let [lacpdu, marker] = well_formed_pdus();
     let spoiled = |frame: &[u8], at: usize| {
         let mut frame = frame.to_vec();
         frame[at] ^= 1;
@@ -330,7 +330,7 @@ fn a_downed_device_is_no_end() {
     let mut near = bench.control();
     bench.netns.run("ip link set near0 down");
     assert!(wait_readable(&near), "it wakes whoever waits");
-    assert_eq!(receive_nothing(&mut near), Ok(NextReceive::WhenReadable));
+    assert_eq!(receive_none(&mut near), Ok(NextReceive::WhenReadable));
     let down = ControlError::Down { device: "near0".to_owned() };
     assert_eq!(near.send(&slow_frame(1, 1)), Err(down));
     bench.netns.run("ip link set near0 up");
@@ -349,16 +349,16 @@ fn a_device_that_went_is_told_until_its_successor_is_opened() {
     for is_down_before in [false, true] {
         if is_down_before {
             bench.netns.run("ip link set near0 down");
-            assert_eq!(receive_nothing(&mut near), Ok(NextReceive::WhenReadable));
+            assert_eq!(receive_none(&mut near), Ok(NextReceive::WhenReadable));
         }
         bench.netns.run("ip link delete near0");
-        assert_eq!(receive_nothing(&mut near), Err(gone.clone()));
+        assert_eq!(receive_none(&mut near), Err(gone.clone()));
         assert_eq!(near.send(&slow_frame(1, 1)), Err(gone.clone()));
         let reopened = bench.namespace.run(|| near.reopen());
         assert_eq!(reopened.unwrap_err().kind, DeviceErrorKind::Missing);
         bench.plug();
         // A new device of the same name does not restore the socket.
-        assert_eq!(receive_nothing(&mut near), Err(gone.clone()));
+        assert_eq!(receive_none(&mut near), Err(gone.clone()));
         assert_eq!(near.send(&slow_frame(1, 1)), Err(gone.clone()));
         bench.namespace.run(|| near.reopen()).unwrap();
         let frame = slow_frame(1, 3);
@@ -376,7 +376,7 @@ fn a_device_that_moves_away_is_gone() {
     let elsewhere = TestNetns::new();
     bench.netns.run(&format!("ip link set near0 netns {}", elsewhere.name()));
     let gone = ControlError::DeviceMissing { device: "near0".to_owned() };
-    assert_eq!(receive_nothing(&mut near), Err(gone.clone()));
+    assert_eq!(receive_none(&mut near), Err(gone.clone()));
     assert_eq!(near.send(&slow_frame(1, 1)), Err(gone));
 }
 

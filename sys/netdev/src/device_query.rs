@@ -10,7 +10,7 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
 };
-use suimon_netif::ethtool::{self, AnswerError};
+use suimon_netif::ethtool::{self, ReplyError};
 use suimon_ports::{DeviceError, DeviceErrorKind, DeviceFeatures, LinkSpeed};
 
 use crate::explain::{error, host};
@@ -53,11 +53,11 @@ enum QueryError {
     /// The query socket could not be opened.
     Unable(Box<Self>),
     Socket(Errno),
-    Answer(AnswerError),
+    Reply(ReplyError),
 }
 
 impl QueryError {
-    fn of_opening(self) -> Self {
+    fn from_open_error(self) -> Self {
         Self::Unable(Box::new(self))
     }
 }
@@ -79,7 +79,7 @@ impl DeviceQuery {
     pub(crate) fn speed(&self, index: u32, device: &str) -> Result<LinkSpeed, DeviceError> {
         match self.request(|asker| asker.speed(index)) {
             Ok(speed) => Ok(speed),
-            Err(QueryError::Answer(AnswerError::Refused(Errno::OPNOTSUPP))) => {
+            Err(QueryError::Reply(ReplyError::Refused(Errno::OPNOTSUPP))) => {
                 Ok(LinkSpeed::default())
             }
             // The kernel is older or has no ethtool netlink.
@@ -101,7 +101,7 @@ impl DeviceQuery {
         let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
         let open = match asker.take() {
             Some(open) => open,
-            None => QuerySocket::open().map_err(QueryError::of_opening)?,
+            None => QuerySocket::open().map_err(QueryError::from_open_error)?,
         };
         let answer = question(asker.insert(open));
         if matches!(answer, Err(QueryError::Socket(_))) {
@@ -148,7 +148,7 @@ impl QuerySocket {
     fn request<T>(
         &mut self,
         request: impl Fn(u32) -> Vec<u8>,
-        read: impl Fn(&[u8], u32) -> Result<T, AnswerError>,
+        read: impl Fn(&[u8], u32) -> Result<T, ReplyError>,
     ) -> Result<T, QueryError> {
         self.sequence = self.sequence.wrapping_add(1);
         send(&self.socket, &request(self.sequence), SendFlags::empty())
@@ -161,23 +161,23 @@ impl QuerySocket {
             };
             match read(room.get(..len).unwrap_or_default(), self.sequence) {
                 // The message may be the reply to an earlier query.
-                Err(AnswerError::NotAnAnswer) => {}
-                answer => return answer.map_err(QueryError::Answer),
+                Err(ReplyError::NoReply) => {}
+                answer => return answer.map_err(QueryError::Reply),
             }
         }
-        Err(QueryError::Answer(AnswerError::NotAnAnswer))
+        Err(QueryError::Reply(ReplyError::NoReply))
     }
 }
 
 fn explain_open(cause: &QueryError) -> DeviceError {
     match cause {
-        QueryError::Answer(AnswerError::Refused(Errno::NOENT)) => error(
+        QueryError::Reply(ReplyError::Refused(Errno::NOENT)) => error(
             DeviceErrorKind::Unsupported,
             "device",
             "this kernel has no ethtool interface over netlink: it is older than 5.6 or lacks \
              ETHTOOL_NETLINK",
         ),
-        QueryError::Answer(cause) => error(
+        QueryError::Reply(cause) => error(
             DeviceErrorKind::Host,
             "device",
             format!("looking up the ethtool netlink family: {cause}"),
@@ -193,10 +193,10 @@ fn explain(device: &str, cause: &QueryError) -> DeviceError {
     let what = format!("reading the features of device {device}");
     match cause {
         QueryError::Unable(cause) => explain_open(cause),
-        QueryError::Socket(errno) | QueryError::Answer(AnswerError::Refused(errno)) => {
+        QueryError::Socket(errno) | QueryError::Reply(ReplyError::Refused(errno)) => {
             host("device", &what, &(*errno).into())
         }
-        QueryError::Answer(cause) => {
+        QueryError::Reply(cause) => {
             error(DeviceErrorKind::Host, "device", format!("{what}: {cause}"))
         }
     }
@@ -218,7 +218,7 @@ mod tests {
         // The socket belongs to the namespace in which it is created.
         let query = DeviceQuery::default();
         let ask = || namespace.run(|| query.features("upstream0")).unwrap();
-        let word = |features: &DeviceFeatures, feature| features.state(feature).word();
+        let word = |features: &DeviceFeatures, feature| features.state(feature).ethtool_state();
 
         let before = ask();
         assert_eq!(before.iter().count(), DeviceFeature::ALL.len(), "{before:?}");

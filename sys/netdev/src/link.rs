@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use suimon_frame::MacAddr;
-use suimon_netif::ethtool::speed_of;
+use suimon_netif::ethtool::link_speed;
 use suimon_netif::ioctl::{self, IfRequest, IfRequestOp};
 use suimon_netif::netlink::LinkState;
 use suimon_ports::{DeviceError, DeviceErrorKind, LinkSpeed};
@@ -166,7 +166,7 @@ impl Link {
     /// Returns the link speed, by ioctl instead of netlink.
     pub(crate) fn speed(&self) -> Result<LinkSpeed, DeviceError> {
         match ioctl::speed(self.socket.as_fd(), &self.name) {
-            Ok((mbps, duplex)) => Ok(speed_of(mbps, duplex)),
+            Ok((mbps, duplex)) => Ok(link_speed(mbps, duplex)),
             Err(cause) if cause.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
                 Ok(LinkSpeed::default())
             }

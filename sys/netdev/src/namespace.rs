@@ -40,8 +40,9 @@ impl Namespace {
     /// # Errors
     /// The name is not valid for `ip netns`, the namespace does not exist, or it cannot be opened.
     pub(crate) fn open(name: Option<&str>) -> Result<Self, DeviceError> {
-        let ours =
-            id_of(Path::new(DAEMON_NETNS)).map_err(|cause| host("netns", DAEMON_NETNS, &cause))?.0;
+        let ours = open_with_id(Path::new(DAEMON_NETNS))
+            .map_err(|cause| host("netns", DAEMON_NETNS, &cause))?
+            .0;
         let Some(name) = name else { return Ok(Self { id: ours, name: None, fd: None }) };
         if name.is_empty()
             || name.len() > 255
@@ -55,7 +56,7 @@ impl Namespace {
             );
             return Err(error(DeviceErrorKind::Missing, "netns", detail));
         }
-        let (id, fd) = id_of(&Path::new(DIRECTORY).join(name)).map_err(|cause| {
+        let (id, fd) = open_with_id(&Path::new(DIRECTORY).join(name)).map_err(|cause| {
             if cause.kind() == io::ErrorKind::NotFound {
                 let detail = format!(
                     "network namespace {name} does not exist; create it with `ip netns add \
@@ -130,7 +131,7 @@ impl Namespace {
     }
 }
 
-fn id_of(path: &Path) -> io::Result<(NamespaceId, OwnedFd)> {
+fn open_with_id(path: &Path) -> io::Result<(NamespaceId, OwnedFd)> {
     let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let stat = fstat(&fd)?;
     Ok((NamespaceId { device: stat.st_dev, inode: stat.st_ino }, fd))

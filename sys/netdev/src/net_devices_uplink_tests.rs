@@ -41,7 +41,7 @@ fn frames_pass_both_ways_with_their_tags() {
     let (mut far_source, mut far_sink) = uplink.cable.far_queues();
     let (mut near_source, mut near_sink) = (uplink.shelf.source(1, 0), uplink.shelf.sink(1, 0));
     let tag = VlanTag::from_tci(0xa000 | 77);
-    for tag in [None, Some(tag), Some(VlanTag::of(VlanId::new(4094).unwrap()))] {
+    for tag in [None, Some(tag), Some(VlanTag::for_vlan(VlanId::new(4094).unwrap()))] {
         let mut frame = plain_frame(600);
         frame.meta.tag = tag;
         near_sink.transmit(&frame).unwrap();
@@ -237,7 +237,7 @@ fn a_stream_crosses_an_uplink_in_large_frames() {
 
 #[test]
 fn a_stream_crosses_an_uplink_in_large_tagged_frames() {
-    let passed = stream_over_cable(Some(VlanTag::of(VlanId::new(77).unwrap())));
+    let passed = stream_over_cable(Some(VlanTag::for_vlan(VlanId::new(77).unwrap())));
     assert!(passed.large > 50, "{passed:?}");
 }
 

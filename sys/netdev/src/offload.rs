@@ -11,16 +11,16 @@ pub(crate) const ALL: Offloads = Offloads { udp_segmentation: true, ..Offloads::
 /// Returns the offloads that frames from the kernel may use. The switches are from the kernel's
 /// point of view; those of an uplink are [mirrored](OffloadToggles::mirrored).
 pub(crate) fn ingress(switches: OffloadToggles, udp_segmentation: bool) -> Offloads {
-    of(switches.tx_checksum, switches.segmentation, udp_segmentation)
+    offloads(switches.tx_checksum, switches.segmentation, udp_segmentation)
 }
 
 /// Returns the offloads that frames to the kernel may use. The kernel accepts every form; if a
 /// switch is off, it is sent the form that a plain NIC would have received.
 pub(crate) fn egress(switches: OffloadToggles, udp_segmentation: bool) -> Offloads {
-    of(switches.rx_checksum, switches.segmentation, udp_segmentation)
+    offloads(switches.rx_checksum, switches.segmentation, udp_segmentation)
 }
 
-fn of(checksum: bool, segmentation: bool, udp_segmentation: bool) -> Offloads {
+fn offloads(checksum: bool, segmentation: bool, udp_segmentation: bool) -> Offloads {
     // A large frame has a partial checksum, so it requires both switches.
     let large = checksum && segmentation;
     Offloads {

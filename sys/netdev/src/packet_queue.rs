@@ -69,7 +69,7 @@ impl FrameSource for PacketSource {
                 Ok(received) => received,
                 Err(error) => match self.handle(&error)? {
                     After::Stop => break,
-                    After::Again => continue,
+                    After::Retry => continue,
                 },
             };
             match admit(frame, VnetHeader::decode_short(&header), received) {
@@ -105,7 +105,7 @@ impl FrameSource for PacketSource {
 
 enum After {
     Stop,
-    Again,
+    Retry,
 }
 
 impl PacketSource {
@@ -113,10 +113,10 @@ impl PacketSource {
         let errno = Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO));
         match errno {
             Errno::AGAIN => Ok(After::Stop),
-            Errno::INTR => Ok(After::Again),
+            Errno::INTR => Ok(After::Retry),
             // The kernel dropped a frame that it could not describe in a header (EINVAL).
-            Errno::INVAL => Ok(After::Again),
-            errno => self.queue.fault("receiving from", errno).map_or(Ok(After::Again), Err),
+            Errno::INVAL => Ok(After::Retry),
+            errno => self.queue.fault("receiving from", errno).map_or(Ok(After::Retry), Err),
         }
     }
 }
@@ -125,7 +125,7 @@ impl PacketSource {
 /// malformed.
 fn admit(frame: &mut Frame, mut header: VnetHeader, received: Received) -> Option<()> {
     let len = received.len.checked_sub(VNET_HEADER_SHORT_BYTES)?;
-    if received.cut {
+    if received.is_truncated {
         return None;
     }
     frame.set_len(len);

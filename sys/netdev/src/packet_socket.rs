@@ -30,7 +30,7 @@ pub(crate) struct Received {
     /// Length in bytes of header and frame.
     pub(crate) len: usize,
     /// True if the frame was truncated to the buffer.
-    pub(crate) cut: bool,
+    pub(crate) is_truncated: bool,
     /// Outer VLAN tag, if the kernel removed it.
     pub(crate) tag: Option<StrippedTag>,
 }
@@ -133,7 +133,7 @@ impl PacketSocket {
         let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
         // SAFETY: the call above filled `message` in, and `control` still lives.
         let tag = unsafe { stripped_tag(&message) };
-        Ok(Received { len, cut: message.msg_flags & libc::MSG_TRUNC != 0, tag })
+        Ok(Received { len, is_truncated: message.msg_flags & libc::MSG_TRUNC != 0, tag })
     }
 }
 
@@ -170,7 +170,7 @@ unsafe fn stripped_tag(message: &libc::msghdr) -> Option<StrippedTag> {
                 core::ptr::copy_nonoverlapping(from, data.as_mut_ptr().cast(), wanted);
                 data.assume_init()
             };
-            return tag_of(&data);
+            return parse_stripped_tag(&data);
         }
         // SAFETY: as above.
         at = unsafe { libc::CMSG_NXTHDR(message, at) };
@@ -178,7 +178,7 @@ unsafe fn stripped_tag(message: &libc::msghdr) -> Option<StrippedTag> {
     None
 }
 
-fn tag_of(data: &libc::tpacket_auxdata) -> Option<StrippedTag> {
+fn parse_stripped_tag(data: &libc::tpacket_auxdata) -> Option<StrippedTag> {
     if data.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
         return None;
     }

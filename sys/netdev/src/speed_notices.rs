@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
-use suimon_netif::ethtool::changed_speeds;
+use suimon_netif::ethtool::link_modes_changed_ifindexes;
 use suimon_netif::raw_socket::set_option;
 
 use crate::device_query::{DeviceQuery, Monitor};
@@ -22,12 +22,12 @@ pub(crate) enum ChangedDevices {
 
 /// Member of the group in which the kernel reports ethtool changes, in the namespace of the
 /// creating thread.
-pub(crate) struct SpeedNotices {
+pub(crate) struct EthtoolMonitor {
     fd: OwnedFd,
     family: u16,
 }
 
-impl SpeedNotices {
+impl EthtoolMonitor {
     /// Joins the group.
     ///
     /// # Errors
@@ -47,7 +47,9 @@ impl SpeedNotices {
         match recv(&self.fd, &mut *room, RecvFlags::DONTWAIT) {
             Ok((len, _)) => {
                 let datagram = room.get(..len).unwrap_or_default();
-                Some(ChangedDevices::Indices(changed_speeds(datagram, self.family).collect()))
+                Some(ChangedDevices::Indices(
+                    link_modes_changed_ifindexes(datagram, self.family).collect(),
+                ))
             }
             Err(Errno::NOBUFS) => Some(ChangedDevices::All),
             Err(Errno::INTR) => Some(ChangedDevices::Indices(Vec::new())),
@@ -56,7 +58,7 @@ impl SpeedNotices {
     }
 }
 
-impl AsFd for SpeedNotices {
+impl AsFd for EthtoolMonitor {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

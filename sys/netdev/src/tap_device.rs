@@ -113,7 +113,7 @@ impl TapDevice {
         }
     }
 
-    fn plan_of(&self, spec: &PortSpec) -> Option<TapPlan> {
+    fn tap_plan(&self, spec: &PortSpec) -> Option<TapPlan> {
         match spec {
             PortSpec::Tap(spec) if !self.is_uplink => Some(spec.into()),
             PortSpec::Uplink(spec) if self.is_uplink && spec.driver == UplinkDriver::Tap => {
@@ -178,7 +178,7 @@ impl PortDevice for TapDevice {
     }
 
     fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError> {
-        let Some(to) = self.plan_of(to) else { return Ok(false) };
+        let Some(to) = self.tap_plan(to) else { return Ok(false) };
         let live = TapPlan {
             mac: to.mac,
             keeps_mac: to.keeps_mac,

@@ -12,7 +12,7 @@ use suimon_quantity::PortId;
 use crate::NetDevices;
 use crate::testing::*;
 
-const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// The kernel wakes the waiters of a socket for each of its frames that has left, to report free
 /// space. Over AF_XDP this costs a tenth of the cost of the frame.
@@ -32,7 +32,7 @@ fn frames_that_leave_wake_nobody_who_waits_for_those_that_come() {
         epoll::add(&waiting, source.wake_fd(), EventData::new_u64(0), flags).unwrap();
         let news = || {
             let mut events: Vec<Event> = Vec::with_capacity(4);
-            epoll::wait(&waiting, spare_capacity(&mut events), Some(&AT_ONCE)).unwrap();
+            epoll::wait(&waiting, spare_capacity(&mut events), Some(&NO_WAIT)).unwrap();
             events.iter().fold(EventFlags::empty(), |all, event| all | event.flags)
         };
         // Free space is not reported from here on.

@@ -22,7 +22,7 @@ use crate::device_query::DeviceQuery;
 use crate::explain::host;
 use crate::namespace::{Namespace, NamespaceId};
 use crate::namespace_names::{NO_WATCH_WARNING, NamespaceNames};
-use crate::speed_notices::{ChangedDevices, SpeedNotices};
+use crate::speed_notices::{ChangedDevices, EthtoolMonitor};
 use crate::watched_link::{WatchSubject, WatchedLink, lock};
 
 /// Receive buffer size in bytes. The kernel's datagrams have at most 32 KiB in a dump and less
@@ -30,7 +30,7 @@ use crate::watched_link::{WatchSubject, WatchedLink, lock};
 const DATAGRAM_BYTES: usize = 32 << 10;
 /// Maximum number of sockets handled per turn, and of datagrams read from each.
 const EVENTS_MAX: usize = 8;
-const DATAGRAMS_PER_TURN: usize = 64;
+const DATAGRAMS_PER_ROUND: usize = 64;
 const TOKEN_STOP: u64 = u64::MAX;
 const TOKEN_NAMES: u64 = u64::MAX - 1;
 const TOKEN_SPEEDS: u64 = u64::MAX - 2;
@@ -57,7 +57,7 @@ struct Shared {
     query: Arc<DeviceQuery>,
     /// Speed notifications; `None` if the kernel has none. Speeds are then queried when a link
     /// changes.
-    speeds: Option<SpeedNotices>,
+    speeds: Option<EthtoolMonitor>,
     registry: Mutex<Registry>,
 }
 
@@ -90,7 +90,7 @@ impl LinkWatcher {
             Err(errno) => tracing::warn!(%errno, "{NO_WATCH_WARNING}"),
         }
         let names = names.ok();
-        let speeds = SpeedNotices::new(&query);
+        let speeds = EthtoolMonitor::new(&query);
         match &speeds {
             Ok(speeds) => {
                 let token = EventData::new_u64(TOKEN_SPEEDS);
@@ -234,7 +234,7 @@ impl Shared {
     }
 
     fn read(&self, token: u64, socket: &NetlinkSocket, datagram: &mut [u8]) {
-        for _ in 0..DATAGRAMS_PER_TURN {
+        for _ in 0..DATAGRAMS_PER_ROUND {
             match recv(&socket.fd, &mut *datagram, RecvFlags::DONTWAIT) {
                 Ok((len, _)) => self.notify(token, datagram.get(..len).unwrap_or_default()),
                 // Messages were lost: all states are requested again.
@@ -247,7 +247,7 @@ impl Shared {
 
     fn read_speeds(&self, datagram: &mut [u8]) {
         let Some(speeds) = &self.speeds else { return };
-        for _ in 0..DATAGRAMS_PER_TURN {
+        for _ in 0..DATAGRAMS_PER_ROUND {
             let Some(changed) = speeds.read(datagram) else { return };
             let concerns = |link: &&Arc<WatchedLink>| match &changed {
                 ChangedDevices::Indices(indices) => indices.contains(&link.index),

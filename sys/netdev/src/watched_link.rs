@@ -36,7 +36,7 @@ pub(crate) struct WatchedLink {
     follows_name: bool,
     port: PortId,
     observer: Arc<dyn PortObserver>,
-    seen: Mutex<Reported>,
+    reported: Mutex<Reported>,
 }
 
 #[derive(Clone, Copy)]
@@ -69,7 +69,7 @@ impl WatchedLink {
             follows_name,
             port,
             observer,
-            seen: Mutex::new(Reported {
+            reported: Mutex::new(Reported {
                 state: present,
                 stats: None,
                 reported_properties: None,
@@ -80,12 +80,12 @@ impl WatchedLink {
 
     /// Returns the last state received.
     pub(crate) fn state(&self) -> LinkState {
-        lock(&self.seen).state
+        lock(&self.reported).state
     }
 
     /// Returns the last speed reported.
     pub(crate) fn speed(&self) -> LinkSpeed {
-        lock(&self.seen).reported_properties.unwrap_or_default().speed
+        lock(&self.reported).reported_properties.unwrap_or_default().speed
     }
 
     /// Notifies the observer, once, if the name no longer refers to this namespace.
@@ -108,7 +108,7 @@ impl WatchedLink {
     }
 
     fn report_lost(&self, reason: String) {
-        if !std::mem::replace(&mut lock(&self.seen).is_namespace_lost, true) {
+        if !std::mem::replace(&mut lock(&self.reported).is_namespace_lost, true) {
             self.observer.handle_notice(self.port, DeviceNotice::Lost { reason });
         }
     }
@@ -116,7 +116,7 @@ impl WatchedLink {
     /// Records an event of the device, and notifies the observer of a change.
     pub(crate) fn handle(&self, event: &LinkEvent) {
         let (up, reason) = {
-            let mut seen = lock(&self.seen);
+            let mut seen = lock(&self.reported);
             let (state, reason) = match event {
                 LinkEvent::Is(state) if !state.up => {
                     (*state, "was set down (`ip link set DEVICE up`)")
@@ -154,7 +154,7 @@ impl WatchedLink {
         if !self.has_speed {
             return;
         }
-        let up = lock(&self.seen).state.is_usable();
+        let up = lock(&self.reported).state.is_usable();
         let speed = match up.then(|| query.speed(self.index, &self.device)) {
             Some(Ok(speed)) => speed,
             // The device is removed already, and the message about it is pending.
@@ -162,7 +162,7 @@ impl WatchedLink {
             Some(Err(_)) | None => LinkSpeed::default(),
         };
         let facts = LinkProperties { up, speed };
-        if lock(&self.seen).reported_properties.replace(facts) != Some(facts) {
+        if lock(&self.reported).reported_properties.replace(facts) != Some(facts) {
             self.observer.handle_notice(self.port, DeviceNotice::LinkChanged(facts));
         }
     }

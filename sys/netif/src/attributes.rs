@@ -9,7 +9,7 @@ const TYPE_MASK: u16 = 0x3fff;
 
 /// Netlink message in a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message<'a> {
+pub struct NetlinkMessage<'a> {
     /// Type of the message, which depends on the netlink family.
     pub kind: u16,
     /// Flags `NLM_F_*`.
@@ -21,12 +21,12 @@ pub struct Message<'a> {
 }
 
 /// Returns the messages in a datagram. A message with an invalid length ends the iteration.
-pub fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
+pub fn messages(datagram: &[u8]) -> impl Iterator<Item = NetlinkMessage<'_>> {
     let mut rest = datagram;
     core::iter::from_fn(move || {
         let len = usize::try_from(u32_at(rest, 0)?).ok()?;
         // A message has at least a header, so each step consumes that much.
-        let message = Message {
+        let message = NetlinkMessage {
             kind: u16_at(rest, 4)?,
             flags: u16_at(rest, 6)?,
             sequence: u32_at(rest, 8)?,
@@ -64,7 +64,7 @@ pub fn push_attribute(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
 }
 
 /// Appends a message and its padding.
-pub fn push_message(bytes: &mut Vec<u8>, message: Message<'_>) {
+pub fn push_message(bytes: &mut Vec<u8>, message: NetlinkMessage<'_>) {
     let len = (HEADER_BYTES + message.body.len()) as u32;
     bytes.extend(len.to_ne_bytes());
     bytes.extend(message.kind.to_ne_bytes());
@@ -108,7 +108,7 @@ mod tests {
             };
             for (sequence, attributes) in (0..).zip(&bodies) {
                 let body = inner(attributes);
-                push_message(&mut datagram, Message { kind: 7, flags: 1, sequence, body: &body });
+                push_message(&mut datagram, NetlinkMessage { kind: 7, flags: 1, sequence, body: &body });
             }
             let found: Vec<_> = messages(&datagram).collect();
             prop_assert_eq!(found.len(), bodies.len());

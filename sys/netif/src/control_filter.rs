@@ -1,7 +1,7 @@
 //! Socket filter of control sockets: a classic BPF program that selects LACPDUs and Marker PDUs
 //! (the kernel's `networking/filter`).
 
-use crate::raw_socket::Instruction;
+use crate::raw_socket::ClassicBpfInstruction;
 use suimon_frame::{MacAddr, ethertype};
 
 const TYPE_AT: u32 = 12;
@@ -18,37 +18,37 @@ const LACP_LENGTHS: [(u32, u32); 3] = [(17, 20), (37, 20), (57, 16)];
 /// Offset and value of the length field of a Marker PDU's TLV (6.5.3.3).
 const MARKER_LENGTHS: [(u32, u32); 1] = [(17, 16)];
 /// Return value of the filter that keeps a whole frame, so that its length is reported.
-const KEEP_ALL: u32 = u32::MAX;
+const WHOLE_FRAME: u32 = u32::MAX;
 
 /// Offset of the kernel's packet type of the frame. A frame with a VLAN tag that no device of this
 /// host is configured for has another type than multicast. Its tag is already removed from the
 /// bytes, so it would look untagged.
-const TYPE_OF_PACKET: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
+const PACKET_TYPE: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
 
 const LOAD: u32 = libc::BPF_LD | libc::BPF_ABS;
 
 /// Class of LACPDUs and Marker PDUs that a filter passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum ControlPduClass {
     /// PDUs whose length and TLV lengths are valid.
-    Whole,
+    WellFormed,
     /// PDUs with an invalid length or TLV length.
-    Spoiled,
+    Malformed,
 }
 
 /// Returns a filter for LACPDUs and Marker PDUs to the slow protocols group address.
-pub fn slow_protocols(kept: Kept) -> Vec<Instruction> {
+pub fn slow_protocols(kept: ControlPduClass) -> Vec<ClassicBpfInstruction> {
     let [a, b, c, d, e, f] = MacAddr::SLOW_PROTOCOLS.octets();
-    let (keep, refuse) = (verdict(KEEP_ALL), verdict(0));
+    let (keep, refuse) = (verdict(WHOLE_FRAME), verdict(0));
     let (whole, spoiled) = match kept {
-        Kept::Whole => (keep, refuse),
-        Kept::Spoiled => (refuse, keep),
+        ControlPduClass::WellFormed => (keep, refuse),
+        ControlPduClass::Malformed => (refuse, keep),
     };
     let checks = [
         (libc::BPF_W, 0, u32::from_be_bytes([a, b, c, d])),
         (libc::BPF_H, 4, u32::from(u16::from_be_bytes([e, f]))),
         (libc::BPF_H, TYPE_AT, u32::from(ethertype::SLOW)),
-        (libc::BPF_W, TYPE_OF_PACKET, u32::from(libc::PACKET_MULTICAST)),
+        (libc::BPF_W, PACKET_TYPE, u32::from(libc::PACKET_MULTICAST)),
     ];
     let mut program = Vec::new();
     for (width, at, value) in checks {
@@ -81,15 +81,15 @@ pub fn slow_protocols(kept: Kept) -> Vec<Instruction> {
 }
 
 /// Skips `if_so` instructions if the loaded value compares true with `value`, else `if_not`.
-fn jump(compare: u32, value: u32, if_so: u8, if_not: u8) -> Instruction {
+fn jump(compare: u32, value: u32, if_so: u8, if_not: u8) -> ClassicBpfInstruction {
     instruction(libc::BPF_JMP | compare | libc::BPF_K, if_so, if_not, value)
 }
 
 /// Ends the filter and keeps this many bytes of the frame; 0 rejects it.
-fn verdict(bytes: u32) -> Instruction {
+fn verdict(bytes: u32) -> ClassicBpfInstruction {
     instruction(libc::BPF_RET | libc::BPF_K, 0, 0, bytes)
 }
 
-fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> Instruction {
-    Instruction { code: code as u16, jt, jf, k }
+fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> ClassicBpfInstruction {
+    ClassicBpfInstruction { code: code as u16, jt, jf, k }
 }

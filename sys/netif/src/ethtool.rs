@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use suimon_ports::{DeviceFeature, DeviceFeatures, FeatureState, LinkSpeed};
 
 use crate::attributes::{
-    Message, attribute, attributes, messages, push_attribute, push_message, u16_at, u32_at,
+    NetlinkMessage, attribute, attributes, messages, push_attribute, push_message, u16_at, u32_at,
 };
 
 /// `GENL_ID_CTRL`, the family that resolves the numbers of other families.
@@ -27,7 +27,7 @@ const MONITOR: &[u8] = b"monitor\0";
 // linux/ethtool_netlink.h
 const LINK_MODES_GET: u8 = 4;
 const LINK_MODES_GET_REPLY: u8 = 4;
-const LINK_MODES_NOTICE: u8 = 5;
+const LINK_MODES_NOTIFICATION: u8 = 5;
 const LINK_MODES_HEADER: u16 = 1;
 const LINK_MODES_SPEED: u16 = 5;
 const LINK_MODES_DUPLEX: u16 = 6;
@@ -35,7 +35,7 @@ const FEATURES_GET: u8 = 11;
 const FEATURES_GET_REPLY: u8 = 11;
 const FEATURES_HEADER: u16 = 1;
 const FEATURES_HW: u16 = 2;
-const FEATURES_WANTED: u16 = 3;
+const FEATURES_REQUESTED: u16 = 3;
 const FEATURES_ACTIVE: u16 = 4;
 const FEATURES_NOCHANGE: u16 = 5;
 const HEADER_DEVICE_INDEX: u16 = 1;
@@ -54,20 +54,20 @@ const DUPLEX_UNKNOWN: u8 = 0xff;
 
 /// Reason why a reply of the kernel cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnswerError {
+pub enum ReplyError {
     /// The kernel rejected the request with this errno.
     Refused(Errno),
     /// The datagram contains no reply to the request.
-    NotAnAnswer,
+    NoReply,
     /// This part of the reply is missing or has an invalid length.
     Lacks(&'static str),
 }
 
-impl fmt::Display for AnswerError {
+impl fmt::Display for ReplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(errno) => write!(f, "{errno}"),
-            Self::NotAnAnswer => f.write_str("the kernel did not reply"),
+            Self::NoReply => f.write_str("the kernel did not reply"),
             Self::Lacks(part) => write!(f, "the kernel's reply lacks {part}"),
         }
     }
@@ -83,24 +83,24 @@ pub fn family_request(sequence: u32) -> Vec<u8> {
 ///
 /// # Errors
 /// The kernel rejected the request (`ENOENT`: unknown family), or the datagram contains no reply.
-pub fn family(datagram: &[u8], sequence: u32) -> Result<u16, AnswerError> {
-    let reply = answer(datagram, sequence, CONTROL, libc::CTRL_CMD_NEWFAMILY as u8)?;
+pub fn family(datagram: &[u8], sequence: u32) -> Result<u16, ReplyError> {
+    let reply = reply_attributes(datagram, sequence, CONTROL, libc::CTRL_CMD_NEWFAMILY as u8)?;
     let id = attribute(reply, libc::CTRL_ATTR_FAMILY_ID as u16);
-    id.and_then(|id| u16_at(id, 0)).ok_or(AnswerError::Lacks("the number of the family"))
+    id.and_then(|id| u16_at(id, 0)).ok_or(ReplyError::Lacks("the number of the family"))
 }
 
 /// Decodes the number of the group of change notifications, from the same datagram.
 ///
 /// # Errors
 /// As [`family`].
-pub fn monitor_group(datagram: &[u8], sequence: u32) -> Result<u32, AnswerError> {
-    let reply = answer(datagram, sequence, CONTROL, libc::CTRL_CMD_NEWFAMILY as u8)?;
+pub fn monitor_group(datagram: &[u8], sequence: u32) -> Result<u32, ReplyError> {
+    let reply = reply_attributes(datagram, sequence, CONTROL, libc::CTRL_CMD_NEWFAMILY as u8)?;
     let groups = attribute(reply, libc::CTRL_ATTR_MCAST_GROUPS as u16).unwrap_or_default();
     let is_monitor =
         |group: &[u8]| attribute(group, libc::CTRL_ATTR_MCAST_GRP_NAME as u16) == Some(MONITOR);
     let monitor = attributes(groups).find(|(_, group)| is_monitor(group));
     let id = monitor.and_then(|(_, group)| attribute(group, libc::CTRL_ATTR_MCAST_GRP_ID as u16));
-    id.and_then(|id| u32_at(id, 0)).ok_or(AnswerError::Lacks("the multicast group of changes"))
+    id.and_then(|id| u32_at(id, 0)).ok_or(ReplyError::Lacks("the multicast group of changes"))
 }
 
 /// Encodes a request for the speed of the device with this index.
@@ -116,16 +116,16 @@ pub fn speed_request(family: u16, sequence: u32, index: u32) -> Vec<u8> {
 /// # Errors
 /// The kernel rejected the request (`ENODEV`: no such device; `EOPNOTSUPP`: the driver does not
 /// report a speed), or the datagram contains no reply.
-pub fn speed(datagram: &[u8], sequence: u32, family: u16) -> Result<LinkSpeed, AnswerError> {
-    let reply = answer(datagram, sequence, family, LINK_MODES_GET_REPLY)?;
+pub fn speed(datagram: &[u8], sequence: u32, family: u16) -> Result<LinkSpeed, ReplyError> {
+    let reply = reply_attributes(datagram, sequence, family, LINK_MODES_GET_REPLY)?;
     let mbps = attribute(reply, LINK_MODES_SPEED).and_then(|mbps| u32_at(mbps, 0));
     let duplex = attribute(reply, LINK_MODES_DUPLEX).and_then(|duplex| duplex.first().copied());
-    Ok(speed_of(mbps.unwrap_or(SPEED_UNKNOWN), duplex.unwrap_or(DUPLEX_UNKNOWN)))
+    Ok(link_speed(mbps.unwrap_or(SPEED_UNKNOWN), duplex.unwrap_or(DUPLEX_UNKNOWN)))
 }
 
 /// Converts a driver's speed and duplex (linux/ethtool.h, `SPEED_*` and `DUPLEX_*`). Some drivers
 /// report 0 for an unknown speed.
-pub fn speed_of(mbps: u32, duplex: u8) -> LinkSpeed {
+pub fn link_speed(mbps: u32, duplex: u8) -> LinkSpeed {
     LinkSpeed {
         mbps: (mbps != 0 && mbps != SPEED_UNKNOWN).then_some(mbps),
         full_duplex: match duplex {
@@ -138,9 +138,10 @@ pub fn speed_of(mbps: u32, duplex: u8) -> LinkSpeed {
 
 /// Decodes a datagram of the ethtool `monitor` multicast group. Returns the indices of devices
 /// whose link modes changed (`ETHTOOL_MSG_LINKMODES_NTF`).
-pub fn changed_speeds(datagram: &[u8], family: u16) -> impl Iterator<Item = u32> {
+pub fn link_modes_changed_ifindexes(datagram: &[u8], family: u16) -> impl Iterator<Item = u32> {
     messages(datagram).filter_map(move |message| {
-        let is_notice = message.kind == family && message.body.first() == Some(&LINK_MODES_NOTICE);
+        let is_notice =
+            message.kind == family && message.body.first() == Some(&LINK_MODES_NOTIFICATION);
         let attributes = message.body.get(GENERIC_HEADER_BYTES..).filter(|_| is_notice)?;
         let header = attribute(attributes, LINK_MODES_HEADER)?;
         attribute(header, HEADER_DEVICE_INDEX).and_then(|index| u32_at(index, 0))
@@ -161,16 +162,12 @@ pub fn features_request(family: u16, sequence: u32, device: &str) -> Vec<u8> {
 /// # Errors
 /// The kernel rejected the request (`ENODEV`: no such device), or the datagram contains no complete
 /// reply.
-pub fn features(
-    datagram: &[u8],
-    sequence: u32,
-    family: u16,
-) -> Result<DeviceFeatures, AnswerError> {
-    let reply = answer(datagram, sequence, family, FEATURES_GET_REPLY)?;
+pub fn features(datagram: &[u8], sequence: u32, family: u16) -> Result<DeviceFeatures, ReplyError> {
+    let reply = reply_attributes(datagram, sequence, family, FEATURES_GET_REPLY)?;
     let mut features = DeviceFeatures::default();
     let mut read = |kind, part, set: fn(&mut FeatureState)| {
-        let bits = attribute(reply, kind).ok_or(AnswerError::Lacks(part))?;
-        for (feature, is_set) in bitset(bits).ok_or(AnswerError::Lacks(part))? {
+        let bits = attribute(reply, kind).ok_or(ReplyError::Lacks(part))?;
+        for (feature, is_set) in bitset(bits).ok_or(ReplyError::Lacks(part))? {
             let state = features.state_mut(feature);
             if is_set {
                 set(state);
@@ -179,7 +176,7 @@ pub fn features(
         Ok(())
     };
     read(FEATURES_HW, "the changeable features", |state| state.can_change = true)?;
-    read(FEATURES_WANTED, "the requested features", |state| state.is_wanted = true)?;
+    read(FEATURES_REQUESTED, "the requested features", |state| state.is_wanted = true)?;
     read(FEATURES_ACTIVE, "the active features", |state| state.is_active = true)?;
     read(FEATURES_NOCHANGE, "the fixed features", |state| state.is_fixed = true)?;
     Ok(features)
@@ -203,27 +200,32 @@ fn request(family: u16, sequence: u32, command: u8, kind: u16, value: &[u8]) -> 
     push_attribute(&mut body, kind, value);
     let flags = libc::NLM_F_REQUEST as u16;
     let mut bytes = Vec::new();
-    push_message(&mut bytes, Message { kind: family, flags, sequence, body: &body });
+    push_message(&mut bytes, NetlinkMessage { kind: family, flags, sequence, body: &body });
     bytes
 }
 
 /// Returns the attributes of the reply to the request with this sequence number.
-fn answer(datagram: &[u8], sequence: u32, family: u16, command: u8) -> Result<&[u8], AnswerError> {
+fn reply_attributes(
+    datagram: &[u8],
+    sequence: u32,
+    family: u16,
+    command: u8,
+) -> Result<&[u8], ReplyError> {
     let mut answers = messages(datagram).filter(|message| message.sequence == sequence);
-    let message = answers.next().ok_or(AnswerError::NotAnAnswer)?;
+    let message = answers.next().ok_or(ReplyError::NoReply)?;
     if message.kind == libc::NLMSG_ERROR as u16 {
         // A negative errno; 0 would be an acknowledgement, which was not requested.
         let code = message.body.first_chunk().copied().map(i32::from_ne_bytes);
         let errno = code.and_then(i32::checked_neg).filter(|errno| (1..4096).contains(errno));
         return Err(match errno {
-            Some(errno) => AnswerError::Refused(Errno::from_raw_os_error(errno)),
-            None => AnswerError::NotAnAnswer,
+            Some(errno) => ReplyError::Refused(Errno::from_raw_os_error(errno)),
+            None => ReplyError::NoReply,
         });
     }
     if message.kind != family || message.body.first() != Some(&command) {
-        return Err(AnswerError::NotAnAnswer);
+        return Err(ReplyError::NoReply);
     }
-    message.body.get(GENERIC_HEADER_BYTES..).ok_or(AnswerError::NotAnAnswer)
+    message.body.get(GENERIC_HEADER_BYTES..).ok_or(ReplyError::NoReply)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ const NUMBER: u16 = 21;
 #[test]
 fn the_family_is_found_by_name() {
     assert_eq!(family(FAMILY, 1), Ok(NUMBER));
-    assert_eq!(family(FAMILY, 2), Err(AnswerError::NotAnAnswer), "another question's answer");
+    assert_eq!(family(FAMILY, 2), Err(ReplyError::NoReply), "another question's answer");
     let asked = family_request(1);
     let message = messages(&asked).next().unwrap();
     assert_eq!((message.kind, message.sequence), (CONTROL, 1));
@@ -38,7 +38,7 @@ fn a_device_is_asked_for_by_name() {
 fn features_are_as_ethtool_shows_them() {
     let found = features(FEATURES, 2, NUMBER).unwrap();
     let words: Vec<_> =
-        found.iter().map(|(feature, state)| (feature.name(), state.word())).collect();
+        found.iter().map(|(feature, state)| (feature.name(), state.ethtool_state())).collect();
     assert_eq!(
         words,
         [
@@ -60,21 +60,21 @@ fn features_are_as_ethtool_shows_them() {
 
 #[test]
 fn a_refusal_is_told_with_its_reason() {
-    let refused = Err(AnswerError::Refused(Errno::NODEV));
+    let refused = Err(ReplyError::Refused(Errno::NODEV));
     assert_eq!(features(NO_SUCH_DEVICE, 3, NUMBER), refused);
     // An acknowledgement, and invalid error codes.
     for code in [0, 1, i32::MIN, -70_000] {
         let mut damaged = NO_SUCH_DEVICE.to_vec();
         damaged[HEADER_BYTES..HEADER_BYTES + 4].copy_from_slice(&i32::to_ne_bytes(code));
-        assert_eq!(features(&damaged, 3, NUMBER), Err(AnswerError::NotAnAnswer), "{code}");
+        assert_eq!(features(&damaged, 3, NUMBER), Err(ReplyError::NoReply), "{code}");
     }
 }
 
 #[test]
 fn an_answer_of_another_kind_or_command_is_none() {
-    assert_eq!(features(FEATURES, 2, NUMBER + 1), Err(AnswerError::NotAnAnswer));
-    assert_eq!(features(FAMILY, 1, CONTROL), Err(AnswerError::NotAnAnswer));
-    assert_eq!(features(&[], 2, NUMBER), Err(AnswerError::NotAnAnswer));
+    assert_eq!(features(FEATURES, 2, NUMBER + 1), Err(ReplyError::NoReply));
+    assert_eq!(features(FAMILY, 1, CONTROL), Err(ReplyError::NoReply));
+    assert_eq!(features(&[], 2, NUMBER), Err(ReplyError::NoReply));
 }
 
 /// Sets the length of the first message to that of `bytes`.
@@ -91,12 +91,12 @@ fn an_answer_that_ends_early_is_no_answer() {
     let whole = features(FEATURES, 2, NUMBER).unwrap();
     for len in 0..FEATURES.len() {
         let cut = FEATURES[..len].to_vec();
-        assert_eq!(features(&cut, 2, NUMBER), Err(AnswerError::NotAnAnswer), "{len}");
+        assert_eq!(features(&cut, 2, NUMBER), Err(ReplyError::NoReply), "{len}");
         // The last set ends in padding only if the padding of a name is truncated.
         match features(&with_true_length(cut), 2, NUMBER) {
             Ok(found) => assert!(len + 4 > FEATURES.len() && found == whole, "{len}"),
-            Err(AnswerError::NotAnAnswer) => assert!(len < HEADER_BYTES + 4, "{len}"),
-            Err(AnswerError::Lacks(_)) => {}
+            Err(ReplyError::NoReply) => assert!(len < HEADER_BYTES + 4, "{len}"),
+            Err(ReplyError::Lacks(_)) => {}
             Err(refused) => panic!("{len}: {refused}"),
         }
     }
@@ -125,7 +125,7 @@ proptest! {
         let mut body = vec![FEATURES_GET_REPLY, 1, 0, 0];
         body.extend(bytes);
         let mut datagram = Vec::new();
-        push_message(&mut datagram, Message { kind: NUMBER, flags: 0, sequence: 2, body: &body });
+        push_message(&mut datagram, NetlinkMessage { kind: NUMBER, flags: 0, sequence: 2, body: &body });
         if let Ok(found) = features(&datagram, 2, NUMBER) {
             prop_assert!(found.iter().count() <= Feature::ALL.len());
         }
@@ -139,8 +139,8 @@ const SPEED: &[u8] = include_bytes!("../testdata/speed_of_veth.bin");
 fn the_speed_of_a_link_is_read() {
     let fast = LinkSpeed { mbps: Some(10_000), full_duplex: Some(true) };
     assert_eq!(speed(SPEED, 2, NUMBER), Ok(fast));
-    assert_eq!(speed(SPEED, 1, NUMBER), Err(AnswerError::NotAnAnswer));
-    assert_eq!(speed(NO_SUCH_DEVICE, 3, NUMBER), Err(AnswerError::Refused(Errno::NODEV)));
+    assert_eq!(speed(SPEED, 1, NUMBER), Err(ReplyError::NoReply));
+    assert_eq!(speed(NO_SUCH_DEVICE, 3, NUMBER), Err(ReplyError::Refused(Errno::NODEV)));
     let asked = speed_request(NUMBER, 9, 0x0102_0304);
     let message = messages(&asked).next().unwrap();
     assert_eq!((message.kind, message.body[0]), (NUMBER, LINK_MODES_GET));
@@ -157,7 +157,7 @@ fn what_drivers_do_not_know_is_unknown() {
         (0, DUPLEX_UNKNOWN, (None, None)),
         (SPEED_UNKNOWN, 2, (None, None)),
     ] {
-        let found = speed_of(mbps, duplex);
+        let found = link_speed(mbps, duplex);
         assert_eq!((found.mbps, found.full_duplex), expected);
     }
 }
@@ -167,11 +167,11 @@ fn the_group_of_changes_is_found_by_name_and_its_messages_are_told_apart() {
     assert_eq!(monitor_group(FAMILY, 1), Ok(6));
     // A notification is the message of a reply with another command.
     let mut notice = SPEED.to_vec();
-    assert_eq!(changed_speeds(&notice, NUMBER).count(), 0, "an answer");
-    notice[HEADER_BYTES] = LINK_MODES_NOTICE;
-    assert_eq!(changed_speeds(&notice, NUMBER).collect::<Vec<_>>(), [3]);
-    assert_eq!(changed_speeds(&notice, NUMBER + 1).count(), 0, "another family's");
-    assert_eq!(changed_speeds(&[notice.clone(), notice].concat(), NUMBER).count(), 2);
+    assert_eq!(link_modes_changed_ifindexes(&notice, NUMBER).count(), 0, "an answer");
+    notice[HEADER_BYTES] = LINK_MODES_NOTIFICATION;
+    assert_eq!(link_modes_changed_ifindexes(&notice, NUMBER).collect::<Vec<_>>(), [3]);
+    assert_eq!(link_modes_changed_ifindexes(&notice, NUMBER + 1).count(), 0, "another family's");
+    assert_eq!(link_modes_changed_ifindexes(&[notice.clone(), notice].concat(), NUMBER).count(), 2);
 }
 
 proptest! {
@@ -183,14 +183,14 @@ proptest! {
     ) {
         let mut bytes = SPEED.to_vec();
         if is_notice {
-            bytes[HEADER_BYTES] = LINK_MODES_NOTICE;
+            bytes[HEADER_BYTES] = LINK_MODES_NOTIFICATION;
         }
         for (at, byte) in damage {
             bytes[at] = byte;
         }
         bytes.truncate(len);
         let _ = speed(&bytes, 2, NUMBER);
-        prop_assert!(changed_speeds(&bytes, NUMBER).count() <= bytes.len() / HEADER_BYTES);
+        prop_assert!(link_modes_changed_ifindexes(&bytes, NUMBER).count() <= bytes.len() / HEADER_BYTES);
         let mut family = FAMILY.to_vec();
         family.truncate(len * FAMILY.len() / SPEED.len());
         let _ = monitor_group(&with_true_length(family), 1);

@@ -70,7 +70,7 @@ impl FlowRequest {
     }
 
     /// Creates a request for the rule at this location.
-    pub fn at(location: u32) -> Self {
+    pub fn for_location(location: u32) -> Self {
         let mut request = Self::empty();
         request.put(LOCATION_AT, location.to_ne_bytes());
         request
@@ -78,7 +78,7 @@ impl FlowRequest {
 
     /// Creates a request to insert this rule at a location, or at [`ANY_LOCATION`].
     pub fn insert(rule: &FlowRule, location: u32) -> Self {
-        let mut request = Self::at(location);
+        let mut request = Self::for_location(location);
         let extended = if rule.vlan.is_some() { FLOW_EXT } else { 0 };
         request.put(FLOW_TYPE_AT, (ETHER_FLOW | extended).to_ne_bytes());
         // An Ethernet header begins with the destination address.

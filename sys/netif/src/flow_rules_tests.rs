@@ -5,9 +5,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-const OF_BOTH: &[u8; REQUEST_BYTES] =
+const RULE_OF_PORT_AND_ADDRESS: &[u8; REQUEST_BYTES] =
     include_bytes!("../testdata/ethtool_rule_address_and_vlan.bin");
-const OF_ADDRESS: &[u8; REQUEST_BYTES] = include_bytes!("../testdata/ethtool_rule_address.bin");
+const RULE_OF_ADDRESS: &[u8; REQUEST_BYTES] =
+    include_bytes!("../testdata/ethtool_rule_address.bin");
 
 fn rule(vlan: Option<u16>) -> FlowRule {
     let mac = MacAddr::new([0x52, 0x54, 0, 0x12, 0x34, 0x56]);
@@ -19,7 +20,7 @@ fn rule(vlan: Option<u16>) -> FlowRule {
 /// ignore. The 12 bytes behind the command are unused; ethtool leaves them uninitialized.
 #[test]
 fn a_request_is_the_one_that_ethtool_makes() {
-    for (vlan, recorded) in [(Some(0xa5), OF_BOTH), (None, OF_ADDRESS)] {
+    for (vlan, recorded) in [(Some(0xa5), RULE_OF_PORT_AND_ADDRESS), (None, RULE_OF_ADDRESS)] {
         let mut request = FlowRequest::insert(&rule(vlan), 7);
         let command = 0x32_u32.to_ne_bytes();
         request.0[..4].copy_from_slice(&command);

@@ -114,7 +114,7 @@ struct DriverInfo {
     version: [u8; TEXT_ROOM],
     firmware: [u8; TEXT_ROOM],
     bus: [u8; TEXT_ROOM],
-    rest: [u8; TEXT_ROOM + 12 + 20],
+    unused: [u8; TEXT_ROOM + 12 + 20],
 }
 
 /// Returns the driver and the bus that a device reports: `("tun", "tap")` for a TAP.
@@ -129,7 +129,7 @@ pub fn driver(fd: BorrowedFd<'_>, device: &str) -> io::Result<(String, String)> 
         version: text,
         firmware: text,
         bus: text,
-        rest: [0; TEXT_ROOM + 12 + 20],
+        unused: [0; TEXT_ROOM + 12 + 20],
     };
     // SAFETY: ETHTOOL_GDRVINFO writes a DriverInfo.
     unsafe { ethtool(fd, device, &mut info) }?;

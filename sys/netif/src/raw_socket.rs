@@ -9,7 +9,7 @@ use libc::{c_int, c_void, socklen_t};
 use suimon_frame::MacAddr;
 
 /// Instruction of classic BPF.
-pub type Instruction = libc::sock_filter;
+pub type ClassicBpfInstruction = libc::sock_filter;
 
 /// Non-blocking packet socket for whole frames.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl RawSocket {
     ///
     /// # Errors
     /// The errno of the call: the kernel rejects the program.
-    pub fn attach_filter(&self, program: &[Instruction]) -> io::Result<()> {
+    pub fn attach_filter(&self, program: &[ClassicBpfInstruction]) -> io::Result<()> {
         let len = u16::try_from(program.len()).map_err(io::Error::other)?;
         let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
         self.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)

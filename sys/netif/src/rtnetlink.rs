@@ -12,12 +12,12 @@ use rustix::net::{
 };
 
 use crate::attributes::{
-    HEADER_BYTES, Message, attribute, messages, push_attribute, push_message, u32_at,
+    HEADER_BYTES, NetlinkMessage, attribute, messages, push_attribute, push_message, u32_at,
 };
 use crate::netlink::{LINK_BYTES, state_request};
 
 /// Receive timeout. The kernel normally replies before `send` returns.
-const PATIENCE: Duration = Duration::from_secs(1);
+const RECEIVE_TIMEOUT: Duration = Duration::from_secs(1);
 const DATAGRAMS_MAX: usize = 8;
 const DATAGRAM_BYTES: usize = 64 << 10;
 
@@ -85,7 +85,7 @@ impl Settings {
         let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
         let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
         connect(&socket, &SocketAddrNetlink::new(0, 0))?;
-        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(RECEIVE_TIMEOUT))?;
         Ok(Self { socket, sequence: 0 })
     }
 
@@ -124,7 +124,7 @@ impl Settings {
     /// The kernel's errno; `ENODATA` if the device has no other end.
     pub fn other_end(&mut self, index: u32) -> Result<u32, Errno> {
         send(&self.socket, &state_request(Some(index)), SendFlags::empty())?;
-        self.answer(|message| {
+        self.first_reply(|message| {
             if message.kind != libc::RTM_NEWLINK {
                 return None;
             }
@@ -140,7 +140,7 @@ impl Settings {
     /// The kernel's errno.
     pub fn xdp_program(&mut self, index: u32) -> Result<Option<u32>, Errno> {
         send(&self.socket, &state_request(Some(index)), SendFlags::empty())?;
-        self.answer(|message| {
+        self.first_reply(|message| {
             if message.kind != libc::RTM_NEWLINK {
                 return None;
             }
@@ -158,7 +158,7 @@ impl Settings {
     /// The kernel's errno; `ENODEV` if the device does not exist.
     pub fn alias(&mut self, index: u32) -> Result<Vec<u8>, Errno> {
         send(&self.socket, &state_request(Some(index)), SendFlags::empty())?;
-        self.answer(|message| {
+        self.first_reply(|message| {
             if message.kind != libc::RTM_NEWLINK {
                 return None;
             }
@@ -248,10 +248,10 @@ impl Settings {
         self.sequence = self.sequence.wrapping_add(1);
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags) as u16;
         let mut datagram = Vec::with_capacity(HEADER_BYTES + body.len());
-        push_message(&mut datagram, Message { kind, flags, sequence: self.sequence, body });
+        push_message(&mut datagram, NetlinkMessage { kind, flags, sequence: self.sequence, body });
         send(&self.socket, &datagram, SendFlags::empty())?;
         let sequence = self.sequence;
-        self.answer(|message| {
+        self.first_reply(|message| {
             let is_ours =
                 i32::from(message.kind) == libc::NLMSG_ERROR && message.sequence == sequence;
             is_ours.then_some(Ok(()))
@@ -260,9 +260,9 @@ impl Settings {
 
     /// Returns the first message for which `read` returns a value. An error message received before
     /// it is returned as the error.
-    fn answer<T>(
+    fn first_reply<T>(
         &self,
-        read: impl Fn(&Message<'_>) -> Option<Result<T, Errno>>,
+        read: impl Fn(&NetlinkMessage<'_>) -> Option<Result<T, Errno>>,
     ) -> Result<T, Errno> {
         let mut room = vec![0; DATAGRAM_BYTES];
         for _ in 0..DATAGRAMS_MAX {

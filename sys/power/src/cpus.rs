@@ -4,7 +4,7 @@ use std::path::Path;
 
 use suimon_power::{Cpu, FrequencyPolicy, HostPowerSettings, IdleState, Turbo, TurboFile};
 
-use crate::files::{flag, name, number, numbered, text, word, words};
+use crate::files::{flag, name, number, numbered, read_value, read_values, text};
 
 /// Maximum number of CPUs of Linux (`CONFIG_NR_CPUS`).
 const CPUS_MAX: usize = 8192;
@@ -65,11 +65,11 @@ fn policy(cpus: &Path, policy: u16, with_boost: bool) -> Option<FrequencyPolicy>
     Some(FrequencyPolicy {
         number: policy,
         cpus: affected,
-        driver: word(&folder.join("scaling_driver")).unwrap_or_else(|| "unknown".to_owned()),
-        governors: words(&folder.join("scaling_available_governors")),
-        governor: word(&folder.join("scaling_governor")),
-        preferences: words(&folder.join("energy_performance_available_preferences")),
-        preference: word(&folder.join("energy_performance_preference")),
+        driver: read_value(&folder.join("scaling_driver")).unwrap_or_else(|| "unknown".to_owned()),
+        governors: read_values(&folder.join("scaling_available_governors")),
+        governor: read_value(&folder.join("scaling_governor")),
+        preferences: read_values(&folder.join("energy_performance_available_preferences")),
+        preference: read_value(&folder.join("energy_performance_preference")),
         khz_range: least.zip(most).filter(|(least, most)| least <= most),
         khz_min: number(&folder.join("scaling_min_freq")),
         khz_max: number(&folder.join("scaling_max_freq")),

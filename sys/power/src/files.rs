@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 /// Maximum size of a file in bytes: sysfs files have at most a page.
 const BYTES_MAX: u64 = 4096;
 /// Maximum length of a word in bytes: names of governors, drivers and states are short.
-const WORD_BYTES_MAX: usize = 64;
+const VALUE_BYTES_MAX: usize = 64;
 
 /// Returns the trimmed contents of a file; `None` if it does not exist, cannot be read or is not
 /// UTF-8.
@@ -23,26 +23,26 @@ pub(crate) fn text(path: &Path) -> Option<String> {
 }
 
 /// Returns a file's contents if they are a single short word without control characters.
-pub(crate) fn word(path: &Path) -> Option<String> {
-    text(path).filter(|text| is_word(text))
+pub(crate) fn read_value(path: &Path) -> Option<String> {
+    text(path).filter(|text| is_value(text))
 }
 
 /// Returns a file's contents if they are a short name, which may contain spaces.
 pub(crate) fn name(path: &Path) -> Option<String> {
     let is_name = |text: &String| {
-        (1..=WORD_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control)
+        (1..=VALUE_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control)
     };
     text(path).filter(is_name)
 }
 
 /// Returns the words of a file that are separated by space; invalid ones are omitted.
-pub(crate) fn words(path: &Path) -> Vec<String> {
+pub(crate) fn read_values(path: &Path) -> Vec<String> {
     let all = text(path).unwrap_or_default();
-    all.split_whitespace().filter(|text| is_word(text)).map(str::to_owned).collect()
+    all.split_whitespace().filter(|text| is_value(text)).map(str::to_owned).collect()
 }
 
-fn is_word(text: &str) -> bool {
-    (1..=WORD_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+fn is_value(text: &str) -> bool {
+    (1..=VALUE_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Returns a file's contents as an integer.

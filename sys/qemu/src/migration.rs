@@ -129,7 +129,11 @@ impl QemuVm {
                 SendingPhase::Failed("the migration was cancelled".to_owned())
             }
         };
-        Ok(MigrationStatus { phase, bytes_sent: read.bytes_sent, bytes_left: read.bytes_left })
+        Ok(MigrationStatus {
+            phase,
+            bytes_sent: read.bytes_sent,
+            remaining_bytes: read.remaining_bytes,
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use suimon_ports::{VmDevice, VmNotice, VmObserver, VmRunState};
-use suimon_qmp::{Event, Greeting, Message, QmpReader};
+use suimon_qmp::{Event, Greeting, QmpMessage, QmpReader};
 
 use crate::agent::AGENT_PORT;
 use crate::client::{LauncherEvent, Watch};
@@ -152,17 +152,17 @@ impl Reading {
         Ok(())
     }
 
-    pub(crate) fn handle(&mut self, message: Message) {
+    pub(crate) fn handle(&mut self, message: QmpMessage) {
         match message {
-            Message::Greeting(greeting) => match self.greeting.take() {
+            QmpMessage::Greeting(greeting) => match self.greeting.take() {
                 Some(sender) => {
                     let _ = sender.try_send(greeting);
                 }
                 None => self.handle_unasked(),
             },
-            Message::Return { id, value } => self.handle_answer(id, Ok(value)),
-            Message::Error { id, text, .. } => self.handle_answer(id, Err(text)),
-            Message::Event(event) => self.handle_event(event),
+            QmpMessage::Return { id, value } => self.handle_answer(id, Ok(value)),
+            QmpMessage::Error { id, text, .. } => self.handle_answer(id, Err(text)),
+            QmpMessage::Event(event) => self.handle_event(event),
         }
     }
 

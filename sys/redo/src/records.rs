@@ -57,7 +57,7 @@ impl FileRecords {
     ///
     /// # Errors
     /// The directory or the record exists and cannot be read, or the record is damaged.
-    pub fn find_left(folder: &Path, key: &str) -> io::Result<Option<PathBuf>> {
+    pub fn find_pending(folder: &Path, key: &str) -> io::Result<Option<PathBuf>> {
         let found = match fs::symlink_metadata(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other?,
@@ -90,7 +90,7 @@ impl FileRecords {
             let ending = path.extension().and_then(|ending| ending.to_str());
             let is_stale = match ending {
                 Some(NEW_ENDING) => true,
-                Some(ENDING) => self.keeps_nothing(&path),
+                Some(ENDING) => self.is_void(&path),
                 _ => false,
             };
             if is_stale {
@@ -102,7 +102,7 @@ impl FileRecords {
 
     /// Returns true if the record is void or empty. A record that cannot be read is reported when
     /// its image is opened.
-    fn keeps_nothing(&self, path: &Path) -> bool {
+    fn is_void(&self, path: &Path) -> bool {
         let Ok(file) = open_record(path, OpenOptions::new().read(true)) else { return false };
         let header = read_header(&file, path);
         header.is_ok_and(|header| {

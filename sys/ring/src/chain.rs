@@ -31,13 +31,13 @@ pub(crate) fn step<Q: Virtqueue>(
     if walk.table.is_none() && descriptor.flags & Descriptor::INDIRECT != 0 {
         descriptor = enter_indirect(queue, walk, descriptor)?;
     }
-    walk.left = walk.left.saturating_sub(1);
+    walk.remaining = walk.remaining.saturating_sub(1);
     walk.next = match walk.table {
         None => follow_direct(queue, walk, descriptor)?,
         Some(table) => follow_indirect(queue, walk, table, descriptor)?,
     };
     walk.passed = walk.passed.saturating_add(1);
-    let buffer = buffer_of(queue.side().access, walk.has_writable, descriptor)
+    let buffer = decode_buffer(queue.side().access, walk.has_writable, descriptor)
         .ok_or_else(|| access_fault(queue, walk.head))?;
     walk.has_writable = buffer.is_writable;
     Ok(Some(buffer))
@@ -46,7 +46,7 @@ pub(crate) fn step<Q: Virtqueue>(
 /// Decodes a descriptor's buffer. Returns `None` if its access direction is not permitted at this
 /// place; `has_writable` is true if a device-writable buffer precedes it.
 #[inline(always)]
-fn buffer_of(access: Access, has_writable: bool, descriptor: Descriptor) -> Option<Buffer> {
+fn decode_buffer(access: Access, has_writable: bool, descriptor: Descriptor) -> Option<Buffer> {
     let is_writable = descriptor.flags & Descriptor::WRITE != 0;
     let is_wanted = match access {
         Access::Read => !is_writable,
@@ -113,7 +113,7 @@ fn gather_table<Q: Virtqueue>(
         if Q::NESTED_INDIRECT_IS_FAULT && descriptor.flags & Descriptor::INDIRECT != 0 {
             return Err(nested(queue, head.index));
         }
-        let Some(buffer) = buffer_of(access, has_writable, descriptor) else {
+        let Some(buffer) = decode_buffer(access, has_writable, descriptor) else {
             return Err(access_fault(queue, head.index));
         };
         has_writable = buffer.is_writable;
@@ -155,7 +155,7 @@ fn follow_direct<Q: Virtqueue>(
     walk: &ChainWalk,
     descriptor: Descriptor,
 ) -> Result<Option<Descriptor>, RingFault> {
-    if descriptor.flags & Descriptor::NEXT != 0 && walk.left == 0 {
+    if descriptor.flags & Descriptor::NEXT != 0 && walk.remaining == 0 {
         return Err(too_long(queue, walk.head, u32::from(queue.size())));
     }
     queue.follow_direct(walk, descriptor)
@@ -168,16 +168,16 @@ fn follow_indirect<Q: Virtqueue>(
     table: IndirectTable,
     descriptor: Descriptor,
 ) -> Result<Option<Descriptor>, RingFault> {
-    let Some(index) = Q::follow_indirect(descriptor, walk.table_at, table.entries) else {
+    let Some(index) = Q::follow_indirect(descriptor, walk.table_position, table.entries) else {
         return Ok(None);
     };
-    if walk.left == 0 {
+    if walk.remaining == 0 {
         return Err(too_long(queue, walk.head, table.entries));
     }
     if u32::from(index) >= table.entries {
         return Err(index_fault(queue, index, table.entries));
     }
-    walk.table_at = index;
+    walk.table_position = index;
     let next = read_indirect(queue, walk.head, table, index)?;
     if Q::NESTED_INDIRECT_IS_FAULT && next.flags & Descriptor::INDIRECT != 0 {
         return Err(nested(queue, walk.head));
@@ -194,7 +194,7 @@ fn enter_indirect<Q: Virtqueue>(
 ) -> Result<Descriptor, RingFault> {
     let table = indirect_table(queue, walk.head, descriptor)?;
     walk.table = Some(table);
-    walk.left = table.entries;
+    walk.remaining = table.entries;
     walk.passed = 0;
     let first = read_indirect(queue, walk.head, table, 0)?;
     if Q::NESTED_INDIRECT_IS_FAULT && first.flags & Descriptor::INDIRECT != 0 {

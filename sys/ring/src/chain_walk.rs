@@ -16,11 +16,11 @@ pub(crate) struct ChainWalk {
     pub(crate) next: Option<Descriptor>,
     pub(crate) table: Option<IndirectTable>,
     /// Position of `next` in the indirect table.
-    pub(crate) table_at: u16,
+    pub(crate) table_position: u16,
     /// Descriptors of the current table before `next`.
     pub(crate) passed: u16,
     /// Descriptors that the current table may still contribute.
-    pub(crate) left: u32,
+    pub(crate) remaining: u32,
     /// True once a device-writable buffer was found. No device-readable buffer may follow it.
     pub(crate) has_writable: bool,
 }
@@ -33,9 +33,9 @@ impl ChainWalk {
             head: head.index,
             next: Some(head.first),
             table: None,
-            table_at: 0,
+            table_position: 0,
             passed: 0,
-            left: u32::from(size),
+            remaining: u32::from(size),
             has_writable: false,
         }
     }

@@ -78,13 +78,13 @@ pub struct RingLog {
 impl RingLog {
     /// Records a write of `bytes` bytes to a buffer at guest address `addr`.
     #[inline]
-    pub(crate) fn note_buffer(&self, addr: u64, bytes: usize) {
+    pub(crate) fn mark_buffer(&self, addr: u64, bytes: usize) {
         self.log.mark(addr, bytes as u64);
     }
 
     /// Records a write of `bytes` bytes at `offset` of the used ring.
     #[inline]
-    pub(crate) fn note_used(&self, offset: usize, bytes: usize) {
+    pub(crate) fn mark_used(&self, offset: usize, bytes: usize) {
         if let Some(used_addr) = self.used_addr {
             self.log.mark(used_addr.saturating_add(offset as u64), bytes as u64);
         }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn log_of(bytes: u64, offset: u64) -> (File, DirtyLog) {
+fn create_log(bytes: u64, offset: u64) -> (File, DirtyLog) {
     let fd = rustix::fs::memfd_create("log", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     let file = File::from(fd);
     file.set_len(bytes + offset + 32).unwrap();
@@ -30,7 +30,7 @@ proptest! {
         offset in prop_oneof![Just(0_u64), Just(4096), Just(24)],
     ) {
         // 20 bytes have 160 bits, for 160 pages or 655 360 bytes.
-        let (file, log) = log_of(20, offset);
+        let (file, log) = create_log(20, offset);
         let mut expected = std::collections::BTreeSet::new();
         let mut beyond = 0;
         for (addr, bytes) in writes {
@@ -47,7 +47,7 @@ proptest! {
 
 #[test]
 fn ends_of_the_address_space_are_borne() {
-    let (file, log) = log_of(1, 0);
+    let (file, log) = create_log(1, 0);
     log.mark(u64::MAX, 1);
     log.mark(u64::MAX, u64::MAX);
     log.mark(0, 0);
@@ -62,7 +62,7 @@ fn marks_survive_a_reader_that_takes_them_out() {
     // Two threads mark neighbouring pages while a third clears marks, as a front-end does. No mark
     // is lost.
     use std::sync::atomic::AtomicU8;
-    let (file, log) = log_of(8, 0);
+    let (file, log) = create_log(8, 0);
     let reader = SharedMap::new(file.as_fd(), 0, 8).unwrap();
     let seen: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
     let running = AtomicU8::new(2);
@@ -94,7 +94,7 @@ fn marks_survive_a_reader_that_takes_them_out() {
 
 #[test]
 fn a_log_that_cannot_be_used_is_refused() {
-    let (file, _log) = log_of(8, 0);
+    let (file, _log) = create_log(8, 0);
     let error = DirtyLog::map(file.as_fd(), 0, 1 << 20).unwrap_err().to_string();
     assert!(error.contains("log of dirty pages") && error.contains("0x28"), "{error}");
     assert!(DirtyLog::map(file.as_fd(), 0, 0).is_err());

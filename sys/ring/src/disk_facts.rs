@@ -81,7 +81,7 @@ impl DiskProperties {
 
     /// True if the range consists of whole sectors.
     #[inline]
-    pub(crate) fn has_whole_sectors(&self, range: ByteRange) -> bool {
+    pub(crate) fn is_sector_aligned(&self, range: ByteRange) -> bool {
         let within_sector = u64::from(self.sector_bytes) - 1;
         (range.offset() | range.len()) & within_sector == 0
     }

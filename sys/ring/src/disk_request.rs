@@ -156,7 +156,7 @@ fn payload(disk: &DiskProperties, sector: u64, bytes: u64, op: DiskOp) -> Valida
 fn transfer(disk: &DiskProperties, sector: u64, bytes: u64, op: DiskOp) -> Validated {
     let range = sector.checked_mul(SECTOR_BYTES).and_then(|from| ByteRange::new(from, bytes));
     let is_sound =
-        |range: &ByteRange| range.is_within(disk.bytes()) && disk.has_whole_sectors(*range);
+        |range: &ByteRange| range.is_within(disk.bytes()) && disk.is_sector_aligned(*range);
     match range.filter(is_sound) {
         Some(range) if range.is_empty() => Validated::Complete(OK),
         Some(range) => Validated::Submit(op, range),
@@ -175,7 +175,7 @@ fn writes_through(disk: &DiskProperties, features: RingFeatures) -> bool {
 }
 
 /// Returns the virtio status of an outcome.
-pub(crate) fn status_of(outcome: DiskOutcome) -> u8 {
+pub(crate) fn virtio_status(outcome: DiskOutcome) -> u8 {
     match outcome {
         DiskOutcome::Done => OK,
         DiskOutcome::Failed | DiskOutcome::NoSpace | DiskOutcome::ReadOnly => IO_ERROR,

@@ -12,11 +12,12 @@ use suimon_uring::PayloadUse;
 use crate::chain;
 use crate::disk_facts::DiskProperties;
 use crate::disk_request::{
-    Header, IO_ERROR, OK, RequestBytes, SEGMENT_BYTES, Validated, has_segment, status_of, validate,
+    Header, IO_ERROR, OK, RequestBytes, SEGMENT_BYTES, Validated, has_segment, validate,
+    virtio_status,
 };
 use crate::fault::RingFault;
 use crate::head::Head;
-use crate::kick::kick_of;
+use crate::kick::kick_eventfd;
 use crate::memory::GuestMemory;
 use crate::packed::PackedQueue;
 use crate::request_buffers::{RequestBuffers, Span};
@@ -125,7 +126,7 @@ impl DiskRing {
 struct InFlight {
     /// Chain of the request; `None` if the tag is free.
     taken: Option<TakenChain>,
-    answer: StatusLocation,
+    status: StatusLocation,
     is_read: bool,
     /// Destination of a read's payload, if written buffers are logged.
     destination: Vec<Span>,
@@ -160,7 +161,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
     fn new(queue: Q, setup: &RingSetup, disk: Arc<DiskProperties>) -> Result<Self, PortFault> {
         let tags = queue.size();
         Ok(Self {
-            kick: kick_of(setup)?,
+            kick: kick_eventfd(setup)?,
             is_poll_only: setup.kick.is_none(),
             disk,
             requests: (0..tags).map(|_| InFlight::default()).collect(),
@@ -215,10 +216,10 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         let taken = self.queue.take(head)?;
         if let Some(under_way) = self.requests.get_mut(tag as usize) {
             under_way.taken = Some(taken);
-            under_way.answer = answer;
+            under_way.status = answer;
         }
         let (op, range) = match verdict {
-            Validated::Submit(op, range) if self.place_payload(tag, op) => (op, range),
+            Validated::Submit(op, range) if self.assign_payload(tag, op) => (op, range),
             // The payload consists of too many pieces.
             Validated::Submit(..) => return Ok(self.complete_locally(tag, IO_ERROR)),
             Validated::Complete(status) => return Ok(self.complete_locally(tag, status)),
@@ -269,7 +270,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
     #[inline(never)]
     fn identify(&mut self, tag: u32) -> bool {
         let (serial, queue) = (self.disk.serial(), &self.queue);
-        let each = |span: Span| queue.note_written(span.addr, span.len);
+        let each = |span: Span| queue.mark_written(span.addr, span.len);
         let written = self.buffers.write_front(&serial, each);
         self.complete_chain(tag, OK, written as u64);
         false
@@ -278,10 +279,10 @@ impl<Q: AnyOrder> DiskEngine<Q> {
     /// Records the location of the current chain's payload. Returns `false` if it consists of too
     /// many pieces.
     #[inline(always)]
-    fn place_payload(&mut self, tag: u32, op: DiskOp) -> bool {
+    fn assign_payload(&mut self, tag: u32, op: DiskOp) -> bool {
         match op {
-            DiskOp::Read => self.buffers.place_payload(tag, PayloadUse::Destination),
-            DiskOp::Write { .. } => self.buffers.place_payload(tag, PayloadUse::Source),
+            DiskOp::Read => self.buffers.assign_payload(tag, PayloadUse::Destination),
+            DiskOp::Write { .. } => self.buffers.assign_payload(tag, PayloadUse::Source),
             DiskOp::Flush
             | DiskOp::Discard
             | DiskOp::WriteZeroes { .. }
@@ -297,9 +298,9 @@ impl<Q: AnyOrder> DiskEngine<Q> {
     fn complete_chain(&mut self, tag: u32, status: u8, written: u64) {
         let Some(under_way) = self.requests.get_mut(tag as usize) else { return };
         let Some(taken) = under_way.taken.take() else { return };
-        let StatusLocation { status: at, capacity: room } = under_way.answer;
+        let StatusLocation { status: at, capacity: room } = under_way.status;
         self.buffers.write_status(tag, status);
-        self.queue.note_written(at, 1);
+        self.queue.mark_written(at, 1);
         let all = if written == room { written.saturating_add(1) } else { written };
         self.queue.complete_taken(taken, u32::try_from(all).unwrap_or(u32::MAX));
     }
@@ -346,11 +347,11 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
         }
         // A failed read may have written part of its payload.
         for span in &under_way.destination {
-            self.queue.note_written(span.addr, span.len);
+            self.queue.mark_written(span.addr, span.len);
         }
-        let status = status_of(outcome);
+        let status = virtio_status(outcome);
         let has_written = under_way.is_read && status == OK;
-        let written = if has_written { under_way.answer.capacity } else { 0 };
+        let written = if has_written { under_way.status.capacity } else { 0 };
         self.complete_chain(tag, status, written);
     }
 

@@ -218,7 +218,7 @@ impl PackedInflight {
                 _ => return Err("an in-flight chain has entries of another chain"),
             }
             if nth != 0 {
-                self.note_link(last, index);
+                self.record_link(last, index);
             }
             last = index;
             let at = entry_at(index);
@@ -241,7 +241,7 @@ impl PackedInflight {
 
     /// Records that the completed chains are about to be returned, which moves the used position to
     /// `used`.
-    pub(crate) fn enter_batch(
+    pub(crate) fn begin_used_batch(
         &mut self,
         cells: &PackedCells,
         batch: &mut [CompletedChain],
@@ -301,7 +301,7 @@ impl PackedInflight {
     }
 
     /// Records that the batch was returned.
-    pub(crate) fn leave_batch(&mut self, batch: &[CompletedChain], used: RingPosition) {
+    pub(crate) fn end_used_batch(&mut self, batch: &[CompletedChain], used: RingPosition) {
         for entries in batch.iter().filter_map(|done| done.entries) {
             self.part.store_8(entry_at(entries.first), 0);
         }
@@ -316,11 +316,11 @@ impl PackedInflight {
     }
 
     fn link(&mut self, entry: u16, next: u16) {
-        self.note_link(entry, next);
+        self.record_link(entry, next);
         self.part.store_16(entry_at(entry) + NEXT_AT, next);
     }
 
-    fn note_link(&mut self, entry: u16, next: u16) {
+    fn record_link(&mut self, entry: u16, next: u16) {
         if let Some(link) = self.next.get_mut(usize::from(entry)) {
             *link = next;
         }

@@ -133,13 +133,13 @@ impl SplitInflight {
     }
 
     /// Converts the part for a ring that reports chains when it takes them
-    /// ([`SplitInflight::note_taken`]) and completes them in any order.
+    /// ([`SplitInflight::record_taken`]) and completes them in any order.
     pub(crate) fn recording_on_take(self) -> Self {
         Self { enters_early: true, ..self }
     }
 
     /// Records that a chain was taken. Left-over heads come first and are already recorded.
-    pub(crate) fn note_taken(&mut self, head: u16) {
+    pub(crate) fn record_taken(&mut self, head: u16) {
         if self.recovered > 0 {
             self.recovered -= 1;
             return;
@@ -152,7 +152,7 @@ impl SplitInflight {
 
     /// Records that a chain was completed.
     #[inline]
-    pub(crate) fn note_completed(&mut self, head: u16) {
+    pub(crate) fn record_completed(&mut self, head: u16) {
         self.batch.push(head);
     }
 

@@ -12,7 +12,7 @@ use crate::setup::RingSetup;
 ///
 /// # Errors
 /// No file descriptor is available.
-pub(crate) fn kick_of(setup: &RingSetup) -> Result<Arc<PeerEventFd>, PortFault> {
+pub(crate) fn kick_eventfd(setup: &RingSetup) -> Result<Arc<PeerEventFd>, PortFault> {
     if let Some(kick) = &setup.kick {
         return Ok(Arc::clone(kick));
     }

@@ -45,7 +45,7 @@ pub struct MappedMemory(Mutex<Usage>);
 /// Mapping that is counted for its device and the host until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Charge {
-    of: Arc<MappedMemory>,
+    memory: Arc<MappedMemory>,
     bytes: u64,
 }
 
@@ -97,14 +97,14 @@ impl MappedMemory {
         let (new_device, new_host) = (device.with(bytes), host.with(bytes));
         check(new_device, new_host, max)?;
         (*device, *host) = (new_device, new_host);
-        Ok(Charge { of: Arc::clone(self), bytes })
+        Ok(Charge { memory: Arc::clone(self), bytes })
     }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
         let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut device = self.of.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut device = self.memory.0.lock().unwrap_or_else(PoisonError::into_inner);
         (*device, *host) = (device.without(self.bytes), host.without(self.bytes));
     }
 }

@@ -42,7 +42,7 @@ impl GuestMemory {
         check_overlap(&regions, "user address", |region| region.user_addr())?;
         regions.sort_by_key(|region| region.guest_addr());
         check_overlap(&regions, "guest address", |region| region.guest_addr())?;
-        let windows = regions.iter().map(|region| Window::of(region)).collect();
+        let windows = regions.iter().map(|region| Window::from_region(region)).collect();
         Ok(Self { regions, windows })
     }
 
@@ -159,7 +159,7 @@ unsafe impl Send for Window {}
 unsafe impl Sync for Window {}
 
 impl Window {
-    fn of(region: &Region) -> Self {
+    fn from_region(region: &Region) -> Self {
         Self { start: region.guest_addr(), size: region.size(), base: region.base() }
     }
 

@@ -48,7 +48,7 @@ pub(crate) fn arm(cells: &impl NotificationFields, event_idx: bool, next: u16) -
     }
 }
 
-/// Suppresses kicks. Returns the event index that was stored, for [`needs_repark`].
+/// Suppresses kicks. Returns the event index that was stored, for [`requires_repark`].
 #[inline]
 pub(crate) fn park(cells: &impl NotificationFields, event_idx: bool, next: u16) -> u16 {
     let parked = next.wrapping_add(PARKED_DISTANCE);
@@ -62,7 +62,7 @@ pub(crate) fn park(cells: &impl NotificationFields, event_idx: bool, next: u16) 
 
 /// True if the driver is close to passing a parked event index.
 #[inline]
-pub(crate) fn needs_repark(parked: u16, next: u16) -> bool {
+pub(crate) fn requires_repark(parked: u16, next: u16) -> bool {
     parked.wrapping_sub(next) < REPARK_DISTANCE
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn needs_repark(parked: u16, next: u16) -> bool {
 /// used index at the previous decision. `None` means there was none; then the result is true with
 /// EVENT_IDX, because an earlier device may have died before it interrupted the driver.
 #[inline]
-pub(crate) fn needs_interrupt(
+pub(crate) fn requires_interrupt(
     cells: &impl NotificationFields,
     event_idx: bool,
     before: Option<u16>,

@@ -6,10 +6,10 @@ use crate::interleaving::{CELLS, SimulatedCpu, check};
 
 const AVAIL_IDX: usize = 0;
 const AVAIL_EVENT: usize = 1;
-const KICKS_WANTED: usize = 2;
+const KICKS_REQUESTED: usize = 2;
 const USED_IDX: usize = 3;
 const USED_EVENT: usize = 4;
-const INTERRUPTS_WANTED: usize = 5;
+const INTERRUPTS_REQUESTED: usize = 5;
 
 /// Returns cells with every entry consumed and both notifications suppressed.
 fn parked() -> [u32; CELLS] {
@@ -25,13 +25,13 @@ impl NotificationFields for SimulatedCpu {
         self.store(AVAIL_EVENT, u32::from(index));
     }
     fn set_kicks_enabled(&self, wanted: bool) {
-        self.store(KICKS_WANTED, u32::from(wanted));
+        self.store(KICKS_REQUESTED, u32::from(wanted));
     }
     fn used_event(&self) -> u16 {
         self.load(USED_EVENT) as u16
     }
     fn interrupts_enabled(&self) -> bool {
-        self.load(INTERRUPTS_WANTED) != 0
+        self.load(INTERRUPTS_REQUESTED) != 0
     }
     fn full_barrier(&self) {
         self.barrier();
@@ -48,7 +48,7 @@ fn driver_publishes<const EVENT_IDX: bool>(driver: &SimulatedCpu) -> bool {
         let event = driver.load(AVAIL_EVENT) as u16;
         passes(event, START.wrapping_add(1), START)
     } else {
-        driver.load(KICKS_WANTED) != 0
+        driver.load(KICKS_REQUESTED) != 0
     }
 }
 
@@ -66,7 +66,7 @@ fn driver_sleeps<const EVENT_IDX: bool>(driver: &SimulatedCpu) -> bool {
     if EVENT_IDX {
         driver.store(USED_EVENT, u32::from(START));
     } else {
-        driver.store(INTERRUPTS_WANTED, 1);
+        driver.store(INTERRUPTS_REQUESTED, 1);
     }
     driver.barrier();
     driver.load(USED_IDX) == u32::from(START)
@@ -74,7 +74,7 @@ fn driver_sleeps<const EVENT_IDX: bool>(driver: &SimulatedCpu) -> bool {
 
 fn device_uses<const EVENT_IDX: bool>(device: &SimulatedCpu) -> bool {
     device.store(USED_IDX, u32::from(START.wrapping_add(1)));
-    needs_interrupt(device, EVENT_IDX, Some(START), START.wrapping_add(1))
+    requires_interrupt(device, EVENT_IDX, Some(START), START.wrapping_add(1))
 }
 
 fn loses_interrupt(interrupted: bool, sleeps: bool) -> bool {
@@ -94,7 +94,7 @@ fn no_interleaving_loses_an_interrupt() {
 }
 
 /// Publishes one used entry and arms the ring: a device that completes a request while idle.
-fn device_answers_and_arms<const EVENT_IDX: bool, const IS_ARMED: bool>(
+fn device_completes_and_arms<const EVENT_IDX: bool, const IS_ARMED: bool>(
     device: &SimulatedCpu,
 ) -> bool {
     let interrupts = device_uses::<EVENT_IDX>(device);
@@ -104,12 +104,22 @@ fn device_answers_and_arms<const EVENT_IDX: bool, const IS_ARMED: bool>(
 
 #[test]
 fn a_device_that_answers_and_goes_to_sleep_misses_nothing_and_is_not_missed() {
-    check(parked(), device_answers_and_arms::<true, true>, driver_publishes::<true>, loses_kick);
-    check(parked(), device_answers_and_arms::<false, true>, driver_publishes::<false>, loses_kick);
-    check(parked(), device_answers_and_arms::<true, false>, driver_sleeps::<true>, loses_interrupt);
+    check(parked(), device_completes_and_arms::<true, true>, driver_publishes::<true>, loses_kick);
     check(
         parked(),
-        device_answers_and_arms::<false, false>,
+        device_completes_and_arms::<false, true>,
+        driver_publishes::<false>,
+        loses_kick,
+    );
+    check(
+        parked(),
+        device_completes_and_arms::<true, false>,
+        driver_sleeps::<true>,
+        loses_interrupt,
+    );
+    check(
+        parked(),
+        device_completes_and_arms::<false, false>,
         driver_sleeps::<false>,
         loses_interrupt,
     );
@@ -119,9 +129,9 @@ fn a_device_that_answers_and_goes_to_sleep_misses_nothing_and_is_not_missed() {
 fn device_uses_twice(device: &SimulatedCpu) -> bool {
     let (first, second) = (START.wrapping_add(1), START.wrapping_add(2));
     device.store(USED_IDX, u32::from(first));
-    let _ = needs_interrupt(device, true, Some(START), first);
+    let _ = requires_interrupt(device, true, Some(START), first);
     device.store(USED_IDX, u32::from(second));
-    needs_interrupt(device, true, Some(first), second)
+    requires_interrupt(device, true, Some(first), second)
 }
 
 /// Sleeps after the first of two used entries until the second one.
@@ -141,9 +151,9 @@ fn no_interleaving_loses_the_interrupt_of_a_later_answer() {
 fn a_parked_index_is_renewed_before_the_driver_reaches_it() {
     for next in [0_u16, 1, 0x7fff, 0x8000, 0xffff] {
         let parked = next.wrapping_add(PARKED_DISTANCE);
-        assert!(!needs_repark(parked, next));
-        assert!(!needs_repark(parked, next.wrapping_add(REPARK_DISTANCE)));
-        assert!(needs_repark(parked, next.wrapping_add(REPARK_DISTANCE + 1)));
+        assert!(!requires_repark(parked, next));
+        assert!(!requires_repark(parked, next.wrapping_add(REPARK_DISTANCE)));
+        assert!(requires_repark(parked, next.wrapping_add(REPARK_DISTANCE + 1)));
     }
 }
 

@@ -208,22 +208,22 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         }
         if RECORDS {
             for done in &self.done {
-                self.note_ring_written(done.position);
+                self.mark_ring_written(done.position);
             }
         }
     }
 
-    fn note_ring_written(&self, place: RingPosition) {
+    fn mark_ring_written(&self, place: RingPosition) {
         if let (Some(log), Some(ring_addr)) = (&self.log, self.ring_addr) {
             let addr = ring_addr + (DESCRIPTOR_BYTES * usize::from(place.index)) as u64;
-            log.note_buffer(addr, DESCRIPTOR_BYTES);
+            log.mark_buffer(addr, DESCRIPTOR_BYTES);
         }
     }
 
-    fn note_event_written(&self) {
+    fn mark_event_written(&self) {
         if RECORDS {
             if let Some(log) = &self.log {
-                log.note_used(0, size_of::<u32>());
+                log.mark_used(0, size_of::<u32>());
             }
         }
     }
@@ -312,13 +312,13 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
         }
         if RECORDS {
             if let Some(inflight) = &mut self.inflight {
-                inflight.enter_batch(&self.cells, &mut self.done, self.next_used);
+                inflight.begin_used_batch(&self.cells, &mut self.done, self.next_used);
             }
         }
         self.write_elements();
         if RECORDS {
             if let Some(inflight) = &mut self.inflight {
-                inflight.leave_batch(&self.done, self.next_used);
+                inflight.end_used_batch(&self.done, self.next_used);
             }
         }
         self.side.state.next_avail.store(self.next.number(), Ordering::Release);
@@ -331,7 +331,7 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
         self.done.clear();
         self.done_descriptors = 0;
         let (event_idx, size) = (self.side.features.event_idx(), self.cells.size());
-        if packed_arming::wants_interrupt(&self.cells, event_idx, size, returned) {
+        if packed_arming::requires_interrupt(&self.cells, event_idx, size, returned) {
             self.side.call.signal();
         }
     }
@@ -342,22 +342,22 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
             return ArmResult::Pending;
         }
         let armed = packed_arming::arm(&self.cells, self.side.features.event_idx(), self.next);
-        self.note_event_written();
+        self.mark_event_written();
         armed
     }
 
     fn park(&mut self) {
         if self.side.check().is_ok() {
             packed_arming::park(&self.cells);
-            self.note_event_written();
+            self.mark_event_written();
         }
     }
 
     #[inline(always)]
-    fn note_written(&self, addr: u64, bytes: usize) {
+    fn mark_written(&self, addr: u64, bytes: usize) {
         if RECORDS {
             if let Some(log) = &self.log {
-                log.note_buffer(addr, bytes);
+                log.mark_buffer(addr, bytes);
             }
         }
     }

@@ -75,7 +75,7 @@ pub(crate) struct Returned {
 
 /// True if the driver of a ring of `size` entries is to be interrupted, after chains were returned.
 #[inline]
-pub(crate) fn wants_interrupt(
+pub(crate) fn requires_interrupt(
     cells: &impl PackedNotifyCells,
     event_idx: bool,
     size: u16,

@@ -72,7 +72,7 @@ fn driver_sleeps<const EVENT_IDX: bool>(driver: &SimulatedCpu) -> bool {
 fn device_uses<const EVENT_IDX: bool>(device: &SimulatedCpu) -> bool {
     device.store(USED, 1);
     let returned = Returned { used: START.ahead(1, SIZE), descriptors: 1, is_first: false };
-    wants_interrupt(device, EVENT_IDX, SIZE, returned)
+    requires_interrupt(device, EVENT_IDX, SIZE, returned)
 }
 
 fn loses_interrupt(interrupted: bool, sleeps: bool) -> bool {
@@ -127,7 +127,7 @@ fn passing_is_judged_at_every_position_of_small_rings() {
                 let returned = Returned { used, descriptors, is_first: false };
                 for at in places() {
                     let cells = Still(event(at.number(), AT_POSITION));
-                    let wanted = wants_interrupt(&cells, true, size, returned);
+                    let wanted = requires_interrupt(&cells, true, size, returned);
                     let expected = passes(size, from, used, at);
                     assert_eq!(wanted, expected, "{size}: {from:?} to {used:?}, {at:?}");
                 }
@@ -142,7 +142,7 @@ fn nonsense_positions_and_flags_are_borne() {
         for descriptors in [1, 7, 8] {
             let used = RingPosition { index: 3, wrap: true };
             let returned = Returned { used, descriptors, is_first: false };
-            let _ = wants_interrupt(&Still(wanted), true, SIZE, returned);
+            let _ = requires_interrupt(&Still(wanted), true, SIZE, returned);
         }
     }
 }

@@ -90,7 +90,7 @@ impl Region {
         }
         // Files on hugetlbfs can be mapped only in whole huge pages; their block size is the page
         // size.
-        let page_bytes = page_bytes_of(spec.fd, u64::try_from(stat.st_blksize).unwrap_or(0));
+        let page_bytes = mapping_page_bytes(spec.fd, u64::try_from(stat.st_blksize).unwrap_or(0));
         let skip = spec.mmap_offset & (page_bytes - 1);
         let map_bytes = skip
             .checked_add(size)
@@ -178,7 +178,7 @@ pub fn is_in_memory(fd: BorrowedFd<'_>) -> bool {
 
 /// Returns the page size of a file's mappings in bytes: the huge page size for hugetlbfs, else the
 /// system's page size.
-fn page_bytes_of(fd: BorrowedFd<'_>, block_bytes: u64) -> u64 {
+fn mapping_page_bytes(fd: BorrowedFd<'_>, block_bytes: u64) -> u64 {
     const HUGETLBFS_MAGIC: u32 = 0x9584_58f6;
     let page_bytes = rustix::param::page_size() as u64;
     let is_huge = rustix::fs::fstatfs(fd).is_ok_and(|stat| stat.f_type as u32 == HUGETLBFS_MAGIC);

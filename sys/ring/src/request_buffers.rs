@@ -5,7 +5,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use suimon_uring::{PayloadTable, PayloadUse, Piece};
+use suimon_uring::{PayloadTable, PayloadUse, Segment};
 
 use crate::chain::{Buffer, BufferSink};
 use crate::copy::copy;
@@ -15,16 +15,16 @@ use crate::memory_view::MemoryView;
 
 /// Number of pieces per request allocated in advance. A request with more pieces causes one
 /// allocation.
-const PIECES: usize = 16;
+const SEGMENTS_RESERVED: usize = 16;
 /// Maximum pieces per request: every buffer of the longest chain, and some that cross a region
 /// boundary.
-const PIECES_MAX: usize = 2048;
+const SEGMENTS_MAX: usize = 2048;
 
 /// Piece of a buffer that lies in one memory region.
 #[derive(Clone, Copy)]
-struct GuestPiece {
+struct GuestSegment {
     addr: u64,
-    piece: Piece,
+    piece: Segment,
 }
 
 /// Range of guest memory, by guest address.
@@ -44,9 +44,9 @@ pub(crate) struct RequestBuffers {
     header: [u8; HEADER_BYTES],
     missing: usize,
     /// Device-readable pieces behind the header.
-    readable: Vec<GuestPiece>,
+    readable: Vec<GuestSegment>,
     /// Device-writable pieces before the status.
-    writable: Vec<GuestPiece>,
+    writable: Vec<GuestSegment>,
     readable_bytes: u64,
     writable_bytes: u64,
 }
@@ -58,13 +58,13 @@ impl RequestBuffers {
     pub(crate) fn new(tags: u16, memory: Arc<GuestMemory>) -> Self {
         let held: Arc<dyn Any + Send + Sync> = Arc::clone(&memory) as _;
         Self {
-            table: PayloadTable::new(u32::from(tags), PIECES, held),
+            table: PayloadTable::new(u32::from(tags), SEGMENTS_RESERVED, held),
             memory,
             statuses: vec![core::ptr::null_mut(); usize::from(tags)],
             header: [0; HEADER_BYTES],
             missing: HEADER_BYTES,
-            readable: Vec::with_capacity(PIECES),
-            writable: Vec::with_capacity(PIECES),
+            readable: Vec::with_capacity(SEGMENTS_RESERVED),
+            writable: Vec::with_capacity(SEGMENTS_RESERVED),
             readable_bytes: 0,
             writable_bytes: 0,
         }
@@ -90,7 +90,7 @@ impl RequestBuffers {
     fn push(&mut self, addr: u64, pointer: *mut u8, len: usize, is_writable: bool) {
         if is_writable && len > 0 {
             self.writable_bytes += len as u64;
-            self.writable.push(GuestPiece { addr, piece: Piece { pointer, len } });
+            self.writable.push(GuestSegment { addr, piece: Segment { pointer, len } });
         } else if self.missing == HEADER_BYTES && len == HEADER_BYTES {
             // SAFETY: `len` bytes, the length of the header, are mapped at `pointer`.
             unsafe { copy(pointer, self.header.as_mut_ptr(), HEADER_BYTES) };
@@ -113,7 +113,7 @@ impl RequestBuffers {
         if len > bytes {
             let (addr, pointer) = (addr.wrapping_add(bytes as u64), pointer.wrapping_add(bytes));
             self.readable_bytes += (len - bytes) as u64;
-            self.readable.push(GuestPiece { addr, piece: Piece { pointer, len: len - bytes } });
+            self.readable.push(GuestSegment { addr, piece: Segment { pointer, len: len - bytes } });
         }
     }
 
@@ -179,7 +179,7 @@ impl RequestBuffers {
     /// Copies the first bytes behind the header to `into`, as far as available.
     pub(crate) fn read_front(&self, into: &mut [u8]) {
         let mut rest = into;
-        for GuestPiece { piece, .. } in &self.readable {
+        for GuestSegment { piece, .. } in &self.readable {
             let bytes = rest.len().min(piece.len);
             let (part, later) = rest.split_at_mut(bytes);
             // SAFETY: the piece is mapped for that long, and the part is as long.
@@ -192,7 +192,7 @@ impl RequestBuffers {
     /// Calls `each` for every range written. Returns the number of bytes written.
     pub(crate) fn write_front(&self, bytes: &[u8], mut each: impl FnMut(Span)) -> usize {
         let mut rest = bytes;
-        for GuestPiece { addr, piece } in &self.writable {
+        for GuestSegment { addr, piece } in &self.writable {
             let (part, later) = rest.split_at(rest.len().min(piece.len));
             // SAFETY: the piece is mapped for at least as long as the part.
             unsafe { copy(part.as_ptr(), piece.pointer, part.len()) };
@@ -210,12 +210,12 @@ impl RequestBuffers {
     /// Assigns the payload in the current chain to `tag`. Returns `false` if it consists of too
     /// many pieces.
     #[inline(always)]
-    pub(crate) fn place_payload(&mut self, tag: u32, usage: PayloadUse) -> bool {
+    pub(crate) fn assign_payload(&mut self, tag: u32, usage: PayloadUse) -> bool {
         let places = match usage {
             PayloadUse::Destination => &self.writable,
             PayloadUse::Source => &self.readable,
         };
-        if places.len() > PIECES_MAX {
+        if places.len() > SEGMENTS_MAX {
             return false;
         }
         // SAFETY: guest memory stays mapped, readable and writable, while it is held; the
@@ -259,10 +259,10 @@ mod tests {
         let memory = GuestMemory::new(Vec::new()).unwrap();
         let mut buffers = RequestBuffers::new(1, Arc::new(memory));
         let mut byte = 0_u8;
-        for (pieces, is_placed) in [(PIECES_MAX, true), (PIECES_MAX + 1, false), (1, true)] {
+        for (pieces, is_placed) in [(SEGMENTS_MAX, true), (SEGMENTS_MAX + 1, false), (1, true)] {
             buffers.begin();
             (0..pieces).for_each(|_| buffers.push(0, &raw mut byte, 1, true));
-            assert_eq!(buffers.place_payload(0, PayloadUse::Destination), is_placed, "{pieces}");
+            assert_eq!(buffers.assign_payload(0, PayloadUse::Destination), is_placed, "{pieces}");
         }
         assert_eq!(buffers.table().bytes(0), 1);
     }

@@ -88,10 +88,10 @@ impl<Q: Virtqueue> RxEngine<Q> {
         let body_addr = addr.wrapping_add(VNET_HEADER_BYTES as u64);
         if header.and_then(|()| view.write(body_addr, body)).is_err() {
             // The header may have been written.
-            self.queue.note_written(addr, VNET_HEADER_BYTES);
+            self.queue.mark_written(addr, VNET_HEADER_BYTES);
             return Err(self.queue.outside(head.index, addr, bytes));
         }
-        self.queue.note_written(addr, bytes);
+        self.queue.mark_written(addr, bytes);
         self.queue.complete(head, bytes as u32);
         Ok(TransmitResult::Accepted)
     }
@@ -110,7 +110,8 @@ impl<Q: Virtqueue> RxEngine<Q> {
         let pieces = [header, wire.front, tag, wire.rest];
         let mark = self.queue.mark();
         let tail = frame.tail();
-        let sent = self.fill_chains(FrameReader { pieces, at: 0, piece: 0, offset: 0, tail });
+        let sent =
+            self.fill_chains(FrameReader { slices: pieces, at: 0, slice: 0, offset: 0, tail });
         if !matches!(sent, Ok(TransmitResult::Accepted)) {
             self.queue.rewind(mark);
         }
@@ -142,7 +143,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
                 if self.queue.view().write(addr, &[byte]).is_err() {
                     return Err(self.queue.outside(head, addr, 1));
                 }
-                self.queue.note_written(addr, 1);
+                self.queue.mark_written(addr, 1);
             }
         }
         Ok(TransmitResult::Accepted)
@@ -175,7 +176,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
                     return Err(self.queue.outside(head.index, buffer.addr, buffer.len));
                 };
                 let bytes = source.at - at;
-                self.queue.note_written(addr, bytes);
+                self.queue.mark_written(addr, bytes);
                 for (nth, place) in count_at.iter_mut().enumerate() {
                     let byte = NUM_BUFFERS_AT + nth;
                     if self.header_bytes > byte && at <= byte && byte < at + bytes {
@@ -196,10 +197,10 @@ impl<Q: Virtqueue> RxEngine<Q> {
 /// Bytes of header and frame, in order.
 struct FrameReader<'a> {
     /// Slices before the tail: header, first part of the frame, VLAN tag, remainder.
-    pieces: [&'a [u8]; 4],
+    slices: [&'a [u8]; 4],
     /// Number of bytes that were read.
     at: usize,
-    piece: usize,
+    slice: usize,
     offset: usize,
     tail: TailReader<'a>,
 }
@@ -214,17 +215,17 @@ enum Chunk<'a> {
 impl<'a> FrameReader<'a> {
     /// True if all bytes were taken.
     fn is_empty(&self) -> bool {
-        let rest = self.pieces.get(self.piece..).unwrap_or_default();
+        let rest = self.slices.get(self.slice..).unwrap_or_default();
         rest.iter().map(|piece| piece.len()).sum::<usize>() == self.offset
             && self.tail.remaining() == 0
     }
 
     /// Returns the next bytes, at most `room`; `None` at the end, or if `room` is 0.
     fn take(&mut self, room: usize) -> Option<Chunk<'a>> {
-        while let Some(piece) = self.pieces.get(self.piece) {
+        while let Some(piece) = self.slices.get(self.slice) {
             let rest = piece.get(self.offset..).unwrap_or_default();
             if rest.is_empty() {
-                self.piece += 1;
+                self.slice += 1;
                 self.offset = 0;
                 continue;
             }

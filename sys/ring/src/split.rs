@@ -48,12 +48,12 @@ pub(crate) struct SplitQueue<const RECORDS: bool> {
     side: QueueState,
     ahead: FetchedSplitChains,
     /// Available index when it was last read.
-    avail_seen: u16,
+    avail_read: u16,
     next_avail: u16,
     next_used: u16,
     published_used: u16,
     /// Used index at the previous interrupt decision.
-    asked_used: Option<u16>,
+    decided_used: Option<u16>,
     /// Event index that suppresses kicks; `None` while kicks are requested.
     parked: Option<u16>,
     log: Option<RingLog>,
@@ -95,11 +95,11 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
                 filled: 0,
                 taken: 0,
             },
-            avail_seen: base,
+            avail_read: base,
             next_avail: base,
             next_used: used,
             published_used: used,
-            asked_used: None,
+            decided_used: None,
             parked: None,
             log: records.log,
             inflight,
@@ -127,13 +127,13 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
                 size: self.size(),
             });
         }
-        self.avail_seen = avail;
+        self.avail_read = avail;
         Ok(())
     }
 
     /// Returns the head at a position of the available ring, or of the replay.
     #[inline(always)]
-    fn head_at(&self, at: u16) -> u16 {
+    fn available_head(&self, at: u16) -> u16 {
         if RECORDS {
             if let Some(head) = self.replay.head(at) {
                 return head;
@@ -149,7 +149,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         self.ahead.taken = 0;
         let size = self.size();
         for nth in 0..count.min(BATCH_FRAMES_MAX) {
-            let index = self.head_at(self.next_avail.wrapping_add(nth as u16));
+            let index = self.available_head(self.next_avail.wrapping_add(nth as u16));
             if index >= size {
                 return Err(RingFault::DescriptorIndex {
                     queue: self.side.queue,
@@ -190,7 +190,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
     }
 
     /// Records that a batch is about to be returned.
-    fn enter_batch(&mut self) {
+    fn begin_used_batch(&mut self) {
         if self.returns_batches {
             self.cells.write_used(self.published_used, self.batch_head, 0);
         }
@@ -200,14 +200,14 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
     }
 
     /// Records that the batch was returned.
-    fn leave_batch(&mut self) {
+    fn end_used_batch(&mut self) {
         if let Some(log) = &self.log {
             let count = self.next_used.wrapping_sub(self.published_used);
             for ahead in 0..count {
                 let at = self.cells.used_entry_at(self.published_used.wrapping_add(ahead));
-                log.note_used(at, USED_ENTRY_BYTES);
+                log.mark_used(at, USED_ENTRY_BYTES);
             }
-            log.note_used(USED_IDX_AT, size_of::<u16>());
+            log.mark_used(USED_IDX_AT, size_of::<u16>());
         }
         if let Some(inflight) = &mut self.inflight {
             inflight.end_return(self.next_used);
@@ -216,12 +216,12 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
     }
 
     /// Logs the write that requested or suppressed kicks.
-    fn note_kicks_written(&self) {
+    fn mark_kicks_written(&self) {
         if RECORDS {
             if let Some(log) = &self.log {
                 let event_idx = self.side.features.event_idx();
                 let at = if event_idx { self.cells.avail_event_at() } else { 0 };
-                log.note_used(at, size_of::<u16>());
+                log.mark_used(at, size_of::<u16>());
             }
         }
     }
@@ -252,10 +252,10 @@ impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
         if current > 0 {
             return Ok(current);
         }
-        if self.avail_seen == self.next_avail {
+        if self.avail_read == self.next_avail {
             self.read_avail()?;
         }
-        let waiting = self.avail_seen.wrapping_sub(self.next_avail);
+        let waiting = self.avail_read.wrapping_sub(self.next_avail);
         let count = usize::from(waiting).min(BATCH_FRAMES_MAX);
         self.fetch(count)?;
         Ok(count)
@@ -267,10 +267,10 @@ impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
         if self.ahead.filled - self.ahead.taken >= BATCH_FRAMES_MAX / 2 {
             return Ok(());
         }
-        let mut waiting = usize::from(self.avail_seen.wrapping_sub(self.next_avail));
+        let mut waiting = usize::from(self.avail_read.wrapping_sub(self.next_avail));
         if waiting < BATCH_FRAMES_MAX && self.side.access == Access::Write {
             self.read_avail()?;
-            waiting = usize::from(self.avail_seen.wrapping_sub(self.next_avail));
+            waiting = usize::from(self.avail_read.wrapping_sub(self.next_avail));
         }
         self.fetch(waiting.min(BATCH_FRAMES_MAX))
     }
@@ -292,7 +292,7 @@ impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
         }
         if RECORDS {
             if let Some(inflight) = &mut self.inflight {
-                inflight.note_completed(head.index);
+                inflight.record_completed(head.index);
             }
         }
         self.next_used = self.next_used.wrapping_add(1);
@@ -323,24 +323,24 @@ impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
             return;
         }
         if RECORDS {
-            self.enter_batch();
+            self.begin_used_batch();
         }
         self.cells.publish_used(self.next_used);
         if RECORDS {
-            self.leave_batch();
+            self.end_used_batch();
         }
         self.published_used = self.next_used;
         self.outstanding.release_returned();
         self.side.state.next_avail.store(self.next_avail, Ordering::Release);
         if let Some(parked) = self.parked {
-            if notification::needs_repark(parked, self.next_avail) {
+            if notification::requires_repark(parked, self.next_avail) {
                 self.park();
             }
         }
         let event_idx = self.side.features.event_idx();
-        let before = self.asked_used.replace(self.next_used);
+        let before = self.decided_used.replace(self.next_used);
         let is_emptied = || self.cells.avail_idx() == self.next_avail;
-        if notification::needs_interrupt(&self.cells, event_idx, before, self.next_used)
+        if notification::requires_interrupt(&self.cells, event_idx, before, self.next_used)
             || (self.side.features.notify_on_empty() && is_emptied())
         {
             self.side.call.signal();
@@ -353,7 +353,7 @@ impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
         }
         let event_idx = self.side.features.event_idx();
         let armed = notification::arm(&self.cells, event_idx, self.next_avail);
-        self.note_kicks_written();
+        self.mark_kicks_written();
         if armed == ArmResult::Armed {
             self.parked = None;
         }
@@ -364,15 +364,15 @@ impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
         if self.side.check().is_ok() {
             let event_idx = self.side.features.event_idx();
             self.parked = Some(notification::park(&self.cells, event_idx, self.next_avail));
-            self.note_kicks_written();
+            self.mark_kicks_written();
         }
     }
 
     #[inline(always)]
-    fn note_written(&self, addr: u64, bytes: usize) {
+    fn mark_written(&self, addr: u64, bytes: usize) {
         if RECORDS {
             if let Some(log) = &self.log {
-                log.note_buffer(addr, bytes);
+                log.mark_buffer(addr, bytes);
             }
         }
     }

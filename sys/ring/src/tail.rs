@@ -14,7 +14,7 @@ use crate::memory::{GuestMemory, OutOfRange};
 use crate::memory_view::MemoryView;
 
 /// Size in bytes of the buffer for tails outside guest memory.
-const PIECE_BYTES: usize = 2048;
+const TAIL_BUFFER_BYTES: usize = 2048;
 
 /// Tail memory addressed by guest address.
 impl TailMemory for GuestMemory {
@@ -74,9 +74,9 @@ impl MemoryView {
         memory: &dyn TailMemory,
         span: Span,
     ) -> Result<(), OutOfRange> {
-        let mut piece = [0; PIECE_BYTES];
+        let mut piece = [0; TAIL_BUFFER_BYTES];
         let mut done = 0;
-        while let Some(piece) = piece.get_mut(..PIECE_BYTES.min(span.bytes - done)) {
+        while let Some(piece) = piece.get_mut(..TAIL_BUFFER_BYTES.min(span.bytes - done)) {
             if piece.is_empty() {
                 break;
             }

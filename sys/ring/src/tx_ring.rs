@@ -22,7 +22,7 @@ use crate::chain::step;
 use crate::chain_walk::ChainWalk;
 use crate::fault::RingFault;
 use crate::head::Head;
-use crate::kick::kick_of;
+use crate::kick::kick_eventfd;
 use crate::setup::RingSetup;
 use crate::virtqueue::Virtqueue;
 
@@ -78,13 +78,13 @@ pub(crate) struct TxEngine<Q> {
     /// Locations of the bytes of the current frame behind its copied front.
     spans: Vec<Span>,
     /// True if frames have tails in chains that are completed and not returned.
-    holds_tails: bool,
+    has_pending_tails: bool,
 }
 
 impl<Q: Virtqueue> TxEngine<Q> {
     /// Creates a running ring. Kicks are suppressed until it is armed.
     pub(crate) fn new(queue: Q, setup: &RingSetup) -> Result<Self, PortFault> {
-        let kick = kick_of(setup)?;
+        let kick = kick_eventfd(setup)?;
         Ok(Self {
             announcer: Arc::new(RarpAnnouncer {
                 requested: AtomicU64::new(0),
@@ -96,7 +96,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
             allowed: setup.features.ingress(),
             malformed: 0,
             spans: Vec::with_capacity(TAIL_SPANS_MAX),
-            holds_tails: false,
+            has_pending_tails: false,
             queue,
         })
     }
@@ -115,7 +115,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
             self.queue.complete(head, 0);
             current -= 1;
             if admitted {
-                self.holds_tails |= frame.has_tail();
+                self.has_pending_tails |= frame.has_tail();
                 batch.commit();
                 count += 1;
             } else {
@@ -259,7 +259,7 @@ impl<Q: Virtqueue> FrameSource for TxEngine<Q> {
             }
         }
         let taken = self.take_batch(batch);
-        if !self.holds_tails {
+        if !self.has_pending_tails {
             self.queue.publish();
         }
         match taken {
@@ -269,8 +269,8 @@ impl<Q: Virtqueue> FrameSource for TxEngine<Q> {
     }
 
     fn release(&mut self) {
-        if self.holds_tails {
-            self.holds_tails = false;
+        if self.has_pending_tails {
+            self.has_pending_tails = false;
             self.queue.publish();
         }
     }

@@ -71,7 +71,7 @@ pub(crate) trait Virtqueue: Send {
     fn park(&mut self);
 
     /// Records that the device wrote `bytes` bytes of a buffer at this guest address.
-    fn note_written(&self, addr: u64, bytes: usize);
+    fn mark_written(&self, addr: u64, bytes: usize);
 
     /// Returns the descriptor that follows `descriptor` in the ring's own table; `None` if it is
     /// the chain's last.
@@ -191,7 +191,7 @@ pub(crate) struct QueueState {
     pub(crate) state: Arc<RingState>,
     pub(crate) call: Arc<InterruptLine>,
     error: Arc<InterruptLine>,
-    faults_seen: u64,
+    reported_faults: u64,
     fault: Option<RingFault>,
 }
 
@@ -205,7 +205,7 @@ impl QueueState {
             state: Arc::new(RingState::new(setup)),
             call: Arc::clone(&setup.call),
             error: Arc::clone(&setup.error),
-            faults_seen: suimon_mapping::truncations(),
+            reported_faults: suimon_mapping::truncations(),
             fault: None,
         }
     }
@@ -234,8 +234,8 @@ impl QueueState {
     #[inline]
     pub(crate) fn check_memory(&mut self) -> Result<(), RingFault> {
         let faults = suimon_mapping::truncations();
-        if faults != self.faults_seen {
-            self.faults_seen = faults;
+        if faults != self.reported_faults {
+            self.reported_faults = faults;
             if self.view.memory().is_faulted() {
                 return Err(RingFault::MemoryTruncated { queue: self.queue });
             }

@@ -36,7 +36,7 @@ pub struct HandshakeLimits(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    begun: Instant,
+    counted_since: Instant,
     peers: Mutex<Peers>,
     computing: Semaphore,
 }
@@ -54,7 +54,7 @@ struct Peers {
 struct Bucket {
     /// Time at which the bucket is full, counted from the creation of the limits. No clock is read:
     /// time is an argument.
-    full_at: Mutex<Duration>,
+    refilled_at: Mutex<Duration>,
     /// Held by the first client of the queue.
     queue: tokio::sync::Mutex<()>,
 }
@@ -62,7 +62,7 @@ struct Bucket {
 impl Default for HandshakeLimits {
     fn default() -> Self {
         let (begun, peers) = (Instant::now(), Mutex::default());
-        Self(Arc::new(Shared { begun, peers, computing: Semaphore::new(1) }))
+        Self(Arc::new(Shared { counted_since: begun, peers, computing: Semaphore::new(1) }))
     }
 }
 
@@ -157,7 +157,7 @@ impl Shared {
     }
 
     fn now(&self) -> Duration {
-        self.begun.elapsed()
+        self.counted_since.elapsed()
     }
 }
 
@@ -184,7 +184,7 @@ impl Bucket {
     const INTERVAL: Duration = Duration::from_nanos(1_000_000_000 / HANDSHAKES_PER_SECOND as u64);
 
     fn full_at(&self) -> MutexGuard<'_, Duration> {
-        self.full_at.lock().unwrap_or_else(PoisonError::into_inner)
+        self.refilled_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the time until the bucket has a token.

@@ -22,7 +22,13 @@ fn client() -> (OwnedFd, UnixStream) {
 
 /// Returns the number of handshakes of a peer that are permitted to begin until `until`, of those
 /// requested at `now`.
-fn begun(peers: &mut Peers, peer: IpAddr, mut now: Duration, until: Duration, tries: u32) -> u32 {
+fn permitted_handshakes(
+    peers: &mut Peers,
+    peer: IpAddr,
+    mut now: Duration,
+    until: Duration,
+    tries: u32,
+) -> u32 {
     let bucket = peers.bucket(peer, now);
     for begun in 0..tries {
         now += bucket.wait(now);
@@ -39,12 +45,15 @@ fn a_peer_begins_a_burst_and_then_handshakes_at_a_limited_rate() {
     let (mut peers, second) = (Peers::default(), Duration::from_secs(1));
     let tries = 10 * HANDSHAKES_BURST;
     let expected = HANDSHAKES_BURST + 2 * HANDSHAKES_PER_SECOND;
-    assert_eq!(begun(&mut peers, peer(1), second, second * 3, tries), expected);
+    assert_eq!(permitted_handshakes(&mut peers, peer(1), second, second * 3, tries), expected);
     // Other peers are not delayed.
-    assert_eq!(begun(&mut peers, peer(2), second, second, HANDSHAKES_BURST), HANDSHAKES_BURST);
+    assert_eq!(
+        permitted_handshakes(&mut peers, peer(2), second, second, HANDSHAKES_BURST),
+        HANDSHAKES_BURST
+    );
     // The bucket is full again after some time, and never more than full.
     let later = second * 1000;
-    assert_eq!(begun(&mut peers, peer(1), later, later, tries), HANDSHAKES_BURST);
+    assert_eq!(permitted_handshakes(&mut peers, peer(1), later, later, tries), HANDSHAKES_BURST);
 }
 
 #[test]
@@ -52,7 +61,10 @@ fn peers_are_bounded_and_further_ones_share_a_limit() {
     let mut peers = Peers::default();
     let number = u32::try_from(HANDSHAKE_PEERS_MAX).unwrap();
     for of in 0..number {
-        assert_eq!(begun(&mut peers, peer(of), Duration::ZERO, Duration::ZERO, 1), 1);
+        assert_eq!(
+            permitted_handshakes(&mut peers, peer(of), Duration::ZERO, Duration::ZERO, 1),
+            1
+        );
     }
     let others = peers.bucket(peer(number), Duration::ZERO);
     assert!(Arc::ptr_eq(&others, &peers.bucket(peer(number + 1), Duration::ZERO)));

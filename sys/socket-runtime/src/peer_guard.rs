@@ -25,7 +25,7 @@ impl PeerGuard {
     ///
     /// # Errors
     /// The host has no descriptor left.
-    pub fn of(socket: BorrowedFd<'_>, runtime: &SocketRuntime) -> io::Result<Option<Self>> {
+    pub fn guard(socket: BorrowedFd<'_>, runtime: &SocketRuntime) -> io::Result<Option<Self>> {
         if refuse_descriptors(socket) { Ok(None) } else { Self::new(socket, runtime).map(Some) }
     }
 

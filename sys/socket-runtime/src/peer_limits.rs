@@ -17,7 +17,7 @@ impl ReconnectPause {
     const MAX: Duration = Duration::from_millis(100);
 
     /// Records the end of a peer that was served for `lasted`.
-    pub fn note_end(&mut self, lasted: Duration, is_violation: bool) {
+    pub fn record_end(&mut self, lasted: Duration, is_violation: bool) {
         self.0 = match is_violation || lasted < SOON {
             true => (self.0 * 2).clamp(Self::MIN, Self::MAX),
             false => Duration::ZERO,
@@ -35,7 +35,7 @@ impl ReconnectPause {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogRateLimit {
     last: Option<Instant>,
-    left_out: u64,
+    suppressed: u64,
 }
 
 impl LogRateLimit {
@@ -44,13 +44,13 @@ impl LogRateLimit {
 
     /// Returns the number of entries omitted since the last one if an entry may be written now;
     /// otherwise counts it as omitted.
-    pub fn next(&mut self, now: Instant) -> Option<u64> {
+    pub fn try_log(&mut self, now: Instant) -> Option<u64> {
         if self.last.is_some_and(|last| now.saturating_duration_since(last) < Self::EVERY) {
-            self.left_out = self.left_out.saturating_add(1);
+            self.suppressed = self.suppressed.saturating_add(1);
             return None;
         }
         self.last = Some(now);
-        Some(std::mem::take(&mut self.left_out))
+        Some(std::mem::take(&mut self.suppressed))
     }
 }
 
@@ -81,7 +81,7 @@ impl RejectionRateLimit {
     }
 
     /// Records a connection that was rejected by closing it.
-    pub fn note(&mut self, now: Instant) {
+    pub fn record(&mut self, now: Instant) {
         let is_over = |began: Instant| now.saturating_duration_since(began) >= Self::PERIOD;
         if self.began.is_none_or(is_over) {
             (self.began, self.count) = (Some(now), 0);
@@ -98,7 +98,7 @@ mod tests {
     fn peers_that_leave_soon_are_followed_by_pauses_and_one_that_stays_ends_them() {
         let mut pause = ReconnectPause::default();
         let mut next = |lasted, is_violation| {
-            pause.note_end(lasted, is_violation);
+            pause.record_end(lasted, is_violation);
             pause.duration().as_millis()
         };
         let soon = Duration::from_millis(999);
@@ -111,10 +111,10 @@ mod tests {
     #[test]
     fn lines_are_left_out_and_counted() {
         let (mut pace, start) = (LogRateLimit::default(), Instant::now());
-        assert_eq!(pace.next(start), Some(0));
-        assert!((0..2000).all(|ms| pace.next(start + Duration::from_millis(ms)).is_none()));
-        assert_eq!(pace.next(start + LogRateLimit::EVERY), Some(2000));
-        assert_eq!(pace.next(start + 3 * LogRateLimit::EVERY), Some(0));
+        assert_eq!(pace.try_log(start), Some(0));
+        assert!((0..2000).all(|ms| pace.try_log(start + Duration::from_millis(ms)).is_none()));
+        assert_eq!(pace.try_log(start + LogRateLimit::EVERY), Some(2000));
+        assert_eq!(pace.try_log(start + 3 * LogRateLimit::EVERY), Some(0));
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
         let mut now = start;
         for _ in 0..40 {
             now += pace.delay(now);
-            pace.note(now);
+            pace.record(now);
         }
         assert_eq!(now - start, 9 * RejectionRateLimit::PERIOD);
         assert_eq!(pace.delay(now + RejectionRateLimit::PERIOD), Duration::ZERO);

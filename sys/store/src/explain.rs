@@ -86,7 +86,7 @@ pub(crate) fn transaction(file: &Path, fault: Fault) -> StateStoreError {
 }
 
 /// Creates the error of an operation during which a concurrent one failed.
-pub(crate) fn closed(file: &Path) -> StateStoreError {
+pub(crate) fn concurrent_failure(file: &Path) -> StateStoreError {
     StateStoreError::new(format!(
         "{}: another read or write has just failed, and this one with it; see the first error, then try again",
         file.display()
@@ -104,7 +104,7 @@ fn storage(file: &Path, error: StorageError) -> StateStoreError {
             damaged(file, error)
         }
         StorageError::Io(error) => host(file, "reading or writing", error),
-        StorageError::PreviousIo => closed(file),
+        StorageError::PreviousIo => concurrent_failure(file),
         other => damaged(file, other),
     }
 }

@@ -14,7 +14,7 @@ use crate::explain::{self, Fault};
 use crate::open::{self, catch_panic};
 
 /// Maximum length of a table's name in bytes.
-pub const TABLE_BYTES_MAX: usize = 64;
+pub const TABLE_NAME_BYTES_MAX: usize = 64;
 /// Maximum length of a key in bytes.
 pub const KEY_BYTES_MAX: usize = 1024;
 /// Maximum length of a value in bytes.
@@ -57,7 +57,7 @@ struct State {
 /// Last attempt to open the file for writing.
 struct Unwritable {
     error: StateStoreError,
-    tried_at: Instant,
+    last_attempt_at: Instant,
 }
 
 /// Table, key, and the previous value.
@@ -102,7 +102,8 @@ impl FileStore {
         let mut replaced = Vec::new();
         let mut is_over = false;
         let state = self.opened()?;
-        let database = state.database.as_ref().ok_or_else(|| explain::closed(&self.file))?;
+        let database =
+            state.database.as_ref().ok_or_else(|| explain::concurrent_failure(&self.file))?;
         let result = catch_panic(&self.file, || {
             work(database, &mut replaced).map_err(|error| {
                 is_over = error.ends_the_file();
@@ -149,7 +150,7 @@ impl FileStore {
             match self.open_writable(&mut state) {
                 Err(error) if error.kind == StoreErrorKind::Unwritable => {
                     state.database = Some(self.reverted(open::open_copy)?);
-                    state.unwritable = Some(Unwritable { error, tried_at: Instant::now() });
+                    state.unwritable = Some(Unwritable { error, last_attempt_at: Instant::now() });
                     state.openings += 1;
                 }
                 result => result?,
@@ -190,7 +191,7 @@ impl FileStore {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         match &state.unwritable {
             None => return Ok(()),
-            Some(last) if last.tried_at.elapsed() < WRITABLE_RETRY => {
+            Some(last) if last.last_attempt_at.elapsed() < WRITABLE_RETRY => {
                 return Err(last.error.clone());
             }
             Some(_) => drop(state),
@@ -200,7 +201,8 @@ impl FileStore {
             return Ok(());
         }
         self.open_writable(&mut state).inspect_err(|error| {
-            state.unwritable = Some(Unwritable { error: error.clone(), tried_at: Instant::now() });
+            state.unwritable =
+                Some(Unwritable { error: error.clone(), last_attempt_at: Instant::now() });
         })
     }
 }
@@ -315,7 +317,7 @@ fn check_bounds(changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), State
         if table.is_empty() {
             return Err(StateStoreError::new("the name of a table is empty"));
         }
-        within("the length of a table's name", table.len(), TABLE_BYTES_MAX)?;
+        within("the length of a table's name", table.len(), TABLE_NAME_BYTES_MAX)?;
         within("the length of a key", key.len(), KEY_BYTES_MAX)?;
         within("the length of a value", value.as_ref().map_or(0, Vec::len), VALUE_BYTES_MAX)?;
     }

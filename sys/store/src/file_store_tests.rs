@@ -70,7 +70,7 @@ fn what_is_out_of_bounds_is_refused_whole() {
     let store = FileStore::open(directory.path()).unwrap();
     let fine = put("t", "fine", b"1");
     let long = "k".repeat(KEY_BYTES_MAX + 1);
-    let table = "t".repeat(TABLE_BYTES_MAX + 1);
+    let table = "t".repeat(TABLE_NAME_BYTES_MAX + 1);
     for (bad, part) in [
         (put("t", &long, b""), "a key"),
         (put(&table, "k", b""), "a table's name"),

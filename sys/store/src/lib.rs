@@ -24,7 +24,9 @@ mod explain;
 mod file_store;
 mod open;
 
-pub use file_store::{CHANGES_MAX, FileStore, KEY_BYTES_MAX, TABLE_BYTES_MAX, VALUE_BYTES_MAX};
+pub use file_store::{
+    CHANGES_MAX, FileStore, KEY_BYTES_MAX, TABLE_NAME_BYTES_MAX, VALUE_BYTES_MAX,
+};
 
 /// Name of the file in the state directory.
 pub const FILE_NAME: &str = "state.redb";

@@ -50,7 +50,7 @@ fn put<'a>(key: &str, value: &[u8]) -> (&'a str, String, Option<Vec<u8>>) {
 }
 
 #[track_caller]
-fn assert_kept(store: &FileStore) {
+fn assert_unchanged(store: &FileStore) {
     assert_eq!(store.read("t", "kept").unwrap().as_deref(), Some(&[7; 1000][..]));
     assert_eq!(store.scan("t", "", 9).unwrap().len(), 1);
 }
@@ -70,11 +70,11 @@ fn a_read_only_store_is_read_and_written_when_that_is_possible() {
         drop(filled(folder));
         remount(folder, "remount,ro");
         let store = FileStore::open(folder).unwrap();
-        assert_kept(&store);
+        assert_unchanged(&store);
         let error = store.commit(&[put("new", b"new")]).unwrap_err();
         assert_eq!(error.kind, StoreErrorKind::Unwritable);
         assert!(error.detail.contains("Read-only file system"), "{error}");
-        assert_kept(&store);
+        assert_unchanged(&store);
         remount(folder, "remount,rw");
         commit_until_it_succeeds(&store, "new");
         drop(store);
@@ -91,7 +91,7 @@ fn a_store_that_becomes_read_only_while_it_is_open_stays_readable() {
         let store = filled(folder);
         store.close_for_test();
         remount(folder, "remount,ro");
-        assert_kept(&store);
+        assert_unchanged(&store);
         let error = store.commit(&[put("new", b"new")]).unwrap_err();
         assert_eq!(error.kind, StoreErrorKind::Unwritable);
         remount(folder, "remount,rw");
@@ -106,11 +106,11 @@ fn a_store_on_a_full_file_system_is_read_and_written_when_there_is_space() {
         let filler = folder.join("filler");
         std::fs::write(&filler, vec![1; 16 << 20]).unwrap_err();
         let store = FileStore::open(folder).unwrap();
-        assert_kept(&store);
+        assert_unchanged(&store);
         let large = vec![2; 1 << 20];
         let error = store.commit(&[put("large", &large), put("large2", &large)]).unwrap_err();
         assert_eq!(error.kind, StoreErrorKind::Unwritable, "{error}");
-        assert_kept(&store);
+        assert_unchanged(&store);
         std::fs::remove_file(&filler).unwrap();
         commit_until_it_succeeds(&store, "new");
         drop(store);
@@ -127,6 +127,6 @@ fn a_store_of_a_killed_process_is_read_on_a_full_file_system() {
         std::fs::create_dir(&crashed).unwrap();
         std::fs::copy(store.path(), crashed.join(crate::FILE_NAME)).unwrap();
         std::fs::write(folder.join("filler"), vec![1; 16 << 20]).unwrap_err();
-        assert_kept(&FileStore::open(&crashed).unwrap());
+        assert_unchanged(&FileStore::open(&crashed).unwrap());
     });
 }

@@ -38,8 +38,8 @@ const READS_MAX: usize = 8;
 
 /// Result of a read from the socket.
 enum Read {
-    Something,
-    Nothing,
+    Data,
+    Empty,
 }
 
 impl StreamSource {
@@ -90,10 +90,10 @@ impl StreamSource {
             Ok(0) => Err(session.finish(SessionEnd::PeerClosed)),
             Ok(bytes) => {
                 reader.advance(bytes);
-                Ok(Read::Something)
+                Ok(Read::Data)
             }
-            Err(Errno::AGAIN | Errno::INTR) => Ok(Read::Nothing),
-            Err(errno) => Err(session.finish(SessionEnd::of_call("read", errno))),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(Read::Empty),
+            Err(errno) => Err(session.finish(SessionEnd::from_call_error("read", errno))),
         }
     }
 }
@@ -107,7 +107,7 @@ impl FrameSource for StreamSource {
             if self.take(batch, &mut looks)? {
                 break;
             }
-            if let Read::Nothing = self.read()? {
+            if let Read::Empty = self.read()? {
                 break;
             }
         }
@@ -151,7 +151,7 @@ impl StreamSink {
         if !self.session.is_stalled() {
             return Ok(true);
         }
-        self.session.send_rest()?;
+        self.session.send_pending()?;
         Ok(!self.session.is_stalled())
     }
 }

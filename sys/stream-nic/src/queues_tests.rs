@@ -113,9 +113,9 @@ fn frames_to_the_guest_are_as_long_as_on_a_wire_and_have_their_tags() {
     let (_, mut sink, mut qemu, _) = connection();
     let mut frame = filled(&[2; 40]);
     assert_eq!(sink.transmit(&frame).unwrap(), TransmitResult::Accepted);
-    frame.meta.tag = VlanId::new(30).map(VlanTag::of);
+    frame.meta.tag = VlanId::new(30).map(VlanTag::for_vlan);
     frame.fill(&[3; 100]);
-    frame.meta.tag = VlanId::new(30).map(VlanTag::of);
+    frame.meta.tag = VlanId::new(30).map(VlanTag::for_vlan);
     assert_eq!(sink.transmit(&frame).unwrap(), TransmitResult::Accepted);
     sink.flush().unwrap();
     let mut bytes = vec![0; 1000];
@@ -153,7 +153,7 @@ proptest! {
         }
         loop {
             // The NIC's task does this when there is room again.
-            session.send_rest().unwrap();
+            session.send_pending().unwrap();
             match qemu.read(&mut room) {
                 Ok(count) => read.extend_from_slice(&room[..count]),
                 Err(_) => break,

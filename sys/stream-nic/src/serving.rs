@@ -59,7 +59,7 @@ impl Shared {
                 } => socket,
             };
             let began = Instant::now();
-            let guard = match PeerGuard::of(socket.as_fd(), &self.runtime) {
+            let guard = match PeerGuard::guard(socket.as_fd(), &self.runtime) {
                 Ok(guard) => guard,
                 Err(error) => {
                     tracing::warn!(port = self.port.0, %error, "cannot serve a legacy NIC");
@@ -79,7 +79,7 @@ impl Shared {
                 },
                 Err(_) => Some(SessionEnd::Host),
             };
-            pause.note_end(began.elapsed(), end.as_ref().is_some_and(SessionEnd::is_violation));
+            pause.record_end(began.elapsed(), end.as_ref().is_some_and(SessionEnd::is_violation));
             self.end(end, &stop).await;
         }
     }
@@ -146,11 +146,11 @@ impl Shared {
                 _ = descriptors.wake.read(|wake| Ok(rustix::io::read(wake, &mut [0; 8])?)) => {}
                 () = wait_for_room(session), if session.is_stalled() => {
                     // The session records the end of the connection if this call detects it.
-                    let _ = session.send_rest();
+                    let _ = session.send_pending();
                 }
                 other = self.next_other(&descriptors.listener, session, limits), if is_door_open => {
                     match other {
-                        Ok(Other::TurnedAway) => self.log_turned_away(limits),
+                        Ok(Other::Rejected) => self.log_rejection(limits),
                         // The worker has not read the end of the connection yet, and may service
                         // the queue later. The next connection does not wait for that.
                         Ok(Other::Successor) => return SessionEnd::PeerClosed,
@@ -172,14 +172,14 @@ impl Shared {
         session: &Session,
         limits: &PeerLimits,
     ) -> io::Result<Other> {
-        sleep(limits.turned_away.delay(Instant::now())).await;
+        sleep(limits.rejections.delay(Instant::now())).await;
         listener.read(|listener| reject(listener, session, &self.runtime)).await
     }
 
-    fn log_turned_away(&self, limits: &mut PeerLimits) {
+    fn log_rejection(&self, limits: &mut PeerLimits) {
         let now = Instant::now();
-        limits.turned_away.note(now);
-        if let Some(left_out) = limits.turned_away_log.next(now) {
+        limits.rejections.record(now);
+        if let Some(left_out) = limits.rejections_log.try_log(now) {
             tracing::warn!(port = self.port.0, left_out, "a second QEMU was rejected");
         }
     }
@@ -206,14 +206,14 @@ impl Shared {
 /// Limits on the costs and log entries of further connections while one is served.
 #[derive(Default)]
 struct PeerLimits {
-    turned_away: RejectionRateLimit,
-    turned_away_log: LogRateLimit,
+    rejections: RejectionRateLimit,
+    rejections_log: LogRateLimit,
 }
 
 /// Connection that arrived while another one is served.
 enum Other {
     /// The new connection was closed, because the served one is in use.
-    TurnedAway,
+    Rejected,
     /// The connection is pending: the peer has closed the served one.
     Successor,
 }
@@ -231,7 +231,7 @@ fn reject(
         };
     }
     runtime.drop_later(accept(listener)?);
-    Ok(Other::TurnedAway)
+    Ok(Other::Rejected)
 }
 
 /// Returns the events for which a descriptor is ready.

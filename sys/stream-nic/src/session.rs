@@ -39,7 +39,7 @@ pub(crate) enum SessionEnd {
 
 impl SessionEnd {
     /// Converts the error of a system call, after which the connection is closed.
-    pub(crate) fn of_call(action: &'static str, errno: Errno) -> Self {
+    pub(crate) fn from_call_error(action: &'static str, errno: Errno) -> Self {
         match errno {
             Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN => Self::PeerClosed,
             errno => Self::Socket { action, errno },
@@ -69,7 +69,7 @@ pub(crate) struct Session {
     /// True if `rest` has bytes. Set by the egress queue and cleared when the last byte was sent,
     /// so that the lock is only taken while the peer is slow.
     is_stalled: AtomicBool,
-    rest: Mutex<PendingData>,
+    pending: Mutex<PendingData>,
     /// `None` if the socket carries no descriptors. Dropped after the socket.
     pub(crate) guard: Option<PeerGuard>,
 }
@@ -81,7 +81,7 @@ impl Session {
             wake,
             end: OnceLock::new(),
             is_stalled: AtomicBool::new(false),
-            rest: Mutex::default(),
+            pending: Mutex::default(),
             guard,
         }
     }
@@ -129,7 +129,7 @@ impl Session {
             }
         };
         if sent < bytes.len() {
-            let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut rest = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
             // The buffers are swapped, so that neither is reallocated.
             std::mem::swap(&mut rest.bytes, bytes);
             rest.sent = sent;
@@ -145,8 +145,8 @@ impl Session {
     ///
     /// # Errors
     /// The connection has ended.
-    pub(crate) fn send_rest(&self) -> Result<(), PortFault> {
-        let mut rest = match self.rest.try_lock() {
+    pub(crate) fn send_pending(&self) -> Result<(), PortFault> {
+        let mut rest = match self.pending.try_lock() {
             Ok(rest) => rest,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             // Another thread is sending it at this moment.
@@ -172,7 +172,7 @@ impl Session {
                 Ok(sent) => return Ok(sent),
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => return Ok(0),
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(SessionEnd::of_call("write", errno)),
+                Err(errno) => return Err(SessionEnd::from_call_error("write", errno)),
             }
         }
     }

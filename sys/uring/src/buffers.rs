@@ -9,13 +9,13 @@ use crate::aligned::{AlignedBytes, PAGE};
 /// Binary logarithm of the pages of the largest buffer that is kept: 1 MiB.
 const CLASS_MAX: usize = 8;
 /// Largest number of bytes in kept buffers.
-const KEPT_BYTES_MAX: usize = 8 << 20;
+const POOLED_BYTES_MAX: usize = 8 << 20;
 
 /// Unused buffers by the binary logarithm of their size in pages.
 #[derive(Default)]
 pub(crate) struct Buffers {
-    kept: [Vec<AlignedBytes>; CLASS_MAX + 1],
-    kept_bytes: usize,
+    pooled: [Vec<AlignedBytes>; CLASS_MAX + 1],
+    pooled_bytes: usize,
     /// Bytes of memory allocated so far because no kept buffer was large enough.
     #[cfg(test)]
     pub(crate) allocated_bytes: usize,
@@ -30,9 +30,9 @@ fn class(len: usize) -> Option<usize> {
 impl Buffers {
     /// Returns a buffer of `len` bytes with undefined contents.
     pub(crate) fn take(&mut self, len: usize) -> AlignedBytes {
-        let kept = class(len).and_then(|class| self.kept.get_mut(class)?.pop());
+        let kept = class(len).and_then(|class| self.pooled.get_mut(class)?.pop());
         if let Some(mut buffer) = kept {
-            self.kept_bytes -= buffer.capacity();
+            self.pooled_bytes -= buffer.capacity();
             buffer.set_len(len);
             return buffer;
         }
@@ -47,12 +47,12 @@ impl Buffers {
     }
 
     /// Keeps a buffer for later operations, or frees it if enough are kept.
-    pub(crate) fn give_back(&mut self, buffer: AlignedBytes) {
+    pub(crate) fn recycle(&mut self, buffer: AlignedBytes) {
         let capacity = buffer.capacity();
         let place = class(capacity).filter(|class| PAGE << class == capacity);
-        let Some(place) = place.and_then(|class| self.kept.get_mut(class)) else { return };
-        if self.kept_bytes + capacity <= KEPT_BYTES_MAX {
-            self.kept_bytes += capacity;
+        let Some(place) = place.and_then(|class| self.pooled.get_mut(class)) else { return };
+        if self.pooled_bytes + capacity <= POOLED_BYTES_MAX {
+            self.pooled_bytes += capacity;
             place.push(buffer);
         }
     }
@@ -68,24 +68,24 @@ mod tests {
         for len in [1, PAGE, PAGE / 2, 0] {
             let buffer = buffers.take(len);
             assert_eq!(buffer.as_slice().len(), len);
-            buffers.give_back(buffer);
+            buffers.recycle(buffer);
         }
         assert_eq!(buffers.allocated_bytes, PAGE);
         for len in [3 * PAGE, 4 * PAGE, 2 * PAGE + 1] {
             let buffer = buffers.take(len);
-            buffers.give_back(buffer);
+            buffers.recycle(buffer);
         }
-        assert_eq!((buffers.allocated_bytes, buffers.kept_bytes), (5 * PAGE, 5 * PAGE));
+        assert_eq!((buffers.allocated_bytes, buffers.pooled_bytes), (5 * PAGE, 5 * PAGE));
     }
 
     #[test]
     fn kept_buffers_are_bounded() {
         let mut buffers = Buffers::default();
         let large = buffers.take(64 << 20);
-        buffers.give_back(large);
-        assert_eq!(buffers.kept_bytes, 0, "too large to be kept");
+        buffers.recycle(large);
+        assert_eq!(buffers.pooled_bytes, 0, "too large to be kept");
         let many: Vec<_> = (0..20).map(|_| buffers.take(1 << 20)).collect();
-        many.into_iter().for_each(|buffer| buffers.give_back(buffer));
-        assert_eq!(buffers.kept_bytes, KEPT_BYTES_MAX);
+        many.into_iter().for_each(|buffer| buffers.recycle(buffer));
+        assert_eq!(buffers.pooled_bytes, POOLED_BYTES_MAX);
     }
 }

@@ -97,7 +97,7 @@ mod tests {
             len: len - offset,
             unit: 4096,
             done: 0,
-            pieces: Vec::new(),
+            vectors: Vec::new(),
             own: None,
             bounce_iovecs: Vec::new(),
             memory: None,

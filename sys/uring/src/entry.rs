@@ -42,7 +42,7 @@ pub(crate) fn entry(operation: &Operation, zeros: &AlignedBytes) -> squeue::Entr
 }
 
 fn read(operation: &Operation, file: types::Fixed, offset: u64) -> squeue::Entry {
-    match operation.only_piece() {
+    match operation.single_buffer() {
         Some((pointer, len)) => opcode::Read::new(file, pointer, len).offset(offset).build(),
         None => {
             let (pieces, count) = operation.list();
@@ -52,7 +52,7 @@ fn read(operation: &Operation, file: types::Fixed, offset: u64) -> squeue::Entry
 }
 
 fn write(operation: &Operation, file: types::Fixed, offset: u64, flags: i32) -> squeue::Entry {
-    match operation.only_piece() {
+    match operation.single_buffer() {
         Some((pointer, len)) => {
             opcode::Write::new(file, pointer, len).offset(offset).rw_flags(flags).build()
         }

@@ -22,7 +22,7 @@ use crate::restrictions::restrict;
 use crate::synchronous;
 
 /// Longest time for which dropping the ring waits for operations in flight.
-const LAST_PATIENCE: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Ratio of submitted operations to unsubmitted ones above which the ring is not submitted early.
 const SENT_PER_UNSENT: usize = 2;
 /// Maximum size in bytes of one read or write of the engine's own data.
@@ -44,7 +44,7 @@ pub struct UringFileIo {
     /// Completions of operations that were executed without the ring.
     ended: Vec<FileCompletion>,
     /// Unused lists of pieces, kept for reuse without an allocation.
-    spare_pieces: Vec<Vec<libc::iovec>>,
+    spare_vectors: Vec<Vec<libc::iovec>>,
     pub(crate) buffers: Buffers,
     zeros: AlignedBytes,
 }
@@ -76,7 +76,7 @@ impl UringFileIo {
             free: (0..capacity).rev().collect(),
             waiting: VecDeque::with_capacity(capacity as usize),
             ended: Vec::new(),
-            spare_pieces: Vec::with_capacity(2 * capacity as usize),
+            spare_vectors: Vec::with_capacity(2 * capacity as usize),
             buffers: Buffers::default(),
             zeros: AlignedBytes::zeroed(ZEROS_BYTES as usize),
         })
@@ -92,8 +92,8 @@ impl UringFileIo {
         op: FileRequest<'_>,
         token: u64,
     ) -> io::Result<Operation> {
-        let pieces = self.spare_pieces.pop().unwrap_or_default();
-        let (buffers, lists) = (&mut self.buffers, &mut self.spare_pieces);
+        let pieces = self.spare_vectors.pop().unwrap_or_default();
+        let (buffers, lists) = (&mut self.buffers, &mut self.spare_vectors);
         let file = host_file(&self.files, slot).ok_or(io::ErrorKind::NotFound)?;
         let (unit, memory_unit) = (file.properties().alignment, file.memory_alignment());
         let new = |kind, offset, len| Operation {
@@ -104,7 +104,7 @@ impl UringFileIo {
             len,
             unit,
             done: 0,
-            pieces,
+            vectors: pieces,
             own: None,
             bounce_iovecs: Vec::new(),
             memory: None,
@@ -235,17 +235,17 @@ impl UringFileIo {
         };
         if let (OperationKind::Flush, Err(error)) = (operation.kind, &outcome) {
             let failure = self.host_file(operation.file).and_then(HostFile::flush_failure);
-            failure.inspect(|failure| failure.note(error));
+            failure.inspect(|failure| failure.record(error));
         }
         let outcome = outcome.map(|()| operation.take_bytes());
-        for mut list in [operation.pieces, operation.bounce_iovecs] {
+        for mut list in [operation.vectors, operation.bounce_iovecs] {
             list.clear();
-            if list.capacity() > 0 && self.spare_pieces.len() < self.spare_pieces.capacity() {
-                self.spare_pieces.push(list);
+            if list.capacity() > 0 && self.spare_vectors.len() < self.spare_vectors.capacity() {
+                self.spare_vectors.push(list);
             }
         }
         if let Some(own) = operation.own {
-            self.buffers.give_back(own);
+            self.buffers.recycle(own);
         }
         FileCompletion { token: operation.token, result: outcome }
     }
@@ -271,8 +271,9 @@ impl UringFileIo {
         self.ended.len()
     }
 
-    fn is_at_once(&self, operation: &Operation) -> bool {
-        self.host_file(operation.file).is_some_and(|file| synchronous::is_at_once(file, operation))
+    fn is_synchronous(&self, operation: &Operation) -> bool {
+        self.host_file(operation.file)
+            .is_some_and(|file| synchronous::is_synchronous(file, operation))
     }
 }
 
@@ -327,10 +328,10 @@ impl FileIo for UringFileIo {
             return false;
         }
         let ended = match self.operation(file, op, token) {
-            Ok(operation) if operation.is_nothing() => {
+            Ok(operation) if operation.has_no_effect() => {
                 FileCompletion { token, result: Ok(Vec::new()) }
             }
-            Ok(operation) if self.is_at_once(&operation) => self.execute(operation),
+            Ok(operation) if self.is_synchronous(&operation) => self.execute(operation),
             Ok(operation) => return self.start(operation),
             Err(error) => FileCompletion { token, result: Err(error) },
         };
@@ -408,7 +409,7 @@ impl Drop for UringFileIo {
     fn drop(&mut self) {
         // Memory that the kernel may still write to must not be freed. The locks of files that it
         // may still write to must be kept.
-        if !self.drain(LAST_PATIENCE) {
+        if !self.drain(DRAIN_TIMEOUT) {
             std::mem::forget(std::mem::take(&mut self.files));
             std::mem::forget(std::mem::take(&mut self.operations));
             std::mem::forget(std::mem::replace(&mut self.zeros, AlignedBytes::zeroed(0)));

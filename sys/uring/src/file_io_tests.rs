@@ -12,7 +12,7 @@ use suimon_ports::{
 
 use crate::host_file_tests::folder;
 use crate::store_room::StoreRoom;
-use crate::{FileAccess, HostFile, PayloadTable, PayloadUse, Piece, UringFileIo};
+use crate::{FileAccess, HostFile, PayloadTable, PayloadUse, Segment, UringFileIo};
 
 /// Ring, a file in it, and memory for payloads.
 pub(crate) struct Bench {
@@ -86,7 +86,7 @@ impl Bench {
     #[allow(unsafe_code, reason = "says where payloads lie")]
     pub(crate) fn payload(&mut self, tag: u32, usage: PayloadUse, pieces: &[(usize, usize)]) {
         let memory = &self.memory;
-        let pieces = pieces.iter().map(|&(at, len)| Piece { pointer: memory.pointer(at), len });
+        let pieces = pieces.iter().map(|&(at, len)| Segment { pointer: memory.pointer(at), len });
         // SAFETY: the pieces are in memory that the table holds.
         unsafe { self.table.set(tag, usage, pieces) };
     }
@@ -366,8 +366,8 @@ fn a_flush_of_a_file_in_memory_has_ended_when_it_was_submitted() {
 
 #[test]
 fn many_at_once_each_end_once_with_their_own_bytes() {
-    many_at_once(Bench::new(64, 4096));
-    many_at_once(Bench::in_memory(64, 4096));
+    many_concurrent(Bench::new(64, 4096));
+    many_concurrent(Bench::in_memory(64, 4096));
 }
 
 #[test]
@@ -388,7 +388,7 @@ fn what_ended_at_once_has_its_place_until_it_is_taken_in() {
     assert_eq!(bench.io.in_flight(), 0);
 }
 
-fn many_at_once(mut bench: Bench) {
+fn many_concurrent(mut bench: Bench) {
     for round in 0..4_u8 {
         for tag in 0..64_u32 {
             let at = tag as usize * 4096;
@@ -479,7 +479,7 @@ fn no_flush_succeeds_after_a_failed_one() {
     bench.run(|_| FileRequest::Flush).result.unwrap();
     bench.file.flush().unwrap();
     let failure = bench.file.flush_failure().unwrap();
-    failure.note(&std::io::Error::from_raw_os_error(libc::EIO));
+    failure.record(&std::io::Error::from_raw_os_error(libc::EIO));
     let failed = bench.run(|_| FileRequest::Flush).result.unwrap_err().to_string();
     assert!(failed.contains("a flush has failed") && failed.contains("os error 5"), "{failed}");
     assert!(bench.file.flush().is_err());

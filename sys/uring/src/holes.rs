@@ -23,7 +23,7 @@ pub(crate) fn can_punch(fd: &OwnedFd, opened: &Stat, system: u64, len: u64) -> b
         }
         // A probe changes the modification time. If the time cannot be restored, support is
         // assumed: zeros are written if punching a hole fails.
-        let modified = modified_of(opened);
+        let modified = modification_time(opened);
         if set_modified(fd, modified).is_err() {
             return true;
         }
@@ -59,7 +59,7 @@ fn probe_punch(fd: &OwnedFd, len: u64) -> bool {
 }
 
 /// Returns a file's modification time.
-pub(crate) fn modified_of(status: &Stat) -> FileTime {
+pub(crate) fn modification_time(status: &Stat) -> FileTime {
     let ns = u32::try_from(status.st_mtime_nsec).unwrap_or(0);
     FileTime { unix_s: status.st_mtime, ns }
 }

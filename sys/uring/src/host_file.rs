@@ -16,14 +16,14 @@ use suimon_ports::{
 
 use crate::aligned::AlignedBytes;
 use crate::file_system::{RAMFS, TMPFS};
-use crate::holes::{can_punch, modified_of, set_modified};
+use crate::holes::{can_punch, modification_time, set_modified};
 use crate::image_lock::unlock;
 use crate::mapped_file::MappedFile;
 use crate::properties::direct_alignment;
 use crate::store_room::StoreRoom;
 
 /// Maximum number of bytes per system call of blocking operations.
-const PIECE_BYTES: u64 = 1 << 20;
+const CALL_BYTES_MAX: u64 = 1 << 20;
 
 /// Permissions of new image files: the daemon's user only.
 pub(crate) const NEW_FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -199,14 +199,14 @@ impl HostFile {
                 done => {
                     return done
                         .map_err(io::Error::from)
-                        .inspect_err(|error| self.flush_failure.note(error));
+                        .inspect_err(|error| self.flush_failure.record(error));
                 }
             }
         }
     }
 
     /// Returns the range of whole units that contains a range of bytes.
-    fn whole_units(&self, offset: u64, len: u64) -> (u64, u64) {
+    fn covering_units(&self, offset: u64, len: u64) -> (u64, u64) {
         let unit = u64::from(self.properties.alignment);
         let start = offset - offset % unit;
         let end = offset.saturating_add(len);
@@ -249,10 +249,10 @@ impl HostFile {
 
     /// Writes zeros where the file system cannot zero a range.
     fn write_zeros(&self, offset: u64, len: u64) -> Result<(), FileError> {
-        let zeros = vec![0; usize::try_from(len.min(PIECE_BYTES)).unwrap_or(0)];
+        let zeros = vec![0; usize::try_from(len.min(CALL_BYTES_MAX)).unwrap_or(0)];
         let mut done = 0;
         while done < len {
-            let now = usize::try_from((len - done).min(PIECE_BYTES)).unwrap_or(0);
+            let now = usize::try_from((len - done).min(CALL_BYTES_MAX)).unwrap_or(0);
             self.write_at(offset + done, zeros.get(..now).unwrap_or(&zeros))?;
             done += now as u64;
         }
@@ -341,7 +341,7 @@ impl DiskFile for HostFile {
     }
 
     fn modified(&self) -> io::Result<FileTime> {
-        Ok(modified_of(&rustix::fs::fstat(&self.fd)?))
+        Ok(modification_time(&rustix::fs::fstat(&self.fd)?))
     }
 
     fn set_modified(&self, time: FileTime) -> io::Result<()> {
@@ -366,8 +366,8 @@ impl ImageFile for HostFile {
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
         let mut at = offset;
-        for piece in bytes.chunks_mut(PIECE_BYTES as usize) {
-            let (start, end) = self.whole_units(at, piece.len() as u64);
+        for piece in bytes.chunks_mut(CALL_BYTES_MAX as usize) {
+            let (start, end) = self.covering_units(at, piece.len() as u64);
             let mut units = AlignedBytes::zeroed(usize::try_from(end - start).unwrap_or(0));
             let read = self.read_units(start, units.as_mut_slice())?;
             let skip = usize::try_from(at - start).unwrap_or(0);
@@ -383,9 +383,9 @@ impl ImageFile for HostFile {
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
         let mut at = offset;
-        for piece in bytes.chunks(PIECE_BYTES as usize) {
+        for piece in bytes.chunks(CALL_BYTES_MAX as usize) {
             let len = piece.len() as u64;
-            let (start, end) = self.whole_units(at, len);
+            let (start, end) = self.covering_units(at, len);
             let mut units = AlignedBytes::zeroed(usize::try_from(end - start).unwrap_or(0));
             let is_whole = (start, end) == (at, at + len);
             let file_len = if is_whole { u64::MAX } else { self.len()? };

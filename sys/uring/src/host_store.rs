@@ -79,7 +79,7 @@ impl HostStore {
             FileType::BlockDevice => (StoreRoot::Device, found),
             other => {
                 let fault = StoreFault::WrongStore {
-                    found: word(other),
+                    found: type_name(other),
                     hint: "set the path of a directory or a block device",
                 };
                 return Err(StoreFileError::new(path.to_string_lossy(), fault));
@@ -103,7 +103,7 @@ impl HostStore {
     }
 
     /// Opens the directory that contains a file.
-    fn folder_of(&self, name: &FileName) -> Result<OwnedFd, StoreFault> {
+    fn open_folder(&self, name: &FileName) -> Result<OwnedFd, StoreFault> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         open_at(self.folder()?, name.folder().unwrap_or("."), flags)
     }
@@ -124,7 +124,7 @@ impl HostStore {
         unit: u32,
     ) -> Result<Arc<dyn DiskFile>, StoreFault> {
         if let Some(holder) = lock(&file, used)? {
-            return Err(StoreFault::InUse { holder });
+            return Err(StoreFault::InUse { lock_holder: holder });
         }
         let file = HostFile::from_fd(file, access, unit)?.locked();
         Ok(Arc::new(file.in_store(Arc::clone(&self.capacity))))
@@ -150,8 +150,8 @@ impl HostStore {
         let of_from = |fault| StoreFileError::new(from, fault);
         let of_to = |fault| StoreFileError::new(to, fault);
         self.inspect(from).map_err(of_from)?;
-        let folder = self.folder_of(from).map_err(of_from)?;
-        let target = self.folder_of(to).map_err(of_to)?;
+        let folder = self.open_folder(from).map_err(of_from)?;
+        let target = self.open_folder(to).map_err(of_to)?;
         rustix::fs::renameat_with(&folder, from.file_name(), &target, to.file_name(), flags)
             .map_err(|errno| of_to(fault(errno)))?;
         sync(&target).map_err(of_to)?;
@@ -214,7 +214,7 @@ impl StoreFiles for HostStore {
 
     fn create(&self, name: &FileName, unit: u32) -> Result<Arc<dyn DiskFile>, StoreFileError> {
         let make = || {
-            let folder = self.folder_of(name)?;
+            let folder = self.open_folder(name)?;
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
             let file = rustix::fs::openat(&folder, name.file_name(), flags, NEW_FILE_MODE);
             self.locked(file.map_err(fault)?, FileLockMode::Write, FileAccess::Create, unit)
@@ -292,7 +292,7 @@ impl StoreFiles for HostStore {
     fn remove(&self, name: &FileName) -> Result<(), StoreFileError> {
         let remove = || {
             self.inspect(name)?;
-            let folder = self.folder_of(name)?;
+            let folder = self.open_folder(name)?;
             rustix::fs::unlinkat(&folder, name.file_name(), AtFlags::empty()).map_err(fault)?;
             sync(&folder)
         };
@@ -347,7 +347,7 @@ fn regular(found: Stat) -> Result<Stat, StoreFault> {
     match FileType::from_raw_mode(found.st_mode) {
         FileType::RegularFile => Ok(found),
         FileType::Symlink => Err(StoreFault::SymbolicLink),
-        other => Err(StoreFault::NotRegular { found: word(other) }),
+        other => Err(StoreFault::NotRegular { found: type_name(other) }),
     }
 }
 
@@ -361,13 +361,13 @@ fn fault(errno: Errno) -> StoreFault {
         Errno::EXIST => StoreFault::Exists,
         Errno::NOSPC | Errno::DQUOT => StoreFault::Full,
         Errno::BUSY => {
-            StoreFault::InUse { holder: "the kernel has it mounted or in use".to_owned() }
+            StoreFault::InUse { lock_holder: "the kernel has it mounted or in use".to_owned() }
         }
         other => StoreFault::System(other.into()),
     }
 }
 
-const fn word(kind: FileType) -> &'static str {
+const fn type_name(kind: FileType) -> &'static str {
     match kind {
         FileType::RegularFile => "a file",
         FileType::Directory => "a directory",

@@ -13,7 +13,7 @@ use suimon_ports::FileLockMode;
 
 /// First byte of the locks for used permissions, and first byte of those for unshared permissions.
 const DOES: i64 = 100;
-const KEEPS_OFF: i64 = 200;
+const SHARED_PERMISSIONS_BYTE: i64 = 200;
 
 /// Permissions with QEMU's numbers, and verbs for messages.
 const READ: i64 = 0;
@@ -43,10 +43,12 @@ pub(crate) fn lock(file: impl AsFd, used: FileLockMode) -> io::Result<Option<Str
 
 fn take(file: i32, used: FileLockMode) -> io::Result<Option<String>> {
     let (does, keeps_off) = claims(used);
-    let taken =
-        does.iter().map(|what| DOES + what).chain(keeps_off.iter().map(|what| KEEPS_OFF + what));
+    let taken = does
+        .iter()
+        .map(|what| DOES + what)
+        .chain(keeps_off.iter().map(|what| SHARED_PERMISSIONS_BYTE + what));
     for byte in taken {
-        let mut wanted = of_byte(byte, libc::F_RDLCK);
+        let mut wanted = byte_lock(byte, libc::F_RDLCK);
         if let Err(error) = fcntl(file, libc::F_OFD_SETLK, &mut wanted) {
             let is_held = matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES));
             return if is_held {
@@ -57,10 +59,10 @@ fn take(file: i32, used: FileLockMode) -> io::Result<Option<String>> {
         }
     }
     for (what, word) in ALL {
-        if keeps_off.contains(&what) && is_held(file, DOES + what)? {
+        if keeps_off.contains(&what) && is_locked(file, DOES + what)? {
             return Ok(Some(format!("another program {word} the file")));
         }
-        if does.contains(&what) && is_held(file, KEEPS_OFF + what)? {
+        if does.contains(&what) && is_locked(file, SHARED_PERMISSIONS_BYTE + what)? {
             return Ok(Some(format!("another program permits no user who {word} the file")));
         }
     }
@@ -70,19 +72,19 @@ fn take(file: i32, used: FileLockMode) -> io::Result<Option<String>> {
 /// Releases all locks. Closing the descriptor is not sufficient: a process forked just before may
 /// still have a copy of it.
 pub(crate) fn unlock(file: impl AsFd) {
-    let mut all = libc::flock { l_len: 0, ..of_byte(0, libc::F_UNLCK) };
+    let mut all = libc::flock { l_len: 0, ..byte_lock(0, libc::F_UNLCK) };
     // This cannot fail for a descriptor that had locks.
     let _ = fcntl(file.as_fd().as_raw_fd(), libc::F_OFD_SETLK, &mut all);
 }
 
 /// Returns true if another user of the file has a lock on a byte.
-fn is_held(file: i32, byte: i64) -> io::Result<bool> {
-    let mut asked = of_byte(byte, libc::F_WRLCK);
+fn is_locked(file: i32, byte: i64) -> io::Result<bool> {
+    let mut asked = byte_lock(byte, libc::F_WRLCK);
     fcntl(file, libc::F_OFD_GETLK, &mut asked)?;
     Ok(asked.l_type != short(libc::F_UNLCK))
 }
 
-fn of_byte(byte: i64, kind: i32) -> libc::flock {
+fn byte_lock(byte: i64, kind: i32) -> libc::flock {
     libc::flock {
         l_type: short(kind),
         l_whence: short(libc::SEEK_SET),

@@ -23,7 +23,7 @@ enum Change {
     },
     SetLen(u64),
     /// Write by another process, which this process is not notified of.
-    Foreign {
+    External {
         at: u64,
         len: usize,
         byte: u8,
@@ -36,7 +36,7 @@ fn change() -> impl Strategy<Value = Change> {
     let write = || (0..END, 1..20_000_usize, 1..=u8::MAX);
     prop_oneof![
         4 => write().prop_map(|(at, len, byte)| Change::Write { at, len, byte }),
-        1 => write().prop_map(|(at, len, byte)| Change::Foreign { at, len, byte }),
+        1 => write().prop_map(|(at, len, byte)| Change::External { at, len, byte }),
         2 => (0..END, 1..40_000_u64, any::<bool>())
             .prop_map(|(at, len, may_unmap)| Change::Zero { at, len, may_unmap }),
         1 => (0..END).prop_map(Change::SetLen),
@@ -71,7 +71,7 @@ proptest! {
                     prop_assert!(done.result.is_ok());
                     write_model(&mut model, at, len, byte);
                 }
-                Change::Foreign { at, len, byte } => {
+                Change::External { at, len, byte } => {
                     pwrite(&*bench.file, &vec![byte; len], at).unwrap();
                     write_model(&mut model, at, len, byte);
                 }
@@ -151,7 +151,7 @@ fn what_is_freed_in_memory_gives_its_space_back_and_is_zeros() {
 }
 
 /// Creates a file of 64 KiB of fives that another process has truncated to 16 KiB.
-fn cut_short() -> Bench {
+fn truncated_bench() -> Bench {
     let mut bench = Bench::in_memory(8, 4096);
     bench.payload(0, PayloadUse::Source, &[(0, 64 << 10)]);
     bench.payload(1, PayloadUse::Destination, &[(64 << 10, 64 << 10)]);
@@ -168,7 +168,7 @@ fn cut_short() -> Bench {
 
 #[test]
 fn what_others_have_cut_off_reads_as_zeros() {
-    let mut bench = cut_short();
+    let mut bench = truncated_bench();
     let done = bench.run(|table| FileRequest::Read { offset: 0, to: part(table, 1, 64 << 10) });
     assert!(done.result.is_ok());
     let found = bench.memory.bytes(64 << 10, 64 << 10);
@@ -178,7 +178,7 @@ fn what_others_have_cut_off_reads_as_zeros() {
 
 #[test]
 fn what_is_written_where_others_have_cut_it_off_is_in_the_file() {
-    let mut bench = cut_short();
+    let mut bench = truncated_bench();
     let done = bench.run(|table| {
         let from = part(table, 0, 4096);
         FileRequest::Write { offset: 32 << 10, from, is_durable: true }

@@ -72,5 +72,5 @@ mod synchronous;
 pub use file_io::UringFileIo;
 pub use host_file::{FileAccess, HostFile};
 pub use host_store::{HostStore, HostStores};
-pub use payload::{PayloadTable, PayloadUse, Piece};
+pub use payload::{PayloadTable, PayloadUse, Segment};
 pub use source::UringSource;

@@ -23,7 +23,7 @@ use crate::pages::Pages;
 /// each file, because files grow.
 const MAPPED_BYTES: usize = 16 << 30;
 /// Maximum number of data extents that are searched when a file is opened.
-const PIECES_MAX: usize = 16_384;
+const EXTENTS_MAX: usize = 16_384;
 
 /// Mapping of one file in memory.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl MappedFile {
 
     fn find_pages(&self, fd: BorrowedFd<'_>) {
         let mut at = 0;
-        for _ in 0..PIECES_MAX {
+        for _ in 0..EXTENTS_MAX {
             let Ok(data) = rustix::fs::seek(fd, SeekFrom::Data(at)) else { return };
             let Ok(hole) = rustix::fs::seek(fd, SeekFrom::Hole(data)) else { return };
             self.pages.add(data, hole.saturating_sub(data));
@@ -99,17 +99,17 @@ impl MappedFile {
     /// The pieces must be valid for writes, and no reference into them may exist.
     #[inline]
     pub(crate) unsafe fn read(&self, offset: u64, pieces: &[libc::iovec]) -> bool {
-        let Some(place) = self.offset_of(offset, bytes_of(pieces)) else { return false };
+        let Some(place) = self.pointer_to(offset, total_bytes(pieces)) else { return false };
         let mut from = place;
         for piece in pieces {
-            // SAFETY: `offset_of` ensures that as many bytes are mapped as the pieces have; the
+            // SAFETY: `pointer_to` ensures that as many bytes are mapped as the pieces have; the
             // mapping overlaps no other memory.
             unsafe {
                 piece.iov_base.cast::<u8>().copy_from_nonoverlapping(from, piece.iov_len);
                 from = from.add(piece.iov_len);
             }
         }
-        !self.is_given_up()
+        !self.is_abandoned()
     }
 
     /// Copies `pieces` to the file. Returns false if that is impossible; a part may have been
@@ -119,11 +119,11 @@ impl MappedFile {
     /// The pieces must be valid for reads.
     #[inline]
     pub(crate) unsafe fn write(&self, offset: u64, pieces: &[libc::iovec]) -> bool {
-        let len = bytes_of(pieces);
+        let len = total_bytes(pieces);
         if !self.can_write || offset.saturating_add(len) > self.end.load(Ordering::Relaxed) {
             return false;
         }
-        let Some(place) = self.offset_of(offset, len) else { return false };
+        let Some(place) = self.pointer_to(offset, len) else { return false };
         let mut to = place;
         for piece in pieces {
             // SAFETY: as in `read`.
@@ -132,13 +132,13 @@ impl MappedFile {
                 to = to.add(piece.iov_len);
             }
         }
-        !self.is_given_up()
+        !self.is_abandoned()
     }
 
     /// Returns the address of a range if the file is known to have all of its pages.
     #[inline]
-    fn offset_of(&self, offset: u64, len: u64) -> Option<*mut u8> {
-        if self.is_given_up() || !self.pages.has(offset, len) {
+    fn pointer_to(&self, offset: u64, len: u64) -> Option<*mut u8> {
+        if self.is_abandoned() || !self.pages.has(offset, len) {
             return None;
         }
         // SAFETY: `pages` contains pages of the mapped range only.
@@ -146,7 +146,7 @@ impl MappedFile {
     }
 
     /// Returns true if the mapping was abandoned because another process has truncated the file.
-    fn is_given_up(&self) -> bool {
+    fn is_abandoned(&self) -> bool {
         self.guard.as_ref().is_none_or(TruncationGuard::is_truncated)
     }
 
@@ -169,7 +169,7 @@ impl MappedFile {
     }
 }
 
-fn bytes_of(pieces: &[libc::iovec]) -> u64 {
+fn total_bytes(pieces: &[libc::iovec]) -> u64 {
     pieces.iter().fold(0, |sum, piece| sum.saturating_add(piece.iov_len as u64))
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct Operation {
     /// Number of bytes transferred so far.
     pub(crate) done: u64,
     /// Memory that the kernel accesses; its address does not change while the operation lasts.
-    pub(crate) pieces: Vec<libc::iovec>,
+    pub(crate) vectors: Vec<libc::iovec>,
     /// Separate buffer, if the payload's memory cannot be used or there is no payload.
     pub(crate) own: Option<AlignedBytes>,
     /// Pieces of the payload for which `own` is a bounce buffer.
@@ -93,18 +93,20 @@ impl Operation {
         };
         let table = part.payloads.downcast_ref::<PayloadTable>();
         let table = table
-            .filter(|table| table.part(part.tag, usage, part.from, part.len, &mut self.pieces));
+            .filter(|table| table.part(part.tag, usage, part.from, part.len, &mut self.vectors));
         let Some(table) = table else {
             let why = "the request's payload is shorter than its range";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         };
-        self.memory = Some(Arc::clone(table.memory()));
+        self.memory = Some(Arc::clone(table.memory_owner()));
         let unit = memory_alignment.max(1) as usize;
-        let is_aligned =
-            self.pieces.iter().all(|of| of.iov_base as usize % unit == 0 && of.iov_len % unit == 0);
-        if !is_aligned || self.pieces.len() > libc::UIO_MAXIOV as usize {
+        let is_aligned = self
+            .vectors
+            .iter()
+            .all(|of| of.iov_base as usize % unit == 0 && of.iov_len % unit == 0);
+        if !is_aligned || self.vectors.len() > libc::UIO_MAXIOV as usize {
             let empty = lists.pop().unwrap_or_default();
-            self.bounce_iovecs = std::mem::replace(&mut self.pieces, empty);
+            self.bounce_iovecs = std::mem::replace(&mut self.vectors, empty);
             // The payload has `part.len` bytes, so it overwrites all former bytes of the buffer.
             let mut own = buffers.take(usize::try_from(part.len).unwrap_or(0));
             if usage == PayloadUse::Source {
@@ -118,15 +120,16 @@ impl Operation {
     /// Uses a buffer of the operation.
     pub(crate) fn on_own(mut self, mut own: AlignedBytes) -> Self {
         let bytes = own.as_mut_slice();
-        self.pieces.clear();
-        self.pieces.push(libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() });
+        self.vectors.clear();
+        self.vectors
+            .push(libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() });
         self.own = Some(own);
         self
     }
 
     /// Returns the memory if it is contiguous. The kernel handles that faster than a list.
-    pub(crate) fn only_piece(&self) -> Option<(*mut u8, u32)> {
-        let [piece] = self.pieces[..] else { return None };
+    pub(crate) fn single_buffer(&self) -> Option<(*mut u8, u32)> {
+        let [piece] = self.vectors[..] else { return None };
         Some((piece.iov_base.cast(), u32::try_from(piece.iov_len).ok()?))
     }
 
@@ -137,7 +140,7 @@ impl Operation {
 
     /// Returns the memory as a list, valid until the operation changes.
     pub(crate) fn list(&self) -> (*const libc::iovec, u32) {
-        (self.pieces.as_ptr(), self.pieces.len() as u32)
+        (self.vectors.as_ptr(), self.vectors.len() as u32)
     }
 
     /// Records transferred bytes. Returns true if the operation is complete.
@@ -147,7 +150,7 @@ impl Operation {
             return self.done >= self.len;
         }
         let mut skip = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let whole = self.pieces.iter().take_while(|of| {
+        let whole = self.vectors.iter().take_while(|of| {
             let is_whole = of.iov_len <= skip;
             if is_whole {
                 skip -= of.iov_len;
@@ -155,8 +158,8 @@ impl Operation {
             is_whole
         });
         let whole = whole.count();
-        self.pieces.drain(..whole);
-        if let Some(first) = self.pieces.first_mut() {
+        self.vectors.drain(..whole);
+        if let Some(first) = self.vectors.first_mut() {
             first.iov_base = first.iov_base.wrapping_byte_add(skip);
             first.iov_len = first.iov_len.saturating_sub(skip);
         }
@@ -168,7 +171,7 @@ impl Operation {
     pub(crate) fn handle_end_of_file(&mut self, moved: u64) -> bool {
         let has_ended = moved == 0 || moved % u64::from(self.unit.max(1)) != 0;
         if has_ended {
-            crate::copy::zero(&self.pieces);
+            crate::copy::zero(&self.vectors);
         }
         has_ended
     }
@@ -211,7 +214,7 @@ impl Operation {
     }
 
     /// Returns true if the operation has no effect.
-    pub(crate) fn is_nothing(&self) -> bool {
+    pub(crate) fn has_no_effect(&self) -> bool {
         self.len == 0 && self.kind != OperationKind::Flush
     }
 

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 /// Bits per word of the bitmap.
 const BITS: u64 = 64;
 /// Words per part. Parts without pages are not allocated.
-const PART_WORDS: u64 = 512;
-const PART_PAGES: u64 = PART_WORDS * BITS;
+const CHUNK_WORDS: u64 = 512;
+const PART_PAGES: u64 = CHUNK_WORDS * BITS;
 
 /// Set of pages of a file. Pages beyond its capacity are never members.
 #[derive(Debug)]
@@ -33,17 +33,17 @@ impl Pages {
     #[inline]
     pub(crate) fn has(&self, offset: u64, len: u64) -> bool {
         offset.checked_add(len).is_some_and(|end| end <= self.bytes())
-            && Masks::of(offset, len)
+            && Masks::covering(offset, len)
                 .all(|(word, mask)| self.word(word).is_some_and(|found| found & mask == mask))
     }
 
     /// Adds the pages of a range, up to the capacity.
     pub(crate) fn add(&self, offset: u64, len: u64) {
         let end = offset.saturating_add(len).min(self.bytes());
-        for (word, mask) in Masks::of(offset, end.saturating_sub(offset)) {
-            let Some(part) = self.parts.get((word / PART_WORDS) as usize) else { return };
-            let words = part.get_or_init(|| (0..PART_WORDS).map(|_| AtomicU64::new(0)).collect());
-            if let Some(word) = words.get((word % PART_WORDS) as usize) {
+        for (word, mask) in Masks::covering(offset, end.saturating_sub(offset)) {
+            let Some(part) = self.parts.get((word / CHUNK_WORDS) as usize) else { return };
+            let words = part.get_or_init(|| (0..CHUNK_WORDS).map(|_| AtomicU64::new(0)).collect());
+            if let Some(word) = words.get((word % CHUNK_WORDS) as usize) {
                 word.fetch_or(mask, Ordering::Relaxed);
             }
         }
@@ -52,10 +52,10 @@ impl Pages {
     /// Removes the pages of a range, including partly covered ones.
     pub(crate) fn remove(&self, offset: u64, len: u64) {
         let end = offset.saturating_add(len).min(self.bytes());
-        for (word, mask) in Masks::of(offset, end.saturating_sub(offset)) {
-            let Some(part) = self.parts.get((word / PART_WORDS) as usize) else { return };
+        for (word, mask) in Masks::covering(offset, end.saturating_sub(offset)) {
+            let Some(part) = self.parts.get((word / CHUNK_WORDS) as usize) else { return };
             let words = part.get();
-            if let Some(word) = words.and_then(|words| words.get((word % PART_WORDS) as usize)) {
+            if let Some(word) = words.and_then(|words| words.get((word % CHUNK_WORDS) as usize)) {
                 word.fetch_and(!mask, Ordering::Relaxed);
             }
         }
@@ -63,8 +63,8 @@ impl Pages {
 
     #[inline]
     fn word(&self, word: u64) -> Option<u64> {
-        let part = self.parts.get((word / PART_WORDS) as usize)?.get()?;
-        Some(part.get((word % PART_WORDS) as usize)?.load(Ordering::Relaxed))
+        let part = self.parts.get((word / CHUNK_WORDS) as usize)?.get()?;
+        Some(part.get((word % CHUNK_WORDS) as usize)?.load(Ordering::Relaxed))
     }
 }
 
@@ -77,7 +77,7 @@ struct Masks {
 
 impl Masks {
     #[inline]
-    const fn of(offset: u64, len: u64) -> Self {
+    const fn covering(offset: u64, len: u64) -> Self {
         let end = offset.saturating_add(len).div_ceil(Pages::BYTES);
         Self { page: offset / Pages::BYTES, end: if len == 0 { 0 } else { end } }
     }

@@ -10,7 +10,7 @@ use crate::copy::{gather, scatter};
 
 /// Contiguous piece of a payload's memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Piece {
+pub struct Segment {
     /// Address of the first byte.
     pub pointer: *mut u8,
     /// Length of the piece in bytes.
@@ -28,7 +28,7 @@ pub enum PayloadUse {
 
 struct Slot {
     usage: PayloadUse,
-    pieces: Vec<Piece>,
+    segments: Vec<Segment>,
 }
 
 /// Memory that is only accessed through pointers.
@@ -53,7 +53,7 @@ impl PayloadTable {
     /// the pieces; operations hold it while they use a payload.
     #[must_use]
     pub fn new(tags: u32, pieces_max: usize, memory: Arc<dyn Any + Send + Sync>) -> Self {
-        let slot = || Slot { usage: PayloadUse::Source, pieces: Vec::with_capacity(pieces_max) };
+        let slot = || Slot { usage: PayloadUse::Source, segments: Vec::with_capacity(pieces_max) };
         Self { memory, slots: (0..tags).map(|_| slot()).collect() }
     }
 
@@ -72,7 +72,7 @@ impl PayloadTable {
             let pointer = unsafe { start.add(nth * pages_each * PAGE) };
             // SAFETY: the bytes are in the pages of this tag, which the table holds and which are
             // in cells.
-            unsafe { table.set(tag, usage(tag), [Piece { pointer, len: bytes }]) };
+            unsafe { table.set(tag, usage(tag), [Segment { pointer, len: bytes }]) };
         }
         table
     }
@@ -88,14 +88,14 @@ impl PayloadTable {
         &mut self,
         tag: u32,
         usage: PayloadUse,
-        pieces: impl IntoIterator<Item = Piece>,
+        pieces: impl IntoIterator<Item = Segment>,
     ) {
         if let Some(slot) = self.slots.get_mut(tag as usize) {
             slot.usage = usage;
-            slot.pieces.clear();
+            slot.segments.clear();
             for piece in pieces {
                 if piece.len > 0 {
-                    slot.pieces.push(piece);
+                    slot.segments.push(piece);
                 }
             }
         }
@@ -104,14 +104,14 @@ impl PayloadTable {
     /// Records that the request has no payload.
     pub fn clear(&mut self, tag: u32) {
         if let Some(slot) = self.slots.get_mut(tag as usize) {
-            slot.pieces.clear();
+            slot.segments.clear();
         }
     }
 
     /// Returns the length of a payload in bytes.
     #[must_use]
     pub fn bytes(&self, tag: u32) -> u64 {
-        let pieces = self.slots.get(tag as usize).map_or(&[][..], |slot| &slot.pieces);
+        let pieces = self.slots.get(tag as usize).map_or(&[][..], |slot| &slot.segments);
         pieces.iter().fold(0, |sum, piece| sum.saturating_add(piece.len as u64))
     }
 
@@ -146,7 +146,7 @@ impl PayloadTable {
     }
 
     /// Returns the memory that contains the pieces.
-    pub(crate) fn memory(&self) -> &Arc<dyn Any + Send + Sync> {
+    pub(crate) fn memory_owner(&self) -> &Arc<dyn Any + Send + Sync> {
         &self.memory
     }
 
@@ -173,13 +173,13 @@ impl PayloadTable {
         usage: PayloadUse,
         from: u64,
         len: u64,
-        mut each: impl FnMut(Piece),
+        mut each: impl FnMut(Segment),
     ) -> u64 {
         let Some(slot) = self.slots.get(tag as usize).filter(|slot| slot.usage == usage) else {
             return 0;
         };
         let (mut skip, mut left) = (from, len);
-        for piece in &slot.pieces {
+        for piece in &slot.segments {
             let there = piece.len as u64;
             if skip >= there {
                 skip -= there;
@@ -191,7 +191,7 @@ impl PayloadTable {
             }
             // SAFETY: `skip` is less than the piece's length.
             let pointer = unsafe { piece.pointer.add(skip as usize) };
-            each(Piece { pointer, len: now as usize });
+            each(Segment { pointer, len: now as usize });
             left -= now;
             skip = 0;
         }
@@ -211,7 +211,7 @@ mod tests {
             // SAFETY: tests use lengths within `bytes`.
             let pointer = unsafe { start.add(from) };
             from += len;
-            Piece { pointer, len }
+            Segment { pointer, len }
         });
         // SAFETY: `bytes` outlives the table in every test of this module, and is accessed again
         // only after the table's last use.

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     /// Submits one operation and returns the kernel's result.
-    fn answer(ring: &mut IoUring, entry: &squeue::Entry) -> i32 {
+    fn submit_one(ring: &mut IoUring, entry: &squeue::Entry) -> i32 {
         // SAFETY: none of the operations in these tests refers to memory that does not live as
         // long.
         unsafe { ring.submission().push(entry) }.unwrap();
@@ -62,14 +62,14 @@ mod tests {
         let piece = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
         let refused = -libc::EACCES;
         let read = opcode::Readv::new(Fixed(0), &raw const piece, 1).build();
-        assert_eq!(answer(&mut ring, &read), 0);
+        assert_eq!(submit_one(&mut ring, &read), 0);
         let by_descriptor = opcode::Readv::new(Fd(fd), &raw const piece, 1).build();
-        assert_eq!(answer(&mut ring, &by_descriptor), refused);
+        assert_eq!(submit_one(&mut ring, &by_descriptor), refused);
         let path = c"/dev/null";
         let open = opcode::OpenAt::new(Fd(libc::AT_FDCWD), path.as_ptr()).build();
-        assert_eq!(answer(&mut ring, &open), refused);
+        assert_eq!(submit_one(&mut ring, &open), refused);
         let socket = opcode::Socket::new(libc::AF_UNIX, libc::SOCK_STREAM, 0).build();
-        assert_eq!(answer(&mut ring, &socket), refused);
+        assert_eq!(submit_one(&mut ring, &socket), refused);
         let other = ring.submitter().register_eventfd(fd).unwrap_err();
         assert_eq!(other.raw_os_error(), Some(libc::EACCES));
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Inverse of the largest fraction of the free space that is allocated ahead.
 const AHEAD_SHARE: u64 = 32;
 /// Inverse of the largest fraction of the free space that is allocated for data needed soon.
-const NEEDED_SHARE: u64 = 4;
+const FREE_SPACE_DIVISOR: u64 = 4;
 
 /// Free bytes of a store at the last query, minus the bytes that its files have allocated since.
 ///
@@ -25,10 +25,10 @@ impl StoreRoom {
     pub(crate) fn claim(&self, end: u64, needed: u64, len: u64) -> u64 {
         let free = self.0.load(Ordering::Relaxed);
         let allocated = if len.saturating_sub(needed) <= free / AHEAD_SHARE
-            && len.saturating_sub(end) <= free / NEEDED_SHARE
+            && len.saturating_sub(end) <= free / FREE_SPACE_DIVISOR
         {
             len
-        } else if needed.saturating_sub(end) <= free / NEEDED_SHARE {
+        } else if needed.saturating_sub(end) <= free / FREE_SPACE_DIVISOR {
             needed
         } else {
             end

@@ -19,7 +19,7 @@ use crate::operation::{Operation, OperationKind};
 const BYTES_MAX: u64 = 256 << 10;
 
 /// Returns true if the operation must be executed synchronously.
-pub(crate) fn is_at_once(file: &HostFile, operation: &Operation) -> bool {
+pub(crate) fn is_synchronous(file: &HostFile, operation: &Operation) -> bool {
     file.is_in_memory()
         && operation.len <= BYTES_MAX
         && matches!(
@@ -55,9 +55,9 @@ fn is_copied(file: &HostFile, operation: &Operation, place: u64) -> bool {
     // no reference into it exists while the operation lasts.
     unsafe {
         match operation.kind {
-            OperationKind::Read => mapped.read(place, &operation.pieces),
+            OperationKind::Read => mapped.read(place, &operation.vectors),
             // A write to memory is as durable as this file can be.
-            OperationKind::Write { .. } => mapped.write(place, &operation.pieces),
+            OperationKind::Write { .. } => mapped.write(place, &operation.vectors),
             _ => false,
         }
     }
@@ -69,7 +69,7 @@ fn submit(file: &HostFile, operation: &Operation, place: u64) -> i32 {
     let Ok(place) = libc::off_t::try_from(place) else { return -libc::EINVAL };
     let (pieces, count) = operation.list();
     let Ok(count) = libc::c_int::try_from(count) else { return -libc::EINVAL };
-    let read = || match operation.only_piece() {
+    let read = || match operation.single_buffer() {
         // SAFETY: the piece is valid for writes of its length, and is held by the operation, which
         // outlives the call.
         Some((pointer, len)) => unsafe { libc::pread(fd, pointer.cast(), len as usize, place) },

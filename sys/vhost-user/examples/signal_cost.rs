@@ -24,7 +24,7 @@ const WAKE_UPS: u32 = 500;
 
 /// Way in which an eventfd is signalled.
 #[derive(Clone, Copy)]
-enum Way {
+enum SignalMethod {
     Write,
     Signal,
 }
@@ -39,10 +39,10 @@ fn measure_all() -> Result<()> {
 }
 
 /// Measures both ways in pairs, and prints medians and the ratio with its confidence interval.
-fn report(what: &str, measure: fn(Way) -> Result<f64>) -> Result<()> {
+fn report(what: &str, measure: fn(SignalMethod) -> Result<f64>) -> Result<()> {
     let (mut writes, mut peers, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..PAIRS {
-        let (write, peer) = (measure(Way::Write)?, measure(Way::Signal)?);
+        let (write, peer) = (measure(SignalMethod::Write)?, measure(SignalMethod::Signal)?);
         writes.push(write);
         peers.push(peer);
         ratios.push(peer / write);
@@ -72,10 +72,10 @@ impl Line {
         Ok(Self { peer: PeerEventFd::signalled(fd.try_clone()?)?, fd })
     }
 
-    fn signal(&self, way: Way) -> Result<(), Errno> {
+    fn signal(&self, way: SignalMethod) -> Result<(), Errno> {
         match way {
-            Way::Write => write(&self.fd, &1_u64.to_ne_bytes()).map(drop),
-            Way::Signal => {
+            SignalMethod::Write => write(&self.fd, &1_u64.to_ne_bytes()).map(drop),
+            SignalMethod::Signal => {
                 self.peer.signal();
                 Ok(())
             }
@@ -88,7 +88,7 @@ impl Line {
 }
 
 /// Returns the CPU time of a signal in ns.
-fn signals(way: Way) -> Result<f64> {
+fn signals(way: SignalMethod) -> Result<f64> {
     let line = Line::new(EventfdFlags::NONBLOCK)?;
     let began = cpu_time();
     for _ in 0..SIGNALS {
@@ -98,11 +98,12 @@ fn signals(way: Way) -> Result<f64> {
 }
 
 /// Returns the CPU time in ns of a signal that wakes a thread, and of the sleep until its reply.
-fn wake_ups(way: Way) -> Result<f64> {
+fn wake_ups(way: SignalMethod) -> Result<f64> {
     let (there, back) = (Line::new(EventfdFlags::empty())?, Line::new(EventfdFlags::empty())?);
     thread::scope(|scope| {
         let other = scope.spawn(|| {
-            (0..WAKE_UPS).try_for_each(|_| there.wait().and_then(|()| back.signal(Way::Write)))
+            (0..WAKE_UPS)
+                .try_for_each(|_| there.wait().and_then(|()| back.signal(SignalMethod::Write)))
         });
         let began = cpu_time();
         for _ in 0..WAKE_UPS {

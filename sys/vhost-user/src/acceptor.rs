@@ -105,15 +105,15 @@ impl Acceptor {
     ) -> RejectStop {
         let Self::Listens(listener) = self else { return std::future::pending().await };
         loop {
-            sleep(limits.turned_away.delay(Instant::now())).await;
+            sleep(limits.rejections.delay(Instant::now())).await;
             let closed =
                 listener.read(|listener| accept_other(listener, served, may_replace)).await;
             if matches!(closed, Ok(None)) {
                 return RejectStop::Replaced;
             }
             let now = Instant::now();
-            limits.turned_away.note(now);
-            if let Some(left_out) = limits.turned_away_log.next(now) {
+            limits.rejections.record(now);
+            if let Some(left_out) = limits.rejections_log.try_log(now) {
                 match &closed {
                     Ok(_) => {
                         tracing::warn!(device = %name, left_out, "another front-end was rejected");

@@ -19,9 +19,11 @@ use suimon_unix_socket::{is_hung_up, receive};
 use thiserror::Error;
 use tokio::time::timeout_at;
 
-use crate::message::{FDS_MAX, HEADER_BYTES, Header, Message, MessageError, PAYLOAD_BYTES_MAX};
-use crate::received::{Closing, Received, kind_of};
-use crate::reply::Reply;
+use crate::message::{
+    FDS_MAX, FrontEndMessage, HEADER_BYTES, Header, MessageError, PAYLOAD_BYTES_MAX,
+};
+use crate::received::{Closing, Received, descriptor_kind};
+use crate::reply::VhostUserReply;
 use crate::request::Request;
 
 /// Maximum time for the rest of a message to arrive, and for the front-end to read a reply. Both
@@ -41,7 +43,7 @@ pub(crate) enum ConnectionEnd {
     #[error("the connection ended after {got} of {expected} bytes of a message")]
     Truncated {
         /// Bytes of the message received so far.
-        got: usize,
+        received_bytes: usize,
         /// Bytes of the message expected, header included.
         expected: usize,
     },
@@ -49,7 +51,7 @@ pub(crate) enum ConnectionEnd {
     #[error("{got} of {expected} bytes of a message were received, the rest did not follow")]
     Stalled {
         /// Bytes of the message received so far.
-        got: usize,
+        received_bytes: usize,
         /// Bytes of the message expected, header included.
         expected: usize,
     },
@@ -97,7 +99,7 @@ impl ConnectionEnd {
 /// Message with the header needed to reply to it.
 pub(crate) struct Incoming {
     pub(crate) header: Header,
-    pub(crate) message: Message,
+    pub(crate) message: FrontEndMessage,
 }
 
 /// Deadline for the rest of a message.
@@ -144,7 +146,7 @@ impl Connection {
     /// # Errors
     /// The kernel cannot watch the socket: no memory, or too many watches of this user.
     pub(crate) fn new(socket: OwnedFd) -> io::Result<Self> {
-        let peer = process_of(socket.as_fd());
+        let peer = peer_process(socket.as_fd());
         let closing = Arc::default();
         let unread = Received::new(&closing);
         Ok(Self { socket: Watched::new(socket)?, closing, peer, unread })
@@ -194,7 +196,7 @@ impl Connection {
         self.fill(payload, HEADER_BYTES, HEADER_BYTES + header.size, fds).await?;
         let request = header.request;
         let fds = received.take_known().ok_or(ConnectionEnd::OtherUser { request })?;
-        let message = Message::parse(&header, payload, fds)?;
+        let message = FrontEndMessage::parse(&header, payload, fds)?;
         Ok(Incoming { header, message })
     }
 
@@ -202,10 +204,10 @@ impl Connection {
     ///
     /// # Errors
     /// The connection has ended, or the front-end has not read the reply within [`MESSAGE_TIMEOUT`].
-    pub(crate) async fn answer(
+    pub(crate) async fn send_reply(
         &self,
         request: Request,
-        reply: &Reply,
+        reply: &VhostUserReply,
     ) -> Result<(), ConnectionEnd> {
         let bytes = reply.encode(request);
         let deadline = Instant::now() + MESSAGE_TIMEOUT;
@@ -218,7 +220,7 @@ impl Connection {
             let result = timeout_at(deadline.into(), sending)
                 .await
                 .map_err(|_| ConnectionEnd::NotReading)?;
-            sent += result.map_err(end_of)?;
+            sent += result.map_err(connection_end)?;
         }
         Ok(())
     }
@@ -243,11 +245,11 @@ impl Connection {
                 None => receiving.await,
                 Some(deadline) => timeout_at(deadline.into(), receiving)
                     .await
-                    .map_err(|_| ConnectionEnd::Stalled { got, expected })?,
+                    .map_err(|_| ConnectionEnd::Stalled { received_bytes: got, expected })?,
             };
-            match result.map_err(end_of)? {
+            match result.map_err(connection_end)? {
                 0 if got == 0 => return Err(ConnectionEnd::PeerClosed),
-                0 => return Err(ConnectionEnd::Truncated { got, expected }),
+                0 => return Err(ConnectionEnd::Truncated { received_bytes: got, expected }),
                 bytes => filled += bytes,
             }
             if fds.len() > FDS_MAX {
@@ -272,13 +274,13 @@ impl Drop for Connection {
 
 /// Opens the process at the other end of a connection. `None` if it has exited, or belongs to
 /// another PID namespace.
-fn process_of(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
+fn peer_process(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
     let peer = socket_peercred(socket).ok()?;
     pidfd_open(peer.pid, PidfdFlags::empty()).ok()
 }
 
 /// Converts the error of a system call to the reason why the connection ended.
-fn end_of(error: io::Error) -> ConnectionEnd {
+fn connection_end(error: io::Error) -> ConnectionEnd {
     match error.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ConnectionEnd::PeerClosed,
         _ => ConnectionEnd::Socket(error),

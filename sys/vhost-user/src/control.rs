@@ -19,11 +19,11 @@ use tokio::time::sleep;
 
 use crate::acceptor::{Acceptor, RejectStop};
 use crate::connection::{Connection, ConnectionEnd, Incoming};
-use crate::device::{Device, RingSet};
+use crate::device::{RingSet, VhostUserDevice};
 use crate::fault::DeviceFault;
 use crate::pace::{Decision, MessageRateLimit};
 use crate::peer_limits::PeerLimits;
-use crate::reply::Reply;
+use crate::reply::VhostUserReply;
 use crate::subject::DeviceOwner;
 
 /// Maximum time for which the first attempt to detach rings blocks. Stores that respond complete
@@ -80,7 +80,7 @@ impl From<Interrupted> for Reason {
 struct MessageSession {
     connection: Connection,
     /// `None` after a call that panicked, which has dropped the device.
-    device: Option<Box<Device>>,
+    device: Option<Box<VhostUserDevice>>,
     pace: MessageRateLimit,
     started: Instant,
     /// True once the first message was valid and the connection was reported.
@@ -91,16 +91,16 @@ struct MessageSession {
 
 /// State needed to clean up and report after a front-end's end.
 struct Ended {
-    device: Option<Box<Device>>,
+    device: Option<Box<VhostUserDevice>>,
     reason: Reason,
     is_announced: bool,
     /// True if the front-end stopped its rings before it disconnected: the next one belongs to
     /// another VM.
-    left_in_order: bool,
+    was_orderly: bool,
 }
 
 /// Result of a message, with the reply if it has one.
-type Done = Result<Option<Reply>, DeviceFault>;
+type Done = Result<Option<VhostUserReply>, DeviceFault>;
 
 impl Shared {
     pub(crate) fn changing(&self) -> MutexGuard<'_, Changing> {
@@ -136,7 +136,7 @@ impl Shared {
             let Some(connection) = next else { return };
             let mut session = MessageSession {
                 connection,
-                device: Some(Box::new(Device::new(self.link()))),
+                device: Some(Box::new(VhostUserDevice::new(self.link()))),
                 pace: MessageRateLimit::new(0),
                 started: Instant::now(),
                 is_announced: false,
@@ -148,7 +148,7 @@ impl Shared {
                     break reason;
                 }
             };
-            limits.pause.note_end(session.started.elapsed(), is_violation(&reason));
+            limits.pause.record_end(session.started.elapsed(), is_violation(&reason));
             let closing = session.connection.closing();
             self.end(session, reason).await;
             while closing.is_pending() && !stop.is_set() {
@@ -172,7 +172,7 @@ impl Shared {
         // Fails only if the device is lost; `finish` then detaches the rings.
         let _ = self.reclaim(&mut session, |_| RingSet::All).await;
         let MessageSession { connection, device, is_announced, .. } = session;
-        let mut ended = Some(Ended { device, reason, is_announced, left_in_order });
+        let mut ended = Some(Ended { device, reason, is_announced, was_orderly: left_in_order });
         while ended.is_some() {
             let shared = Arc::clone(self);
             let finished = blocking_on(&mut ended, move |ended| shared.finish(ended)).await;
@@ -186,7 +186,7 @@ impl Shared {
 
     /// Reports the end of a front-end after its rings were detached.
     fn finish(&self, ended: &mut Ended) {
-        let Ended { device, reason, is_announced, left_in_order } = ended;
+        let Ended { device, reason, is_announced, was_orderly: left_in_order } = ended;
         // The rings are detached before the notice is sent.
         match device.take() {
             Some(device) => drop(device),
@@ -221,9 +221,9 @@ impl Shared {
     async fn reclaim(
         self: &Arc<Self>,
         session: &mut MessageSession,
-        stops: impl FnOnce(&Device) -> RingSet,
+        stops: impl FnOnce(&VhostUserDevice) -> RingSet,
     ) -> Result<(), Interrupted> {
-        let stops = session.device.as_deref().map_or(RingSet::Nothing, stops);
+        let stops = session.device.as_deref().map_or(RingSet::None, stops);
         let (mut wait, mut look) = (STOP_WAIT, STOP_POLL_INTERVAL_MIN);
         loop {
             match &session.device {
@@ -255,7 +255,7 @@ impl Shared {
             biased;
             () = stop.wait() => return Err(ConnectionEnd::Stopped.into()),
             received = async {
-                keep_pace(session).await?;
+                limit_rate(session).await?;
                 Ok::<_, Reason>(session.connection.receive().await?)
             } => received?,
         };
@@ -263,7 +263,7 @@ impl Shared {
         tokio::select! {
             biased;
             () = stop.wait() => return Err(ConnectionEnd::Stopped.into()),
-            () = limits.keep_ring_pace(rings) => {}
+            () = limits.limit_ring_rate(rings) => {}
         }
         let is_first = !session.is_announced;
         session.is_announced = true;
@@ -274,7 +274,7 @@ impl Shared {
             }
             // Read before the message is executed: the message that negotiates REPLY_ACK is not
             // itself acknowledged.
-            let acknowledges = device.acknowledges() && header.needs_reply;
+            let acknowledges = device.acknowledges() && header.requires_ack;
             let done: Done = device.handle(message);
             shared.publish(device);
             (done, acknowledges, device.runs(), device.take_short_log())
@@ -285,21 +285,23 @@ impl Shared {
             self.log_short_log(writes, limits);
         }
         let (reply, fault) = match done {
-            Ok(None) => (acknowledges.then(|| Reply::acknowledgement(true)), None),
+            Ok(None) => (acknowledges.then(|| VhostUserReply::acknowledgement(true)), None),
             Ok(reply) => (reply, None),
-            Err(fault) => (acknowledges.then(|| Reply::acknowledgement(false)), Some(fault)),
+            Err(fault) => {
+                (acknowledges.then(|| VhostUserReply::acknowledgement(false)), Some(fault))
+            }
         };
         if let Some(reply) = reply {
             tokio::select! {
                 biased;
                 () = stop.wait() => return Err(ConnectionEnd::Stopped.into()),
-                sent = session.connection.answer(header.request, &reply) => sent?,
+                sent = session.connection.send_reply(header.request, &reply) => sent?,
             }
         }
         match fault {
             Some(fault) if fault.is_fatal() => Err(Reason::Fault(fault.to_string())),
             Some(fault) => {
-                if let Some(left_out) = limits.refused_log.next(Instant::now()) {
+                if let Some(left_out) = limits.refused_log.try_log(Instant::now()) {
                     let device = self.subject.name();
                     tracing::warn!(%device, %fault, left_out, "a message was rejected");
                 }
@@ -328,7 +330,7 @@ impl Shared {
                 () = stop.wait() => return Err(ConnectionEnd::Stopped.into()),
                 fault = fault_reported(faults) => {
                     fault.map_err(ConnectionEnd::Socket)?;
-                    self.reclaim(session, Device::stops_of_fault).await?;
+                    self.reclaim(session, VhostUserDevice::rings_to_detach).await?;
                     self.with_device(session, |shared, device| shared.take_fault(device)).await?;
                 }
                 () = self.wake.notified() => {
@@ -352,7 +354,7 @@ impl Shared {
     async fn with_device<T: Send + 'static>(
         self: &Arc<Self>,
         session: &mut MessageSession,
-        call: impl FnOnce(&Self, &mut Device) -> T + Send + 'static,
+        call: impl FnOnce(&Self, &mut VhostUserDevice) -> T + Send + 'static,
     ) -> Result<T, Interrupted> {
         let shared = Arc::clone(self);
         blocking_on(&mut session.device, move |device| call(&shared, device)).await
@@ -361,7 +363,7 @@ impl Shared {
     /// Logs a warning, at a limited rate, that the log of written pages was too short. The
     /// front-end's copy of the guest's memory may then be incomplete.
     fn log_short_log(&self, writes: u64, limits: &mut PeerLimits) {
-        let Some(left_out) = limits.refused_log.next(Instant::now()) else { return };
+        let Some(left_out) = limits.refused_log.try_log(Instant::now()) else { return };
         let device = self.subject.name();
         tracing::warn!(
             %device, writes, left_out,
@@ -375,7 +377,7 @@ impl Shared {
 ///
 /// # Errors
 /// The front-end has exceeded the rate for [`MessageRateLimit::FLOOD_AFTER_MS`].
-async fn keep_pace(session: &mut MessageSession) -> Result<(), Reason> {
+async fn limit_rate(session: &mut MessageSession) -> Result<(), Reason> {
     loop {
         let now_ms = u64::try_from(session.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         match session.pace.take(now_ms) {

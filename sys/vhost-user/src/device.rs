@@ -17,10 +17,10 @@ use crate::backend_channel::BackendChannel;
 use crate::fault::DeviceFault;
 use crate::features::{Offer, check_negotiated, protocol};
 use crate::memory_table::{Change, MemoryTable};
-use crate::message::{InflightInfo, LogInfo, Message, RegionInfo, VringFd};
+use crate::message::{FrontEndMessage, InflightInfo, LogInfo, RegionInfo, VringFd};
 use crate::model::Model;
 use crate::records::Records;
-use crate::reply::Reply;
+use crate::reply::VhostUserReply;
 use crate::request::Request;
 use crate::vring::Vring;
 
@@ -34,13 +34,13 @@ pub struct DeviceLink {
     pub model: Model,
     /// Features and queues to offer.
     pub offer: Offer,
-    /// Eventfd that becomes readable when a ring has a fault; then [`Device::take_fault`] must be
+    /// Eventfd that becomes readable when a ring has a fault; then [`VhostUserDevice::take_fault`] must be
     /// called.
     pub faults: Arc<OwnedFd>,
 }
 
 /// Device as one front-end has configured it.
-pub struct Device {
+pub struct VhostUserDevice {
     link: DeviceLink,
     features: u64,
     protocol: u64,
@@ -56,7 +56,7 @@ pub struct Device {
     short_log: Option<u64>,
 }
 
-impl Device {
+impl VhostUserDevice {
     /// Creates a device in its initial state, for a new front-end.
     pub fn new(link: DeviceLink) -> Self {
         Self {
@@ -145,8 +145,11 @@ impl Device {
     ///
     /// # Errors
     /// The message was not executed; see [`DeviceFault::is_fatal`].
-    pub fn handle(&mut self, message: Message) -> Result<Option<Reply>, DeviceFault> {
-        use Message as M;
+    pub fn handle(
+        &mut self,
+        message: FrontEndMessage,
+    ) -> Result<Option<VhostUserReply>, DeviceFault> {
+        use FrontEndMessage as M;
         match message {
             M::GetFeatures => return number(self.link.offer.features),
             M::GetProtocolFeatures => return number(self.link.offer.protocol),
@@ -157,7 +160,7 @@ impl Device {
             M::GetConfig { offset, size, flags } => {
                 let queues = self.link.offer.queue_pairs;
                 let bytes = self.link.model.read_config(queues, offset, size);
-                return Ok(Some(Reply::Config { offset, flags, bytes }));
+                return Ok(Some(VhostUserReply::Config { offset, flags, bytes }));
             }
             M::SetOwner => {}
             M::SetFeatures(bits) => self.set_features(bits)?,
@@ -252,13 +255,17 @@ impl Device {
 
     /// Sets the log of written pages. The reply is empty: front-ends wait for one and expect no
     /// payload.
-    fn set_log(&mut self, info: LogInfo, fd: &OwnedFd) -> Result<Option<Reply>, DeviceFault> {
+    fn set_log(
+        &mut self,
+        info: LogInfo,
+        fd: &OwnedFd,
+    ) -> Result<Option<VhostUserReply>, DeviceFault> {
         let request = Request::SetLogBase;
         check_negotiated(request, self.protocol)?;
         self.stop_all();
         self.records.set_log(info, fd)?;
         self.start_rings(request)?;
-        Ok(Some(Reply::Done))
+        Ok(Some(VhostUserReply::Done))
     }
 
     fn set_inflight(&mut self, info: InflightInfo, fd: &OwnedFd) -> Result<(), DeviceFault> {
@@ -329,7 +336,7 @@ impl Device {
     }
 }
 
-impl Drop for Device {
+impl Drop for VhostUserDevice {
     fn drop(&mut self) {
         self.stop_all();
     }
@@ -341,8 +348,8 @@ fn vrings(link: &DeviceLink) -> Vec<Vring> {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form `handle` returns")]
-fn number(number: u64) -> Result<Option<Reply>, DeviceFault> {
-    Ok(Some(Reply::Number(number)))
+fn number(number: u64) -> Result<Option<VhostUserReply>, DeviceFault> {
+    Ok(Some(VhostUserReply::Number(number)))
 }
 
 fn check_offered(request: Request, bits: u64, offered: u64) -> Result<(), DeviceFault> {

@@ -33,14 +33,14 @@ pub(crate) const fn payload_bytes(request: Request) -> Option<usize> {
 
 /// Reader of native-endian integers from a payload of checked length. Returns zeros beyond its end.
 pub(crate) struct Fields<'a> {
-    pub(crate) rest: &'a [u8],
+    pub(crate) remaining: &'a [u8],
 }
 
 impl Fields<'_> {
     pub(crate) fn take<const N: usize>(&mut self) -> [u8; N] {
-        match self.rest.split_first_chunk::<N>() {
+        match self.remaining.split_first_chunk::<N>() {
             Some((bytes, rest)) => {
-                self.rest = rest;
+                self.remaining = rest;
                 *bytes
             }
             None => [0; N],

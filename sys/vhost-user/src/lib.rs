@@ -71,16 +71,16 @@ mod served;
 mod subject;
 mod vring;
 
-pub use device::{Device, DeviceLink, RingSet};
+pub use device::{DeviceLink, RingSet, VhostUserDevice};
 pub use disk::VhostUserDisk;
 pub use fault::DeviceFault;
 pub use features::{Offer, protocol};
 pub use message::{
-    HEADER_BYTES, Header, InflightInfo, LogInfo, Message, MessageError, PAYLOAD_BYTES_MAX,
+    FrontEndMessage, HEADER_BYTES, Header, InflightInfo, LogInfo, MessageError, PAYLOAD_BYTES_MAX,
     RegionInfo, VringFd,
 };
 pub use model::{DiskModel, Model, NicModel};
 pub use nic::VhostUserNic;
-pub use reply::Reply;
+pub use reply::VhostUserReply;
 pub use request::Request;
 pub use served::VhostUserThreads;

@@ -90,7 +90,7 @@ pub struct Header {
     pub request: Request,
     /// True if the front-end expects an acknowledgement. Only valid if `REPLY_ACK` was negotiated
     /// and the request has no reply of its own.
-    pub needs_reply: bool,
+    pub requires_ack: bool,
     /// Length of the payload in bytes, at most [`PAYLOAD_BYTES_MAX`].
     pub size: usize,
 }
@@ -102,7 +102,7 @@ impl Header {
     /// An unknown request, an unsupported version, a reply, or a payload length that the request
     /// cannot have.
     pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, MessageError> {
-        let mut fields = Fields { rest: bytes };
+        let mut fields = Fields { remaining: bytes };
         let (code, flags, size) = (fields.u32(), fields.u32(), fields.u32());
         let request = Request::from_code(code).ok_or(MessageError::Unknown { code })?;
         if flags & VERSION_MASK != VERSION {
@@ -116,13 +116,13 @@ impl Header {
             let expected = payload_bytes(request).unwrap_or(PAYLOAD_BYTES_MAX);
             return Err(MessageError::Size { request, size, expected });
         }
-        Ok(Self { request, needs_reply: flags & NEED_REPLY != 0, size })
+        Ok(Self { request, requires_ack: flags & NEED_REPLY != 0, size })
     }
 }
 
 impl Header {
     /// Encodes the header of the reply to `request`.
-    pub(crate) fn of_reply(request: Request, payload_bytes: usize) -> [u8; HEADER_BYTES] {
+    pub(crate) fn encode_reply(request: Request, payload_bytes: usize) -> [u8; HEADER_BYTES] {
         let size = u32::try_from(payload_bytes).unwrap_or(0);
         let words = [request as u32, VERSION | REPLY, size].map(u32::to_ne_bytes);
         let mut bytes = [0; HEADER_BYTES];
@@ -182,7 +182,7 @@ pub struct VringFd {
 
 /// Message of a front-end with its parameters and descriptors.
 #[derive(Debug)]
-pub enum Message {
+pub enum FrontEndMessage {
     /// [`Request::GetFeatures`].
     GetFeatures,
     /// [`Request::SetFeatures`]: virtio feature bits.

@@ -14,9 +14,9 @@ fn header(request: u32, flags: u32, size: u32) -> Result<Header, MessageError> {
     Header::decode(&words.try_into().unwrap())
 }
 
-fn parse(request: Request, payload: &[u8], count: usize) -> Result<Message, MessageError> {
+fn parse(request: Request, payload: &[u8], count: usize) -> Result<FrontEndMessage, MessageError> {
     let header = header(request as u32, 1, payload.len() as u32)?;
-    Message::parse(&header, payload, fds(count))
+    FrontEndMessage::parse(&header, payload, fds(count))
 }
 
 fn words(words: &[u64]) -> Vec<u8> {
@@ -35,8 +35,8 @@ fn headers_that_are_none_are_refused_by_name() {
     assert!(text(header(1, 0, 0)).contains("GET_FEATURES: version 0"));
     assert!(text(header(1, 5, 0)).contains("mark a reply"));
     assert_eq!(text(header(2, 1, 9999)), "SET_FEATURES: `size` 9999, 8 expected");
-    assert!(header(2, 9, 8).unwrap().needs_reply);
-    assert!(!header(2, 1, 8).unwrap().needs_reply);
+    assert!(header(2, 9, 8).unwrap().requires_ack);
+    assert!(!header(2, 1, 8).unwrap().requires_ack);
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn fields_come_out_as_they_went_in() {
     let addr = words(&[3 | 1 << 32, 0x1000, 0x3000, 0x2000, 0x9999]);
     assert!(matches!(
         parse(Request::SetVringAddr, &addr, 0).unwrap(),
-        Message::SetVringAddr {
+        FrontEndMessage::SetVringAddr {
             index: 3,
             descriptors: 0x1000,
             used: 0x3000,
@@ -55,16 +55,16 @@ fn fields_come_out_as_they_went_in() {
     let base = words(&[5 | 0x8001_8001 << 32]);
     assert!(matches!(
         parse(Request::SetVringBase, &base, 0).unwrap(),
-        Message::SetVringBase { index: 5, base: 0x8001_8001 }
+        FrontEndMessage::SetVringBase { index: 5, base: 0x8001_8001 }
     ));
     let rarp = [0x52, 0x54, 0, 1, 2, 3, 0, 0];
     match parse(Request::SendRarp, &rarp, 0).unwrap() {
-        Message::SendRarp(mac) => assert_eq!(mac.to_string(), "52:54:00:01:02:03"),
+        FrontEndMessage::SendRarp(mac) => assert_eq!(mac.to_string(), "52:54:00:01:02:03"),
         other => panic!("{other:?}"),
     }
     let table = words(&[2, 0x10, 0x20, 0x30, 0x40, 0x50, 0x60, 0x70, 0x80]);
     match parse(Request::SetMemTable, &table, 2).unwrap() {
-        Message::SetMemTable(regions) => {
+        FrontEndMessage::SetMemTable(regions) => {
             let second =
                 RegionInfo { guest_addr: 0x50, size: 0x60, user_addr: 0x70, mmap_offset: 0x80 };
             assert_eq!(regions[1].0, second);
@@ -80,7 +80,7 @@ fn fields_come_out_as_they_went_in() {
     let config = [words(&[1 | 4 << 32]), vec![0; 4], vec![0; 4]].concat();
     assert!(matches!(
         parse(Request::GetConfig, &config, 0).unwrap(),
-        Message::GetConfig { offset: 1, size: 4, flags: 0 }
+        FrontEndMessage::GetConfig { offset: 1, size: 4, flags: 0 }
     ));
 }
 
@@ -88,11 +88,11 @@ fn fields_come_out_as_they_went_in() {
 fn records_and_channels_come_out_as_they_went_in() {
     assert!(matches!(
         parse(Request::SetLogBase, &words(&[0x8000, 0x1000]), 1).unwrap(),
-        Message::SetLogBase(LogInfo { size: 0x8000, mmap_offset: 0x1000 }, _)
+        FrontEndMessage::SetLogBase(LogInfo { size: 0x8000, mmap_offset: 0x1000 }, _)
     ));
     for (payload, count) in [(0, 0), (0, 1), (8, 0), (8, 1)] {
         match parse(Request::SetLogFd, &vec![0; payload], count).unwrap() {
-            Message::SetLogFd(fd) => assert_eq!(fd.is_some(), count == 1),
+            FrontEndMessage::SetLogFd(fd) => assert_eq!(fd.is_some(), count == 1),
             other => panic!("{other:?}"),
         }
     }
@@ -107,26 +107,26 @@ fn records_and_channels_come_out_as_they_went_in() {
             wire_bytes,
         };
         match parse(request, &payload[..wire_bytes], count).unwrap() {
-            Message::GetInflightFd(found) | Message::SetInflightFd(found, _) => {
+            FrontEndMessage::GetInflightFd(found) | FrontEndMessage::SetInflightFd(found, _) => {
                 assert_eq!(found, info);
             }
             other => panic!("{other:?}"),
         }
         let fd = std::sync::Arc::new(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
-        let reply = crate::Reply::Inflight(info, fd);
+        let reply = crate::VhostUserReply::Inflight(info, fd);
         let bytes = reply.encode(request);
         assert_eq!(bytes[HEADER_BYTES..], payload[..wire_bytes]);
         assert!(reply.fd().is_some());
     }
     match parse(Request::SetBackendReqFd, &[], 1).unwrap() {
-        Message::SetBackendReqFd(_) => {}
+        FrontEndMessage::SetBackendReqFd(_) => {}
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
 fn wrong_sizes_descriptors_and_fields_are_named() {
-    let text = |result: Result<Message, MessageError>| result.unwrap_err().to_string();
+    let text = |result: Result<FrontEndMessage, MessageError>| result.unwrap_err().to_string();
     let cases = [
         (text(parse(Request::SetFeatures, &[0; 7], 0)), "SET_FEATURES: `size` 7, 8 expected"),
         (text(parse(Request::GetFeatures, &[], 1)), "GET_FEATURES: 1 descriptors, 0 expected"),
@@ -181,14 +181,14 @@ proptest! {
     ) {
         if let Ok(header) = header(request, flags, payload.len() as u32) {
             prop_assert!(header.size <= PAYLOAD_BYTES_MAX);
-            let _ = Message::parse(&header, &payload, fds(count));
+            let _ = FrontEndMessage::parse(&header, &payload, fds(count));
         }
     }
 
     #[test]
     fn numbers_survive(value in any::<u64>()) {
         match parse(Request::SetFeatures, &words(&[value]), 0) {
-            Ok(Message::SetFeatures(bits)) => prop_assert_eq!(bits, value),
+            Ok(FrontEndMessage::SetFeatures(bits)) => prop_assert_eq!(bits, value),
             other => prop_assert!(false, "{:?}", other),
         }
     }

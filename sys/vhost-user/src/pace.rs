@@ -8,7 +8,7 @@
 /// Token bucket for messages. Times are in milliseconds since an arbitrary epoch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MessageRateLimit {
-    left: u32,
+    remaining: u32,
     refilled_ms: u64,
     /// Time of the first delayed message since the budget was at least half full.
     short_since_ms: Option<u64>,
@@ -36,7 +36,7 @@ impl MessageRateLimit {
     const STEP_MS: u64 = 10;
 
     pub(crate) const fn new(now_ms: u64) -> Self {
-        Self { left: Self::BURST, refilled_ms: now_ms, short_since_ms: None }
+        Self { remaining: Self::BURST, refilled_ms: now_ms, short_since_ms: None }
     }
 
     /// Takes one message from the budget.
@@ -44,13 +44,13 @@ impl MessageRateLimit {
         let steps = now_ms.saturating_sub(self.refilled_ms) / Self::STEP_MS;
         let per_step = u64::from(Self::PER_SECOND) * Self::STEP_MS / 1000;
         let refill = u32::try_from(steps.saturating_mul(per_step)).unwrap_or(u32::MAX);
-        self.left = self.left.saturating_add(refill).min(Self::BURST);
+        self.remaining = self.remaining.saturating_add(refill).min(Self::BURST);
         self.refilled_ms = self.refilled_ms.saturating_add(steps * Self::STEP_MS);
-        if self.left >= Self::BURST / 2 {
+        if self.remaining >= Self::BURST / 2 {
             self.short_since_ms = None;
         }
-        if self.left > 0 {
-            self.left -= 1;
+        if self.remaining > 0 {
+            self.remaining -= 1;
             return Decision::Now;
         }
         let since = *self.short_since_ms.get_or_insert(now_ms);
@@ -69,7 +69,7 @@ impl MessageRateLimit {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingPace {
     /// Negative after more rings than were left.
-    left: i64,
+    remaining: i64,
     refilled_ms: u64,
 }
 
@@ -82,7 +82,7 @@ impl RingPace {
     const STEP_MS: u64 = 1000 / Self::PER_SECOND as u64;
 
     pub(crate) const fn new(now_ms: u64) -> Self {
-        Self { left: Self::BURST, refilled_ms: now_ms }
+        Self { remaining: Self::BURST, refilled_ms: now_ms }
     }
 
     /// Takes rings from the budget, which may become negative.
@@ -92,12 +92,16 @@ impl RingPace {
     pub(crate) fn take(&mut self, now_ms: u64, rings: usize) -> Result<(), u64> {
         let steps = now_ms.saturating_sub(self.refilled_ms) / Self::STEP_MS;
         let refill = i64::try_from(steps).unwrap_or(i64::MAX);
-        self.left = self.left.saturating_add(refill).min(Self::BURST);
+        self.remaining = self.remaining.saturating_add(refill).min(Self::BURST);
         self.refilled_ms = self.refilled_ms.saturating_add(steps.saturating_mul(Self::STEP_MS));
-        if self.left <= 0 {
-            return Err(self.left.unsigned_abs().saturating_add(1).saturating_mul(Self::STEP_MS));
+        if self.remaining <= 0 {
+            return Err(self
+                .remaining
+                .unsigned_abs()
+                .saturating_add(1)
+                .saturating_mul(Self::STEP_MS));
         }
-        self.left = self.left.saturating_sub(i64::try_from(rings).unwrap_or(i64::MAX));
+        self.remaining = self.remaining.saturating_sub(i64::try_from(rings).unwrap_or(i64::MAX));
         Ok(())
     }
 }

@@ -7,8 +7,8 @@ use suimon_ring::QUEUE_SIZE_MAX;
 
 use crate::fields::{Fields, REGION_BYTES, payload_bytes};
 use crate::message::{
-    CONFIG_BYTES_MAX, FDS_MAX, Header, InflightInfo, LogInfo, Message, MessageError, RegionInfo,
-    VringFd,
+    CONFIG_BYTES_MAX, FDS_MAX, FrontEndMessage, Header, InflightInfo, LogInfo, MessageError,
+    RegionInfo, VringFd,
 };
 use crate::request::Request;
 
@@ -22,7 +22,7 @@ const LOGS_USED: u32 = 1;
 const INFLIGHT_BYTES: usize = 20;
 const INFLIGHT_BYTES_PADDED: usize = 24;
 
-impl Message {
+impl FrontEndMessage {
     /// Parses the message with this header, payload and descriptors.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl Message {
     pub fn parse(header: &Header, payload: &[u8], fds: Vec<OwnedFd>) -> Result<Self, MessageError> {
         use Request as R;
         let request = header.request;
-        let mut body = Body { request, fields: Fields { rest: payload }, fds };
+        let mut body = Body { request, fields: Fields { remaining: payload }, fds };
         if let Some(expected) = payload_bytes(request) {
             body.expect_size(payload.len(), expected)?;
         }
@@ -120,49 +120,49 @@ impl Body<'_> {
         u8::try_from(status).map_err(|_| self.out_of_range("status", status))
     }
 
-    fn vring_num(&mut self) -> Message {
-        Message::SetVringNum { index: self.fields.u32(), size: self.fields.u32() }
+    fn vring_num(&mut self) -> FrontEndMessage {
+        FrontEndMessage::SetVringNum { index: self.fields.u32(), size: self.fields.u32() }
     }
 
-    fn vring_base(&mut self) -> Message {
-        Message::SetVringBase { index: self.fields.u32(), base: self.fields.u32() }
+    fn vring_base(&mut self) -> FrontEndMessage {
+        FrontEndMessage::SetVringBase { index: self.fields.u32(), base: self.fields.u32() }
     }
 
-    fn vring_enable(&mut self) -> Result<Message, MessageError> {
+    fn vring_enable(&mut self) -> Result<FrontEndMessage, MessageError> {
         let (index, enabled) = (self.fields.u32(), self.fields.u32());
         match enabled {
-            0 | 1 => Ok(Message::SetVringEnable { index, enabled: enabled == 1 }),
+            0 | 1 => Ok(FrontEndMessage::SetVringEnable { index, enabled: enabled == 1 }),
             other => Err(self.out_of_range("num", u64::from(other))),
         }
     }
 
-    fn vring_addr(&mut self) -> Message {
+    fn vring_addr(&mut self) -> FrontEndMessage {
         let index = self.fields.u32();
         let flags = self.fields.u32();
         let (descriptors, used) = (self.fields.u64(), self.fields.u64());
         let (available, log_addr) = (self.fields.u64(), self.fields.u64());
         let log_addr = (flags & LOGS_USED != 0).then_some(log_addr);
-        Message::SetVringAddr { index, descriptors, used, available, log_addr }
+        FrontEndMessage::SetVringAddr { index, descriptors, used, available, log_addr }
     }
 
-    fn log_base(&mut self) -> Result<Message, MessageError> {
+    fn log_base(&mut self) -> Result<FrontEndMessage, MessageError> {
         let fd = self.one_fd()?;
         let info = LogInfo { size: self.fields.u64(), mmap_offset: self.fields.u64() };
-        Ok(Message::SetLogBase(info, fd))
+        Ok(FrontEndMessage::SetLogBase(info, fd))
     }
 
     /// The specification defines no payload for this request; some front-ends send the number that
     /// accompanies other descriptors.
-    fn log_fd(&mut self) -> Result<Message, MessageError> {
-        if self.fields.rest.len() != 8 {
-            self.expect_size(self.fields.rest.len(), 0)?;
+    fn log_fd(&mut self) -> Result<FrontEndMessage, MessageError> {
+        if self.fields.remaining.len() != 8 {
+            self.expect_size(self.fields.remaining.len(), 0)?;
         }
         let fd = if self.fds.is_empty() { None } else { Some(self.one_fd()?) };
-        Ok(Message::SetLogFd(fd))
+        Ok(FrontEndMessage::SetLogFd(fd))
     }
 
-    fn inflight(&mut self) -> Result<Message, MessageError> {
-        let wire_bytes = self.fields.rest.len();
+    fn inflight(&mut self) -> Result<FrontEndMessage, MessageError> {
+        let wire_bytes = self.fields.remaining.len();
         if wire_bytes != INFLIGHT_BYTES_PADDED {
             self.expect_size(wire_bytes, INFLIGHT_BYTES)?;
         }
@@ -180,8 +180,8 @@ impl Body<'_> {
             return Err(self.out_of_range("queue size", u64::from(info.queue_size)));
         }
         Ok(match self.request {
-            Request::SetInflightFd => Message::SetInflightFd(info, self.one_fd()?),
-            _ => Message::GetInflightFd(info),
+            Request::SetInflightFd => FrontEndMessage::SetInflightFd(info, self.one_fd()?),
+            _ => FrontEndMessage::GetInflightFd(info),
         })
     }
 
@@ -208,13 +208,13 @@ impl Body<'_> {
         self.region()
     }
 
-    fn add_region(&mut self) -> Result<Message, MessageError> {
+    fn add_region(&mut self) -> Result<FrontEndMessage, MessageError> {
         let fd = self.one_fd()?;
-        Ok(Message::AddMemReg(self.padded_region(), fd))
+        Ok(FrontEndMessage::AddMemReg(self.padded_region(), fd))
     }
 
-    fn mem_table(&mut self) -> Result<Message, MessageError> {
-        let size = self.fields.rest.len();
+    fn mem_table(&mut self) -> Result<FrontEndMessage, MessageError> {
+        let size = self.fields.remaining.len();
         self.expect_size(size.min(8), 8)?;
         let count = self.fields.u32();
         let _padding = self.fields.u32();
@@ -228,22 +228,22 @@ impl Body<'_> {
         }
         self.expect_fds(0, regions)?;
         let fds = core::mem::take(&mut self.fds);
-        Ok(Message::SetMemTable(fds.into_iter().map(|fd| (self.region(), fd)).collect()))
+        Ok(FrontEndMessage::SetMemTable(fds.into_iter().map(|fd| (self.region(), fd)).collect()))
     }
 
-    fn config(&mut self) -> Result<Message, MessageError> {
-        let whole = self.fields.rest.len();
+    fn config(&mut self) -> Result<FrontEndMessage, MessageError> {
+        let whole = self.fields.remaining.len();
         self.expect_size(whole.min(12), 12)?;
         let (offset, size, flags) = (self.fields.u32(), self.fields.u32(), self.fields.u32());
-        let bytes = self.fields.rest;
+        let bytes = self.fields.remaining;
         let length = usize::try_from(size).unwrap_or(usize::MAX);
         if length > CONFIG_BYTES_MAX {
             return Err(self.out_of_range("size", u64::from(size)));
         }
         self.expect_size(whole, 12 + length)?;
         Ok(match self.request {
-            Request::SetConfig => Message::SetConfig { offset, bytes: bytes.to_vec() },
-            _ => Message::GetConfig { offset, size, flags },
+            Request::SetConfig => FrontEndMessage::SetConfig { offset, bytes: bytes.to_vec() },
+            _ => FrontEndMessage::GetConfig { offset, size, flags },
         })
     }
 }

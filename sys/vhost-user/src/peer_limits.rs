@@ -12,8 +12,8 @@ use crate::pace::RingPace;
 pub(crate) struct PeerLimits {
     pub(crate) pause: ReconnectPause,
     /// Delay before further connections are accepted and closed while a front-end is served.
-    pub(crate) turned_away: RejectionRateLimit,
-    pub(crate) turned_away_log: LogRateLimit,
+    pub(crate) rejections: RejectionRateLimit,
+    pub(crate) rejections_log: LogRateLimit,
     pub(crate) refused_log: LogRateLimit,
     /// Not reset by a new connection.
     pub(crate) rings: Option<(Instant, RingPace)>,
@@ -21,7 +21,7 @@ pub(crate) struct PeerLimits {
 
 impl PeerLimits {
     /// Delays a front-end that stops more rings of a NIC than [`RingPace`] permits.
-    pub(crate) async fn keep_ring_pace(&mut self, rings: usize) {
+    pub(crate) async fn limit_ring_rate(&mut self, rings: usize) {
         if rings == 0 {
             return;
         }

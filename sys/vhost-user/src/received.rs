@@ -113,7 +113,7 @@ pub(crate) fn is_unix_socket(fd: BorrowedFd<'_>) -> bool {
 }
 
 /// Returns the kind of descriptor that a request carries, for error messages.
-pub(crate) const fn kind_of(request: Request) -> &'static str {
+pub(crate) const fn descriptor_kind(request: Request) -> &'static str {
     match request {
         Request::SetVringKick
         | Request::SetVringCall

@@ -9,7 +9,7 @@ use suimon_ring::{DirtyLog, Inflight, InflightLayout, RingFeatures, RingLog, Rin
 use crate::fault::DeviceFault;
 use crate::features::protocol;
 use crate::message::{InflightInfo, LogInfo};
-use crate::reply::Reply;
+use crate::reply::VhostUserReply;
 
 /// Log and in-flight record, if the front-end provided them.
 #[derive(Default)]
@@ -34,12 +34,12 @@ impl Records {
     pub(crate) fn new_inflight(
         info: InflightInfo,
         features: RingFeatures,
-    ) -> Result<Reply, DeviceFault> {
+    ) -> Result<VhostUserReply, DeviceFault> {
         let shape = shape(info, features);
         let (_, file) =
             Inflight::create(shape).map_err(|source| DeviceFault::Inflight { source })?;
         let info = InflightInfo { size: shape.bytes(), mmap_offset: 0, ..info };
-        Ok(Reply::Inflight(info, Arc::new(file)))
+        Ok(VhostUserReply::Inflight(info, Arc::new(file)))
     }
 
     /// Sets the in-flight record that rings use from now on.
@@ -69,7 +69,7 @@ impl Records {
     /// record keeps none: firmware creates larger rings than QEMU requested (SeaBIOS of Debian 13:
     /// 256 instead of 128), and requests during the VM's boot need not be repeated by the next
     /// process.
-    pub(crate) fn of_ring(
+    pub(crate) fn ring_records(
         &self,
         (index, size): (u16, u32),
         features: RingFeatures,
@@ -109,12 +109,13 @@ mod tests {
         let features = RingFeatures(0);
         let asked =
             InflightInfo { size: 0, mmap_offset: 0, queues: 1, queue_size: 128, wire_bytes: 24 };
-        let Reply::Inflight(info, file) = Records::new_inflight(asked, features).unwrap() else {
+        let VhostUserReply::Inflight(info, file) = Records::new_inflight(asked, features).unwrap()
+        else {
             panic!("no record");
         };
         let mut records = Records::default();
         records.set_inflight(info, &file, features).unwrap();
-        let has_record = |size| records.of_ring((0, size), features, None).inflight.is_some();
+        let has_record = |size| records.ring_records((0, size), features, None).inflight.is_some();
         assert!(has_record(128) && has_record(64));
         assert!(!has_record(256));
     }

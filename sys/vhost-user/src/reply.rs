@@ -8,7 +8,7 @@ use crate::request::Request;
 
 /// Reply: payload, and a descriptor for one variant.
 #[derive(Clone, Debug)]
-pub enum Reply {
+pub enum VhostUserReply {
     /// Empty payload, for `SET_LOG_BASE`.
     Done,
     /// Single number: features, counts, status.
@@ -33,7 +33,7 @@ pub enum Reply {
     Inflight(InflightInfo, Arc<OwnedFd>),
 }
 
-impl Reply {
+impl VhostUserReply {
     /// Creates the acknowledgement of a request: 0 is success.
     pub const fn acknowledgement(is_success: bool) -> Self {
         Self::Number(if is_success { 0 } else { 1 })
@@ -65,7 +65,7 @@ impl Reply {
                 payload
             }
         };
-        let mut message = Header::of_reply(request, payload.len()).to_vec();
+        let mut message = Header::encode_reply(request, payload.len()).to_vec();
         message.extend(payload);
         message
     }

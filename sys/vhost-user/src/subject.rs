@@ -9,7 +9,7 @@ use suimon_ports::{
 use suimon_quantity::PortId;
 use suimon_ring::{OffloadMask, RingFeatures};
 
-use crate::device::Device;
+use crate::device::VhostUserDevice;
 use crate::features::{Offer, egress_allowed};
 use crate::model::{DeviceName, DiskModel, Model, NicModel};
 
@@ -84,7 +84,7 @@ impl DeviceOwner {
     }
 
     /// Applies a changed specification to a device.
-    pub(crate) fn refresh(&self, device: &mut Device) {
+    pub(crate) fn refresh(&self, device: &mut VhostUserDevice) {
         match self {
             Self::Nic(nic) => {
                 let mtu = nic.spec().mtu;

@@ -156,11 +156,11 @@ impl Vring {
 
     /// Returns a fault that was not returned before. The ring is marked as broken.
     pub(crate) fn take_fault(&mut self) -> Option<RingFault> {
-        self.note_fault();
+        self.record_fault();
         self.untold.take()
     }
 
-    fn note_fault(&mut self) {
+    fn record_fault(&mut self) {
         let fault = self.running.as_ref().and_then(|running| running.state.fault());
         if fault.is_some() && !self.is_broken {
             self.is_broken = true;
@@ -194,7 +194,7 @@ impl Vring {
             setup.base = used_position(&memory, &setup)?;
         }
         let ring = (self.index, self.size);
-        let records = place.records.of_ring(ring, place.features, self.log_addr);
+        let records = place.records.ring_records(ring, place.features, self.log_addr);
         self.is_packed = place.features.packed();
         self.running = Some(match place.model {
             Model::Nic(nic) => Running::nic(nic, memory, &setup, records)?,
@@ -228,7 +228,7 @@ impl Vring {
             return false;
         }
         // A fault may have occurred during the wait.
-        self.note_fault();
+        self.record_fault();
         if let Some(running) = self.running.take() {
             let next = u32::from(running.state.next_avail());
             // All buffers of a packed ring were returned, so both positions are equal.

@@ -12,17 +12,17 @@ const NS_PER_S: u64 = 1_000_000_000;
 /// call.
 #[inline]
 pub(crate) fn now() -> Time {
-    let span = duration_of(clock_gettime(ClockId::Boottime));
+    let span = to_duration(clock_gettime(ClockId::Boottime));
     Time::ZERO + span
 }
 
 /// Returns the CPU time of the calling thread.
 pub(crate) fn thread_cpu_time() -> Duration {
-    duration_of(clock_gettime(ClockId::ThreadCPUTime))
+    to_duration(clock_gettime(ClockId::ThreadCPUTime))
 }
 
 /// Converts nanoseconds to the kernel's type.
-pub(crate) fn timespec_of(ns: u64) -> Timespec {
+pub(crate) fn to_timespec(ns: u64) -> Timespec {
     // A u64 of nanoseconds is at most 18.4e9 s, so neither conversion can fail.
     Timespec {
         tv_sec: i64::try_from(ns / NS_PER_S).unwrap_or(i64::MAX),
@@ -30,7 +30,7 @@ pub(crate) fn timespec_of(ns: u64) -> Timespec {
     }
 }
 
-fn duration_of(time: Timespec) -> Duration {
+fn to_duration(time: Timespec) -> Duration {
     // Both clocks start at zero and a normalised timespec has 0 ≤ tv_nsec < 1e9.
     Duration::new(
         u64::try_from(time.tv_sec).unwrap_or_default(),
@@ -48,7 +48,7 @@ mod tests {
         while now() == before {}
         assert!(now() > before);
         for ns in [0, 1, 999_999_999, NS_PER_S, 1_500_000_001, u64::MAX] {
-            let spec = timespec_of(ns);
+            let spec = to_timespec(ns);
             let back = u128::from(spec.tv_sec.unsigned_abs()) * u128::from(NS_PER_S)
                 + u128::from(spec.tv_nsec.unsigned_abs());
             assert_eq!(back, u128::from(ns));

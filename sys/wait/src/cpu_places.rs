@@ -10,11 +10,11 @@ const CPUS: &str = "/sys/devices/system/cpu";
 
 /// Returns the location of these logical CPUs. Without information from the kernel, each core has
 /// one thread and there is one node.
-pub fn cpu_places(cpus: &[u16]) -> Vec<CpuTopology> {
-    cpus.iter().map(|cpu| topology_of(Path::new(CPUS), *cpu)).collect()
+pub fn cpu_topology(cpus: &[u16]) -> Vec<CpuTopology> {
+    cpus.iter().map(|cpu| read_topology(Path::new(CPUS), *cpu)).collect()
 }
 
-fn topology_of(root: &Path, cpu: u16) -> CpuTopology {
+fn read_topology(root: &Path, cpu: u16) -> CpuTopology {
     let folder = root.join(format!("cpu{cpu}"));
     // The second file has the older name.
     let lists = ["topology/core_cpus_list", "topology/thread_siblings_list"];
@@ -84,7 +84,7 @@ mod tests {
         folder.add(3, Some(("thread_siblings_list", "2-3\n")), Some("node1"));
         folder.add(4, Some(("core_cpus_list", "")), Some("nodes"));
         let told = [0, 8, 3, 4, 9].map(|cpu| {
-            let CpuTopology { cpu: _, core, numa_node } = topology_of(&folder.0, cpu);
+            let CpuTopology { cpu: _, core, numa_node } = read_topology(&folder.0, cpu);
             (core, numa_node)
         });
         assert_eq!(told, [(0, 0), (0, 0), (2, 1), (4, 0), (9, 0)]);
@@ -94,7 +94,7 @@ mod tests {
     fn this_host_tells_a_core_of_each_cpu() {
         use suimon_ports::WorkerRuntime;
         let cpus = crate::WorkerThreads.cpus();
-        let places = cpu_places(&cpus);
+        let places = cpu_topology(&cpus);
         assert!(places.iter().map(|place| place.cpu).eq(cpus));
         assert!(places.iter().all(|place| place.core <= u32::from(place.cpu)), "{places:?}");
     }

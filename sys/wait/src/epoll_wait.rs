@@ -95,7 +95,7 @@ impl EpollWait {
     /// Opens the calling thread's run delay, for [`Wait::run_delay`]. Must be called on the thread
     /// that waits.
     pub(crate) fn begin_run_delay(&mut self) {
-        self.run_delay = RunDelay::of_this_thread();
+        self.run_delay = RunDelay::for_this_thread();
     }
 
     fn use_timer(&mut self) -> io::Result<()> {
@@ -120,7 +120,7 @@ impl EpollWait {
             }
             Deadlines::Timeout => {
                 let span = until.since(clock::now());
-                let spec = clock::timespec_of(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
+                let spec = clock::to_timespec(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
                 self.events.wait(self.epoll.as_fd(), Some(&[spec.tv_sec, spec.tv_nsec]))
             }
             Deadlines::Timer(timer) => {
@@ -128,7 +128,7 @@ impl EpollWait {
                 let ns = if until == Time::NEVER { 0 } else { until.as_ns().max(1) };
                 let spec = Itimerspec {
                     it_interval: Timespec::default(),
-                    it_value: clock::timespec_of(ns),
+                    it_value: clock::to_timespec(ns),
                 };
                 timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &spec)?;
                 self.events.wait_plain(self.epoll.as_fd(), true)

@@ -119,7 +119,7 @@ fn waking_an_awake_worker_makes_no_system_call() {
 }
 
 /// Two threads wake each other in turn, `rounds` times. A lost wake-up leaves both asleep.
-fn wake_in_turn(rounds: u64) {
+fn wake_alternately(rounds: u64) {
     for (mut here, mut there) in
         [(EpollWait::new().unwrap(), EpollWait::new().unwrap()), waits().into()]
     {
@@ -154,13 +154,13 @@ fn wake_in_turn(rounds: u64) {
 
 #[test]
 fn no_wake_up_is_lost_under_stress() {
-    wake_in_turn(10_000);
+    wake_alternately(10_000);
 }
 
 mod full {
     #[test]
     fn no_wake_up_is_lost_in_a_hundred_thousand() {
-        super::wake_in_turn(100_000);
+        super::wake_alternately(100_000);
     }
 }
 

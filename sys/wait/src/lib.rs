@@ -27,6 +27,6 @@ mod run_delay;
 mod sleep_flag;
 mod worker_threads;
 
-pub use cpu_places::cpu_places;
+pub use cpu_places::cpu_topology;
 pub use epoll_wait::{EpollWait, EventWaker, TOKEN_MAX};
 pub use worker_threads::WorkerThreads;

@@ -15,7 +15,7 @@ pub(crate) struct RunDelay(Option<File>);
 
 impl RunDelay {
     /// Opens the run delay of the calling thread. If it cannot be opened, it reads as zero.
-    pub(crate) fn of_this_thread() -> Self {
+    pub(crate) fn for_this_thread() -> Self {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
 
@@ -72,7 +72,7 @@ mod tests {
         });
         let waits = thread::spawn(move || {
             pin();
-            let delay = RunDelay::of_this_thread();
+            let delay = RunDelay::for_this_thread();
             let deadline = Instant::now() + Duration::from_secs(60);
             while delay.get() < Duration::from_millis(20) && Instant::now() < deadline {
                 std::hint::spin_loop();

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec};
 use suimon_frame::{FrameBatch, Offloads, VnetHeader};
 use suimon_ports::{PortFault, QueueHost, WorkerRuntime};
 use suimon_processor_tests::{
@@ -100,9 +100,9 @@ fn ns_per_frame(size: Size) -> Result<f64> {
     let cpu = runtime.cpus()[0];
     let plane = DataPlane::start(&[cpu], runtime)?;
     let ports = (0..size.ports).map(|id| PortTopology {
-        spec: PortSpec {
+        spec: ForwardingPortSpec {
             learned_max: LEARNED_MAX,
-            ..PortSpec::new(PortId(id), SWITCH, PortRole::Nic)
+            ..ForwardingPortSpec::new(PortId(id), SWITCH, PortRole::Nic)
         },
         bandwidth: None,
         storm_limit_fps: None,

@@ -16,7 +16,7 @@ use suimon_ports::{ControlSocket, MemberDevices};
 use suimon_quantity::Time;
 use suimon_rig::{enter_namespace, wait_until};
 use suimon_teaming::MemberId;
-use suimon_teaming::lacp::{Action, Activity, Lacp, LacpSpec, Link, PortSpec, Timer};
+use suimon_teaming::lacp::{Activity, Lacp, LacpAction, LacpPortSpec, LacpSpec, Link, Timer};
 
 use crate::wires::Wires;
 
@@ -100,18 +100,18 @@ fn play(devices: &[String], told: &Told) -> Result<()> {
         lacp.poll(now(), &mut actions);
         for action in actions {
             match action {
-                Action::Send { member, frame } => {
+                LacpAction::Send { member, frame } => {
                     let socket = sockets.get_mut(member.0 as usize).context("no such link")?;
                     // A lost LACPDU is repeated by the next one.
                     let _ = socket.send(frame.bytes());
                 }
-                Action::Use { member, distributing: true, .. } => {
+                LacpAction::Use { member, distributing: true, .. } => {
                     in_use.insert(member);
                 }
-                Action::Use { member, .. } => {
+                LacpAction::Use { member, .. } => {
                     in_use.remove(&member);
                 }
-                Action::Churn { .. } | Action::Loopback { .. } => {}
+                LacpAction::Churn { .. } | LacpAction::Loopback { .. } => {}
             }
         }
         told.in_use.store(in_use.len(), Ordering::Relaxed);
@@ -143,7 +143,7 @@ fn group(links: usize, now: Time) -> Result<Lacp> {
         let [head @ .., _] = SYSTEM.octets();
         let [a, b, c, d, e] = head;
         let mac = MacAddr::new([a, b, c, d, e, 1 + u8::try_from(port)?]);
-        lacp.add_member(member, PortSpec { port, priority: PRIORITY, mac }, now)?;
+        lacp.add_member(member, LacpPortSpec { port, priority: PRIORITY, mac }, now)?;
         lacp.handle_link(member, Some(LINK), now)?;
     }
     Ok(lacp)

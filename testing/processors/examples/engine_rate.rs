@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec};
 use suimon_frame::Offloads;
 use suimon_ports::{QueueHost, WorkerRuntime};
 use suimon_processor_tests::{EndlessSource, NullSink, Supply, mac, queue, small_frame};
@@ -48,7 +48,7 @@ fn measure(what: &str, source: impl Fn(u8) -> EndlessSource, takes: Offloads) ->
     let plane = DataPlane::start(&[cpu], runtime)?;
     let switch = SwitchId(1);
     let port = |id| PortTopology {
-        spec: PortSpec::new(PortId(id), switch, PortRole::Nic),
+        spec: ForwardingPortSpec::new(PortId(id), switch, PortRole::Nic),
         bandwidth: None,
         storm_limit_fps: None,
         receive_coalescing: true,

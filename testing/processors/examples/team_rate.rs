@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec};
 use suimon_frame::{FrameBatch, MacAddr, Offloads, VnetHeader};
 use suimon_ports::{FrameSource, PortFault, QueueHost, WorkerRuntime};
 use suimon_processor_tests::{EndlessSource, NullSink, Supply, mac, queue, small_frame};
@@ -173,7 +173,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 fn port(id: u32, role: PortRole, address: Option<u8>) -> PortTopology {
     let mac = address.map(|address| MacAddr::new(mac(address)));
     PortTopology {
-        spec: PortSpec { mac, ..PortSpec::new(PortId(id), SWITCH, role) },
+        spec: ForwardingPortSpec { mac, ..ForwardingPortSpec::new(PortId(id), SWITCH, role) },
         bandwidth: None,
         storm_limit_fps: None,
         receive_coalescing: true,

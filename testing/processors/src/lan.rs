@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec};
 use suimon_frame::MacAddr;
 use suimon_ports::WorkerRuntime;
 use suimon_quantity::{Direction, PortId, QueueId, SwitchId};
@@ -37,9 +37,9 @@ pub fn plane_of_nics(runtime: Arc<dyn WorkerRuntime>, nics: u8) -> DataPlane {
     let cpu = *runtime.cpus().first().expect("a CPU to run on");
     let plane = DataPlane::start(&[cpu], runtime).expect("a processor");
     let port = |id: u8| PortTopology {
-        spec: PortSpec {
+        spec: ForwardingPortSpec {
             mac: Some(MacAddr::new(mac(id))),
-            ..PortSpec::new(PortId(id.into()), SwitchId(1), PortRole::Nic)
+            ..ForwardingPortSpec::new(PortId(id.into()), SwitchId(1), PortRole::Nic)
         },
         bandwidth: None,
         storm_limit_fps: None,

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec};
 use suimon_frame::{FrameBatch, MacAddr, Offloads};
 use suimon_ports::{CpuAffinity, PortFault, QueueHost, WorkerRuntime};
 use suimon_quantity::{Direction, PortId, SwitchId, WorkerId};
@@ -98,11 +98,11 @@ fn started(placements: &[CpuAffinity], ports: u8) -> io::Result<DataPlane> {
     let all = workers.flat_map(|worker| (0..ports).map(move |nth| (worker, port_of(worker, nth))));
     let all: Vec<(u8, u8)> = all.collect();
     let home = |(worker, port): &(u8, u8)| (PortId((*port).into()), WorkerId((*worker).into()));
-    plane.set_homes(all.iter().map(home).collect());
+    plane.set_initial_workers(all.iter().map(home).collect());
     let port = |(_, port): &(u8, u8)| PortTopology {
-        spec: PortSpec {
+        spec: ForwardingPortSpec {
             mac: Some(MacAddr::new(mac(*port))),
-            ..PortSpec::new(PortId((*port).into()), SwitchId(1), PortRole::Nic)
+            ..ForwardingPortSpec::new(PortId((*port).into()), SwitchId(1), PortRole::Nic)
         },
         bandwidth: None,
         storm_limit_fps: None,

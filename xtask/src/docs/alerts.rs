@@ -15,7 +15,7 @@ the guest (`receive`: to the guest), opposite to RX and TX of `suimon nic list` 
 struct Alert {
     name: String,
     expression: String,
-    holds_for: Option<String>,
+    pending_for: Option<String>,
     severity: String,
     summary: String,
     action: String,
@@ -35,16 +35,16 @@ pub(super) fn page(metrics: &str, rules: &str) -> Result<String> {
             alert.name,
             alert.severity,
             alert.expression.replace('|', "\\|"),
-            alert.holds_for.as_deref().unwrap_or("–"),
-            words(&alert.summary),
-            words(&alert.action),
+            alert.pending_for.as_deref().unwrap_or("–"),
+            without_templates(&alert.summary),
+            without_templates(&alert.action),
         ));
     }
     Ok(text)
 }
 
 /// Returns a text with the names of labels in place of their templates.
-fn words(template: &str) -> String {
+fn without_templates(template: &str) -> String {
     template.replace("{{ $labels.", "*").replace(" }}", "*").replace('|', "\\|")
 }
 
@@ -63,7 +63,7 @@ fn parse(rules: &str) -> Result<Vec<Alert>> {
         let unquoted = || value.trim_matches('"').to_owned();
         match key {
             "expr" => alert.expression = value.to_owned(),
-            "for" => alert.holds_for = Some(value.to_owned()),
+            "for" => alert.pending_for = Some(value.to_owned()),
             "labels" => {
                 alert.severity = severity(value).with_context(|| format!("line {}", number + 1))?;
             }

@@ -118,7 +118,7 @@ fn section(text: &mut String, document: &Value, tag: &str, requests: &[Request<'
 /// Returns the types of the body.
 fn body(operation: &Value) -> String {
     let content = operation["requestBody"]["content"].as_object();
-    let types = content.into_iter().flatten().map(|(_, of)| type_of(&of["schema"]));
+    let types = content.into_iter().flatten().map(|(_, of)| type_name(&of["schema"]));
     let types: BTreeSet<String> = types.collect();
     if types.is_empty() {
         "–".to_owned()
@@ -138,7 +138,7 @@ fn parameter_row(document: &Value, parameter: &Value) -> Option<String> {
     if let Some(reference) = schema["$ref"].as_str() {
         schema = document.pointer(reference.trim_start_matches('#')).unwrap_or(schema);
     }
-    let mut value = type_of(schema);
+    let mut value = type_name(schema);
     for (key, word) in [("minimum", "from"), ("maximum", "to"), ("default", "default")] {
         if !schema[key].is_null() {
             value.push_str(&format!(" {word} {}", schema[key]));
@@ -148,7 +148,7 @@ fn parameter_row(document: &Value, parameter: &Value) -> Option<String> {
 }
 
 /// Returns the name of a type: of a reference, its last part.
-fn type_of(schema: &Value) -> String {
+fn type_name(schema: &Value) -> String {
     if let Some(reference) = schema["$ref"].as_str() {
         return format!("`{}`", reference.rsplit('/').next().unwrap_or_default());
     }

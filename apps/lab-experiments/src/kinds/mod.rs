@@ -28,8 +28,10 @@ const KINDS: &[Kind] = &[
     ("offload", |settings| Ok(Box::new(offload::OffloadFtp::new(read(settings)?)?))),
     ("oltp", |settings| Ok(Box::new(oltp::Oltp::new(read(settings)?)?))),
     ("power-plan", |settings| Ok(Box::new(power_plan::PowerPlan::new(read(settings)?)?))),
-    ("qos-cluster", |settings| Ok(Box::new(qos::Qos::new(read(settings)?, qos::Place::Cluster)?))),
-    ("qos-host", |settings| Ok(Box::new(qos::Qos::new(read(settings)?, qos::Place::Host)?))),
+    ("qos-cluster", |settings| {
+        Ok(Box::new(qos::Qos::new(read(settings)?, qos::Location::Cluster)?))
+    }),
+    ("qos-host", |settings| Ok(Box::new(qos::Qos::new(read(settings)?, qos::Location::Host)?))),
     ("sriov-host-cpu", |settings| {
         Ok(Box::new(sriov_host_cpu::SriovHostCpu::new(read(settings)?)?))
     }),

@@ -35,7 +35,7 @@ pub(crate) struct Transactions {
 
 /// Transactions completed under the load.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Answered {
+pub(crate) struct TransactionResult {
     /// Transactions per second, for each second.
     pub(crate) seconds: Vec<(f64, f64)>,
     /// Mean rate of transactions per second.
@@ -133,7 +133,7 @@ impl Database {
 
     /// Creates and fills the tables from the guest that later runs the load.
     pub(crate) fn prepare(&mut self, from: &Namespace, of: Transactions) -> Result<()> {
-        let words = self.words(of, "prepare");
+        let words = self.arguments(of, "prepare");
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let said = from.run_any(&words, PREPARE_LIMIT)?;
         ensure!(
@@ -147,8 +147,13 @@ impl Database {
     }
 
     /// Starts the load. [`Database::finish`] returns its result.
-    pub(crate) fn ask(&self, rig: &Rig, from: &Namespace, of: Transactions) -> Result<Process> {
-        let words = self.words(of, "run");
+    pub(crate) fn start_load(
+        &self,
+        rig: &Rig,
+        from: &Namespace,
+        of: Transactions,
+    ) -> Result<Process> {
+        let words = self.arguments(of, "run");
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         from.start(rig, "sysbench", &words)
     }
@@ -159,7 +164,7 @@ impl Database {
         asking: &mut Process,
         of: Transactions,
         environment: &Environment<'_>,
-    ) -> Result<Answered> {
+    ) -> Result<TransactionResult> {
         let limit = Duration::from_secs(of.warm_up_s + of.measure_s) + END_LIMIT;
         let status = environment.wait_for(asking, limit).context("sysbench")?;
         ensure!(
@@ -171,7 +176,7 @@ impl Database {
         read(&asking.log(), of.warm_up_s)
     }
 
-    fn words(&self, of: Transactions, verb: &str) -> Vec<String> {
+    fn arguments(&self, of: Transactions, verb: &str) -> Vec<String> {
         let Transactions { threads, tables, rows, warm_up_s, measure_s } = of;
         let mut words = vec!["sysbench".to_owned(), "oltp_read_write".to_owned()];
         for (key, value) in [
@@ -199,7 +204,7 @@ impl Database {
 /// Parses a line such as `[ 1s ] thds: 4 tps: 120.00 … lat (ms,95%): 47.47 …` for each second, and
 /// the summary. Seconds of the warm-up are omitted; the percentile is the median of the remaining
 /// seconds.
-fn read(said: &str, warm_up_s: u64) -> Result<Answered> {
+fn read(said: &str, warm_up_s: u64) -> Result<TransactionResult> {
     let number_after = |line: &str, word: &str| -> Option<f64> {
         let rest = line.split_once(word)?.1.trim_start();
         let end = rest.find(|of: char| !of.is_ascii_digit() && of != '.').unwrap_or(rest.len());
@@ -219,7 +224,7 @@ fn read(said: &str, warm_up_s: u64) -> Result<Answered> {
     let latencies: Vec<f64> = seconds.iter().map(|(_, _, latency)| *latency).collect();
     let rate = Statistics::from_samples(&rates);
     let errors = said.lines().find_map(|line| number_after(line, "ignored errors:"));
-    Ok(Answered {
+    Ok(TransactionResult {
         seconds: seconds.iter().map(|(at, rate, _)| (*at, *rate)).collect(),
         per_s: rate.with_context(|| format!("sysbench reported no second: {said}"))?.mean,
         p95_ms: Statistics::from_samples(&latencies).map_or(0.0, |of| of.median),

@@ -74,7 +74,7 @@ impl OrderEntry {
 
     /// Starts the program. [`OrderEntry::finish`] returns its result.
     pub(crate) fn start(&self, rig: &Rig, vcpus: &Vcpus, load: OrderLoad) -> Result<Process> {
-        let words = self.words(load);
+        let words = self.arguments(load);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         Process::start(rig, "order-entry", &vcpus.bound(&words))
     }
@@ -87,12 +87,12 @@ impl OrderEntry {
         vcpus: &Vcpus,
         load: OrderLoad,
     ) -> Result<Process> {
-        let words = self.words(load);
+        let words = self.arguments(load);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         guest.start(rig, "order-entry", &vcpus.bound(&words))
     }
 
-    fn words(&self, load: OrderLoad) -> Vec<String> {
+    fn arguments(&self, load: OrderLoad) -> Vec<String> {
         let OrderLoad { warehouses, warm_up_s, measure_s, heap_mib, has_huge_pages } = load;
         let sign = if has_huge_pages { '+' } else { '-' };
         vec![

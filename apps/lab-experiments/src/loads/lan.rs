@@ -23,7 +23,7 @@ pub(crate) struct LanSpec<'a> {
     /// Number of guests, 1 to 100.
     pub(crate) guests: u8,
     /// Number of unpinned workers.
-    pub(crate) processors: u16,
+    pub(crate) workers: u16,
     /// Additional lines of `[[uplink]]`; the switch is private if absent.
     pub(crate) uplink: Option<&'a str>,
 }
@@ -48,7 +48,7 @@ struct World {
 impl Lan {
     /// Creates the setup and waits until all endpoints reach each other.
     pub(crate) fn set_up(rig: &Rig, spec: LanSpec<'_>) -> Result<Self> {
-        let mut host = format!("[host]\nfloating_workers = {}\n", spec.processors);
+        let mut host = format!("[host]\nfloating_workers = {}\n", spec.workers);
         let world = match spec.uplink {
             None => {
                 let _ = write!(host, "[[switch]]\nname = \"{SWITCH}\"\nkind = \"private\"\n");

@@ -123,7 +123,7 @@ pub(crate) struct Served {
 
 /// Values printed by wrk's script.
 #[derive(Clone, Debug, Deserialize)]
-struct Told {
+struct ScriptOutput {
     requests: f64,
     cgi: f64,
     us: f64,
@@ -170,16 +170,16 @@ impl WebClients {
     pub(crate) fn end(mut self) -> Result<Served> {
         let [http, https] = [&mut self.http, &mut self.https].map(|of| {
             of.wait(END_LIMIT)?;
-            told(&of.log())
+            parse_output(&of.log())
         });
         let (http, https) = (http.context("wrk by HTTP")?, https.context("wrk by HTTPS")?);
-        Ok(Served::of(&http, &https))
+        Ok(Served::combine(&http, &https))
     }
 }
 
 impl Served {
-    fn of(http: &Told, https: &Told) -> Self {
-        let rate = |of: &Told| of.requests * 1e6 / of.us.max(1.0);
+    fn combine(http: &ScriptOutput, https: &ScriptOutput) -> Self {
+        let rate = |of: &ScriptOutput| of.requests * 1e6 / of.us.max(1.0);
         Self {
             requests: http.requests + https.requests,
             requests_per_s: rate(http) + rate(https),
@@ -192,10 +192,11 @@ impl Served {
 }
 
 /// Parses the last output of wrk.
-fn told(log: &str) -> Result<Told> {
+fn parse_output(log: &str) -> Result<ScriptOutput> {
     let line = log.lines().rev().find(|line| line.starts_with('{'));
     let line = line.with_context(|| format!("wrk printed nothing: {}", log.trim()))?;
-    let told: Told = serde_json::from_str(line).with_context(|| format!("wrk printed: {line}"))?;
+    let told: ScriptOutput =
+        serde_json::from_str(line).with_context(|| format!("wrk printed: {line}"))?;
     ensure!(told.requests > 0.0, "wrk received no response: {}", log.trim());
     Ok(told)
 }
@@ -267,9 +268,10 @@ mod tests {
         let log = "Running 2s test @ http://10.77.0.10/file\n  1 threads and 8 connections\n\
                    Requests/sec:   5000.00\n\
                    {\"requests\":10000,\"cgi\":1600,\"us\":2000000,\"errors\":1,\"p99_us\":2500}\n";
-        let http = told(log).unwrap();
-        let https = Told { requests: 500.0, cgi: 10.0, us: 2.5e6, errors: 0.0, p99_us: 9000.0 };
-        let served = Served::of(&http, &https);
+        let http = parse_output(log).unwrap();
+        let https =
+            ScriptOutput { requests: 500.0, cgi: 10.0, us: 2.5e6, errors: 0.0, p99_us: 9000.0 };
+        let served = Served::combine(&http, &https);
         assert!((served.requests_per_s - 5200.0).abs() < 1e-6, "{served:?}");
         assert!((served.cgi_requests - 1610.0).abs() < 1e-6 && served.errors > 0.5, "{served:?}");
         assert!((served.p99_ms - 9.0).abs() < 1e-9 && served.https_requests > 499.0);
@@ -277,9 +279,10 @@ mod tests {
 
     #[test]
     fn a_wrk_that_failed_is_quoted() {
-        let error = told("unable to connect to 10.77.0.10:80 Connection refused\n").unwrap_err();
+        let error =
+            parse_output("unable to connect to 10.77.0.10:80 Connection refused\n").unwrap_err();
         assert!(format!("{error:#}").contains("Connection refused"), "{error:#}");
         let nothing = "{\"requests\":0,\"cgi\":0,\"us\":1,\"errors\":9,\"p99_us\":0}";
-        assert!(told(nothing).is_err());
+        assert!(parse_output(nothing).is_err());
     }
 }

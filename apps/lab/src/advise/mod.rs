@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::json;
 use similar::TextDiff;
-use suimon_lab_run::{Origin, Run, Words};
+use suimon_lab_run::{Run, RunOrigin, Words};
 
 use crate::output::print;
 use crate::plan::SHIPPED;
@@ -47,7 +47,7 @@ impl AdviseFlags {
             "there is no run to derive advice from (quick and incomplete runs do not count); \
              start with `suimon lab run vmq-teaming`"
         );
-        let advice: Vec<Advice> = runs.iter().flat_map(rules::of_run).collect();
+        let advice: Vec<Advice> = runs.iter().flat_map(rules::recommendations).collect();
         let before = self.host_text()?;
         let mut file = HostFile::parse(&before)?;
         let changed: Vec<usize> = advice
@@ -126,8 +126,8 @@ fn last_runs(results: &Results) -> Result<Vec<Run>> {
     for (plan, _) in SHIPPED {
         for id in ids.iter().rev().filter(|id| is_run_of(id, plan)) {
             let folder = results.find(id)?;
-            let Some(run) = folder.load().ok().filter(|_| folder.is_whole()) else { continue };
-            if run.origin == Origin::Real && run.scale != "quick" {
+            let Some(run) = folder.load().ok().filter(|_| folder.is_complete()) else { continue };
+            if run.origin == RunOrigin::Real && run.scale != "quick" {
                 runs.push(run);
                 break;
             }

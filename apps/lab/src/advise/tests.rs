@@ -41,7 +41,7 @@ fn the_algorithm_that_carries_most_is_advised_for_teams_of_its_mode() {
         part.value("processors-1", 1.0);
         part.value("carried-4", if is_best { 2e6 } else { 1e6 });
     }
-    let advice = rules::of_run(&run);
+    let advice = rules::recommendations(&run);
     assert_eq!(advice.len(), 3);
     for of in &advice {
         let target = of.target.as_ref().unwrap();
@@ -54,16 +54,16 @@ fn the_algorithm_that_carries_most_is_advised_for_teams_of_its_mode() {
         let carried = part.values["carried-4"];
         part.value("carried-4", if is_odd { carried * 5.0 } else { carried });
     }
-    assert_eq!(rules::of_run(&wide), []);
+    assert_eq!(rules::recommendations(&wide), []);
     // Without a difference, nothing is recommended.
     for part in &mut run.parts {
         part.value("carried-4", 2e6);
     }
-    assert_eq!(rules::of_run(&run), []);
+    assert_eq!(rules::recommendations(&run), []);
 }
 
 /// Returns the recommendations from a run with these values by case and measure.
-fn advice_of(plan: &str, value: impl Fn(&str, &str) -> f64) -> Vec<Advice> {
+fn advice(plan: &str, value: impl Fn(&str, &str) -> f64) -> Vec<Advice> {
     let mut run = full_run(plan);
     let measures: Vec<String> = run.measures.iter().map(|of| of.id.clone()).collect();
     for part in &mut run.parts {
@@ -72,10 +72,10 @@ fn advice_of(plan: &str, value: impl Fn(&str, &str) -> f64) -> Vec<Advice> {
             part.value(measure, value(&case, measure));
         }
     }
-    rules::of_run(&run)
+    rules::recommendations(&run)
 }
 
-fn wanted(advice: &[Advice]) -> Option<(&'static str, &'static str, Value)> {
+fn recommended(advice: &[Advice]) -> Option<(&'static str, &'static str, Value)> {
     let target = advice.first()?.target.as_ref()?;
     Some((target.table, target.key, target.value.clone()))
 }
@@ -83,17 +83,17 @@ fn wanted(advice: &[Advice]) -> Option<(&'static str, &'static str, Value)> {
 #[test]
 fn an_uplinks_driver_is_advised_by_throughput_then_by_cpu_time() {
     let of = |xdp_sent: f64, xdp_cpu: f64| {
-        advice_of("offload-ftp", |case, measure| match (case, measure) {
+        advice("offload-ftp", |case, measure| match (case, measure) {
             ("xdp+both", "sent") => xdp_sent,
             ("xdp+both", "cpu-byte") => xdp_cpu,
             _ => 1000.0,
         })
     };
     let driver = |word: &str| Some(("uplink", "driver", Value::Text(word.to_owned())));
-    assert_eq!(wanted(&of(2000.0, 1500.0)), driver("af_xdp"));
-    assert_eq!(wanted(&of(500.0, 100.0)), driver("af_packet"));
-    assert_eq!(wanted(&of(990.0, 800.0)), driver("af_xdp"));
-    assert_eq!(wanted(&of(1010.0, 1200.0)), driver("af_packet"));
+    assert_eq!(recommended(&of(2000.0, 1500.0)), driver("af_xdp"));
+    assert_eq!(recommended(&of(500.0, 100.0)), driver("af_packet"));
+    assert_eq!(recommended(&of(990.0, 800.0)), driver("af_xdp"));
+    assert_eq!(recommended(&of(1010.0, 1200.0)), driver("af_packet"));
     assert_eq!(of(1010.0, 990.0), []);
 }
 
@@ -107,9 +107,9 @@ fn as_many_workers_as_surely_carry_more_than_fewer() {
             part.value("carried-2", two + off);
             part.value("carried-3", 1000.0 + off);
         }
-        rules::of_run(&run)
+        rules::recommendations(&run)
     };
-    assert_eq!(wanted(&of(1900.0, 5.0)), Some(("team", "vmq.max_workers", Value::Number(2))));
+    assert_eq!(recommended(&of(1900.0, 5.0)), Some(("team", "vmq.max_workers", Value::Number(2))));
     assert_eq!(of(1010.0, 5.0), []);
     assert_eq!(of(1900.0, 900.0), []);
 }
@@ -117,7 +117,7 @@ fn as_many_workers_as_surely_carry_more_than_fewer() {
 #[test]
 fn a_power_plan_is_advised_where_it_surely_brings_something() {
     let of = |saver: f64, watts: f64, high: f64| {
-        advice_of("power-plan", |case, measure| match (case, measure) {
+        advice("power-plan", |case, measure| match (case, measure) {
             ("power-saver", "tcp-rate") => saver,
             ("power-saver", _) if measure.ends_with("-watts") => watts,
             ("high-performance", _) if measure.ends_with("-rate") => high,
@@ -125,8 +125,8 @@ fn a_power_plan_is_advised_where_it_surely_brings_something() {
         })
     };
     let plan = |word: &str| Some(("power", "plan", Value::Text(word.to_owned())));
-    assert_eq!(wanted(&of(980.0, 700.0, 1300.0)), plan("power-saver"));
-    assert_eq!(wanted(&of(700.0, 700.0, 1300.0)), plan("high-performance"));
+    assert_eq!(recommended(&of(980.0, 700.0, 1300.0)), plan("power-saver"));
+    assert_eq!(recommended(&of(700.0, 700.0, 1300.0)), plan("high-performance"));
     assert_eq!(of(700.0, 700.0, 1010.0), []);
     // Machine that does not support the settings of power plans.
     assert_eq!(of(1000.0, 1000.0, 1000.0), []);
@@ -139,24 +139,23 @@ fn nothing_follows_from_what_the_spread_does_not_tell_apart() {
         let score = if part.case == "tiles.2" { 3.0 } else { 2.0 };
         part.value("score", score + f64::from(part.repetition) - 1.0);
     }
-    assert_eq!(rules::of_run(&run), []);
+    assert_eq!(rules::recommendations(&run), []);
     let mut run = full_run("offload-ftp");
     run.parts.retain(|part| part.repetition == 0);
     for part in &mut run.parts {
         part.value("sent", if part.case == "xdp+both" { 2000.0 } else { 1000.0 });
     }
-    assert_eq!(rules::of_run(&run), [], "each was measured once");
+    assert_eq!(rules::recommendations(&run), [], "each was measured once");
 }
 
 #[test]
 fn what_formats_cost_and_how_many_tiles_fit_is_told_and_nothing_is_changed() {
-    let told =
-        advice_of("disk-io", |case, _| if case.contains("dynamic") { 500.0 } else { 1000.0 });
+    let told = advice("disk-io", |case, _| if case.contains("dynamic") { 500.0 } else { 1000.0 });
     let [advice] = told.as_slice() else { panic!("{told:?}") };
     assert_eq!(advice.target, None);
     let text = &advice.reason.en;
     assert!(text.contains("vhdx-dynamic 50 %") && text.contains("vhdx-fixed 100 %"), "{text}");
-    let told = advice_of("tiles", |case, _| if case == "tiles.2" { 3.0 } else { 2.0 });
+    let told = advice("tiles", |case, _| if case == "tiles.2" { 3.0 } else { 2.0 });
     let [advice] = told.as_slice() else { panic!("{told:?}") };
     assert!(advice.reason.en.contains("2 tiles"), "{advice:?}");
 }

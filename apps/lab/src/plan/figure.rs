@@ -34,7 +34,7 @@ pub(crate) struct Figure {
     #[serde(default)]
     pub(crate) bar: bool,
     /// Simulated figure for the same subject.
-    pub(crate) simulated: Option<SimulatedOf>,
+    pub(crate) simulated: Option<SimulatedReference>,
 }
 
 /// Bounds of agreement, in the figure's unit.
@@ -48,7 +48,7 @@ pub(crate) struct Expects {
 /// Reference to a figure of the simulator by its step and subject.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SimulatedOf {
+pub(crate) struct SimulatedReference {
     pub(crate) step: String,
     pub(crate) of: String,
     /// Published value in the simulator's words, to distinguish several figures with the same step

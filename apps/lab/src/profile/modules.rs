@@ -295,7 +295,7 @@ fn module(object: &str, symbol: &str) -> String {
     let inner = object.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     match inner {
         Some("kernel.kallsyms" | "kernel" | "kernel.vmlinux") => {
-            let part = part_of_kernel(function);
+            let part = kernel_part(function);
             part.map_or_else(|| KERNEL_OTHER.to_owned(), |part| format!("kernel: {part}"))
         }
         Some("vdso") => "vdso".to_owned(),
@@ -308,7 +308,7 @@ fn module(object: &str, symbol: &str) -> String {
     }
 }
 
-fn part_of_kernel(function: &str) -> Option<&'static str> {
+fn kernel_part(function: &str) -> Option<&'static str> {
     let function = function.trim_start_matches('_');
     let fits = |prefixes: &[&str]| prefixes.iter().any(|prefix| function.starts_with(prefix));
     KERNEL.iter().find(|(_, prefixes)| fits(prefixes)).map(|(part, _)| *part)
@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     /// Output of perf 6.1.
-    const TOLD: &str = "\
+    const PERF_OUTPUT: &str = "\
  12         |suimond                            |[.] suimon_switch::tables::look_up
  3          |suimond                            |[.] core::ptr::drop_in_place<A|B>
  5          |[kernel.kallsyms]                  |[k] __tcp_transmit_skb
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn samples_are_added_up_by_module() {
-        let modules = sum_up(TOLD, 0.5).unwrap();
+        let modules = sum_up(PERF_OUTPUT, 0.5).unwrap();
         let told: Vec<(&str, f64)> =
             modules.iter().map(|of| (of.name.as_str(), of.cpu_seconds)).collect();
         assert_eq!(

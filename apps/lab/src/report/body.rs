@@ -1,6 +1,6 @@
 //! Body of a report about one run.
 
-use suimon_lab_run::{Origin, Repetition, Statistics, Words};
+use suimon_lab_run::{Repetition, RunOrigin, Statistics, Words};
 
 use super::evaluated_run::EvaluatedRun;
 use super::modules::modules;
@@ -45,7 +45,7 @@ pub(super) fn body(read: &EvaluatedRun) -> String {
         html += &format!("<div class=\"verdict noise\"><p>{}</p></div>", both(&words));
     }
     let (is_noisy, quietness) = noise(&run.machine);
-    if is_noisy && run.origin == Origin::Real {
+    if is_noisy && run.origin == RunOrigin::Real {
         html += &format!("<div class=\"verdict noise\"><p>{}</p></div>", both(&quietness));
     }
     html += &figures(read);
@@ -61,10 +61,10 @@ pub(super) fn body(read: &EvaluatedRun) -> String {
     html + "</article>\n"
 }
 
-fn origin(origin: &Origin) -> Words {
+fn origin(origin: &RunOrigin) -> Words {
     match origin {
-        Origin::Real => Words::new("measured on this host", "このホストでの実測"),
-        Origin::Simulated { scenario, seed, .. } => Words::new(
+        RunOrigin::Real => Words::new("measured on this host", "このホストでの実測"),
+        RunOrigin::Simulated { scenario, seed, .. } => Words::new(
             format!("simulated: scenario {scenario}, seed {seed}"),
             format!("シミュレーション: シナリオ {scenario}、シード {seed}"),
         ),
@@ -79,7 +79,7 @@ fn head(cells: &[(&str, &str)]) -> Vec<String> {
 fn figures(read: &EvaluatedRun) -> String {
     let heading =
         both(&Words::new("Published, measured, simulated", "公表値・実測・シミュレーション"));
-    if read.run.origin != Origin::Real || read.judged.is_empty() {
+    if read.run.origin != RunOrigin::Real || read.judged.is_empty() {
         return simulated_figures(read, &heading);
     }
     let mut rows = vec![head(&[
@@ -257,7 +257,7 @@ fn failures(read: &EvaluatedRun) -> String {
 fn circumstances(read: &EvaluatedRun, quietness: &Words) -> String {
     let (run, machine) = (&read.run, &read.run.machine);
     let mut html = String::new();
-    if run.origin == Origin::Real {
+    if run.origin == RunOrigin::Real {
         html += &format!("<h2>{}</h2>", both(&Words::new("The machine", "マシン")));
         let governor = machine.governor.clone().unwrap_or_else(|| "–".to_owned());
         let kvm = if machine.kvm { "KVM" } else { "–" };

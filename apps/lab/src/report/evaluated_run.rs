@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use suimon_lab_run::{Language, Origin, Run, Words};
+use suimon_lab_run::{Language, Run, RunOrigin, Words};
 
 use crate::evaluation::{EvaluatedFigure, evaluate, verdict};
 use crate::plan::Plan;
@@ -18,7 +18,7 @@ pub(crate) struct EvaluatedRun {
 }
 
 impl EvaluatedRun {
-    pub(crate) fn of(run: Run) -> Result<Self> {
+    pub(crate) fn evaluate(run: Run) -> Result<Self> {
         let plan = Plan::parse(&run.plan).with_context(|| format!("the plan of {}", run.id))?;
         let judged = evaluate(&plan, &run);
         let verdict = verdict(&plan, &run, &judged);
@@ -36,7 +36,7 @@ impl EvaluatedRun {
     /// Returns the summary of a run for the terminal.
     pub(super) fn summary(&self, page: Option<&Path>, language: Language) -> String {
         let mut text = format!("{}\n{}\n", self.run.id, self.verdict.in_language(language));
-        let is_simulated = self.run.origin != Origin::Real;
+        let is_simulated = self.run.origin != RunOrigin::Real;
         for of in self.run.simulated.iter().filter(|_| is_simulated) {
             let finding = if of.agrees { "agrees" } else { "differs" };
             text += &format!(

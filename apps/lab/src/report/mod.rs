@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::Value;
-use suimon_lab_run::folder::{HTML_REPORT_FILE, REPORT};
+use suimon_lab_run::folder::{HTML_REPORT_FILE, REPORT_FILE};
 use suimon_lab_run::{Language, Words};
 
 use crate::output::print;
@@ -41,20 +41,20 @@ pub(crate) struct ReportFlags {
 }
 
 /// Returns the page of one run.
-pub(crate) fn page_of(read: &EvaluatedRun, language: Language) -> String {
+pub(crate) fn render_page(read: &EvaluatedRun, language: Language) -> String {
     page::page(&read.plan.head.title, &body::body(read), language)
 }
 
 /// Writes the page and its data to a run's folder. Returns the path of the page.
 pub(crate) fn write(folder: &RunFolder, language: Language) -> Result<(EvaluatedRun, PathBuf)> {
-    let read = EvaluatedRun::of(folder.load()?)?;
-    folder.write(HTML_REPORT_FILE, page_of(&read, language).as_bytes())?;
+    let read = EvaluatedRun::evaluate(folder.load()?)?;
+    folder.write(HTML_REPORT_FILE, render_page(&read, language).as_bytes())?;
     folder.write("values.csv", csv::values(&read.run).as_bytes())?;
     folder.write("samples.csv", csv::samples(&read.run).as_bytes())?;
     if let Some(profile) = csv::profile(&read.run) {
         folder.write("profile.csv", profile.as_bytes())?;
     }
-    folder.write(REPORT, &serde_json::to_vec_pretty(&read.json())?)?;
+    folder.write(REPORT_FILE, &serde_json::to_vec_pretty(&read.json())?)?;
     Ok((read, folder.path().join(HTML_REPORT_FILE)))
 }
 

@@ -5,19 +5,20 @@ use suimon_lab_run::{MachineInfo, Words};
 use crate::number::number;
 
 /// Load average per CPU before the first part above which the machine counts as loaded.
-const LOAD_MUCH: f64 = 0.3;
+const LOAD_MAX: f64 = 0.3;
 /// Excess duration in percent of the slowest of equal pieces of work above which the machine counts
 /// as loaded.
-const SLOWER_MUCH: f64 = 25.0;
+const SLOWDOWN_PERCENT_MAX: f64 = 25.0;
 /// Percentage of stolen CPU time above which the machine counts as loaded.
-const STEAL_MUCH: f64 = 2.0;
+const STEAL_PERCENT_MAX: f64 = 2.0;
 
 /// Returns true if there was external load during the run, and a sentence about it for the report.
 pub(super) fn noise(machine: &MachineInfo) -> (bool, Words) {
     let of = &machine.noise;
     let load = of.load_before / machine.cpus.max(1) as f64;
-    let is_noisy =
-        load > LOAD_MUCH || of.slowest_percent > SLOWER_MUCH || of.steal_percent > STEAL_MUCH;
+    let is_noisy = load > LOAD_MAX
+        || of.slowest_percent > SLOWDOWN_PERCENT_MAX
+        || of.steal_percent > STEAL_PERCENT_MAX;
     let text = |value: f64| number(value, None);
     let figures = (
         text(of.load_before),

@@ -41,8 +41,8 @@ pub(crate) fn full_run(id: &str) -> Run {
 #[test]
 fn every_shipped_plan_has_a_report_with_all_its_charts_and_both_languages() {
     for (id, _) in SHIPPED {
-        let read = EvaluatedRun::of(full_run(id)).unwrap();
-        let page = page_of(&read, Language::Ja);
+        let read = EvaluatedRun::evaluate(full_run(id)).unwrap();
+        let page = render_page(&read, Language::Ja);
         let charts = page.matches("<section class=chart>").count();
         assert_eq!(charts, read.plan.head.charts.len(), "{id}: a chart shows nothing");
         assert!(charts > 0, "{id} has no chart");
@@ -75,7 +75,7 @@ fn a_run_that_measured_nothing_has_a_report_that_says_so() {
         ..Repetition::default()
     };
     run.aborted_reason = Some("asked to stop".to_owned());
-    let page = page_of(&EvaluatedRun::of(run).unwrap(), Language::En);
+    let page = render_page(&EvaluatedRun::evaluate(run).unwrap(), Language::En);
     assert!(page.contains("iperf3 &lt;died&gt;"));
     assert!(page.contains("The run is incomplete: asked to stop."));
     assert!(page.contains("4 were not measured"));

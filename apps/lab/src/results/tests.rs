@@ -1,4 +1,4 @@
-use suimon_lab_run::{MachineInfo, Origin};
+use suimon_lab_run::{MachineInfo, RunOrigin};
 
 use super::*;
 
@@ -8,7 +8,7 @@ pub(crate) fn run(id: String) -> Run {
         format: FORMAT,
         id,
         plan: String::new(),
-        origin: Origin::Real,
+        origin: RunOrigin::Real,
         scale: "quick".to_owned(),
         began: "2026-01-01T00:00:00Z".to_owned(),
         took_s: 0.0,
@@ -38,17 +38,17 @@ fn what_was_measured_is_there_though_the_run_never_ended() {
         folder.add(&part).unwrap();
     }
     // Simulates a power failure while the third part is written.
-    let path = folder.path().join(PARTS);
+    let path = folder.path().join(PARTS_FILE);
     let mut bytes = fs::read(&path).unwrap();
     bytes.extend(b"{\"case\":\"a\",\"repet");
     fs::write(&path, bytes).unwrap();
     let found = results.find("web").unwrap();
     assert_eq!(found.id(), folder.id());
-    assert!(!found.is_whole());
+    assert!(!found.is_complete());
     let read = found.load().unwrap();
     assert_eq!((read.parts.len(), read.took_s), (2, 4.0));
     folder.finish(&read).unwrap();
-    assert!(results.find(&folder.id()).unwrap().is_whole());
+    assert!(results.find(&folder.id()).unwrap().is_complete());
     assert_eq!(results.ids().unwrap(), [folder.id()]);
 }
 

@@ -1,6 +1,6 @@
 use anyhow::ensure;
 use suimon_lab_experiments::Requirement;
-use suimon_lab_run::{Better, FORMAT, MachineInfo, Measure, Origin, Words};
+use suimon_lab_run::{FORMAT, MachineInfo, Measure, MeasureDirection, RunOrigin, Words};
 
 use super::*;
 use crate::results::Results;
@@ -26,7 +26,7 @@ impl Experiment for Fake {
     }
 
     fn measures(&self) -> Vec<Measure> {
-        vec![Measure::new("x", Words::untranslated("x"), "", Better::Higher).deciding()]
+        vec![Measure::new("x", Words::untranslated("x"), "", MeasureDirection::Higher).deciding()]
     }
 
     fn run(&mut self, case: &Case, _: &Environment<'_>) -> Result<Repetition> {
@@ -53,7 +53,7 @@ fn measure(
         format: FORMAT,
         id: folder.id(),
         plan: String::new(),
-        origin: Origin::Real,
+        origin: RunOrigin::Real,
         scale: "auto".to_owned(),
         began: String::new(),
         took_s: 0.0,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use suimon_lab_run::folder::RequestResult;
 
 /// Number of ended requests that are kept.
-pub(super) const ENDED_KEPT: usize = 16;
+pub(super) const ENDED_REQUESTS_MAX: usize = 16;
 
 /// Writes the result of a request, then removes the request. Observers therefore always find at
 /// least one of them.
@@ -21,7 +21,7 @@ pub(super) fn end(request: &Path, done: &RequestResult) -> Result<()> {
 /// Removes the oldest ended requests.
 pub(super) fn forget_old(requests: &Path) -> Result<()> {
     let ended = with_extension(requests, "done")?;
-    for path in ended.iter().take(ended.len().saturating_sub(ENDED_KEPT)) {
+    for path in ended.iter().take(ended.len().saturating_sub(ENDED_REQUESTS_MAX)) {
         remove(path)?;
     }
     Ok(())

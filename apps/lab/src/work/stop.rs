@@ -4,7 +4,7 @@ use std::fs::File;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use suimon_lab_run::folder::{REQUESTS, check_id};
+use suimon_lab_run::folder::{REQUESTS_FOLDER, check_id};
 
 use super::requests::with_extension;
 use crate::shared_flags::ResultsFlags;
@@ -20,7 +20,7 @@ pub(crate) struct StopFlags {
 
 impl StopFlags {
     pub(crate) fn run(self) -> Result<()> {
-        let requests = self.results.path().join(REQUESTS);
+        let requests = self.results.path().join(REQUESTS_FOLDER);
         if let Some(id) = &self.request {
             check_id("request", id)?;
         }

@@ -1,4 +1,4 @@
-use super::requests::ENDED_KEPT;
+use super::requests::ENDED_REQUESTS_MAX;
 use super::*;
 
 #[test]
@@ -45,7 +45,7 @@ fn what_is_withdrawn_is_not_begun_and_what_ended_long_ago_is_forgotten() {
         requests: requests.clone(),
         stop,
         heartbeat_at: None,
-        listed_at: None,
+        plans_listed_at: None,
     };
     for name in ["1.json", "1.stop", "2.json", "2.stop", "3.json", "4.stop"] {
         fs::write(requests.join(name), "{}").unwrap();
@@ -59,19 +59,19 @@ fn what_is_withdrawn_is_not_begun_and_what_ended_long_ago_is_forgotten() {
     let done: RequestResult =
         serde_json::from_slice(&fs::read(requests.join("1.done")).unwrap()).unwrap();
     assert!(done.error.unwrap().contains("withdrawn"));
-    for number in 10..10 + ENDED_KEPT {
+    for number in 10..10 + ENDED_REQUESTS_MAX {
         fs::write(requests.join(format!("{number}.done")), "{}").unwrap();
     }
     forget_old(&requests).unwrap();
-    assert_eq!((names("done").len(), names("done")[0].as_str()), (ENDED_KEPT, "10"));
+    assert_eq!((names("done").len(), names("done")[0].as_str()), (ENDED_REQUESTS_MAX, "10"));
 }
 
 #[test]
 fn there_is_one_worker_for_a_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let held = hold(folder.path()).unwrap();
+    let held = lock(folder.path()).unwrap();
     assert!(held.is_some());
-    assert!(hold(folder.path()).unwrap().is_none());
+    assert!(lock(folder.path()).unwrap().is_none());
     drop(held);
-    assert!(hold(folder.path()).unwrap().is_some());
+    assert!(lock(folder.path()).unwrap().is_some());
 }

@@ -13,7 +13,7 @@ use crate::host::plan::Plan;
 pub(crate) fn checkers(plan: &Plan<'_>) -> Vec<Box<dyn Checker<Fact>>> {
     vec![
         Box::new(Work::new(plan.machine.logical_cpus)),
-        Box::new(Ways::default()),
+        Box::new(RequestPaths::default()),
         Box::new(Switching::new(plan.vms.len() as u32)),
         Box::new(Clocks::new(plan)),
     ]
@@ -75,23 +75,23 @@ impl Checker<Fact> for Work {
 /// that a VM with a virtual function bypasses the host's queue, and that no two VMs have the same
 /// function.
 #[derive(Default)]
-pub(crate) struct Ways {
+pub(crate) struct RequestPaths {
     /// By session: VM, next leg, and number of legs.
-    under_way: BTreeMap<u32, (u32, u32, u32)>,
+    in_progress: BTreeMap<u32, (u32, u32, u32)>,
     vfs: BTreeMap<u16, u32>,
 }
 
-impl Checker<Fact> for Ways {
+impl Checker<Fact> for RequestPaths {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
         match *fact {
-            Fact::Asked { session, vm, legs } => {
-                let before = self.under_way.insert(session, (vm, 0, legs));
+            Fact::RequestStarted { session, vm, legs } => {
+                let before = self.in_progress.insert(session, (vm, 0, legs));
                 let twice = before.map(|_| format!("session {session} has two requests in flight"));
                 twice.into_iter().for_each(|what| complaints.add(now, "ways", what));
             }
             Fact::Passed { session, leg, by_queue } => {
                 complaints.judged += 1;
-                let Some((vm, next, _)) = self.under_way.get_mut(&session) else {
+                let Some((vm, next, _)) = self.in_progress.get_mut(&session) else {
                     let what = format!("session {session} received a response without a request");
                     return complaints.add(now, "ways", what);
                 };
@@ -106,7 +106,7 @@ impl Checker<Fact> for Ways {
                 }
             }
             Fact::Done { session } => {
-                let whole = self.under_way.remove(&session).is_some_and(|(_, leg, of)| leg == of);
+                let whole = self.in_progress.remove(&session).is_some_and(|(_, leg, of)| leg == of);
                 if !whole {
                     let what = format!("session {session}: not all requests completed");
                     complaints.add(now, "ways", what);
@@ -137,7 +137,7 @@ impl Switching {
 
 impl Checker<Fact> for Switching {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
-        let Fact::Went { vm, to, came_to, out } = *fact else { return };
+        let Fact::Forwarded { vm, to, receivers: came_to, out } = *fact else { return };
         complaints.judged += 1;
         if vm == to && came_to + 1 != self.vms {
             let what =

@@ -31,11 +31,11 @@ const BEHIND_NS_MAX: u64 = 5_000_000;
 
 /// Piece of work of one session on a CPU.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct WorkItem {
     /// Session that the work belongs to.
     pub(crate) session: u32,
     /// Remaining duration at the nominal clock without contention, in ns.
-    pub(crate) left_ns: u64,
+    pub(crate) remaining_ns: u64,
     pub(crate) memory_permille: u64,
     pub(crate) is_host: bool,
     /// Duration elapsed so far in ns.
@@ -47,7 +47,7 @@ struct Worker {
     pinned: Option<u16>,
     /// CPU to which the worker will be pinned when it is idle.
     moves_to: Option<u16>,
-    piece: Option<Piece>,
+    work_item: Option<WorkItem>,
     is_on: Option<u16>,
     last: u16,
     /// CPU time, or its adjusted value, in ns.
@@ -129,8 +129,14 @@ impl Cpus {
     }
 
     /// Gives work to an idle worker.
-    pub(crate) fn give(&mut self, now: Time, to: u32, piece: Piece, observer: &mut Observer<Fact>) {
-        self.workers[to as usize].piece = Some(piece);
+    pub(crate) fn assign_work(
+        &mut self,
+        now: Time,
+        to: u32,
+        piece: WorkItem,
+        observer: &mut Observer<Fact>,
+    ) {
+        self.workers[to as usize].work_item = Some(piece);
         self.make_ready(now, to, observer);
     }
 
@@ -147,15 +153,15 @@ impl Cpus {
             let displaced = runs.map(|_| self.interrupt(now, cpu, observer));
             self.start(now, cpu, number, observer);
             if let Some(displaced) = displaced {
-                self.place(now, displaced, observer);
+                self.assign_cpu(now, displaced, observer);
             }
             return;
         }
-        self.place(now, number, observer);
+        self.assign_cpu(now, number, observer);
     }
 
     /// Assigns a CPU to an unpinned worker, or makes it wait.
-    fn place(&mut self, now: Time, number: u32, observer: &mut Observer<Fact>) {
+    fn assign_cpu(&mut self, now: Time, number: u32, observer: &mut Observer<Fact>) {
         let last = self.workers[number as usize].last;
         match self.free_for(last) {
             Some(cpu) => self.start(now, cpu, number, observer),
@@ -190,7 +196,7 @@ impl Cpus {
         let wake_ns = self.energy.as_mut().map_or(0, |energy| energy.began(now, cpu));
         let worker = &mut self.workers[number as usize];
         (worker.is_on, worker.last) = (Some(cpu), cpu);
-        let is_host = worker.piece.as_ref().is_some_and(|of| of.is_host);
+        let is_host = worker.work_item.as_ref().is_some_and(|of| of.is_host);
         self.host_working += u64::from(is_host);
         self.floor_ns = self.floor_ns.max(worker.worked_ns.min(self.floor_ns + BEHIND_NS));
         let slot = &mut self.slots[usize::from(cpu)];
@@ -205,8 +211,8 @@ impl Cpus {
     /// Determines the next slice of a CPU's work.
     fn slice(&mut self, now: Time, cpu: u16, wake_ns: u64) {
         let Some(number) = self.slots[usize::from(cpu)].worker else { return };
-        let Some(piece) = &self.workers[number as usize].piece else { return };
-        let slice_ns = piece.left_ns.min(SLICE_NS);
+        let Some(piece) = &self.workers[number as usize].work_item else { return };
+        let slice_ns = piece.remaining_ns.min(SLICE_NS);
         let ns = wake_ns + self.takes_ns(cpu, piece, slice_ns);
         let slot = &mut self.slots[usize::from(cpu)];
         slot.number += 1;
@@ -214,7 +220,7 @@ impl Cpus {
         self.planned.push((Time::from_ns(slot.until), SliceEnd { cpu, number: slot.number }));
     }
 
-    fn takes_ns(&self, cpu: u16, piece: &Piece, ns: u64) -> u64 {
+    fn takes_ns(&self, cpu: u16, piece: &WorkItem, ns: u64) -> u64 {
         let memory_ns = ns * piece.memory_permille / 1000;
         let (mhz, nominal) = match &self.energy {
             Some(energy) => (energy.mhz(cpu).max(1), energy.nominal_mhz()),
@@ -236,7 +242,7 @@ impl Cpus {
     fn stop(&mut self, now: Time, cpu: u16, observer: &mut Observer<Fact>) -> Option<u32> {
         let number = self.slots[usize::from(cpu)].worker.take()?;
         self.workers[number as usize].is_on = None;
-        if let Some(piece) = &self.workers[number as usize].piece {
+        if let Some(piece) = &self.workers[number as usize].work_item {
             self.host_working -= u64::from(piece.is_host);
         }
         if let Some(energy) = &mut self.energy {
@@ -251,7 +257,7 @@ impl Cpus {
         let slot = &mut self.slots[usize::from(cpu)];
         let Some(number) = slot.worker else { return };
         let worker = &mut self.workers[number as usize];
-        let Some(piece) = &mut worker.piece else { return };
+        let Some(piece) = &mut worker.work_item else { return };
         let took = now.as_ns() - slot.began.min(now.as_ns());
         let planned = (slot.until - slot.began).max(1);
         let done =
@@ -260,7 +266,7 @@ impl Cpus {
         slot.slice_ns -= done;
         slot.began = now.as_ns();
         piece.spent_ns += took;
-        piece.left_ns -= done;
+        piece.remaining_ns -= done;
         worker.worked_ns += took;
     }
 
@@ -278,17 +284,17 @@ impl Cpus {
         now: Time,
         of: SliceEnd,
         observer: &mut Observer<Fact>,
-    ) -> Option<(u32, Piece)> {
+    ) -> Option<(u32, WorkItem)> {
         let slot = &self.slots[usize::from(of.cpu)];
         let number = slot.worker.filter(|_| slot.number == of.number)?;
         self.count(now, of.cpu);
         let worker = &mut self.workers[number as usize];
-        if worker.piece.as_ref().is_some_and(|piece| piece.left_ns > 0) {
+        if worker.work_item.as_ref().is_some_and(|piece| piece.remaining_ns > 0) {
             self.go_on(now, of.cpu, number, observer);
             return None;
         }
-        self.host_working -= u64::from(worker.piece.as_ref().is_some_and(|of| of.is_host));
-        Some((number, worker.piece.take()?))
+        self.host_working -= u64::from(worker.work_item.as_ref().is_some_and(|of| of.is_host));
+        Some((number, worker.work_item.take()?))
     }
 
     /// Continues with the next work of a worker, or makes its CPU idle.
@@ -296,7 +302,7 @@ impl Cpus {
         &mut self,
         now: Time,
         number: u32,
-        piece: Option<Piece>,
+        piece: Option<WorkItem>,
         observer: &mut Observer<Fact>,
     ) {
         let worker = &mut self.workers[number as usize];
@@ -304,7 +310,7 @@ impl Cpus {
         let moves = worker.moves_to.take();
         if let Some(piece) = piece {
             self.host_working += u64::from(piece.is_host);
-            worker.piece = Some(piece);
+            worker.work_item = Some(piece);
             if moves.is_none() {
                 return self.go_on(now, cpu, number, observer);
             }
@@ -312,7 +318,7 @@ impl Cpus {
         self.stop(now, cpu, observer);
         let worker = &mut self.workers[number as usize];
         worker.pinned = moves.or(worker.pinned);
-        if worker.piece.is_some() {
+        if worker.work_item.is_some() {
             self.make_ready(now, number, observer);
         }
         self.fill(now, cpu, observer);
@@ -333,7 +339,7 @@ impl Cpus {
         if is_late {
             self.wait(now, number, observer);
         } else {
-            self.place(now, number, observer);
+            self.assign_cpu(now, number, observer);
         }
         self.fill(now, cpu, observer);
     }
@@ -354,7 +360,7 @@ impl Cpus {
     /// idle.
     pub(crate) fn pin(&mut self, number: u32, to: u16) -> bool {
         let worker = &mut self.workers[number as usize];
-        if worker.piece.is_some() {
+        if worker.work_item.is_some() {
             worker.moves_to = Some(to);
             return false;
         }

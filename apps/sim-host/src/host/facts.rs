@@ -1,6 +1,6 @@
 //! Facts about a host, for checkers and the trace.
 
-use suimon_sim_kernel::Note;
+use suimon_sim_kernel::TraceFact;
 
 /// Fact about a host in a run.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub(crate) enum Fact {
         worker: u32,
     },
     /// A request of a session begins, with its number of legs.
-    Asked {
+    RequestStarted {
         session: u32,
         vm: u32,
         legs: u32,
@@ -40,10 +40,10 @@ pub(crate) enum Fact {
         vf: u16,
     },
     /// A VM sent a frame to another VM, or a broadcast (`to` is the sender), which left the host.
-    Went {
+    Forwarded {
         vm: u32,
         to: u32,
-        came_to: u32,
+        receivers: u32,
         out: bool,
     },
     /// Clock of a busy CPU.
@@ -53,17 +53,17 @@ pub(crate) enum Fact {
     },
 }
 
-impl Note for Fact {
-    fn word(&self) -> &'static str {
+impl TraceFact for Fact {
+    fn kind(&self) -> &'static str {
         match self {
             Self::Began { .. } => "began",
             Self::Stopped { .. } => "stopped",
             Self::Waits { .. } => "waits",
-            Self::Asked { .. } => "asked",
+            Self::RequestStarted { .. } => "asked",
             Self::Passed { .. } => "passed",
             Self::Done { .. } => "done",
             Self::Vf { .. } => "vf",
-            Self::Went { .. } => "went",
+            Self::Forwarded { .. } => "went",
             Self::Clock { .. } => "clock",
         }
     }
@@ -74,13 +74,15 @@ impl Note for Fact {
                 vec![cpu.into(), worker.into()]
             }
             Self::Waits { worker } => vec![worker.into()],
-            Self::Asked { session, vm, legs } => vec![session.into(), vm.into(), legs.into()],
+            Self::RequestStarted { session, vm, legs } => {
+                vec![session.into(), vm.into(), legs.into()]
+            }
             Self::Passed { session, leg, by_queue } => {
                 vec![session.into(), leg.into(), by_queue.into()]
             }
             Self::Done { session } => vec![session.into()],
             Self::Vf { vm, vf } => vec![vm.into(), vf.into()],
-            Self::Went { vm, to, came_to, out } => {
+            Self::Forwarded { vm, to, receivers: came_to, out } => {
                 vec![vm.into(), to.into(), came_to.into(), out.into()]
             }
             Self::Clock { cpu, mhz } => vec![cpu.into(), mhz],

@@ -24,7 +24,7 @@ const ON_WIRE: u64 = 38;
 
 /// Data sent in one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Parcel {
+pub(crate) struct Transfer {
     pub(crate) packets: u64,
     pub(crate) frames: u64,
     pub(crate) bytes: u64,
@@ -36,13 +36,13 @@ pub(crate) struct Nic {
     out_free: u64,
     in_free: u64,
     /// Times at which the last frames left.
-    left: VecDeque<u64>,
+    sent_at: VecDeque<u64>,
 }
 
 impl Nic {
     pub(crate) fn new(spec: &NicSpec) -> Self {
         let left = VecDeque::with_capacity(spec.fifo_frames);
-        Self { spec: spec.clone(), engine_free: 0, out_free: 0, in_free: 0, left }
+        Self { spec: spec.clone(), engine_free: 0, out_free: 0, in_free: 0, sent_at: left }
     }
 
     fn wire_ns(&self) -> u64 {
@@ -50,8 +50,8 @@ impl Nic {
     }
 
     /// Returns the time at which the last frame has left.
-    pub(crate) fn send(&mut self, now: Time, parcel: Parcel) -> Time {
-        let Parcel { packets, frames, bytes } = parcel;
+    pub(crate) fn send(&mut self, now: Time, parcel: Transfer) -> Time {
+        let Transfer { packets, frames, bytes } = parcel;
         let wire_ns = self.wire_ns();
         let fetch_ns = bytes * self.spec.byte_ps / 1000 / frames.max(1);
         let frames_each = frames.div_ceil(packets.max(1));
@@ -60,19 +60,19 @@ impl Nic {
             if frames_each > 1 && frame % frames_each == 0 {
                 self.engine_free += self.spec.cut_ns;
             }
-            if self.left.len() >= self.spec.fifo_frames {
-                let room = self.left.pop_front().unwrap_or_default();
+            if self.sent_at.len() >= self.spec.fifo_frames {
+                let room = self.sent_at.pop_front().unwrap_or_default();
                 self.engine_free = self.engine_free.max(room);
             }
             self.engine_free += self.spec.frame_ns + fetch_ns;
             self.out_free = self.out_free.max(self.engine_free) + wire_ns;
-            self.left.push_back(self.out_free);
+            self.sent_at.push_back(self.out_free);
         }
         Time::from_ns(self.out_free.max(now.as_ns()))
     }
 
     /// Returns the time at which the last frame has arrived.
-    pub(crate) fn receive(&mut self, now: Time, parcel: Parcel) -> Time {
+    pub(crate) fn receive(&mut self, now: Time, parcel: Transfer) -> Time {
         self.in_free = self.in_free.max(now.as_ns()) + parcel.frames * self.wire_ns();
         Time::from_ns(self.in_free)
     }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     /// 45 frames of 1538 bytes at 1 Gbit/s: 12.304 µs each.
-    const FULL: Parcel = Parcel { packets: 1, frames: 45, bytes: 65_700 };
+    const FULL: Transfer = Transfer { packets: 1, frames: 45, bytes: 65_700 };
 
     #[test]
     fn the_wire_is_the_limit_where_the_engine_is_ahead_of_it() {

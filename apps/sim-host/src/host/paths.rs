@@ -2,7 +2,7 @@
 //! `plane/node`.
 
 use core::cmp::Reverse;
-use suimon_failover::{Action, AdapterId, Event, Failover, FailoverSpec, Path, VfId};
+use suimon_failover::{AdapterId, Event, Failover, FailoverAction, FailoverSpec, Path, VfId};
 use suimon_quantity::{PortId, Time};
 
 const ADAPTER: AdapterId = AdapterId(0);
@@ -23,7 +23,7 @@ pub(crate) fn vfs(weights: &[u8], vfs: u16) -> Vec<Option<u16>> {
         failover.handle(Time::ZERO, &Event::NicSet { nic, iov_weight, adapters });
     }
     while let Some(action) = failover.poll_action() {
-        if let Action::PlugVf { nic, vf, .. } = action {
+        if let FailoverAction::PlugVf { nic, vf, .. } = action {
             failover.handle(Time::ZERO, &Event::VfPathReady { nic, vf });
         }
     }

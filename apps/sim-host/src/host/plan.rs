@@ -17,7 +17,7 @@ pub(crate) struct Vm<'s> {
     pub(crate) peers: Vec<u32>,
     pub(crate) sessions: u32,
     /// Legs of the path by request.
-    pub(crate) ways: Vec<Vec<Leg>>,
+    pub(crate) paths: Vec<Vec<Leg>>,
 }
 
 /// Case to be run, with resolved names.
@@ -67,7 +67,7 @@ impl<'s> Plan<'s> {
             ];
             holds.extend(said.iter().filter(|(_, is)| *is).map(|(word, _)| (*word).to_owned()));
             let circumstances = Circumstances {
-                holds: &holds,
+                conditions: &holds,
                 mtu: nic.map_or(MTU, |nic| nic.mtu),
                 block_bytes: case.block_bytes,
                 takes_percent: machine.takes_percent.get(&spec.name).copied().unwrap_or(100),
@@ -76,7 +76,7 @@ impl<'s> Plan<'s> {
             let ways = ways.collect();
             let is_asked = is_heard && !spec.request.is_empty();
             let sessions = if is_asked { spec.sessions } else { 0 };
-            vms.push(Vm { spec, vf, peers, sessions, ways });
+            vms.push(Vm { spec, vf, peers, sessions, paths: ways });
         }
         Self { scenario, case, machine, nic, vms, modules }
     }

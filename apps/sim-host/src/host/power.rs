@@ -30,11 +30,11 @@ use crate::processors::Sharing;
 pub(crate) const TICK_NS: u64 = 1_000_000;
 const TICKS_A_CLOCK: u64 = 10;
 /// Decay of utilisation per ms: 2^(-1/32), in millionths.
-const KEPT: u64 = 978_572;
+const DECAY_PER_MS: u64 = 978_572;
 
 #[derive(Clone, Debug, Default)]
 struct Clock {
-    asked_mhz: u64,
+    requested_mhz: u64,
     works_since: Option<u64>,
     /// Busy time in this tick scaled by clock, in ns at the nominal one.
     worked: u64,
@@ -68,7 +68,7 @@ impl Energy {
     /// Returns the state set by the kernel, with the plan applied if there is one.
     pub(crate) fn new(spec: &EnergySpec, sharing: Sharing, plan: Option<PlanSpec>) -> Self {
         let highest = spec.mhz.last().copied().unwrap_or(1);
-        let clock = Clock { asked_mhz: highest, ..Clock::default() };
+        let clock = Clock { requested_mhz: highest, ..Clock::default() };
         let mut energy = Self {
             spec: spec.clone(),
             sharing,
@@ -86,7 +86,7 @@ impl Energy {
             settle(&spec, &mut energy.machine);
         }
         for cpu in 0..sharing.logical_cpus {
-            energy.ask(cpu);
+            energy.request_clock(cpu);
         }
         energy.now_mw = energy.takes_mw();
         energy
@@ -107,7 +107,7 @@ impl Energy {
         let working = (0..self.sharing.logical_cpus).filter(is_of).filter(|other| {
             *other == cpu || self.clocks[usize::from(*other)].works_since.is_some()
         });
-        let asked = working.map(|other| self.clocks[usize::from(other)].asked_mhz);
+        let asked = working.map(|other| self.clocks[usize::from(other)].requested_mhz);
         let asked = asked.max().unwrap_or_default();
         let nominal = self.spec.mhz.last().copied().unwrap_or(1);
         if asked < nominal || !self.has_turbo() {
@@ -179,17 +179,18 @@ impl Energy {
             self.count(now.as_ns(), cpu);
             let clock = &mut self.clocks[usize::from(cpu)];
             let worked = std::mem::take(&mut clock.worked).min(2 * TICK_NS);
-            clock.utilisation =
-                (clock.utilisation * KEPT + worked * (1_000_000 - KEPT)) / 1_000_000;
+            clock.utilisation = (clock.utilisation * DECAY_PER_MS
+                + worked * (1_000_000 - DECAY_PER_MS))
+                / 1_000_000;
             if self.ticks % TICKS_A_CLOCK == 0 {
-                self.ask(cpu);
+                self.request_clock(cpu);
             }
         }
         self.now_mw = self.takes_mw();
     }
 
     /// Requests the clock selected by a CPU's governor.
-    fn ask(&mut self, cpu: u16) {
+    fn request_clock(&mut self, cpu: u16) {
         let highest = self.nominal_mhz();
         let Some(policy) = self.machine.policy(cpu) else { return };
         let mhz = |khz: Option<u32>, without| khz.map_or(without, |khz| u64::from(khz) / 1000);
@@ -203,7 +204,7 @@ impl Energy {
         };
         let wanted = wanted.clamp(least, most.max(least));
         let rounded = self.spec.mhz.iter().copied().find(|there| *there >= wanted);
-        clock.asked_mhz = rounded.unwrap_or(highest);
+        clock.requested_mhz = rounded.unwrap_or(highest);
     }
 
     fn takes_mw(&self) -> u64 {

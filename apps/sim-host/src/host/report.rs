@@ -79,8 +79,8 @@ pub(crate) fn report(plan: &Plan<'_>, sum: &Sum) -> Report {
         cpu_us: busy / 1e3 / done,
         watts: sum.taken as f64 / 1e12 / seconds,
         score: if scored > 0.0 { score / scored } else { 0.0 },
-        left: sum.left as f64 / seconds,
-        left_broadcasts: sum.left_broadcasts as f64 / seconds,
+        left: sum.frames_out as f64 / seconds,
+        left_broadcasts: sum.broadcasts_out as f64 / seconds,
     }
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn figures(scenario: &HostScenario, reports: &[Report]) -> Vec<Figure
             };
             figures.push(Figure {
                 step: case.name.clone(),
-                of: of(expect),
+                of: expectation_text(expect),
                 published: figure.published.clone(),
                 ours,
                 agrees: value >= expect.from && value <= expect.to,
@@ -137,7 +137,7 @@ pub(crate) fn figures(scenario: &HostScenario, reports: &[Report]) -> Vec<Figure
     figures
 }
 
-fn of(expect: &Expect) -> String {
+fn expectation_text(expect: &Expect) -> String {
     match (expect.against.as_ref().filter(|_| expect.by != By::Best), expect.what.as_str()) {
         (None, "") => "all".to_owned(),
         (None, what) => what.to_owned(),

@@ -8,14 +8,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::host::nic::{HEADERS, Parcel};
-use crate::host::spec::{Place, RequestSpec, StageSpec};
+use crate::host::nic::{HEADERS, Transfer};
+use crate::host::spec::{Executor, RequestSpec, StageSpec};
 
 /// Largest packet of a stack in bytes (limit of IPv4's length field).
 const PACKET_BYTES: u64 = 65_536;
 
 /// Conditions for stages that follow from policies. Cases define more.
-pub(crate) const SAID: [&str; 6] = [
+pub(crate) const PREDEFINED_CONDITIONS: [&str; 6] = [
     "checksum-by-nic",
     "segmentation-by-nic",
     "receive-checksum-by-nic",
@@ -30,19 +30,19 @@ pub(crate) const SAID: [&str; 6] = [
 /// Leg of a path: work at one place.
 #[derive(Clone, Debug)]
 pub(crate) struct Leg {
-    pub(crate) place: Place,
+    pub(crate) executor: Executor,
     /// Duration at the nominal clock without contention, in ns.
     pub(crate) ns: u64,
     /// Part of the duration that waits for memory.
     pub(crate) memory_permille: u64,
-    pub(crate) parcel: Parcel,
+    pub(crate) transfer: Transfer,
     /// Part of `ns` by number of the module.
     pub(crate) modules: Vec<(u16, u64)>,
 }
 
 /// Conditions that a path depends on.
 pub(crate) struct Circumstances<'a> {
-    pub(crate) holds: &'a BTreeSet<String>,
+    pub(crate) conditions: &'a BTreeSet<String>,
     pub(crate) mtu: u64,
     pub(crate) block_bytes: Option<u64>,
     /// Duration in percent of the scenario's values.
@@ -70,13 +70,13 @@ pub(crate) fn route(
     circumstances: &Circumstances<'_>,
     modules: &mut Modules,
 ) -> Vec<Leg> {
-    let Circumstances { holds, mtu, block_bytes, takes_percent } = *circumstances;
+    let Circumstances { conditions: holds, mtu, block_bytes, takes_percent } = *circumstances;
     let bytes = request.bytes;
     let frames = bytes.div_ceil(mtu - HEADERS);
     let is_cut = holds.contains("segmentation-by-nic");
     let packets = if is_cut { bytes.div_ceil(PACKET_BYTES) } else { frames };
     let blocks = bytes.div_ceil(block_bytes.unwrap_or(request.block_bytes).max(1));
-    let parcel = Parcel { packets, frames, bytes };
+    let parcel = Transfer { packets, frames, bytes };
     let mut legs: Vec<Leg> = Vec::new();
     let is_there = |of: &&StageSpec| {
         of.when.iter().all(|word| holds.contains(word))
@@ -89,21 +89,21 @@ pub(crate) fn route(
             + frames * of.frame_ns
             + frames.div_ceil(2) * of.ack_ns
             + bytes * of.byte_ps / 1000;
-        let is_work = !matches!(of.at, Place::Nic | Place::Wire | Place::Wait);
+        let is_work = !matches!(of.at, Executor::Nic | Executor::Wire | Executor::Wait);
         let ns = if is_work { counted * takes_percent / 100 } else { counted };
         let module = (modules.number(&of.module), ns);
         match legs.last_mut() {
-            Some(last) if last.place == of.at && is_work => {
+            Some(last) if last.executor == of.at && is_work => {
                 let memory = last.ns * last.memory_permille + ns * of.memory_percent * 10;
                 last.ns += ns;
                 last.memory_permille = memory / last.ns.max(1);
                 last.modules.push(module);
             }
             _ => legs.push(Leg {
-                place: of.at,
+                executor: of.at,
                 ns,
                 memory_permille: of.memory_percent * 10,
-                parcel,
+                transfer: parcel,
                 modules: vec![module],
             }),
         }
@@ -142,7 +142,7 @@ ack_ns = 100
     fn legs(holds: &[&str]) -> Vec<Leg> {
         let holds = holds.iter().map(|word| (*word).to_owned()).collect();
         let circumstances =
-            Circumstances { holds: &holds, mtu: 1500, block_bytes: None, takes_percent: 200 };
+            Circumstances { conditions: &holds, mtu: 1500, block_bytes: None, takes_percent: 200 };
         let request = toml::from_str(REQUEST).unwrap();
         route(&request, &circumstances, &mut Modules::default())
     }
@@ -159,6 +159,6 @@ ack_ns = 100
         assert_eq!((checksum.len(), checksum[1].ns), (2, 2 * (45 * 1000 + 45 + 23 * 100)));
         let all = legs(&["checksum-by-nic", "segmentation-by-nic"]);
         assert_eq!(all[1].ns, 2 * (1000 + 45 + 23 * 100));
-        assert_eq!(all[1].parcel, Parcel { packets: 1, frames: 45, bytes: 65_536 });
+        assert_eq!(all[1].transfer, Transfer { packets: 1, frames: 45, bytes: 65_536 });
     }
 }

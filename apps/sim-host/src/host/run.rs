@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use suimon_quantity::Time;
-use suimon_sim_kernel::{InvalidKeys, Observer, Options, Outcome, Scenario, Trace};
+use suimon_sim_kernel::{InvalidKeys, Observer, Options, Scenario, ScenarioResult, Trace};
 
 use crate::host::checkers::checkers;
 use crate::host::plan::Plan;
@@ -27,7 +27,7 @@ impl Scenario for HostScenario {
         self.check_keys(invalid);
     }
 
-    fn run(&self, options: Options) -> Result<Outcome> {
+    fn run(&self, options: Options) -> Result<ScenarioResult> {
         run(self, options)
     }
 }
@@ -36,12 +36,12 @@ impl Scenario for HostScenario {
 ///
 /// # Errors
 /// A policy rejects the configuration of a case.
-pub(crate) fn run(scenario: &HostScenario, options: Options) -> Result<Outcome> {
-    let Options { seed, is_swarm, keeps_lines } = options;
+pub(crate) fn run(scenario: &HostScenario, options: Options) -> Result<ScenarioResult> {
+    let Options { seed, is_swarm, records_lines: keeps_lines } = options;
     if is_swarm {
         bail!("the scenario has no table `[swarm]`; add one, or run it without random changes");
     }
-    let mut outcome = Outcome::default();
+    let mut outcome = ScenarioResult::default();
     let mut trace = Trace::new(keeps_lines);
     let mut reports: Vec<Report> = Vec::new();
     let mut virtual_ms = 0;

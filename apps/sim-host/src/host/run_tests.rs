@@ -1,10 +1,10 @@
 //! Runs of scenarios, and detection of violations by checkers.
 
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Checker, Complaints, Options, Outcome, Use};
+use suimon_sim_kernel::{Checker, Complaints, Options, ScenarioResult, Use};
 
 use crate::host::HostScenario;
-use crate::host::checkers::{Clocks, Switching, Ways, Work};
+use crate::host::checkers::{Clocks, RequestPaths, Switching, Work};
 use crate::host::facts::Fact;
 use crate::host::plan::Plan;
 use crate::host::run::run;
@@ -20,17 +20,17 @@ fn read(text: &str) -> HostScenario {
     suimon_sim_kernel::read(text).unwrap()
 }
 
-fn once(text: &str, seed: u64) -> Outcome {
-    run(&read(text), Options { seed, is_swarm: false, keeps_lines: false }).unwrap()
+fn once(text: &str, seed: u64) -> ScenarioResult {
+    run(&read(text), Options { seed, is_swarm: false, records_lines: false }).unwrap()
 }
 
 /// Runs a scenario with one text replaced.
-fn changed(text: &str, from: &str, to: &str) -> Outcome {
+fn changed(text: &str, from: &str, to: &str) -> ScenarioResult {
     assert!(text.contains(from), "{from}");
     once(&text.replace(from, to), 1)
 }
 
-fn differing(outcome: &Outcome) -> Vec<&str> {
+fn differing(outcome: &ScenarioResult) -> Vec<&str> {
     let differing = outcome.figures.iter().filter(|figure| !figure.agrees);
     differing.map(|figure| figure.published.as_str()).collect()
 }
@@ -59,11 +59,12 @@ fn experiments_agree_with_published_figures() {
 #[test]
 fn the_same_seed_gives_the_same_trace_bit_for_bit() {
     let scenario = read(SRIOV);
-    let run = |seed| run(&scenario, Options { seed, is_swarm: false, keeps_lines: true }).unwrap();
+    let run =
+        |seed| run(&scenario, Options { seed, is_swarm: false, records_lines: true }).unwrap();
     let (one, two, other) = (run(3), run(3), run(4));
     assert!(one.lines == two.lines && one.trace == two.trace);
     assert_ne!(one.trace, other.trace);
-    let swarm = Options { seed: 1, is_swarm: true, keeps_lines: false };
+    let swarm = Options { seed: 1, is_swarm: true, records_lines: false };
     assert!(super::run::run(&scenario, swarm).is_err(), "it says nothing of swarms");
 }
 
@@ -153,7 +154,7 @@ fn complaints(checker: &mut dyn Checker<Fact>, facts: &[Fact]) -> Vec<String> {
     for (ms, fact) in (1..).zip(facts) {
         checker.observe(Time::from_ns(ms * 1_000_000), fact, &mut complaints);
     }
-    complaints.kept.into_iter().map(|of| of.what).collect()
+    complaints.first.into_iter().map(|of| of.what).collect()
 }
 
 #[test]
@@ -167,10 +168,10 @@ fn checkers_find_who_works_twice_waits_for_nothing_or_goes_a_wrong_way() {
     assert_eq!(work(&[began(0, 1), began(1, 1)]), 1, "at two places");
     assert_eq!(work(&[began(0, 1), waits, began(1, 2)]), 1, "one waits while processor 1 is idle");
 
-    let asked = Fact::Asked { session: 1, vm: 7, legs: 2 };
+    let asked = Fact::RequestStarted { session: 1, vm: 7, legs: 2 };
     let passed = |leg, by_queue| Fact::Passed { session: 1, leg, by_queue };
     let (done, vf) = (Fact::Done { session: 1 }, Fact::Vf { vm: 7, vf: 0 });
-    let ways = |facts: &[Fact]| complaints(&mut Ways::default(), facts).len();
+    let ways = |facts: &[Fact]| complaints(&mut RequestPaths::default(), facts).len();
     assert_eq!(ways(&[asked, passed(0, true), passed(1, false), done, asked]), 0);
     assert_eq!(ways(&[asked, passed(1, false)]), 1, "one leg is missing");
     assert_eq!(ways(&[asked, passed(0, false), done]), 1, "not all is done");
@@ -183,7 +184,7 @@ fn checkers_find_who_works_twice_waits_for_nothing_or_goes_a_wrong_way() {
 /// Verifies that incorrect switches and governors are detected.
 #[test]
 fn checkers_find_what_leaves_is_led_astray_or_runs_too_fast() {
-    let went = |to, came_to, out| Fact::Went { vm: 1, to, came_to, out };
+    let went = |to, came_to, out| Fact::Forwarded { vm: 1, to, receivers: came_to, out };
     let switching = |fact| complaints(&mut Switching::new(4), &[fact]).len();
     assert_eq!(switching(went(2, 2, false)), 0);
     assert_eq!(switching(went(2, 3, false)), 1, "to another one");

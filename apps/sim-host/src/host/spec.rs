@@ -163,7 +163,7 @@ const fn block_bytes() -> u64 {
 /// Place at which a stage is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Place {
+pub(crate) enum Executor {
     /// Virtual CPU of the VM, or a thread of a host without VMs.
     Vm,
     /// Thread of the host for the VM.
@@ -187,7 +187,7 @@ pub(crate) enum Place {
 pub(crate) struct StageSpec {
     /// Module in breakdowns of CPU time.
     pub(crate) module: String,
-    pub(crate) at: Place,
+    pub(crate) at: Executor,
     /// Conditions that must all hold: conditions of the case, or of a policy
     /// ([`route`](super::route)).
     #[serde(default)]

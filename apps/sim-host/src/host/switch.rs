@@ -4,7 +4,7 @@
 //! Each VM has its configured MAC address; no external addresses are known.
 
 use anyhow::Result;
-use suimon_forwarding::{Forwarder, PortRole, PortSpec, SwitchSpec, Tables, Verdict};
+use suimon_forwarding::{Forwarder, ForwardingPortSpec, PortRole, SwitchSpec, Tables, Verdict};
 use suimon_frame::{BATCH_FRAMES_MAX, Frame, MacAddr};
 use suimon_quantity::{PortId, SwitchId, Time};
 
@@ -15,7 +15,7 @@ const UPLINK: PortId = PortId(1 << 20);
 
 /// Destinations of a forwarded frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Went {
+pub(crate) struct Destinations {
     /// The only receiving VM, if there is exactly one.
     pub(crate) to: Option<u32>,
     /// Number of VMs that received the frame.
@@ -35,21 +35,21 @@ impl Switch {
     /// # Errors
     /// The policy rejects the configuration.
     pub(crate) fn new(kind: SwitchKind, vms: u32) -> Result<Self> {
-        let nic = |vm| PortSpec {
+        let nic = |vm| ForwardingPortSpec {
             mac: Some(address(vm)),
-            ..PortSpec::new(PortId(vm), SWITCH, PortRole::Nic)
+            ..ForwardingPortSpec::new(PortId(vm), SWITCH, PortRole::Nic)
         };
-        let mut ports: Vec<PortSpec> = (0..vms).map(nic).collect();
+        let mut ports: Vec<ForwardingPortSpec> = (0..vms).map(nic).collect();
         if kind == SwitchKind::External {
-            ports.push(PortSpec::new(UPLINK, SWITCH, PortRole::Uplink));
+            ports.push(ForwardingPortSpec::new(UPLINK, SWITCH, PortRole::Uplink));
         }
         let tables = Tables::build(&[SwitchSpec::new(SWITCH)], &ports)?;
         Ok(Self { tables, forwarder: Forwarder::new(1024) })
     }
 
     /// Forwards a frame of a VM to another VM, or with `None` a broadcast.
-    pub(crate) fn send(&mut self, now: Time, from: u32, to: Option<u32>) -> Went {
-        let mut went = Went::default();
+    pub(crate) fn send(&mut self, now: Time, from: u32, to: Option<u32>) -> Destinations {
+        let mut went = Destinations::default();
         let Some(ingress) = self.tables.slot(PortId(from)) else { return went };
         let destination = to.map_or(MacAddr::BROADCAST, address);
         let mut frame = Frame::new(0);
@@ -91,10 +91,16 @@ mod tests {
     #[test]
     fn only_broadcasts_leave_and_on_a_private_switch_not_even_they() {
         let mut external = Switch::new(SwitchKind::External, 4).unwrap();
-        let to_one = Went { to: Some(3), vms: 0, out: false };
+        let to_one = Destinations { to: Some(3), vms: 0, out: false };
         assert_eq!(external.send(Time::ZERO, 0, Some(3)), to_one);
-        assert_eq!(external.send(Time::ZERO, 0, None), Went { to: None, vms: 3, out: true });
+        assert_eq!(
+            external.send(Time::ZERO, 0, None),
+            Destinations { to: None, vms: 3, out: true }
+        );
         let mut private = Switch::new(SwitchKind::Private, 4).unwrap();
-        assert_eq!(private.send(Time::ZERO, 0, None), Went { to: None, vms: 3, out: false });
+        assert_eq!(
+            private.send(Time::ZERO, 0, None),
+            Destinations { to: None, vms: 3, out: false }
+        );
     }
 }

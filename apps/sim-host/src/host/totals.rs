@@ -1,6 +1,6 @@
 //! Totals of a case since the start of measurement.
 
-use crate::host::cpus::Piece;
+use crate::host::cpus::WorkItem;
 use crate::host::plan::Plan;
 use crate::host::route::Leg;
 
@@ -23,8 +23,8 @@ pub(crate) struct Sum {
     pub(crate) busy_ns: Vec<u64>,
     /// Energy in mW · ns.
     pub(crate) taken: u128,
-    pub(crate) left: u64,
-    pub(crate) left_broadcasts: u64,
+    pub(crate) frames_out: u64,
+    pub(crate) broadcasts_out: u64,
 }
 
 impl Sum {
@@ -37,7 +37,7 @@ impl Sum {
 
 impl VmSum {
     /// Adds a completed piece of work.
-    pub(crate) fn add(&mut self, leg: &Leg, piece: &Piece) {
+    pub(crate) fn add(&mut self, leg: &Leg, piece: &WorkItem) {
         for (module, ns) in &leg.modules {
             self.module_ns[usize::from(*module)] += piece.spent_ns * ns / leg.ns.max(1);
         }

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use suimon_sim_kernel::InvalidKeys;
 
-use crate::host::route::SAID;
+use crate::host::route::PREDEFINED_CONDITIONS;
 use crate::host::spec::{
-    By, CaseSpec, EnergySpec, Expect, HostScenario, MachineSpec, Measure, NicSpec, Place, VmsSpec,
+    By, CaseSpec, EnergySpec, Executor, Expect, HostScenario, MachineSpec, Measure, NicSpec,
+    VmsSpec,
 };
 
 /// Longest duration of a stage in ns.
@@ -26,8 +27,13 @@ impl HostScenario {
         for (number, nic) in (1..).zip(&self.nic) {
             nic.check(&format!("nic {number}"), invalid);
         }
-        let said: BTreeSet<&str> =
-            self.case.iter().flat_map(|of| &of.with).map(String::as_str).chain(SAID).collect();
+        let said: BTreeSet<&str> = self
+            .case
+            .iter()
+            .flat_map(|of| &of.with)
+            .map(String::as_str)
+            .chain(PREDEFINED_CONDITIONS)
+            .collect();
         for (number, vms) in (1..).zip(&self.vms) {
             vms.check(&format!("vms {number}"), &said, !self.nic.is_empty(), invalid);
         }
@@ -69,7 +75,7 @@ impl HostScenario {
         if let Some(vmq) = case.vmq {
             let most = u64::from(vmq.max_processors);
             invalid.within(format!("{key}.vmq.max_processors"), most, 1, 1024);
-        } else if self.vms.iter().any(|vms| of(vms) > 0 && vms.uses(Place::Queue)) {
+        } else if self.vms.iter().any(|vms| of(vms) > 0 && vms.uses(Executor::Queue)) {
             invalid.add(format!("{key}.vmq"), "missing; stages of a queue require vmq settings");
         }
         if let Some(percent) = case.power.and_then(|of| of.performance_percent_min) {
@@ -157,7 +163,7 @@ impl NicSpec {
 }
 
 impl VmsSpec {
-    fn uses(&self, place: Place) -> bool {
+    fn uses(&self, place: Executor) -> bool {
         self.request.iter().flat_map(|of| &of.stage).any(|stage| stage.at == place)
     }
 
@@ -172,7 +178,7 @@ impl VmsSpec {
         if self.reference.is_some_and(|reference| reference.is_nan() || reference <= 0.0) {
             invalid.add(of("reference"), "must be above 0");
         }
-        if !has_nic && (self.uses(Place::Nic) || self.uses(Place::Wire)) {
+        if !has_nic && (self.uses(Executor::Nic) || self.uses(Executor::Wire)) {
             invalid.add(of("request"), "there are stages of a NIC, but no NIC");
         }
         for (number, request) in (1..).zip(&self.request) {

@@ -13,13 +13,13 @@ use suimon_quantity::Time;
 use suimon_sim_kernel::{Agenda, Observer, RandomStream, SECOND};
 use suimon_vmq::VmqSpec;
 
-use crate::host::cpus::{Cpus, Piece, SliceEnd};
+use crate::host::cpus::{Cpus, SliceEnd, WorkItem};
 use crate::host::facts::Fact;
 use crate::host::nic::Nic;
 use crate::host::plan::Plan;
 use crate::host::power::{Energy, TICK_NS};
 use crate::host::route::Leg;
-use crate::host::spec::Place;
+use crate::host::spec::Executor;
 use crate::host::switch::Switch;
 use crate::host::totals::Sum;
 use crate::processors::{Busy, Moves, PERIOD_NS, Placement};
@@ -30,12 +30,12 @@ const RESENT_NS: u64 = SECOND / 5;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    Ask {
+    SubmitRequest {
         session: u32,
     },
     Slice(SliceEnd),
     /// A request retries its leg.
-    Again {
+    RetryLeg {
         session: u32,
     },
     /// A leg outside of the host is complete.
@@ -68,7 +68,7 @@ struct Session {
 #[derive(Clone, Debug, Default)]
 struct Pool {
     idle: Vec<u32>,
-    waits: VecDeque<Piece>,
+    waits: VecDeque<WorkItem>,
 }
 
 pub(crate) struct World<'p> {
@@ -81,10 +81,10 @@ pub(crate) struct World<'p> {
     placement: Option<Placement>,
     pools: Vec<Pool>,
     /// Number of the pool of each worker.
-    pool_of: Vec<u32>,
+    worker_pools: Vec<u32>,
     sessions: Vec<Session>,
     queue_busy_ns: Vec<u64>,
-    told_mhz: Vec<u64>,
+    reported_mhz: Vec<u64>,
     random: RandomStream,
     counts_from: Time,
     pub(crate) sum: Sum,
@@ -113,15 +113,15 @@ impl<'p> World<'p> {
             switch: Switch::new(plan.case.switch, vms)?,
             placement: None,
             pools: vec![Pool::default(); (vms * POOLS) as usize],
-            pool_of: Vec::new(),
+            worker_pools: Vec::new(),
             sessions: Vec::new(),
             queue_busy_ns: vec![0; vms as usize],
-            told_mhz: vec![0; sharing.logical_cpus.into()],
+            reported_mhz: vec![0; sharing.logical_cpus.into()],
             random: RandomStream::new(seed, "sessions"),
             counts_from: Time::from_ns(plan.scenario.settle_ms * 1_000_000),
             sum: Sum::new(plan),
         };
-        let owners = world.place_queues()?;
+        let owners = world.assign_queues()?;
         for (vm, of) in (0..).zip(&plan.vms) {
             (0..of.spec.vcpus).for_each(|_| world.add_worker(vm * POOLS, None));
             world.add_worker(vm * POOLS + 1, None);
@@ -138,7 +138,7 @@ impl<'p> World<'p> {
         Ok(world)
     }
 
-    fn place_queues(&mut self) -> Result<Vec<u16>> {
+    fn assign_queues(&mut self) -> Result<Vec<u16>> {
         let Some(of) = self.plan.case.vmq else { return Ok(Vec::new()) };
         let (enabled, max_processors) = (of.enabled, of.max_processors);
         let spec = VmqSpec { enabled, max_workers: max_processors, ..VmqSpec::default() };
@@ -153,7 +153,7 @@ impl<'p> World<'p> {
 
     fn add_worker(&mut self, pool: u32, pinned: Option<u16>) {
         let worker = self.cpus.add_worker(pinned);
-        self.pool_of.push(pool);
+        self.worker_pools.push(pool);
         self.pools[pool as usize].idle.push(worker);
     }
 
@@ -166,7 +166,7 @@ impl<'p> World<'p> {
                 self.sessions.push(Session { vm, peer, request: 0, leg: 0, began });
                 let spread = (of.spec.pace_us * 1000).max(1_000_000);
                 let at = Time::from_ns(self.random.below(spread));
-                self.agenda.plan(at, Event::Ask { session });
+                self.agenda.plan(at, Event::SubmitRequest { session });
             }
             if of.spec.broadcasts > 0 {
                 self.agenda.plan(Time::ZERO, Event::Broadcast { vm });
@@ -183,9 +183,9 @@ impl<'p> World<'p> {
     pub(crate) fn run(&mut self, until: Time) {
         while let Some(event) = self.agenda.next(until) {
             match event {
-                Event::Ask { session } => self.ask(session),
+                Event::SubmitRequest { session } => self.submit_request(session),
                 Event::Slice(of) => self.slice(of),
-                Event::Again { session } => self.go(session),
+                Event::RetryLeg { session } => self.go(session),
                 Event::Passed { session } => self.passed(session),
                 Event::Broadcast { vm } => self.broadcast(vm),
                 Event::Tick => self.tick(),
@@ -198,7 +198,7 @@ impl<'p> World<'p> {
             }
         }
         self.sum.taken = self.cpus.energy.as_mut().map_or(0, |of| of.taken(until)) - self.sum.taken;
-        self.note_busy(until);
+        self.add_busy_time(until);
         self.observer.end(until);
     }
 
@@ -209,20 +209,20 @@ impl<'p> World<'p> {
     /// Starts the measurement and discards earlier totals.
     fn count(&mut self) {
         let now = self.agenda.now();
-        self.note_busy(now);
+        self.add_busy_time(now);
         self.sum.busy_ns.fill(0);
         self.sum.taken = self.cpus.energy.as_mut().map_or(0, |of| of.taken(now));
     }
 
     /// Adds the busy time of CPUs. Returns the busy time since the last call.
-    fn note_busy(&mut self, now: Time) -> Vec<u64> {
+    fn add_busy_time(&mut self, now: Time) -> Vec<u64> {
         let busy = self.cpus.take_busy(now);
         self.sum.busy_ns.resize(busy.len(), 0);
         self.sum.busy_ns.iter_mut().zip(&busy).for_each(|(sum, ns)| *sum += ns);
         busy
     }
 
-    fn ask(&mut self, session: u32) {
+    fn submit_request(&mut self, session: u32) {
         let now = self.agenda.now();
         let of = &mut self.sessions[session as usize];
         let vm = &self.plan.vms[of.vm as usize];
@@ -237,8 +237,8 @@ impl<'p> World<'p> {
             of.request += 1;
         }
         (of.leg, of.began) = (0, now);
-        let legs = vm.ways[of.request].len() as u32;
-        let fact = Fact::Asked { session, vm: of.vm, legs };
+        let legs = vm.paths[of.request].len() as u32;
+        let fact = Fact::RequestStarted { session, vm: of.vm, legs };
         self.observer.record(now, &fact);
         self.go(session);
     }
@@ -249,7 +249,7 @@ impl<'p> World<'p> {
         let plan = self.plan;
         let Session { vm, peer, request, leg, began } = self.sessions[session as usize];
         let of = &plan.vms[vm as usize];
-        let Some(leg) = of.ways[request].get(leg) else {
+        let Some(leg) = of.paths[request].get(leg) else {
             self.observer.record(now, &Fact::Done { session });
             if self.counts() {
                 let sum = &mut self.sum.vms[vm as usize];
@@ -257,25 +257,26 @@ impl<'p> World<'p> {
                 sum.bytes += of.spec.request[request].bytes;
             }
             let at = Time::from_ns(began.as_ns() + of.spec.pace_us * 1000);
-            return self.agenda.plan(at, Event::Ask { session });
+            return self.agenda.plan(at, Event::SubmitRequest { session });
         };
         let other = peer.unwrap_or(vm);
-        let pool = match leg.place {
-            Place::Vm => vm * POOLS,
-            Place::Host if self.sends(vm, peer) => vm * POOLS + 1,
+        let pool = match leg.executor {
+            Executor::Vm => vm * POOLS,
+            Executor::Host if self.sends(vm, peer) => vm * POOLS + 1,
             // The frame did not arrive and is retransmitted.
-            Place::Host => return self.agenda.plan_in(RESENT_NS, Event::Again { session }),
-            Place::Queue => vm * POOLS + 2,
-            Place::PeerVm => other * POOLS,
-            Place::PeerHost => other * POOLS + 1,
-            Place::Nic | Place::Wire | Place::Wait => return self.elsewhere(session, leg),
+            Executor::Host => return self.agenda.plan_in(RESENT_NS, Event::RetryLeg { session }),
+            Executor::Queue => vm * POOLS + 2,
+            Executor::PeerVm => other * POOLS,
+            Executor::PeerHost => other * POOLS + 1,
+            Executor::Nic | Executor::Wire | Executor::Wait => return self.elsewhere(session, leg),
         };
         let left_ns = (leg.ns * self.random.within(90, 110) / 100).max(1);
-        let is_host = !matches!(leg.place, Place::Vm | Place::PeerVm);
+        let is_host = !matches!(leg.executor, Executor::Vm | Executor::PeerVm);
         let memory_permille = leg.memory_permille;
-        let piece = Piece { session, left_ns, memory_permille, is_host, spent_ns: 0 };
+        let piece =
+            WorkItem { session, remaining_ns: left_ns, memory_permille, is_host, spent_ns: 0 };
         match self.pools[pool as usize].idle.pop() {
-            Some(worker) => self.cpus.give(now, worker, piece, &mut self.observer),
+            Some(worker) => self.cpus.assign_work(now, worker, piece, &mut self.observer),
             None => self.pools[pool as usize].waits.push_back(piece),
         }
     }
@@ -283,10 +284,10 @@ impl<'p> World<'p> {
     fn elsewhere(&mut self, session: u32, leg: &Leg) {
         let now = self.agenda.now();
         let waits = || Time::from_ns(now.as_ns() + leg.ns);
-        let at = match (&mut self.nic, leg.place) {
-            (Some(nic), Place::Nic) => nic.send(now, leg.parcel),
-            (Some(nic), Place::Wire) => nic.receive(now, leg.parcel),
-            (_, Place::Wait) => {
+        let at = match (&mut self.nic, leg.executor) {
+            (Some(nic), Executor::Nic) => nic.send(now, leg.transfer),
+            (Some(nic), Executor::Wire) => nic.receive(now, leg.transfer),
+            (_, Executor::Wait) => {
                 Time::from_ns(now.as_ns() + leg.ns * self.random.within(50, 150) / 100)
             }
             _ => waits(),
@@ -297,9 +298,9 @@ impl<'p> World<'p> {
     fn passed(&mut self, session: u32) {
         let of = &mut self.sessions[session as usize];
         let leg = of.leg as u32;
-        let place = self.plan.vms[of.vm as usize].ways[of.request][of.leg].place;
+        let place = self.plan.vms[of.vm as usize].paths[of.request][of.leg].executor;
         of.leg += 1;
-        let by_queue = place == Place::Queue;
+        let by_queue = place == Executor::Queue;
         self.observer.record(self.agenda.now(), &Fact::Passed { session, leg, by_queue });
         self.go(session);
     }
@@ -307,7 +308,7 @@ impl<'p> World<'p> {
     fn slice(&mut self, of: SliceEnd) {
         let now = self.agenda.now();
         let Some((worker, piece)) = self.cpus.end(now, of, &mut self.observer) else { return };
-        let pool = self.pool_of[worker as usize];
+        let pool = self.worker_pools[worker as usize];
         self.account(&piece);
         let next = self.pools[pool as usize].waits.pop_front();
         if next.is_none() {
@@ -322,10 +323,10 @@ impl<'p> World<'p> {
     }
 
     /// Attributes the duration of a piece of work.
-    fn account(&mut self, piece: &Piece) {
+    fn account(&mut self, piece: &WorkItem) {
         let of = &self.sessions[piece.session as usize];
-        let leg = &self.plan.vms[of.vm as usize].ways[of.request][of.leg];
-        if leg.place == Place::Queue {
+        let leg = &self.plan.vms[of.vm as usize].paths[of.request][of.leg];
+        if leg.executor == Executor::Queue {
             self.queue_busy_ns[of.vm as usize] += piece.spent_ns;
         }
         if !self.counts() {
@@ -340,16 +341,17 @@ impl<'p> World<'p> {
         let Some(to) = peer else { return true };
         let went = self.switch.send(now, vm, Some(to));
         let came_to = went.to.unwrap_or(u32::MAX);
-        self.observer.record(now, &Fact::Went { vm, to, came_to, out: went.out });
-        self.sum.left += u64::from(went.out && self.counts());
+        self.observer.record(now, &Fact::Forwarded { vm, to, receivers: came_to, out: went.out });
+        self.sum.frames_out += u64::from(went.out && self.counts());
         went.to == peer
     }
 
     fn broadcast(&mut self, vm: u32) {
         let now = self.agenda.now();
         let went = self.switch.send(now, vm, None);
-        self.observer.record(now, &Fact::Went { vm, to: vm, came_to: went.vms, out: went.out });
-        self.sum.left_broadcasts += u64::from(went.out && self.counts());
+        self.observer
+            .record(now, &Fact::Forwarded { vm, to: vm, receivers: went.vms, out: went.out });
+        self.sum.broadcasts_out += u64::from(went.out && self.counts());
         let every_ns = SECOND / self.plan.vms[vm as usize].spec.broadcasts;
         self.agenda.plan_in(every_ns, Event::Broadcast { vm });
     }
@@ -358,7 +360,7 @@ impl<'p> World<'p> {
         let now = self.agenda.now();
         let Some(energy) = &mut self.cpus.energy else { return };
         energy.tick(now);
-        for (cpu, told) in (0..).zip(&mut self.told_mhz) {
+        for (cpu, told) in (0..).zip(&mut self.reported_mhz) {
             let mhz = energy.mhz(cpu);
             if std::mem::replace(told, mhz) != mhz {
                 self.observer.record(now, &Fact::Clock { cpu, mhz });
@@ -369,11 +371,11 @@ impl<'p> World<'p> {
 
     fn measure(&mut self) {
         let now = self.agenda.now();
-        let processors = self.note_busy(now);
+        let processors = self.add_busy_time(now);
         let queues = std::mem::take(&mut self.queue_busy_ns);
         self.queue_busy_ns = vec![0; queues.len()];
         let Some(placement) = &mut self.placement else { return };
-        let moves = placement.observe(Busy { queues, processors }, now);
+        let moves = placement.observe(Busy { queues, workers: processors }, now);
         self.order(moves);
         self.agenda.plan_in(PERIOD_NS, Event::Measure);
     }
@@ -386,7 +388,7 @@ impl<'p> World<'p> {
 
     fn hand_over(&mut self, vm: u32, to: u16) {
         let pool = vm * POOLS + 2;
-        let worker = self.pool_of.iter().position(|of| *of == pool);
+        let worker = self.worker_pools.iter().position(|of| *of == pool);
         if worker.is_some_and(|worker| self.cpus.pin(worker as u32, to)) {
             self.moved(vm, to);
         }

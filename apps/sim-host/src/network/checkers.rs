@@ -72,12 +72,12 @@ const MOVED_NS: u64 = SECOND;
 
 /// Checks that the number of workers in use is within its limit, and that moves of queues complete.
 #[derive(Default)]
-pub(crate) struct Processors {
+pub(crate) struct WorkerLimit {
     most: u16,
     moving_since: Option<u64>,
 }
 
-impl Checker<Fact> for Processors {
+impl Checker<Fact> for WorkerLimit {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
         match *fact {
             Fact::Limit { max_processors } => self.most = max_processors,

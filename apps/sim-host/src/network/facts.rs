@@ -1,6 +1,6 @@
 //! Facts about a network, for checkers and the trace.
 
-use suimon_sim_kernel::Note;
+use suimon_sim_kernel::TraceFact;
 
 /// Fact about a network. A train is the data that a sender transmits at once in a session.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +22,8 @@ pub(crate) enum Fact {
     Link { member: u32, is_up: bool },
 }
 
-impl Note for Fact {
-    fn word(&self) -> &'static str {
+impl TraceFact for Fact {
+    fn kind(&self) -> &'static str {
         match self {
             Self::Sent { .. } => "sent",
             Self::Received { .. } => "received",

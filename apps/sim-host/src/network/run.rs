@@ -4,10 +4,10 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 use suimon_quantity::Time;
 use suimon_sim_kernel::{
-    Figure, InvalidKeys, Observer, Options, Outcome, RandomStream, SECOND, Scenario, Trace,
+    Figure, InvalidKeys, Observer, Options, RandomStream, SECOND, Scenario, ScenarioResult, Trace,
 };
 
-use crate::network::checkers::{Frames, Processors};
+use crate::network::checkers::{Frames, WorkerLimit};
 use crate::network::spec::{Combination, Expect, FigureSpec, NetworkScenario, SwarmSpec, named};
 use crate::network::world::{Intervention, Sum, World};
 
@@ -41,7 +41,7 @@ impl Scenario for NetworkScenario {
         self.check_keys(invalid);
     }
 
-    fn run(&self, options: Options) -> Result<Outcome> {
+    fn run(&self, options: Options) -> Result<ScenarioResult> {
         run(self, options)
     }
 }
@@ -50,8 +50,8 @@ impl Scenario for NetworkScenario {
 ///
 /// # Errors
 /// A policy rejects the configuration.
-pub(crate) fn run(scenario: &NetworkScenario, options: Options) -> Result<Outcome> {
-    let Options { seed, is_swarm, keeps_lines } = options;
+pub(crate) fn run(scenario: &NetworkScenario, options: Options) -> Result<ScenarioResult> {
+    let Options { seed, is_swarm, records_lines: keeps_lines } = options;
     let mut combinations = scenario.combinations();
     let mut random = RandomStream::new(seed, "swarm");
     let (interventions, seconds) = match &scenario.swarm {
@@ -64,14 +64,16 @@ pub(crate) fn run(scenario: &NetworkScenario, options: Options) -> Result<Outcom
         }
         _ => (steps(scenario), scenario.step.iter().map(|step| step.seconds).sum()),
     };
-    let mut outcome =
-        Outcome { virtual_s: seconds * combinations.len() as u64, ..Outcome::default() };
+    let mut outcome = ScenarioResult {
+        virtual_s: seconds * combinations.len() as u64,
+        ..ScenarioResult::default()
+    };
     let mut trace = Trace::new(keeps_lines);
     let mut reports = Vec::new();
     for combination in &combinations {
         let observer = Observer::new(
             trace,
-            vec![Box::new(Frames::default()), Box::new(Processors::default())],
+            vec![Box::new(Frames::default()), Box::new(WorkerLimit::default())],
         );
         let mut world = World::new(scenario, *combination, seed, interventions.clone(), observer)?;
         world.run(Time::from_ns(seconds * SECOND))?;
@@ -190,7 +192,7 @@ fn figures(scenario: &NetworkScenario, reports: &[StepReport]) -> Vec<Figure> {
                 of.name == step.name && (names.is_empty() || names.contains(&of.combination))
             };
             let of: Vec<&StepReport> = reports.iter().filter(is_it).collect();
-            let (ours, agrees) = hold(&of, figure);
+            let (ours, agrees) = evaluate(&of, figure);
             figures.push(Figure {
                 step: step.name.clone(),
                 of: match &of[..] {
@@ -208,7 +210,7 @@ fn figures(scenario: &NetworkScenario, reports: &[StepReport]) -> Vec<Figure> {
 }
 
 /// Returns the result in words, and whether it meets the expectation.
-fn hold(of: &[&StepReport], figure: &FigureSpec) -> (String, bool) {
+fn evaluate(of: &[&StepReport], figure: &FigureSpec) -> (String, bool) {
     let range = |values: Vec<f64>, digits: usize| {
         let least = values.iter().copied().fold(f64::MAX, f64::min);
         let most = values.iter().copied().fold(0.0, f64::max);

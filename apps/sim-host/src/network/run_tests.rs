@@ -1,9 +1,9 @@
 //! Runs of scenarios, and detection of violations by checkers.
 
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Checker, Complaints, Options, Outcome};
+use suimon_sim_kernel::{Checker, Complaints, Options, ScenarioResult};
 
-use crate::network::checkers::{Frames, Processors};
+use crate::network::checkers::{Frames, WorkerLimit};
 use crate::network::facts::Fact;
 use crate::network::run::run;
 use crate::network::spec::NetworkScenario;
@@ -16,10 +16,10 @@ fn read(text: &str) -> NetworkScenario {
 }
 
 fn once(seed: u64, is_swarm: bool) -> Options {
-    Options { seed, is_swarm, keeps_lines: false }
+    Options { seed, is_swarm, records_lines: false }
 }
 
-fn assert_agrees(outcome: &Outcome) {
+fn assert_agrees(outcome: &ScenarioResult) {
     for figure in &outcome.figures {
         assert!(figure.agrees, "{figure:?}");
     }
@@ -59,7 +59,7 @@ fn costs_decide_what_comes_out() {
 #[test]
 fn the_same_seed_gives_the_same_trace_bit_for_bit() {
     let scenario = read(MAX_PROCESSORS);
-    let run = |seed| run(&scenario, Options { seed, is_swarm: true, keeps_lines: true }).unwrap();
+    let run = |seed| run(&scenario, Options { seed, is_swarm: true, records_lines: true }).unwrap();
     let (one, two, other) = (run(3), run(3), run(4));
     assert!(one.lines == two.lines && one.trace == two.trace);
     assert_ne!(one.trace, other.trace);
@@ -79,7 +79,7 @@ fn complaints(checker: &mut dyn Checker<Fact>, facts: &[(u64, Fact)]) -> Vec<Str
     for (ms, fact) in facts {
         checker.observe(Time::from_ns(ms * 1_000_000), fact, &mut complaints);
     }
-    complaints.kept.into_iter().map(|of| of.what).collect()
+    complaints.first.into_iter().map(|of| of.what).collect()
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn checkers_find_what_is_lost_doubled_reordered_stuck_or_too_much() {
 
     let limit = Fact::Limit { max_processors: 4 };
     let used = |processors, moving| Fact::Used { processors, moving };
-    let of = |facts: &[(u64, Fact)]| complaints(&mut Processors::default(), facts).len();
+    let of = |facts: &[(u64, Fact)]| complaints(&mut WorkerLimit::default(), facts).len();
     assert_eq!(of(&[(0, limit), (250, used(5, 1)), (500, used(4, 0))]), 0);
     assert_eq!(of(&[(0, limit), (250, used(5, 0))]), 1);
     assert_eq!(of(&[(0, limit), (250, used(4, 1)), (500, used(4, 1)), (1500, used(4, 1))]), 1);

@@ -20,7 +20,7 @@ pub struct NetworkScenario {
     /// Length in s of the initial part of each step that is excluded from means.
     pub(crate) settle_s: u64,
     pub(crate) host: HostSpec,
-    pub(crate) team: TeamOf,
+    pub(crate) team: TeamFlags,
     pub(crate) vms: VmsSpec,
     pub(crate) step: Vec<StepSpec>,
     pub(crate) swarm: Option<SwarmSpec>,
@@ -63,7 +63,7 @@ pub(crate) struct StageSpec {
 /// Team of NICs of the host.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TeamOf {
+pub(crate) struct TeamFlags {
     pub(crate) members: u32,
     pub(crate) gbit_s: u64,
     /// Combinations such as `static/hyper-v-port`, each of which is run; `all` for the twelve of

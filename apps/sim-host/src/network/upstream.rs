@@ -88,9 +88,9 @@ impl Upstream {
     }
 
     /// Transmits a VM's acknowledgement, from which the switch learns.
-    pub(crate) fn answer(&mut self, vm: u32, frame: &Frame) {
+    pub(crate) fn send_acknowledgement(&mut self, vm: u32, frame: &Frame) {
         let distribution = self.team.distribution();
-        let key = distribution.key(frame, distribution.origin(PortId(vm)));
+        let key = distribution.key(frame, distribution.ingress_context(PortId(vm)));
         let Some(choice) = distribution.choose(&key) else { return };
         let Some(member) = distribution.member(choice.member) else { return };
         if choice.source.is_none() {

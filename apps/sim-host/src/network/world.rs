@@ -47,7 +47,7 @@ pub(crate) enum Intervention {
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Send { vm: u32, session: u32 },
-    Answered { vm: u32, session: u32 },
+    Acknowledged { vm: u32, session: u32 },
     Arrive { vm: u32, member: u32, train: Train },
     Served { at: u16 },
     Measure,
@@ -156,7 +156,7 @@ impl<'s> World<'s> {
                     self.sessions[vm as usize][session as usize].is_planned = false;
                     self.send(vm, session);
                 }
-                Event::Answered { vm, session } => self.answered(vm, session),
+                Event::Acknowledged { vm, session } => self.handle_acknowledged(vm, session),
                 Event::Arrive { vm, member, train } => self.arrive(vm, member, train),
                 Event::Served { at } => self.served(at),
                 Event::Measure => self.measure(),
@@ -164,7 +164,7 @@ impl<'s> World<'s> {
                 Event::Intervention { number } => self.carry_out(self.interventions[number])?,
             }
         }
-        self.note_used();
+        self.report_used();
         self.observer.end(until);
         Ok(())
     }
@@ -204,10 +204,10 @@ impl<'s> World<'s> {
         }
     }
 
-    fn answered(&mut self, vm: u32, session: u32) {
+    fn handle_acknowledged(&mut self, vm: u32, session: u32) {
         let of = &mut self.sessions[vm as usize][session as usize];
         of.out -= 1;
-        self.upstream.answer(vm, &of.frame);
+        self.upstream.send_acknowledgement(vm, &of.frame);
         self.send(vm, session);
     }
 
@@ -218,7 +218,7 @@ impl<'s> World<'s> {
             let (session, number) = (train.session, train.number);
             let fact = Fact::Lost { vm, session, number, link_was_down: !is_up };
             self.observer.record(now, &fact);
-            return self.agenda.plan_in(RESENT_NS, Event::Answered { vm, session });
+            return self.agenda.plan_in(RESENT_NS, Event::Acknowledged { vm, session });
         }
         self.host.add(vm, train);
         self.begin(self.host.queues[vm as usize].owner);
@@ -239,7 +239,7 @@ impl<'s> World<'s> {
                 self.sums[self.step].bytes += bytes;
             }
             let round_trip_ns = self.scenario.vms.round_trip_us * 1000;
-            self.agenda.plan_in(round_trip_ns, Event::Answered { vm, session });
+            self.agenda.plan_in(round_trip_ns, Event::Acknowledged { vm, session });
             if let Some(to) = self.host.queues[vm as usize].to {
                 self.hand_over(vm, to);
             }
@@ -256,7 +256,7 @@ impl<'s> World<'s> {
             sum.iter_mut().zip(&busy).for_each(|(sum, ns)| *sum += ns);
         }
         let queues = self.host.queues.iter_mut().map(|of| std::mem::take(&mut of.busy_ns));
-        let busy = Busy { queues: queues.collect(), processors: busy };
+        let busy = Busy { queues: queues.collect(), workers: busy };
         let moves = self.placement.observe(busy, now);
         self.order(moves);
         let (used, moving) = (self.placement.used(), self.placement.moving);
@@ -283,7 +283,7 @@ impl<'s> World<'s> {
         self.begin(to);
     }
 
-    fn note_used(&mut self) {
+    fn report_used(&mut self) {
         self.sums[self.step].used = self.placement.used();
     }
 
@@ -292,7 +292,7 @@ impl<'s> World<'s> {
         match intervention {
             Intervention::Step { number, sessions, max_processors } => {
                 if number > 0 {
-                    self.note_used();
+                    self.report_used();
                 }
                 self.step = number;
                 self.counts_from = Time::from_ns(now.as_ns() + self.scenario.settle_s * SECOND);

@@ -14,7 +14,7 @@ pub(crate) const PERIOD_NS: u64 = SECOND / 4;
 /// Busy times of a period in ns: by VM (queue), and by worker.
 pub(crate) struct Busy {
     pub(crate) queues: Vec<u64>,
-    pub(crate) processors: Vec<u64>,
+    pub(crate) workers: Vec<u64>,
 }
 
 /// VMs with queues to be moved, and the destination worker of each.
@@ -54,7 +54,7 @@ impl Placement {
     /// Processes the measurement of a period. Returns the moves to carry out.
     pub(crate) fn observe(&mut self, busy: Busy, now: Time) -> Moves {
         let queues = (0..).zip(busy.queues);
-        let workers = (0..).zip(busy.processors);
+        let workers = (0..).zip(busy.workers);
         let measurements = Measurements {
             period: Duration::from_nanos(PERIOD_NS),
             queues: queues.map(|(vm, busy_ns)| QueueBusy { queue: queue(vm), busy_ns }).collect(),

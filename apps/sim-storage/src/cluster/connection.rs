@@ -9,8 +9,8 @@ use suimon_sim_kernel::SECOND;
 
 use crate::cluster::control::Control;
 use crate::cluster::event::{ControlEvent, DiskModel, TICK_NS};
-use crate::cluster::host::{Asked, Host, Purpose, Session};
-use crate::cluster::keyspace::{Answer, Entry, Key, Keys, Request};
+use crate::cluster::host::{Host, PendingRequest, Purpose, Session};
+use crate::cluster::keyspace::{Entry, Key, Keys, Request, Response};
 use crate::cluster::network::BROKEN_NS;
 
 /// Time without messages on a watch after which it is restarted at the next member: three
@@ -18,9 +18,15 @@ use crate::cluster::network::BROKEN_NS;
 const UNHEARD_NS: u64 = BROKEN_NS + SECOND;
 
 impl Control {
-    pub(crate) fn ask_for(&mut self, now: Time, node: u32, request: Request, purpose: Purpose) {
-        let call = self.ask(now, node, request);
-        self.host(node).asked.push(Asked { call, purpose, at: now });
+    pub(crate) fn send_request(
+        &mut self,
+        now: Time,
+        node: u32,
+        request: Request,
+        purpose: Purpose,
+    ) {
+        let call = self.send(now, node, request);
+        self.host(node).asked.push(PendingRequest { call, purpose, at: now });
     }
 
     /// Starts the daemon of a node.
@@ -32,7 +38,7 @@ impl Control {
         if epoch > 0 {
             host.forget(&*self.machines, self.terms, now);
         }
-        host.heard = now;
+        host.last_message_at = now;
         host.stream += 1;
         self.network.connect(node);
         for participant in 0..self.hosts[node as usize].participants.len() as u32 {
@@ -48,23 +54,23 @@ impl Control {
         }
         let next = Time::from_ns(now.as_ns() + TICK_NS);
         self.plan(next, ControlEvent::Tick { node, epoch });
-        self.look_for_unanswered(now, node, model);
+        self.detect_timeouts(now, node, model);
         self.listen(now, node);
-        self.keep_session(now, node, model);
+        self.renew_session(now, node, model);
         for participant in 0..self.host(node).participants.len() as u32 {
             self.sample(now, (node, participant), model);
             self.check_leadership(now, (node, participant), model);
         }
     }
 
-    fn look_for_unanswered(&mut self, now: Time, node: u32, model: &mut dyn DiskModel) {
+    fn detect_timeouts(&mut self, now: Time, node: u32, model: &mut dyn DiskModel) {
         let patience = self.spec.etcd.patience_ms * 1_000_000;
-        let is_late = |asked: &Asked| now.as_ns() > asked.at.as_ns() + patience;
+        let is_late = |asked: &PendingRequest| now.as_ns() > asked.at.as_ns() + patience;
         let host = self.host(node);
         if !host.asked.iter().any(is_late) {
             return;
         }
-        let late: Vec<Asked> = host.asked.iter().copied().filter(is_late).collect();
+        let late: Vec<PendingRequest> = host.asked.iter().copied().filter(is_late).collect();
         host.asked.retain(|asked| !is_late(asked));
         self.counts.unanswered += late.len() as u64;
         self.go_on(now, node);
@@ -76,25 +82,26 @@ impl Control {
     /// Checks that the connection is alive.
     fn listen(&mut self, now: Time, node: u32) {
         let member = self.host(node).member;
-        let is_heard = self.etcd.tells(member) && self.network.is_open(now, node, member);
+        let is_heard =
+            self.etcd.delivers_changes(member) && self.network.is_open(now, node, member);
         let is_up = self.etcd.is_up(member);
         let host = self.host(node);
         if is_heard {
-            host.heard = now;
-            host.needs_sync |= std::mem::take(&mut host.has_missed);
-        } else if !is_up || now.as_ns() > host.heard.as_ns() + UNHEARD_NS {
+            host.last_message_at = now;
+            host.requires_sync |= std::mem::take(&mut host.has_missed);
+        } else if !is_up || now.as_ns() > host.last_message_at.as_ns() + UNHEARD_NS {
             self.go_on(now, node);
         }
         let is_asked =
             |host: &Host| host.asked.iter().any(|asked| matches!(asked.purpose, Purpose::Sync));
         let host = self.host(node);
-        if host.needs_sync && !is_asked(host) {
-            host.needs_sync = false;
+        if host.requires_sync && !is_asked(host) {
+            host.requires_sync = false;
             let mut keys = Vec::new();
             for participant in &host.participants {
                 keys.extend([Key::Leader(participant.store), Key::Grant(participant.store, node)]);
             }
-            self.ask_for(now, node, Request::Read(Keys::These(keys)), Purpose::Sync);
+            self.send_request(now, node, Request::Read(Keys::These(keys)), Purpose::Sync);
         }
     }
 
@@ -105,10 +112,10 @@ impl Control {
         let host = self.host(node);
         host.member = (host.member + 1) % members;
         host.stream += 1;
-        (host.heard, host.has_missed, host.needs_sync) = (now, false, true);
+        (host.last_message_at, host.has_missed, host.requires_sync) = (now, false, true);
     }
 
-    fn keep_session(&mut self, now: Time, node: u32, model: &mut dyn DiskModel) {
+    fn renew_session(&mut self, now: Time, node: u32, model: &mut dyn DiskModel) {
         let span_ns = self.spec.etcd.session_s * SECOND;
         let host = self.host(node);
         if host.session.lease.is_some() && now >= host.session.until {
@@ -127,45 +134,50 @@ impl Control {
             Some(_) => return,
         };
         self.host(node).session.asked = Some(now);
-        self.ask_for(now, node, request, purpose);
+        self.send_request(now, node, request, purpose);
     }
 
     /// Processes a response of etcd.
-    pub(crate) fn answered(
+    pub(crate) fn handle_response(
         &mut self,
         now: Time,
         node: u32,
         call: u64,
-        answer: Answer,
+        answer: Response,
         model: &mut dyn DiskModel,
     ) {
         let host = self.host(node);
         let Some(at) = host.asked.iter().position(|asked| asked.call == call) else { return };
         let purpose = host.asked.swap_remove(at).purpose;
-        host.heard = now;
+        host.last_message_at = now;
         match (purpose, answer) {
-            (_, Answer::NotDone) => {
+            (_, Response::NotDone) => {
                 self.go_on(now, node);
                 self.failed(now, node, purpose, model);
             }
             (Purpose::Session | Purpose::KeepAlive, answer) => {
-                self.hear_of_session(now, node, &answer, model);
+                self.handle_session_change(now, node, &answer, model);
             }
-            (Purpose::Sync, Answer::View(entries)) => self.sync(now, node, entries, model),
-            (Purpose::ReadRecords(participant, term), Answer::View(entries)) => {
+            (Purpose::Sync, Response::View(entries)) => self.sync(now, node, entries, model),
+            (Purpose::ReadRecords(participant, term), Response::View(entries)) => {
                 self.take_leadership(now, (node, participant), term, entries, model);
             }
             (Purpose::Report(participant), _) => self.report_next(now, (node, participant)),
             (Purpose::Write(participant, term), answer) => {
-                let is_made = matches!(answer, Answer::Made(_));
+                let is_made = matches!(answer, Response::Made(_));
                 self.written(now, (node, participant), term, is_made, model);
             }
-            (Purpose::Campaign(participant), Answer::Made(term)) => {
+            (Purpose::Campaign(participant), Response::Made(term)) => {
                 let incarnation = u64::from(self.host(node).epoch) + 1;
-                self.note_leader(now, (node, participant), Some((node, incarnation, term)), model);
+                self.record_leader(
+                    now,
+                    (node, participant),
+                    Some((node, incarnation, term)),
+                    model,
+                );
             }
             (Purpose::Campaign(participant), _) => self.not_elected((node, participant)),
-            (Purpose::Leave(participant, term), _) => self.left((node, participant), term),
+            (Purpose::Leave(participant, term), _) => self.handle_left((node, participant), term),
             (Purpose::Sync | Purpose::ReadRecords(..), _) => {}
         }
     }
@@ -181,25 +193,25 @@ impl Control {
             Purpose::ReadRecords(participant, term) => {
                 self.read_records(now, (node, participant), term);
             }
-            Purpose::Leave(participant, _) => self.leave_again((node, participant)),
+            Purpose::Leave(participant, _) => self.retry_leave((node, participant)),
             Purpose::Session | Purpose::KeepAlive => self.host(node).session.asked = None,
-            Purpose::Sync => self.host(node).needs_sync = true,
+            Purpose::Sync => self.host(node).requires_sync = true,
         }
     }
 
-    fn hear_of_session(
+    fn handle_session_change(
         &mut self,
         now: Time,
         node: u32,
-        answer: &Answer,
+        answer: &Response,
         model: &mut dyn DiskModel,
     ) {
         let span_ns = self.spec.etcd.session_s * SECOND;
         let session = &mut self.host(node).session;
         let asked = session.asked.take().unwrap_or(now);
         match answer {
-            Answer::Leased(lease) => session.lease = Some(*lease),
-            Answer::IsAlive(true) => {}
+            Response::Leased(lease) => session.lease = Some(*lease),
+            Response::IsAlive(true) => {}
             _ => {
                 session.lease = None;
                 return self.lose_leaderships(now, node, model);
@@ -221,11 +233,11 @@ impl Control {
         for store in stores {
             let found = entries.iter().find(|(key, _)| *key == Key::Leader(store));
             let entry = found.map(|(_, entry)| entry.clone());
-            self.hear_of(now, node, Key::Leader(store), entry, model);
+            self.handle_key_change(now, node, Key::Leader(store), entry, model);
         }
         for (key, entry) in entries {
             if matches!(key, Key::Grant(..)) {
-                self.hear_of(now, node, key, Some(entry), model);
+                self.handle_key_change(now, node, key, Some(entry), model);
             }
         }
         // Leaders read all reports again.

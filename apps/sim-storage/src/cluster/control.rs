@@ -12,9 +12,11 @@ use crate::cluster::etcd::{Etcd, Taken};
 use crate::cluster::event::{ControlEvent, DiskModel, TICK_NS};
 use crate::cluster::facts::ClusterFact;
 use crate::cluster::host::Host;
-use crate::cluster::keyspace::{Answer, Change, Changed, Condition, Entry, Key, Keyspace, Request};
+use crate::cluster::keyspace::{
+    Change, Changed, Condition, Entry, Key, Keyspace, Request, Response,
+};
 use crate::cluster::machines::Machines;
-use crate::cluster::network::{Network, Way};
+use crate::cluster::network::{Direction, Network};
 use crate::cluster::spec::ClusterSpec;
 
 /// Request of a node that is in flight.
@@ -58,14 +60,14 @@ pub(crate) struct Topology {
     /// Stores that each node uses.
     pub(crate) stores: Vec<Vec<u32>>,
     /// Capacity of each store in normalised operations per second.
-    pub(crate) capabilities: Vec<u64>,
+    pub(crate) capacities: Vec<u64>,
 }
 
 pub(crate) struct Control {
     pub(crate) terms: Parameters,
     pub(crate) spec: ClusterSpec,
     pub(crate) machines: Box<dyn Machines>,
-    pub(crate) capabilities: Vec<u64>,
+    pub(crate) capacities: Vec<u64>,
     pub(crate) etcd: Etcd,
     pub(crate) keys: Keyspace,
     pub(crate) network: Network,
@@ -92,7 +94,7 @@ impl Control {
         machines: Box<dyn Machines>,
     ) -> Self {
         let terms = Parameters::default();
-        let mut on_store = vec![Vec::new(); topology.capabilities.len()];
+        let mut on_store = vec![Vec::new(); topology.capacities.len()];
         for (node, stores) in (0..).zip(&topology.stores) {
             for store in stores {
                 on_store[*store as usize].push(node);
@@ -118,8 +120,8 @@ impl Control {
             network: Network::new(spec.network, hosts.len(), RandomStream::new(seed, "network")),
             spec: spec.clone(),
             hosts,
-            listeners: vec![Vec::new(); topology.capabilities.len()],
-            capabilities: topology.capabilities,
+            listeners: vec![Vec::new(); topology.capacities.len()],
+            capacities: topology.capacities,
             on_store,
             calls: BTreeMap::new(),
             last_call: 0,
@@ -151,7 +153,7 @@ impl Control {
             ControlEvent::Begin { node, .. }
             | ControlEvent::Tick { node, .. }
             | ControlEvent::Due { node, .. }
-            | ControlEvent::Answered { node, .. }
+            | ControlEvent::ResponseReceived { node, .. }
             | ControlEvent::Changed { node, .. } => Some(*node),
             _ => None,
         };
@@ -168,14 +170,14 @@ impl Control {
             }
             ControlEvent::Arrive { member, call } => self.arrive(now, member, call),
             ControlEvent::Done => self.do_requests(now),
-            ControlEvent::Answered { node, epoch, call, answer } => {
+            ControlEvent::ResponseReceived { node, epoch, call, answer } => {
                 if self.hosts[node as usize].epoch == epoch {
-                    self.answered(now, node, call, answer, model);
+                    self.handle_response(now, node, call, answer, model);
                 }
             }
             ControlEvent::Changed { node, stream, key, entry } => {
                 if self.hosts[node as usize].stream == stream {
-                    self.hear_of(now, node, key, entry, model);
+                    self.handle_key_change(now, node, key, entry, model);
                 }
             }
             ControlEvent::LeaseEnds { lease } => self.end_lease(now, lease),
@@ -190,12 +192,12 @@ impl Control {
     }
 
     /// Sends a request of a node to etcd and returns the number of the call.
-    pub(crate) fn ask(&mut self, now: Time, node: u32, request: Request) -> u64 {
+    pub(crate) fn send(&mut self, now: Time, node: u32, request: Request) -> u64 {
         self.last_call += 1;
         let call = self.last_call;
         let (epoch, member) = (self.hosts[node as usize].epoch, self.hosts[node as usize].member);
         self.calls.insert(call, Call { node, epoch, request });
-        match self.network.send(now, node, member, Way::ToEtcd) {
+        match self.network.send(now, node, member, Direction::ToEtcd) {
             Some(at) => self.planned.push((at, ControlEvent::Arrive { member, call })),
             None => {
                 self.calls.remove(&call);
@@ -209,25 +211,25 @@ impl Control {
             Some(done) => self.planned.push((done, ControlEvent::Done)),
             None => {
                 if let Some(Call { node, epoch, .. }) = self.calls.remove(&call) {
-                    self.answer(now, member, (node, epoch, call), Answer::NotDone);
+                    self.respond(now, member, (node, epoch, call), Response::NotDone);
                 }
             }
         }
     }
 
-    fn answer(
+    fn respond(
         &mut self,
         now: Time,
         member: u32,
         (node, epoch, call): (u32, u32, u64),
-        answer: Answer,
+        answer: Response,
     ) {
         // A node that has switched to another member ignores responses of this one.
         if self.hosts[node as usize].member != member {
             return;
         }
-        if let Some(at) = self.network.send(now, node, member, Way::ToNode) {
-            self.planned.push((at, ControlEvent::Answered { node, epoch, call, answer }));
+        if let Some(at) = self.network.send(now, node, member, Direction::ToNode) {
+            self.planned.push((at, ControlEvent::ResponseReceived { node, epoch, call, answer }));
         }
     }
 
@@ -235,22 +237,22 @@ impl Control {
         while let Some(Taken { call, member, .. }) = self.etcd.next_done(now) {
             let Some(Call { node, epoch, request }) = self.calls.remove(&call) else { continue };
             self.counts.requests += 1;
-            self.note_written(&request);
+            self.record_written(&request);
             let mut changed = std::mem::take(&mut self.changed);
             let answer = self.keys.execute(now, request, &mut changed);
-            if let Answer::Leased(lease) = answer {
+            if let Response::Leased(lease) = answer {
                 self.plan_lease(lease);
             }
             self.publish(now, &mut changed);
             self.changed = changed;
             if self.etcd.is_up(member) {
-                self.answer(now, member, (node, epoch, call), answer);
+                self.respond(now, member, (node, epoch, call), answer);
             }
         }
     }
 
     /// Records written grants under the term that fences their transaction.
-    fn note_written(&mut self, request: &Request) {
+    fn record_written(&mut self, request: &Request) {
         let Request::Commit(Some(Condition::Created(Key::Leader(store), term)), changes) = request
         else {
             return;
@@ -291,25 +293,25 @@ impl Control {
                 Key::Leader(store) => {
                     for at in 0..self.on_store[store as usize].len() {
                         let node = self.on_store[store as usize][at];
-                        self.tell(now, node, key, entry.clone());
+                        self.deliver_change(now, node, key, entry.clone());
                     }
                 }
                 Key::Report(store, _) => {
                     for at in 0..self.listeners[store as usize].len() {
                         let node = self.listeners[store as usize][at];
-                        self.tell(now, node, key, entry.clone());
+                        self.deliver_change(now, node, key, entry.clone());
                     }
                 }
-                Key::Grant(_, node) => self.tell(now, node, key, entry),
+                Key::Grant(_, node) => self.deliver_change(now, node, key, entry),
             }
         }
     }
 
-    fn tell(&mut self, now: Time, node: u32, key: Key, entry: Option<Entry>) {
+    fn deliver_change(&mut self, now: Time, node: u32, key: Key, entry: Option<Entry>) {
         let Host { member, stream, .. } = self.hosts[node as usize];
-        let at = if self.etcd.tells(member) {
+        let at = if self.etcd.delivers_changes(member) {
             let applied = Time::from_ns(now.as_ns() + self.spec.etcd.peer_us * 1000);
-            self.network.send(applied, node, member, Way::ToNode)
+            self.network.send(applied, node, member, Direction::ToNode)
         } else {
             None
         };
@@ -320,7 +322,7 @@ impl Control {
     }
 
     /// Plans an election in etcd, or the completion of requests that waited for a majority.
-    pub(crate) fn look_after_etcd(&mut self, now: Time) {
+    pub(crate) fn schedule_etcd(&mut self, now: Time) {
         if self.etcd.works() {
             self.planned.push((now, ControlEvent::Done));
         } else {
@@ -353,6 +355,6 @@ impl Control {
             Some(member) => self.etcd.set_up(now, member, true),
             None => self.etcd.set_islands(now, |_| 0),
         }
-        self.look_after_etcd(now);
+        self.schedule_etcd(now);
     }
 }

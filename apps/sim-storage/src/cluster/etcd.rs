@@ -103,7 +103,7 @@ impl Etcd {
     }
 
     /// Returns true if a member delivers changes.
-    pub(crate) fn tells(&self, member: u32) -> bool {
+    pub(crate) fn delivers_changes(&self, member: u32) -> bool {
         self.works() && self.leader.is_some_and(|leader| self.reaches(leader, member))
     }
 
@@ -170,7 +170,7 @@ impl Etcd {
     /// Fails or restores a member.
     pub(crate) fn set_up(&mut self, now: Time, member: u32, is_up: bool) {
         self.members[member as usize].is_up = is_up;
-        self.note(now);
+        self.update(now);
     }
 
     /// Partitions the network between members into islands.
@@ -178,10 +178,10 @@ impl Etcd {
         for (member, state) in (0..).zip(&mut self.members) {
             state.island = islands(member);
         }
-        self.note(now);
+        self.update(now);
     }
 
-    fn note(&mut self, now: Time) {
+    fn update(&mut self, now: Time) {
         self.lost = if self.works() { None } else { self.lost.or(Some(now)) };
     }
 
@@ -214,7 +214,7 @@ impl Etcd {
         }
         self.busy = now;
         self.leader = Some(able[self.random.below(able.len() as u64) as usize]);
-        self.note(now);
+        self.update(now);
         (true, gone)
     }
 }
@@ -289,10 +289,10 @@ mod tests {
             // Neither the old leader nor the other members have noticed the partition yet.
             assert!(etcd.take(at(20), 0, 9).is_some() && etcd.take(at(20), 1, 8).is_none());
             assert_eq!(done(&mut etcd, 2_000_000), [0; 0]);
-            assert!(!etcd.tells(0) && !etcd.tells(1));
+            assert!(!etcd.delivers_changes(0) && !etcd.delivers_changes(1));
             let (is_new, dropped) = etcd.elect(at(2_000_000));
             assert!(is_new && etcd.leader() != Some(0) && dropped.contains(&9), "{dropped:?}");
-            assert!(etcd.tells(1) && !etcd.tells(0));
+            assert!(etcd.delivers_changes(1) && !etcd.delivers_changes(0));
             let after = done(&mut etcd, 2_000_000);
             assert_eq!(after, (0..after.len() as u64).collect::<Vec<_>>(), "the first of them");
             (kept, gone) = (kept + after.len(), gone + dropped.len());

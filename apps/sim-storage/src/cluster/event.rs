@@ -4,8 +4,8 @@ use suimon_cluster_qos::DiskLoad;
 use suimon_quantity::Time;
 use suimon_sim_kernel::SECOND;
 
-use crate::cluster::facts::HeldTo;
-use crate::cluster::keyspace::{Answer, Entry, Key};
+use crate::cluster::facts::NodeLimit;
+use crate::cluster::keyspace::{Entry, Key, Response};
 
 /// Interval at which nodes sample the loads of their disks, as in the data plane.
 pub(crate) const TICK_NS: u64 = SECOND / 2;
@@ -24,7 +24,7 @@ pub(crate) enum ControlEvent {
     /// Requests in etcd may be complete.
     Done,
     /// A response arrives at a node.
-    Answered { node: u32, epoch: u32, call: u64, answer: Answer },
+    ResponseReceived { node: u32, epoch: u32, call: u64, answer: Response },
     /// A node receives a change of a watched key.
     Changed { node: u32, stream: u32, key: Key, entry: Option<Entry> },
     /// A lease in etcd may have expired.
@@ -50,7 +50,7 @@ pub(crate) trait DiskModel {
     /// mean service time of a request.
     fn loads(&mut self, now: Time, node: u32, store: u32, into: &mut Vec<DiskLoad>) -> u64;
     /// Sets the limit of the store's disks on the node.
-    fn hold(&mut self, now: Time, node: u32, store: u32, to: HeldTo);
+    fn set_limit(&mut self, now: Time, node: u32, store: u32, to: NodeLimit);
     /// Pauses the node and its VMs until a time.
     fn stop(&mut self, now: Time, node: u32, until: Time);
 }

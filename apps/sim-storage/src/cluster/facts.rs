@@ -1,11 +1,11 @@
 //! Facts about a cluster, for checkers and the trace.
 
-use suimon_sim_kernel::Note;
+use suimon_sim_kernel::TraceFact;
 
 /// Limit of a node. Times are those of the run; the model alone can convert them to the node's
 /// clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HeldTo {
+pub(crate) struct NodeLimit {
     /// Leased limit, valid until `leased_until_ns`.
     pub(crate) leased_iops: u64,
     pub(crate) leased_until_ns: u64,
@@ -16,7 +16,7 @@ pub(crate) struct HeldTo {
     pub(crate) late_from_ns: u64,
 }
 
-impl HeldTo {
+impl NodeLimit {
     /// Returns the limit in normalised operations per second at a time.
     pub(crate) fn iops_at(&self, ns: u64) -> u64 {
         let leased = if ns < self.leased_until_ns { self.leased_iops } else { 0 };
@@ -35,7 +35,7 @@ impl HeldTo {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ClusterFact {
     /// The limit of a node on a store changed.
-    Held { node: u32, store: u32, to: HeldTo },
+    LimitSet { node: u32, store: u32, to: NodeLimit },
     /// A node created a report.
     Made { node: u32, store: u32, incarnation: u64, number: u64 },
     /// A node received a grant that answers a report, with a lease until `until_ns`; 0 for none.
@@ -43,13 +43,13 @@ pub(crate) enum ClusterFact {
     /// A node became leader of a store.
     Leads { node: u32, store: u32, term: u64 },
     /// A node ceased to lead a store.
-    Leaves { node: u32, store: u32, term: u64 },
+    LeadershipEnded { node: u32, store: u32, term: u64 },
     /// Grants were written in a leader's term.
     Written { store: u32, term: u64, grants: u32 },
     /// A node's member emitted a notice.
-    ToldOfNode { node: u32, store: u32, what: MemberWord },
+    NodeNotified { node: u32, store: u32, what: NodeNotice },
     /// A notice about a store was emitted.
-    ToldOfStore { store: u32, what: StoreWord, node: u32, iops: u64 },
+    StoreNotified { store: u32, what: StoreNotice, node: u32, iops: u64 },
     /// A member of etcd became leader; `None` if there is none.
     EtcdLed { member: Option<u32> },
     /// etcd, its network or leaders are impaired until this time.
@@ -60,7 +60,7 @@ pub(crate) enum ClusterFact {
 
 /// Kind of a notice about a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MemberWord {
+pub(crate) enum NodeNotice {
     Leased,
     Lapsed,
     ClockSlow,
@@ -69,34 +69,34 @@ pub(crate) enum MemberWord {
 
 /// Kind of a notice about a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StoreWord {
+pub(crate) enum StoreNotice {
     Refused,
     MinimumUnmet,
     MinimumMet,
-    ForeignLoad,
-    ForeignLoadGone,
+    ExternalLoad,
+    ExternalLoadEnded,
     NodeSilent,
     Unaccounted,
     Other,
 }
 
 /// Fact that may concern a cluster.
-pub(crate) trait OfCluster {
+pub(crate) trait AsClusterFact {
     /// Returns the fact about a cluster, if it is one.
     fn cluster(&self) -> Option<&ClusterFact>;
 }
 
-impl Note for ClusterFact {
-    fn word(&self) -> &'static str {
+impl TraceFact for ClusterFact {
+    fn kind(&self) -> &'static str {
         match self {
-            Self::Held { .. } => "held",
+            Self::LimitSet { .. } => "held",
             Self::Made { .. } => "made",
             Self::Took { .. } => "took",
             Self::Leads { .. } => "leads",
-            Self::Leaves { .. } => "leaves",
+            Self::LeadershipEnded { .. } => "leaves",
             Self::Written { .. } => "written",
-            Self::ToldOfNode { .. } => "told-of-node",
-            Self::ToldOfStore { .. } => "told-of-store",
+            Self::NodeNotified { .. } => "told-of-node",
+            Self::StoreNotified { .. } => "told-of-store",
             Self::EtcdLed { .. } => "etcd-led",
             Self::Disturbed { .. } => "cluster-disturbed",
             Self::Still { .. } => "still",
@@ -105,7 +105,7 @@ impl Note for ClusterFact {
 
     fn figures(&self) -> Vec<u64> {
         match *self {
-            Self::Held { node, store, to } => vec![
+            Self::LimitSet { node, store, to } => vec![
                 node.into(),
                 store.into(),
                 to.leased_iops,
@@ -120,12 +120,14 @@ impl Note for ClusterFact {
             Self::Took { node, store, incarnation, number, grant, until_ns } => {
                 vec![node.into(), store.into(), incarnation, number, grant.0, grant.1, until_ns]
             }
-            Self::Leads { node, store, term } | Self::Leaves { node, store, term } => {
+            Self::Leads { node, store, term } | Self::LeadershipEnded { node, store, term } => {
                 vec![node.into(), store.into(), term]
             }
             Self::Written { store, term, grants } => vec![store.into(), term, grants.into()],
-            Self::ToldOfNode { node, store, what } => vec![node.into(), store.into(), what as u64],
-            Self::ToldOfStore { store, what, node, iops } => {
+            Self::NodeNotified { node, store, what } => {
+                vec![node.into(), store.into(), what as u64]
+            }
+            Self::StoreNotified { store, what, node, iops } => {
                 vec![store.into(), what as u64, node.into(), iops]
             }
             Self::EtcdLed { member } => vec![member.map_or(u64::MAX, u64::from)],

@@ -5,8 +5,8 @@ use suimon_sim_kernel::{RandomStream, SECOND};
 
 use crate::cluster::control::Control;
 use crate::cluster::event::{ControlEvent, DiskModel};
-use crate::cluster::facts::{ClusterFact, HeldTo};
-use crate::cluster::network::{NetworkSpec, Way};
+use crate::cluster::facts::{ClusterFact, NodeLimit};
+use crate::cluster::network::{Direction, NetworkSpec};
 
 /// Kind of a fault; its duration is drawn separately.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub(crate) enum Fault {
     Cut {
         nodes: Vec<u32>,
         members: Vec<u32>,
-        ways: Vec<Way>,
+        directions: Vec<Direction>,
     },
     BadNetwork(NetworkSpec),
     /// A node and its VMs are paused.
@@ -70,13 +70,13 @@ impl Control {
             Fault::EtcdAlone { member } => {
                 self.etcd.set_islands(now, |other| u32::from(other == *member));
                 self.plan(until, ControlEvent::EtcdWell { member: None });
-                self.look_after_etcd(now);
+                self.schedule_etcd(now);
             }
             Fault::EtcdSlow { percent } => {
                 self.etcd.slow_down(until, *percent);
                 self.plan(until, ControlEvent::EtcdQuick);
             }
-            Fault::Cut { nodes, members, ways } => {
+            Fault::Cut { nodes, members, directions: ways } => {
                 for node in nodes {
                     for member in members {
                         for way in ways {
@@ -115,7 +115,7 @@ impl Control {
     fn end_member(&mut self, now: Time, member: u32, until: Time) {
         self.etcd.set_up(now, member, false);
         self.plan(until, ControlEvent::EtcdWell { member: Some(member) });
-        self.look_after_etcd(now);
+        self.schedule_etcd(now);
     }
 
     fn stop(&mut self, now: Time, node: u32, until: Time, model: &mut dyn DiskModel) {
@@ -135,9 +135,9 @@ impl Control {
         // A node whose daemon ended has no limit.
         for at in 0..self.host(node).participants.len() {
             let store = self.host(node).participants[at].store;
-            let to = HeldTo::default();
-            model.hold(now, node, store, to);
-            self.facts.push(ClusterFact::Held { node, store, to });
+            let to = NodeLimit::default();
+            model.set_limit(now, node, store, to);
+            self.facts.push(ClusterFact::LimitSet { node, store, to });
         }
         self.plan(until, ControlEvent::Begin { node, epoch });
     }
@@ -155,9 +155,9 @@ pub(crate) fn draw(
     let store = random.below(stores.into()) as u32;
     let member = random.below(members.into()) as u32;
     let ways = match random.below(4) {
-        0 => vec![Way::ToEtcd],
-        1 => vec![Way::ToNode],
-        _ => vec![Way::ToEtcd, Way::ToNode],
+        0 => vec![Direction::ToEtcd],
+        1 => vec![Direction::ToNode],
+        _ => vec![Direction::ToEtcd, Direction::ToNode],
     };
     let fault = match random.below(12) {
         0 => Fault::EtcdDown { members: vec![member] },
@@ -166,10 +166,10 @@ pub(crate) fn draw(
         2 => Fault::EtcdAlone { member },
         3 => Fault::EtcdLeaderDown,
         4 => Fault::EtcdSlow { percent: random.within(200, 100_000) },
-        5 => Fault::Cut { nodes: vec![node], members: (0..members).collect(), ways },
+        5 => Fault::Cut { nodes: vec![node], members: (0..members).collect(), directions: ways },
         6 => {
             let some = random.within(1, nodes.into()) as u32;
-            Fault::Cut { nodes: (0..some).collect(), members: vec![member], ways }
+            Fault::Cut { nodes: (0..some).collect(), members: vec![member], directions: ways }
         }
         7 => {
             let lost_permille = random.within(10, 400);

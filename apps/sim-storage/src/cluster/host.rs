@@ -26,7 +26,7 @@ pub(crate) enum Purpose {
 
 /// Request to etcd without a response yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct PendingRequest {
     pub(crate) call: u64,
     pub(crate) purpose: Purpose,
     pub(crate) at: Time,
@@ -56,11 +56,11 @@ pub(crate) struct Host {
     pub(crate) stream: u32,
     /// True if changes were lost on this connection.
     pub(crate) has_missed: bool,
-    pub(crate) needs_sync: bool,
+    pub(crate) requires_sync: bool,
     /// Time of the last message from etcd.
-    pub(crate) heard: Time,
+    pub(crate) last_message_at: Time,
     pub(crate) session: Session,
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) asked: Vec<PendingRequest>,
 }
 
 impl Host {
@@ -86,8 +86,8 @@ impl Host {
             member,
             stream: 0,
             has_missed: false,
-            needs_sync: true,
-            heard: Time::ZERO,
+            requires_sync: true,
+            last_message_at: Time::ZERO,
             session: Session::default(),
             asked: Vec::new(),
         }
@@ -98,21 +98,21 @@ impl Host {
         let (local, node) = (self.clock.at(now), NodeId(self.node));
         let incarnation = u64::from(self.epoch) + 1;
         for participant in &mut self.participants {
-            let kept = participant.kept.clone();
+            let kept = participant.durable.clone();
             let member = machines.member(terms, local, node, incarnation, kept.clone());
             *participant = Participant::new(participant.store, member, machines.allocator(terms));
-            participant.kept = kept;
+            participant.durable = kept;
         }
         self.asked.clear();
         self.session = Session::default();
-        (self.needs_sync, self.has_missed) = (true, false);
+        (self.requires_sync, self.has_missed) = (true, false);
     }
 
     pub(crate) fn has_session(&self, now: Time) -> bool {
         self.session.lease.is_some() && now < self.session.until
     }
 
-    pub(crate) fn participant_of(&self, store: u32) -> Option<u32> {
+    pub(crate) fn participant_index(&self, store: u32) -> Option<u32> {
         (0..)
             .zip(&self.participants)
             .find(|(_, participant)| participant.store == store)

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use suimon_cluster_qos::{Grant, Report};
+use suimon_cluster_qos::{Grant, LoadReport};
 use suimon_quantity::Time;
 
 /// Key. Stores and nodes have the numbers of the scenario.
@@ -24,7 +24,7 @@ pub(crate) enum Key {
 pub(crate) enum Value {
     /// Node, and number of its daemon's start.
     Node(u32, u64),
-    Report(Rc<Report>),
+    Report(Rc<LoadReport>),
     Grant(Rc<Grant>),
 }
 
@@ -68,7 +68,7 @@ pub(crate) enum Request {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Answer {
+pub(crate) enum Response {
     /// The change was made, at this revision.
     Made(u64),
     ConditionFailed,
@@ -105,31 +105,31 @@ impl Keyspace {
         now: Time,
         request: Request,
         changed: &mut Vec<Changed>,
-    ) -> Answer {
+    ) -> Response {
         match request {
             Request::Commit(condition, changes) => {
-                if !condition.is_none_or(|condition| self.holds(condition)) {
-                    return Answer::ConditionFailed;
+                if !condition.is_none_or(|condition| self.is_met(condition)) {
+                    return Response::ConditionFailed;
                 }
                 self.revision += 1;
                 for change in changes {
                     self.change(change, changed);
                 }
-                Answer::Made(self.revision)
+                Response::Made(self.revision)
             }
-            Request::Read(keys) => Answer::View(self.read(&keys)),
+            Request::Read(keys) => Response::View(self.read(&keys)),
             Request::Lease(span_ns) => {
                 self.last_lease += 1;
                 let ends = Time::from_ns(now.as_ns() + span_ns);
                 self.leases.insert(self.last_lease, Lease { span_ns, ends, keys: BTreeSet::new() });
-                Answer::Leased(self.last_lease)
+                Response::Leased(self.last_lease)
             }
             Request::KeepAlive(lease) => {
                 let Some(lease) = self.leases.get_mut(&lease) else {
-                    return Answer::IsAlive(false);
+                    return Response::IsAlive(false);
                 };
                 lease.ends = Time::from_ns(now.as_ns() + lease.span_ns);
-                Answer::IsAlive(true)
+                Response::IsAlive(true)
             }
         }
     }
@@ -161,7 +161,7 @@ impl Keyspace {
         self.entries.get(&key)
     }
 
-    fn holds(&self, condition: Condition) -> bool {
+    fn is_met(&self, condition: Condition) -> bool {
         match condition {
             Condition::Absent(key) => !self.entries.contains_key(&key),
             Condition::Created(key, at) => {
@@ -222,7 +222,7 @@ mod tests {
             keys.execute(Time::from_ns(s * 1_000_000_000), request, &mut changed)
         };
         let lease = |answer| match answer {
-            Answer::Leased(lease) => lease,
+            Response::Leased(lease) => lease,
             other => panic!("{other:?}"),
         };
         let one = lease(ask(&mut keys, 0, Request::Lease(5_000_000_000)));
@@ -231,26 +231,26 @@ mod tests {
             let put = Change::Put(Key::Leader(7), Value::Node(node, 1), Some(lease));
             Request::Commit(Some(Condition::Absent(Key::Leader(7))), vec![put])
         };
-        let Answer::Made(term) = ask(&mut keys, 0, elect(1, one)) else { panic!() };
-        assert!(matches!(ask(&mut keys, 0, elect(2, two)), Answer::ConditionFailed));
+        let Response::Made(term) = ask(&mut keys, 0, elect(1, one)) else { panic!() };
+        assert!(matches!(ask(&mut keys, 0, elect(2, two)), Response::ConditionFailed));
         let fenced = |term| {
             let put = Change::Put(Key::Grant(7, 1), Value::Node(0, 1), None);
             Request::Commit(Some(Condition::Created(Key::Leader(7), term)), vec![put])
         };
-        assert!(matches!(ask(&mut keys, 1, fenced(term)), Answer::Made(_)));
-        assert!(matches!(ask(&mut keys, 4, Request::KeepAlive(one)), Answer::IsAlive(true)));
+        assert!(matches!(ask(&mut keys, 1, fenced(term)), Response::Made(_)));
+        assert!(matches!(ask(&mut keys, 4, Request::KeepAlive(one)), Response::IsAlive(true)));
         assert_eq!(keys.ends(one), Some(Time::from_ns(9_000_000_000)));
         assert_eq!(keys.ends(two), Some(Time::from_ns(5_000_000_000)));
         let mut gone = Vec::new();
         keys.end(one, &mut gone);
         assert!(matches!(gone[..], [(Key::Leader(7), None)]), "{gone:?}");
         let mut ask = |request| keys.execute(Time::ZERO, request, &mut changed);
-        assert!(matches!(ask(Request::KeepAlive(one)), Answer::IsAlive(false)));
-        assert!(matches!(ask(fenced(term)), Answer::ConditionFailed));
-        let Answer::Made(next) = ask(elect(2, two)) else { panic!() };
+        assert!(matches!(ask(Request::KeepAlive(one)), Response::IsAlive(false)));
+        assert!(matches!(ask(fenced(term)), Response::ConditionFailed));
+        let Response::Made(next) = ask(elect(2, two)) else { panic!() };
         assert!(next > term, "a later term is higher");
-        assert!(matches!(ask(fenced(term)), Answer::ConditionFailed));
-        let Answer::View(all) = ask(Request::Read(Keys::Store(7))) else { panic!() };
+        assert!(matches!(ask(fenced(term)), Response::ConditionFailed));
+        let Response::View(all) = ask(Request::Read(Keys::Store(7))) else { panic!() };
         assert!(matches!(all[..], [(Key::Grant(7, 1), _)]), "{all:?}");
     }
 }

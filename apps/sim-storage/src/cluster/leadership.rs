@@ -16,10 +16,10 @@ use suimon_quantity::Time;
 
 use crate::cluster::control::Control;
 use crate::cluster::event::{DiskModel, Machine};
-use crate::cluster::facts::{ClusterFact, StoreWord};
+use crate::cluster::facts::{ClusterFact, StoreNotice};
 use crate::cluster::host::Purpose;
 use crate::cluster::keyspace::{Change, Condition, Entry, Key, Keys, Request, Value};
-use crate::cluster::participant::{At, Leadership};
+use crate::cluster::participant::{Leadership, ParticipantId};
 
 /// etcd accepts 128 operations per transaction, conditions included.
 const CHANGES_MAX: usize = 127;
@@ -27,35 +27,40 @@ const CHANGES_MAX: usize = 127;
 impl Control {
     /// Becomes leader if the node holds the key without leading, or gives the key up.
     /// Otherwise no other node could lead while the lease is kept alive.
-    pub(crate) fn check_leadership(&mut self, now: Time, at: At, model: &mut dyn DiskModel) {
+    pub(crate) fn check_leadership(
+        &mut self,
+        now: Time,
+        at: ParticipantId,
+        model: &mut dyn DiskModel,
+    ) {
         let host = &self.hosts[at.0 as usize];
         let me = (at.0, u64::from(host.epoch) + 1);
         let has_session = host.has_session(now);
         let participant = self.participant(at);
         let mine = participant.leader.filter(|(node, start, _)| (*node, *start) == me);
         let is_idle = participant.leadership == Leadership::None
-            && participant.leaves.is_none()
+            && participant.leaving_term.is_none()
             && has_session;
         if let Some((_, _, term)) = mine.filter(|_| is_idle) {
             if term > participant.served {
-                self.note_leader(now, at, mine, model);
+                self.record_leader(now, at, mine, model);
             } else {
-                participant.leaves = Some((term, false));
+                participant.leaving_term = Some((term, false));
             }
         }
         self.pursue_leadership(now, at);
     }
 
     /// Campaigns for a store without a leader, and gives up keys of ended terms.
-    pub(crate) fn pursue_leadership(&mut self, now: Time, at: At) {
+    pub(crate) fn pursue_leadership(&mut self, now: Time, at: ParticipantId) {
         let node = at.0;
-        if let Some((term, false)) = self.participant(at).leaves {
+        if let Some((term, false)) = self.participant(at).leaving_term {
             let store = self.participant(at).store;
-            self.participant(at).leaves = Some((term, true));
+            self.participant(at).leaving_term = Some((term, true));
             let condition = Condition::Created(Key::Leader(store), term);
             let request =
                 Request::Commit(Some(condition), vec![Change::Remove(Key::Leader(store))]);
-            self.ask_for(now, node, request, Purpose::Leave(at.1, term));
+            self.send_request(now, node, request, Purpose::Leave(at.1, term));
         }
         let host = &self.hosts[node as usize];
         let (has_session, lease, epoch) = (host.has_session(now), host.session.lease, host.epoch);
@@ -64,7 +69,7 @@ impl Control {
             || participant.candidacy.campaign_at() > now
             || participant.leadership != Leadership::None
             || !has_session
-            || participant.leaves.is_some()
+            || participant.leaving_term.is_some()
         {
             return;
         }
@@ -72,34 +77,34 @@ impl Control {
         let key = Key::Leader(participant.store);
         let put = Change::Put(key, Value::Node(node, u64::from(epoch) + 1), lease);
         let request = Request::Commit(Some(Condition::Absent(key)), vec![put]);
-        self.ask_for(now, node, request, Purpose::Campaign(at.1));
+        self.send_request(now, node, request, Purpose::Campaign(at.1));
     }
 
-    pub(crate) fn not_elected(&mut self, at: At) {
+    pub(crate) fn not_elected(&mut self, at: ParticipantId) {
         let participant = self.participant(at);
         if participant.leadership == Leadership::Campaigns {
             participant.leadership = Leadership::None;
         }
         // Reads who was elected, which may be this node.
-        self.host(at.0).needs_sync = true;
+        self.host(at.0).requires_sync = true;
     }
 
-    pub(crate) fn leave_again(&mut self, at: At) {
-        if let Some((_, is_asked)) = &mut self.participant(at).leaves {
+    pub(crate) fn retry_leave(&mut self, at: ParticipantId) {
+        if let Some((_, is_asked)) = &mut self.participant(at).leaving_term {
             *is_asked = false;
         }
     }
 
-    pub(crate) fn left(&mut self, at: At, term: u64) {
+    pub(crate) fn handle_left(&mut self, at: ParticipantId, term: u64) {
         let participant = self.participant(at);
-        participant.leaves = participant.leaves.filter(|(leaves, _)| *leaves != term);
+        participant.leaving_term = participant.leaving_term.filter(|(leaves, _)| *leaves != term);
     }
 
     /// Records the leader of a store: node, start of its daemon and revision; or none.
-    pub(crate) fn note_leader(
+    pub(crate) fn record_leader(
         &mut self,
         now: Time,
-        at: At,
+        at: ParticipantId,
         leader: Option<(u32, u64, u64)>,
         model: &mut dyn DiskModel,
     ) {
@@ -129,7 +134,7 @@ impl Control {
         }
     }
 
-    pub(crate) fn read_records(&mut self, now: Time, at: At, term: u64) {
+    pub(crate) fn read_records(&mut self, now: Time, at: ParticipantId, term: u64) {
         let participant = self.participant(at);
         if participant.leadership != Leadership::Reads(term)
             && participant.leadership != Leadership::Leads(term)
@@ -137,7 +142,7 @@ impl Control {
             return;
         }
         let request = Request::Read(Keys::Store(participant.store));
-        self.ask_for(now, at.0, request, Purpose::ReadRecords(at.1, term));
+        self.send_request(now, at.0, request, Purpose::ReadRecords(at.1, term));
     }
 
     /// Reads all reports again if the node leads and may have missed some.
@@ -152,7 +157,7 @@ impl Control {
     pub(crate) fn take_leadership(
         &mut self,
         now: Time,
-        at: At,
+        at: ParticipantId,
         term: u64,
         entries: Vec<(Key, Entry)>,
         model: &mut dyn DiskModel,
@@ -181,22 +186,22 @@ impl Control {
             let grants = records.into_iter().map(|(node, grant)| (node, (*grant).clone()));
             let event = AllocatorEvent::Elected {
                 term: Term(term),
-                capacity: SharedStoreCapacity::Declared(self.capabilities[store as usize]),
+                capacity: SharedStoreCapacity::Declared(self.capacities[store as usize]),
                 records: grants.collect(),
                 policies: Vec::new(),
             };
-            self.tell_allocator(now, at, &event, model);
+            self.pass_to_allocator(now, at, &event, model);
         }
         for report in reports {
             let event = AllocatorEvent::Reported { report: (*report).clone() };
-            self.tell_allocator(now, at, &event, model);
+            self.pass_to_allocator(now, at, &event, model);
         }
     }
 
-    pub(crate) fn tell_allocator(
+    pub(crate) fn pass_to_allocator(
         &mut self,
         now: Time,
-        at: At,
+        at: ParticipantId,
         event: &AllocatorEvent,
         model: &mut dyn DiskModel,
     ) {
@@ -212,7 +217,12 @@ impl Control {
         self.carry_out_allocator(now, at, model);
     }
 
-    pub(crate) fn carry_out_allocator(&mut self, now: Time, at: At, model: &mut dyn DiskModel) {
+    pub(crate) fn carry_out_allocator(
+        &mut self,
+        now: Time,
+        at: ParticipantId,
+        model: &mut dyn DiskModel,
+    ) {
         let store = self.participant(at).store;
         while let Some(action) = self.participant(at).allocator.poll_action() {
             match action {
@@ -232,30 +242,30 @@ impl Control {
                 }
                 AllocatorAction::Resign { term } => {
                     self.counts.resigned += 1;
-                    self.participant(at).leaves = Some((term.0, false));
+                    self.participant(at).leaving_term = Some((term.0, false));
                     self.lose_leadership(now, at, model);
                     self.pursue_leadership(now, at);
                 }
-                AllocatorAction::Notify { notice } => self.tell_of_store(store, &notice),
+                AllocatorAction::Notify { notice } => self.report_store_notice(store, &notice),
             }
         }
         self.arm(at, Machine::Allocator);
     }
 
     /// Sends the next transaction with grants. Returns true if there is one.
-    fn write_next(&mut self, now: Time, at: At, term: u64) -> bool {
+    fn write_next(&mut self, now: Time, at: ParticipantId, term: u64) -> bool {
         let participant = self.participant(at);
         let condition = Condition::Created(Key::Leader(participant.store), term);
         let Some(changes) = participant.writes.pop_front() else { return false };
         let request = Request::Commit(Some(condition), changes);
-        self.ask_for(now, at.0, request, Purpose::Write(at.1, term));
+        self.send_request(now, at.0, request, Purpose::Write(at.1, term));
         true
     }
 
     pub(crate) fn written(
         &mut self,
         now: Time,
-        at: At,
+        at: ParticipantId,
         term: u64,
         is_made: bool,
         model: &mut dyn DiskModel,
@@ -268,19 +278,19 @@ impl Control {
         }
         self.participant(at).writes.clear();
         let event = if is_made { AllocatorEvent::Written } else { AllocatorEvent::WriteFailed };
-        self.tell_allocator(now, at, &event, model);
+        self.pass_to_allocator(now, at, &event, model);
     }
 
     /// Ends the node's leadership of the store.
-    fn lose_leadership(&mut self, now: Time, at: At, model: &mut dyn DiskModel) {
+    fn lose_leadership(&mut self, now: Time, at: ParticipantId, model: &mut dyn DiskModel) {
         let participant = self.participant(at);
         let (store, leadership) =
             (participant.store, std::mem::replace(&mut participant.leadership, Leadership::None));
         participant.writes.clear();
         self.listeners[store as usize].retain(|node| *node != at.0);
         if let Leadership::Leads(term) = leadership {
-            self.facts.push(ClusterFact::Leaves { node: at.0, store, term });
-            self.tell_allocator(now, at, &AllocatorEvent::Deposed, model);
+            self.facts.push(ClusterFact::LeadershipEnded { node: at.0, store, term });
+            self.pass_to_allocator(now, at, &AllocatorEvent::Deposed, model);
         }
     }
 
@@ -291,27 +301,27 @@ impl Control {
         }
     }
 
-    fn tell_of_store(&mut self, store: u32, notice: &Notice) {
+    fn report_store_notice(&mut self, store: u32, notice: &Notice) {
         let (what, node, iops) = match notice {
             Notice::Refused { node, admission } => {
-                (StoreWord::Refused, node.0, admission.requested_iops)
+                (StoreNotice::Refused, node.0, admission.requested_iops)
             }
             Notice::MinimumUnmet(unmet) => {
-                (StoreWord::MinimumUnmet, unmet.node.0, unmet.delivered_iops)
+                (StoreNotice::MinimumUnmet, unmet.node.0, unmet.delivered_iops)
             }
-            Notice::MinimumMet { node, .. } => (StoreWord::MinimumMet, node.0, 0),
+            Notice::MinimumMet { node, .. } => (StoreNotice::MinimumMet, node.0, 0),
             Notice::ExternalLoad { delivered_iops, .. } => {
-                (StoreWord::ForeignLoad, 0, *delivered_iops)
+                (StoreNotice::ExternalLoad, 0, *delivered_iops)
             }
-            Notice::ExternalLoadEnded => (StoreWord::ForeignLoadGone, 0, 0),
+            Notice::ExternalLoadEnded => (StoreNotice::ExternalLoadEnded, 0, 0),
             Notice::NodeSilent { node, reserved_iops } => {
-                (StoreWord::NodeSilent, node.0, *reserved_iops)
+                (StoreNotice::NodeSilent, node.0, *reserved_iops)
             }
             Notice::Unaccounted { node, reserved_iops, .. } => {
-                (StoreWord::Unaccounted, node.0, *reserved_iops)
+                (StoreNotice::Unaccounted, node.0, *reserved_iops)
             }
-            _ => (StoreWord::Other, 0, 0),
+            _ => (StoreNotice::Other, 0, 0),
         };
-        self.facts.push(ClusterFact::ToldOfStore { store, what, node, iops });
+        self.facts.push(ClusterFact::StoreNotified { store, what, node, iops });
     }
 }

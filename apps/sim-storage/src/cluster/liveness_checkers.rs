@@ -10,7 +10,7 @@ use suimon_cluster_qos::{GUARANTEED_PERCENT_MAX, Parameters};
 use suimon_quantity::Time;
 use suimon_sim_kernel::{Checker, Complaints, SECOND};
 
-use crate::cluster::facts::{ClusterFact, OfCluster};
+use crate::cluster::facts::{AsClusterFact, ClusterFact};
 
 /// Evaluation window of a minimum in ns, and time after a change before it is evaluated.
 const JUDGED_NS: u64 = 5 * SECOND;
@@ -28,11 +28,11 @@ const WAITED_PERCENT: u64 = 95;
 
 /// Content of a fact about a disk.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum OfDisk {
+pub(crate) enum DiskFact {
     /// Minimum (0 for none) and maximum (`u64::MAX` for none).
     Limits { disk: u32, min_iops: u64, max_iops: u64 },
     /// Demand; `u64::MAX` for unlimited.
-    Wants { disk: u32, iops: u64 },
+    Demand { disk: u32, iops: u64 },
     /// Number of operations completed for the disk.
     Done { disk: u32, operations: u64 },
     /// Start or end of waiting for a node's limit on a store.
@@ -42,21 +42,21 @@ pub(crate) enum OfDisk {
 }
 
 /// Fact that may concern a disk.
-pub(crate) trait OfDisks: OfCluster {
+pub(crate) trait AsDiskFact: AsClusterFact {
     /// Returns the content about a disk, if any.
-    fn of_disk(&self) -> Option<OfDisk>;
+    fn disk_fact(&self) -> Option<DiskFact>;
 }
 
 /// Location of disks, and tolerances.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct DiskLocations {
     /// Node and store of each disk.
     pub(crate) disks: Vec<(u32, u32)>,
-    pub(crate) capabilities: Vec<u64>,
+    pub(crate) capacities: Vec<u64>,
     /// Number of nodes with disks in each store.
     pub(crate) nodes: Vec<u64>,
     /// Interval of reports about completed operations in ns; 1 if immediate.
-    pub(crate) told_every_ns: u64,
+    pub(crate) report_interval_ns: u64,
     /// Largest number of operations that a request counts as, on each disk.
     pub(crate) largest: u64,
     /// Time in ns after a fault of the cluster in which changes made meanwhile may be late.
@@ -66,10 +66,10 @@ pub(crate) struct Place {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Owed {
+struct UnmetDemand {
     min: u64,
-    wants: u64,
-    wants_since: u64,
+    demand: u64,
+    demand_since: u64,
     /// Time from which the minimum is owed; `u64::MAX` if it exceeds the reservable capacity.
     from: u64,
     done: u64,
@@ -78,8 +78,8 @@ struct Owed {
 /// Checks that a disk with demand gets its minimum, from 5 s after it was set, independent of
 /// faults of etcd, the network, leaders and other nodes. Minimums set during a fault may be late.
 pub(crate) struct Minimums {
-    place: Place,
-    disks: Vec<Owed>,
+    locations: DiskLocations,
+    disks: Vec<UnmetDemand>,
     /// Reservable capacity of each store without the nodes' base reservations, and the part in use.
     room: Vec<(u64, u64)>,
     /// Number of disks on each store with a minimum that exceeded the capacity.
@@ -92,31 +92,31 @@ pub(crate) struct Minimums {
 }
 
 impl Minimums {
-    pub(crate) fn new(place: &Place, terms: &Parameters) -> Self {
+    pub(crate) fn new(place: &DiskLocations, terms: &Parameters) -> Self {
         let room = |(capability, nodes): (&u64, &u64)| {
             let promisable = capability * GUARANTEED_PERCENT_MAX / 100;
             (promisable.saturating_sub(nodes * terms.floor_iops), 0)
         };
         Self {
-            disks: vec![Owed::default(); place.disks.len()],
-            refused: vec![0; place.capabilities.len()],
-            room: place.capabilities.iter().zip(&place.nodes).map(room).collect(),
+            disks: vec![UnmetDemand::default(); place.disks.len()],
+            refused: vec![0; place.capacities.len()],
+            room: place.capacities.iter().zip(&place.nodes).map(room).collect(),
             still_until: BTreeMap::new(),
             stores_until: 0,
             // The cluster has to elect leaders first.
             disturbed_until: place.recovery_ns,
             window: 0,
-            place: place.clone(),
+            locations: place.clone(),
         }
     }
 
-    fn owed_from(&self, now: u64) -> u64 {
+    fn unmet_since(&self, now: u64) -> u64 {
         now.max(self.disturbed_until) + JUDGED_NS
     }
 
     fn limit(&mut self, now: u64, disk: u32, min: u64) {
-        let (node, store) = self.place.disks[disk as usize];
-        let from = self.owed_from(now);
+        let (node, store) = self.locations.disks[disk as usize];
+        let from = self.unmet_since(now);
         let (most, promised) = self.room[store as usize];
         let of = &mut self.disks[disk as usize];
         let (before, was_owed) = (std::mem::replace(&mut of.min, min), of.from < u64::MAX);
@@ -127,7 +127,7 @@ impl Minimums {
             self.refused[store as usize] += 1;
             self.room[store as usize].1 -= owed;
             // The minimums of a node are admitted together or not at all.
-            for (other, place) in self.disks.iter_mut().zip(&self.place.disks) {
+            for (other, place) in self.disks.iter_mut().zip(&self.locations.disks) {
                 if *place == (node, store) && other.from > now && other.from < u64::MAX {
                     other.from = u64::MAX;
                     self.room[store as usize].1 -= other.min;
@@ -148,8 +148,8 @@ impl Minimums {
             return;
         }
         let (most, promised) = self.room[store as usize];
-        let all = self.disks.iter_mut().zip(&self.place.disks);
-        let mut waiting: Vec<&mut Owed> = all
+        let all = self.disks.iter_mut().zip(&self.locations.disks);
+        let mut waiting: Vec<&mut UnmetDemand> = all
             .filter(|(of, (_, on))| *on == store && of.from == u64::MAX)
             .map(|(of, _)| of)
             .collect();
@@ -165,22 +165,22 @@ impl Minimums {
         let (from, length) = (self.window, now - self.window);
         self.window = now;
         // Only complete reporting intervals in the window count.
-        let length = length / self.place.told_every_ns * self.place.told_every_ns;
-        let is_well = self.stores_until + self.place.store_recovery_ns <= from;
+        let length = length / self.locations.report_interval_ns * self.locations.report_interval_ns;
+        let is_well = self.stores_until + self.locations.store_recovery_ns <= from;
         for (disk, of) in (0_u32..).zip(&mut self.disks) {
             let done = std::mem::take(&mut of.done);
-            let (node, store) = self.place.disks[disk as usize];
+            let (node, store) = self.locations.disks[disk as usize];
             let still = self.still_until.get(&node).copied().unwrap_or_default();
-            let still = if still > 0 { still + self.place.store_recovery_ns } else { 0 };
-            let is_quiet = still <= from && of.from <= from && of.wants_since <= from;
-            if !is_well || !is_quiet || of.min == 0 || of.wants == 0 {
+            let still = if still > 0 { still + self.locations.store_recovery_ns } else { 0 };
+            let is_quiet = still <= from && of.from <= from && of.demand_since <= from;
+            if !is_well || !is_quiet || of.min == 0 || of.demand == 0 {
                 continue;
             }
             complaints.judged += 1;
-            let rate = u128::from(of.min.min(of.wants));
+            let rate = u128::from(of.min.min(of.demand));
             let owed = rate * u128::from(length) / u128::from(SECOND);
             let least = (owed * MET_PERCENT / 100) as u64;
-            if done + 2 * self.place.largest < least {
+            if done + 2 * self.locations.largest < least {
                 let what = format!(
                     "disk {disk} of node {node} on store {store}: {done} operations delivered, \
                      {owed} guaranteed"
@@ -191,29 +191,30 @@ impl Minimums {
     }
 }
 
-impl<F: OfDisks> Checker<F> for Minimums {
+impl<F: AsDiskFact> Checker<F> for Minimums {
     fn observe(&mut self, now: Time, fact: &F, complaints: &mut Complaints) {
         let now = now.as_ns();
         if now >= self.window + JUDGED_NS {
             self.judge(now, complaints);
         }
-        match fact.of_disk() {
-            Some(OfDisk::Limits { disk, min_iops, .. }) => self.limit(now, disk, min_iops),
-            Some(OfDisk::Wants { disk, iops }) => {
+        match fact.disk_fact() {
+            Some(DiskFact::Limits { disk, min_iops, .. }) => self.limit(now, disk, min_iops),
+            Some(DiskFact::Demand { disk, iops }) => {
                 let of = &mut self.disks[disk as usize];
-                (of.wants, of.wants_since) = (iops, now + SECOND);
+                (of.demand, of.demand_since) = (iops, now + SECOND);
             }
-            Some(OfDisk::Done { disk, operations }) => {
+            Some(DiskFact::Done { disk, operations }) => {
                 self.disks[disk as usize].done += operations;
             }
-            Some(OfDisk::StoresDisturbed { until_ns }) => {
+            Some(DiskFact::StoresDisturbed { until_ns }) => {
                 self.stores_until = self.stores_until.max(until_ns);
             }
-            Some(OfDisk::Waits { .. }) | None => {}
+            Some(DiskFact::Waits { .. }) | None => {}
         }
         match fact.cluster() {
             Some(ClusterFact::Disturbed { until_ns }) => {
-                self.disturbed_until = self.disturbed_until.max(until_ns + self.place.recovery_ns);
+                self.disturbed_until =
+                    self.disturbed_until.max(until_ns + self.locations.recovery_ns);
                 let from = self.disturbed_until + JUDGED_NS;
                 // Minimums set earlier remain owed.
                 for of in self.disks.iter_mut().filter(|of| of.from > now && of.from < u64::MAX) {
@@ -252,11 +253,11 @@ impl Usage {
 /// nodes, which cannot be lent, and one eighth above the rate of nodes that do not wait: they may
 /// keep it, because their current demand does not predict the next second.
 pub(crate) struct Spare {
-    place: Place,
+    locations: DiskLocations,
     floor: u64,
     minimums: Vec<u64>,
     maximums: Vec<u64>,
-    wants: Vec<u64>,
+    demand: Vec<u64>,
     /// Usable capacity of each store at the start of the window.
     usable: Vec<u64>,
     stores: Vec<Usage>,
@@ -264,9 +265,9 @@ pub(crate) struct Spare {
 }
 
 impl Spare {
-    pub(crate) fn new(place: &Place, terms: &Parameters) -> Self {
+    pub(crate) fn new(place: &DiskLocations, terms: &Parameters) -> Self {
         let usage = Usage { quiet_from: place.recovery_ns, ..Usage::default() };
-        let mut stores = vec![usage; place.capabilities.len()];
+        let mut stores = vec![usage; place.capacities.len()];
         for (node, store) in &place.disks {
             stores[*store as usize].nodes.insert(*node, (terms.floor_iops, 0));
         }
@@ -274,11 +275,11 @@ impl Spare {
             floor: terms.floor_iops,
             minimums: vec![0; place.disks.len()],
             maximums: vec![u64::MAX; place.disks.len()],
-            wants: vec![0; place.disks.len()],
-            usable: vec![0; place.capabilities.len()],
+            demand: vec![0; place.disks.len()],
+            usable: vec![0; place.capacities.len()],
             stores,
             window: 0,
-            place: place.clone(),
+            locations: place.clone(),
         }
     }
 
@@ -308,7 +309,7 @@ impl Spare {
             }
             complaints.judged += 1;
             let usable = usable[store].min(before[store]);
-            let can = self.place.capabilities[store].min(usable) * (length / 1_000_000) / 1000;
+            let can = self.locations.capacities[store].min(usable) * (length / 1_000_000) / 1000;
             let least = can.saturating_sub(idle) * USED_PERCENT / 100;
             if used < least {
                 let what = format!(
@@ -322,9 +323,9 @@ impl Spare {
 
     /// Returns the total demand within the maximums of all disks of each store.
     fn usable(&self) -> Vec<u64> {
-        let mut usable = vec![0_u64; self.place.capabilities.len()];
+        let mut usable = vec![0_u64; self.locations.capacities.len()];
         for ((_, store), (wants, max)) in
-            self.place.disks.iter().zip(self.wants.iter().zip(&self.maximums))
+            self.locations.disks.iter().zip(self.demand.iter().zip(&self.maximums))
         {
             let of = &mut usable[*store as usize];
             *of = of.saturating_add(*wants.min(max));
@@ -337,16 +338,16 @@ impl Spare {
     }
 }
 
-impl<F: OfDisks> Checker<F> for Spare {
+impl<F: AsDiskFact> Checker<F> for Spare {
     fn observe(&mut self, now: Time, fact: &F, complaints: &mut Complaints) {
         let now = now.as_ns();
         if now >= self.window + JUDGED_NS {
             self.judge(now, complaints);
         }
-        match fact.of_disk() {
-            Some(OfDisk::Limits { disk, min_iops, max_iops }) => {
+        match fact.disk_fact() {
+            Some(DiskFact::Limits { disk, min_iops, max_iops }) => {
                 self.maximums[disk as usize] = max_iops;
-                let (node, store) = self.place.disks[disk as usize];
+                let (node, store) = self.locations.disks[disk as usize];
                 let before = std::mem::replace(&mut self.minimums[disk as usize], min_iops);
                 let of = &mut self.stores[store as usize];
                 if let Some((reserved, _)) = of.nodes.get_mut(&node) {
@@ -354,20 +355,20 @@ impl<F: OfDisks> Checker<F> for Spare {
                 }
                 of.disturb(now + JUDGED_NS);
             }
-            Some(OfDisk::Wants { disk, iops }) => {
-                let store = self.place.disks[disk as usize].1 as usize;
-                let before = std::mem::replace(&mut self.wants[disk as usize], iops);
-                if before.abs_diff(iops) > self.place.capabilities[store] / LITTLE {
+            Some(DiskFact::Demand { disk, iops }) => {
+                let store = self.locations.disks[disk as usize].1 as usize;
+                let before = std::mem::replace(&mut self.demand[disk as usize], iops);
+                if before.abs_diff(iops) > self.locations.capacities[store] / LITTLE {
                     self.stores[store].disturb(now + JUDGED_NS);
                 }
             }
-            Some(OfDisk::Done { disk, operations }) => {
-                let (node, store) = self.place.disks[disk as usize];
+            Some(DiskFact::Done { disk, operations }) => {
+                let (node, store) = self.locations.disks[disk as usize];
                 if let Some((_, done)) = self.stores[store as usize].nodes.get_mut(&node) {
                     *done += operations;
                 }
             }
-            Some(OfDisk::Waits { node, store, is_so }) => {
+            Some(DiskFact::Waits { node, store, is_so }) => {
                 let of = &mut self.stores[store as usize];
                 if !of.waiting.is_empty() {
                     of.waited += now - of.since.max(self.window);
@@ -379,7 +380,7 @@ impl<F: OfDisks> Checker<F> for Spare {
                     of.waiting.remove(&node);
                 }
             }
-            Some(OfDisk::StoresDisturbed { until_ns }) => {
+            Some(DiskFact::StoresDisturbed { until_ns }) => {
                 self.disturb(until_ns + CLIMB_NS);
             }
             None => {}
@@ -387,7 +388,7 @@ impl<F: OfDisks> Checker<F> for Spare {
         if let Some(ClusterFact::Disturbed { until_ns } | ClusterFact::Still { until_ns, .. }) =
             fact.cluster()
         {
-            self.disturb(until_ns + self.place.recovery_ns);
+            self.disturb(until_ns + self.locations.recovery_ns);
         }
     }
 }

@@ -3,28 +3,28 @@
 use std::rc::Rc;
 
 use suimon_cluster_qos::{
-    AllocatorEvent, Grant, MemberAction, MemberEvent, MemberNotice, Report, ReportId,
+    AllocatorEvent, Grant, LoadReport, MemberAction, MemberEvent, MemberNotice, ReportId,
 };
 use suimon_quantity::Time;
 
 use crate::cluster::control::Control;
 use crate::cluster::event::{ControlEvent, DiskModel, Machine};
-use crate::cluster::facts::{ClusterFact, HeldTo, MemberWord};
+use crate::cluster::facts::{ClusterFact, NodeLimit, NodeNotice};
 use crate::cluster::host::Purpose;
 use crate::cluster::keyspace::{Change, Entry, Key, Request, Value};
-use crate::cluster::participant::{At, Participant};
+use crate::cluster::participant::{Participant, ParticipantId};
 
 impl Control {
-    pub(crate) fn participant(&mut self, (node, participant): At) -> &mut Participant {
+    pub(crate) fn participant(&mut self, (node, participant): ParticipantId) -> &mut Participant {
         &mut self.hosts[node as usize].participants[participant as usize]
     }
 
-    pub(crate) fn local(&self, now: Time, (node, _): At) -> Time {
+    pub(crate) fn local(&self, now: Time, (node, _): ParticipantId) -> Time {
         self.hosts[node as usize].clock.at(now)
     }
 
     /// Processes a change of a watched key.
-    pub(crate) fn hear_of(
+    pub(crate) fn handle_key_change(
         &mut self,
         now: Time,
         node: u32,
@@ -33,17 +33,17 @@ impl Control {
         model: &mut dyn DiskModel,
     ) {
         let (Key::Leader(store) | Key::Report(store, _) | Key::Grant(store, _)) = key;
-        let Some(participant) = self.hosts[node as usize].participant_of(store) else { return };
+        let Some(participant) = self.hosts[node as usize].participant_index(store) else { return };
         let at = (node, participant);
         match (key, entry.map(|entry| (entry.value, entry.created))) {
             (Key::Leader(_), Some((Value::Node(who, incarnation), created))) => {
-                self.note_leader(now, at, Some((who, incarnation, created)), model);
+                self.record_leader(now, at, Some((who, incarnation, created)), model);
             }
-            (Key::Leader(_), None) => self.note_leader(now, at, None, model),
+            (Key::Leader(_), None) => self.record_leader(now, at, None, model),
             (_, Some((Value::Grant(grant), _))) => self.granted(now, at, &grant, model),
             (_, Some((Value::Report(report), _))) => {
                 let event = AllocatorEvent::Reported { report: (*report).clone() };
-                self.tell_allocator(now, at, &event, model);
+                self.pass_to_allocator(now, at, &event, model);
             }
             _ => {}
         }
@@ -53,7 +53,7 @@ impl Control {
     pub(crate) fn due(
         &mut self,
         now: Time,
-        at: At,
+        at: ParticipantId,
         of: Machine,
         due: Time,
         model: &mut dyn DiskModel,
@@ -76,7 +76,7 @@ impl Control {
         }
     }
 
-    pub(crate) fn arm(&mut self, at: At, of: Machine) {
+    pub(crate) fn arm(&mut self, at: ParticipantId, of: Machine) {
         let clock = self.hosts[at.0 as usize].clock;
         let participant = self.participant(at);
         let due = match of {
@@ -94,7 +94,7 @@ impl Control {
     }
 
     /// Samples the counters of a node's disks.
-    pub(crate) fn sample(&mut self, now: Time, at: At, model: &mut dyn DiskModel) {
+    pub(crate) fn sample(&mut self, now: Time, at: ParticipantId, model: &mut dyn DiskModel) {
         let (local, store) = (self.local(now, at), self.participant(at).store);
         let mut disks = std::mem::take(&mut self.loads);
         disks.clear();
@@ -107,7 +107,7 @@ impl Control {
         self.carry_out_member(now, at, None, model);
     }
 
-    fn granted(&mut self, now: Time, at: At, grant: &Grant, model: &mut dyn DiskModel) {
+    fn granted(&mut self, now: Time, at: ParticipantId, grant: &Grant, model: &mut dyn DiskModel) {
         let local = self.local(now, at);
         let event = MemberEvent::Granted { grant: grant.clone() };
         self.participant(at).member.handle(local, &event);
@@ -120,7 +120,7 @@ impl Control {
     pub(crate) fn carry_out_member(
         &mut self,
         now: Time,
-        at: At,
+        at: ParticipantId,
         by: Option<(ReportId, (u64, u64))>,
         model: &mut dyn DiskModel,
     ) {
@@ -133,15 +133,15 @@ impl Control {
                         part.map_or((0, 0), |(iops, time)| (iops, clock.when(time).as_ns()))
                     };
                     let (leased, late) = (when(cap.leased), when(cap.later));
-                    let to = HeldTo {
+                    let to = NodeLimit {
                         leased_iops: leased.0,
                         leased_until_ns: leased.1,
                         reserved_iops: cap.reserved_iops,
                         late_iops: late.0,
                         late_from_ns: late.1,
                     };
-                    model.hold(now, node, store, to);
-                    self.facts.push(ClusterFact::Held { node, store, to });
+                    model.set_limit(now, node, store, to);
+                    self.facts.push(ClusterFact::LimitSet { node, store, to });
                     if let Some((ReportId { incarnation, number }, grant)) = by {
                         let until_ns = leased.1;
                         self.facts.push(ClusterFact::Took {
@@ -154,16 +154,16 @@ impl Control {
                         });
                     }
                 }
-                MemberAction::Persist { durable } => self.participant(at).kept = durable,
+                MemberAction::Persist { durable } => self.participant(at).durable = durable,
                 MemberAction::Send { report } => self.report(now, at, report),
                 MemberAction::Notify { notice } => {
                     let what = match notice {
-                        MemberNotice::Leased => MemberWord::Leased,
-                        MemberNotice::Lapsed => MemberWord::Lapsed,
-                        MemberNotice::ClockSlow => MemberWord::ClockSlow,
-                        MemberNotice::OtherVersion(_) => MemberWord::OtherVersion,
+                        MemberNotice::Leased => NodeNotice::Leased,
+                        MemberNotice::Lapsed => NodeNotice::Lapsed,
+                        MemberNotice::ClockSlow => NodeNotice::ClockSlow,
+                        MemberNotice::OtherVersion(_) => NodeNotice::OtherVersion,
                     };
-                    self.facts.push(ClusterFact::ToldOfNode { node, store, what });
+                    self.facts.push(ClusterFact::NodeNotified { node, store, what });
                 }
             }
         }
@@ -172,7 +172,7 @@ impl Control {
 
     /// Sends a report. One report is in flight at a time; of those queued behind it, the last one
     /// is sent.
-    fn report(&mut self, now: Time, at: At, report: Report) {
+    fn report(&mut self, now: Time, at: ParticipantId, report: LoadReport) {
         self.counts.reports += 1;
         let (node, store) = (at.0, self.participant(at).store);
         let ReportId { incarnation, number } = report.id;
@@ -184,7 +184,7 @@ impl Control {
         }
     }
 
-    pub(crate) fn report_next(&mut self, now: Time, at: At) {
+    pub(crate) fn report_next(&mut self, now: Time, at: ParticipantId) {
         let participant = self.participant(at);
         let store = participant.store;
         let Some(report) = participant.report.take() else {
@@ -192,6 +192,6 @@ impl Control {
             return;
         };
         let put = Change::Put(Key::Report(store, at.0), Value::Report(report), None);
-        self.ask_for(now, at.0, Request::Commit(None, vec![put]), Purpose::Report(at.1));
+        self.send_request(now, at.0, Request::Commit(None, vec![put]), Purpose::Report(at.1));
     }
 }

@@ -35,19 +35,19 @@ pub(crate) struct NetworkSpec {
 
 /// Direction of messages between a node and etcd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     ToEtcd,
     ToNode,
 }
 
-/// End of a cut in each direction, indexed by [`Way`].
-type Cut = [Time; 2];
+/// End of a cut in each direction, indexed by [`Direction`].
+type CutEnds = [Time; 2];
 
 #[derive(Clone, Debug)]
 pub(crate) struct Network {
     usual: NetworkSpec,
     bad: Option<(Time, NetworkSpec)>,
-    cuts: BTreeMap<(u32, u32), Cut>,
+    cuts: BTreeMap<(u32, u32), CutEnds>,
     /// Arrival time of the last message by node and direction.
     last: Vec<[Time; 2]>,
     random: RandomStream,
@@ -65,7 +65,7 @@ impl Network {
     }
 
     /// Cuts one direction between a node and a member until a time.
-    pub(crate) fn cut(&mut self, node: u32, member: u32, way: Way, until: Time) {
+    pub(crate) fn cut(&mut self, node: u32, member: u32, way: Direction, until: Time) {
         let cut = self.cuts.entry((node, member)).or_default();
         cut[way as usize] = cut[way as usize].max(until);
     }
@@ -83,7 +83,13 @@ impl Network {
     }
 
     /// Returns the arrival time of a message sent now; `None` if it is lost.
-    pub(crate) fn send(&mut self, now: Time, node: u32, member: u32, way: Way) -> Option<Time> {
+    pub(crate) fn send(
+        &mut self,
+        now: Time,
+        node: u32,
+        member: u32,
+        way: Direction,
+    ) -> Option<Time> {
         let spec = self.bad.filter(|(until, _)| now < *until).map_or(self.usual, |(_, spec)| spec);
         let mut ns = spec.delay_us * 1000 + self.random.below(spec.jitter_us * 1000 + 1);
         let mut pause = RESENT_NS;
@@ -124,7 +130,7 @@ mod tests {
             let mut network = network(lost);
             let (mut last, mut most) = (Time::ZERO, 0);
             for ms in 0..1000 {
-                let Some(arrives) = network.send(at(ms), 0, 0, Way::ToEtcd) else { continue };
+                let Some(arrives) = network.send(at(ms), 0, 0, Direction::ToEtcd) else { continue };
                 assert!(arrives >= last && arrives > at(ms));
                 (last, most) = (arrives, most.max(arrives.as_ns() - at(ms).as_ns()));
             }
@@ -135,14 +141,14 @@ mod tests {
     #[test]
     fn a_cut_delays_what_it_does_not_outlast_and_in_its_direction_only() {
         let mut network = network(0);
-        network.cut(0, 1, Way::ToNode, at(5000));
+        network.cut(0, 1, Direction::ToNode, at(5000));
         assert!(!network.is_open(at(1000), 0, 1) && network.is_open(at(5000), 0, 1));
         assert!(network.is_open(at(1000), 0, 0) && network.is_open(at(1000), 1, 1));
-        assert_eq!(network.send(at(1000), 0, 1, Way::ToNode), None);
-        assert!(network.send(at(3000), 0, 1, Way::ToNode).unwrap() >= at(5000));
-        assert!(network.send(at(1000), 0, 1, Way::ToEtcd).unwrap() < at(1001));
+        assert_eq!(network.send(at(1000), 0, 1, Direction::ToNode), None);
+        assert!(network.send(at(3000), 0, 1, Direction::ToNode).unwrap() >= at(5000));
+        assert!(network.send(at(1000), 0, 1, Direction::ToEtcd).unwrap() < at(1001));
         // New connection to another member.
         network.connect(0);
-        assert!(network.send(at(3001), 0, 0, Way::ToNode).unwrap() < at(3002));
+        assert!(network.send(at(3001), 0, 0, Direction::ToNode).unwrap() < at(3002));
     }
 }

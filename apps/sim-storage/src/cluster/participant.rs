@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use suimon_cluster_qos::{Candidacy, DurableState, Report};
+use suimon_cluster_qos::{Candidacy, DurableState, LoadReport};
 use suimon_quantity::Time;
 
 use crate::cluster::keyspace::Change;
@@ -25,7 +25,7 @@ pub(crate) struct Participant {
     pub(crate) store: u32,
     pub(crate) member: Box<dyn MemberMachine>,
     pub(crate) allocator: Box<dyn AllocatorMachine>,
-    pub(crate) kept: DurableState,
+    pub(crate) durable: DurableState,
     /// Next deadlines of member and allocator.
     pub(crate) due: [Option<Time>; 2],
     /// Last known leader: node, start of its daemon, and revision.
@@ -35,16 +35,16 @@ pub(crate) struct Participant {
     /// Highest term in which the node led the store.
     pub(crate) served: u64,
     /// Term whose key is to be removed, and whether the removal was requested.
-    pub(crate) leaves: Option<(u64, bool)>,
+    pub(crate) leaving_term: Option<(u64, bool)>,
     pub(crate) writes: VecDeque<Vec<Change>>,
     /// True while a report is in flight.
     pub(crate) is_reporting: bool,
     /// Report to send once none is in flight.
-    pub(crate) report: Option<Rc<Report>>,
+    pub(crate) report: Option<Rc<LoadReport>>,
 }
 
 /// Node and number of its participation in a store.
-pub(crate) type At = (u32, u32);
+pub(crate) type ParticipantId = (u32, u32);
 
 impl Participant {
     pub(crate) fn new(
@@ -56,14 +56,14 @@ impl Participant {
             store,
             member,
             allocator,
-            kept: DurableState::default(),
+            durable: DurableState::default(),
             due: [None; 2],
             // Assumes a leader until the first read.
             leader: Some((u32::MAX, 0, 0)),
             candidacy: Candidacy::default(),
             leadership: Leadership::None,
             served: 0,
-            leaves: None,
+            leaving_term: None,
             writes: VecDeque::new(),
             is_reporting: false,
             report: None,

@@ -10,40 +10,40 @@ use suimon_cluster_qos::Parameters;
 use suimon_quantity::Time;
 use suimon_sim_kernel::{Checker, Complaints};
 
-use crate::cluster::facts::{ClusterFact, HeldTo, OfCluster};
+use crate::cluster::facts::{AsClusterFact, ClusterFact, NodeLimit};
 
 /// Checks that the sum of all nodes' limits on a store never exceeds its capacity, including nodes
 /// that are paused, disconnected or have just started.
 pub(crate) struct Caps {
-    stores: Vec<CapsOf>,
+    stores: Vec<StoreLimits>,
 }
 
 #[derive(Clone, Debug)]
-struct CapsOf {
-    capability: u64,
-    held: BTreeMap<u32, HeldTo>,
+struct StoreLimits {
+    capacity: u64,
+    limits: BTreeMap<u32, NodeLimit>,
     /// Times at which the limit of a node rises without a message.
     rises: BTreeSet<(u64, u32)>,
 }
 
 impl Caps {
     pub(crate) fn new(capabilities: &[u64]) -> Self {
-        let of = |capability: &u64| CapsOf {
-            capability: *capability,
-            held: BTreeMap::new(),
+        let of = |capability: &u64| StoreLimits {
+            capacity: *capability,
+            limits: BTreeMap::new(),
             rises: BTreeSet::new(),
         };
         Self { stores: capabilities.iter().map(of).collect() }
     }
 }
 
-impl CapsOf {
+impl StoreLimits {
     fn judge(&self, store: u32, ns: u64, complaints: &mut Complaints) {
-        let sum: u64 = self.held.values().map(|held| held.iops_at(ns)).sum();
-        if sum > self.capability {
-            let caps = self.held.iter().map(|(node, held)| (*node, held.iops_at(ns)));
+        let sum: u64 = self.limits.values().map(|held| held.iops_at(ns)).sum();
+        if sum > self.capacity {
+            let caps = self.limits.iter().map(|(node, held)| (*node, held.iops_at(ns)));
             let caps: Vec<(u32, u64)> = caps.filter(|(_, iops)| *iops > 0).take(16).collect();
-            let can = self.capability;
+            let can = self.capacity;
             let what = format!(
                 "store {store}: the caps of all nodes, {sum} IOPS, exceed the capacity of {can} \
                  IOPS: {caps:?}"
@@ -61,12 +61,12 @@ impl CapsOf {
     }
 }
 
-impl<F: OfCluster> Checker<F> for Caps {
+impl<F: AsClusterFact> Checker<F> for Caps {
     fn observe(&mut self, now: Time, fact: &F, complaints: &mut Complaints) {
-        let Some(ClusterFact::Held { node, store, to }) = fact.cluster() else { return };
+        let Some(ClusterFact::LimitSet { node, store, to }) = fact.cluster() else { return };
         let of = &mut self.stores[*store as usize];
         of.pass(*store, now.as_ns(), complaints);
-        let before = of.held.insert(*node, *to);
+        let before = of.limits.insert(*node, *to);
         if let Some(before) = before.filter(|before| before.late_iops > 0) {
             of.rises.remove(&(before.late_from_ns, *node));
         }
@@ -117,7 +117,7 @@ impl Leases {
     }
 }
 
-impl<F: OfCluster> Checker<F> for Leases {
+impl<F: AsClusterFact> Checker<F> for Leases {
     fn observe(&mut self, now: Time, fact: &F, complaints: &mut Complaints) {
         match fact.cluster() {
             Some(ClusterFact::Made { node, store, incarnation, number }) => {

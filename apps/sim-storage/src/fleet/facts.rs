@@ -1,16 +1,16 @@
 //! Facts about a fleet, for checkers and the trace.
 
-use suimon_sim_kernel::Note;
+use suimon_sim_kernel::TraceFact;
 
-use crate::cluster::{ClusterFact, OfCluster, OfDisk, OfDisks};
+use crate::cluster::{AsClusterFact, AsDiskFact, ClusterFact, DiskFact};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fact {
-    Disk(OfDisk),
+    Disk(DiskFact),
     Cluster(ClusterFact),
 }
 
-impl OfCluster for Fact {
+impl AsClusterFact for Fact {
     fn cluster(&self) -> Option<&ClusterFact> {
         match self {
             Self::Cluster(fact) => Some(fact),
@@ -19,8 +19,8 @@ impl OfCluster for Fact {
     }
 }
 
-impl OfDisks for Fact {
-    fn of_disk(&self) -> Option<OfDisk> {
+impl AsDiskFact for Fact {
+    fn disk_fact(&self) -> Option<DiskFact> {
         match self {
             Self::Disk(fact) => Some(*fact),
             Self::Cluster(_) => None,
@@ -28,28 +28,28 @@ impl OfDisks for Fact {
     }
 }
 
-impl Note for Fact {
-    fn word(&self) -> &'static str {
+impl TraceFact for Fact {
+    fn kind(&self) -> &'static str {
         match self {
-            Self::Cluster(fact) => fact.word(),
-            Self::Disk(OfDisk::Limits { .. }) => "limits",
-            Self::Disk(OfDisk::Wants { .. }) => "wants",
-            Self::Disk(OfDisk::Done { .. }) => "done",
-            Self::Disk(OfDisk::Waits { .. }) => "waits",
-            Self::Disk(OfDisk::StoresDisturbed { .. }) => "disturbed",
+            Self::Cluster(fact) => fact.kind(),
+            Self::Disk(DiskFact::Limits { .. }) => "limits",
+            Self::Disk(DiskFact::Demand { .. }) => "wants",
+            Self::Disk(DiskFact::Done { .. }) => "done",
+            Self::Disk(DiskFact::Waits { .. }) => "waits",
+            Self::Disk(DiskFact::StoresDisturbed { .. }) => "disturbed",
         }
     }
 
     fn figures(&self) -> Vec<u64> {
         match *self {
             Self::Cluster(fact) => fact.figures(),
-            Self::Disk(OfDisk::Limits { disk, min_iops, .. }) => vec![disk.into(), min_iops],
-            Self::Disk(OfDisk::Wants { disk, iops }) => vec![disk.into(), iops],
-            Self::Disk(OfDisk::Done { disk, operations }) => vec![disk.into(), operations],
-            Self::Disk(OfDisk::Waits { node, store, is_so }) => {
+            Self::Disk(DiskFact::Limits { disk, min_iops, .. }) => vec![disk.into(), min_iops],
+            Self::Disk(DiskFact::Demand { disk, iops }) => vec![disk.into(), iops],
+            Self::Disk(DiskFact::Done { disk, operations }) => vec![disk.into(), operations],
+            Self::Disk(DiskFact::Waits { node, store, is_so }) => {
                 vec![node.into(), store.into(), is_so.into()]
             }
-            Self::Disk(OfDisk::StoresDisturbed { until_ns }) => vec![until_ns],
+            Self::Disk(DiskFact::StoresDisturbed { until_ns }) => vec![until_ns],
         }
     }
 }

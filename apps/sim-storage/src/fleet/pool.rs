@@ -16,17 +16,17 @@
 use suimon_cluster_qos::{Coverage, DiskKey, DiskLoad};
 use suimon_sim_kernel::SECOND;
 
-use crate::cluster::HeldTo;
+use crate::cluster::NodeLimit;
 
 /// Disk of the fluid model.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FluidDisk {
-    pub(crate) wants: u64,
+    pub(crate) demand: u64,
     pub(crate) min: u64,
     pub(crate) max: Option<u64>,
     pub(crate) weight: u32,
     /// Part of the minimum that is covered by the reservation.
-    kept: u64,
+    reserved_minimum: u64,
     rate: u64,
     /// Completed operations times 10⁹ since the last report.
     done: u64,
@@ -34,15 +34,15 @@ pub(crate) struct FluidDisk {
 
 impl FluidDisk {
     pub(crate) const fn new(min: u64, max: Option<u64>) -> Self {
-        Self { wants: 0, min, max, weight: 100, kept: 0, rate: 0, done: 0 }
+        Self { demand: 0, min, max, weight: 100, reserved_minimum: 0, rate: 0, done: 0 }
     }
 
-    fn want(&self) -> u64 {
-        self.wants.min(self.max.unwrap_or(u64::MAX))
+    fn demand(&self) -> u64 {
+        self.demand.min(self.max.unwrap_or(u64::MAX))
     }
 
     fn lacks(&self) -> bool {
-        self.rate + self.rate / 100 + 1 < self.want()
+        self.rate + self.rate / 100 + 1 < self.demand()
     }
 }
 
@@ -50,17 +50,17 @@ impl FluidDisk {
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
     pub(crate) disks: Vec<FluidDisk>,
-    to: HeldTo,
+    to: NodeLimit,
     at: u64,
     still_until: u64,
-    told: u64,
+    reported: u64,
     /// True if the last reported state is that a disk waits.
     pub(crate) waits: bool,
 }
 
 impl Pool {
     pub(crate) fn new(disks: Vec<FluidDisk>) -> Self {
-        Self { disks, to: HeldTo::default(), at: 0, still_until: 0, told: 0, waits: false }
+        Self { disks, to: NodeLimit::default(), at: 0, still_until: 0, reported: 0, waits: false }
     }
 
     /// Advances the model to a time.
@@ -88,7 +88,7 @@ impl Pool {
         self.divide();
     }
 
-    pub(crate) fn hold(&mut self, now: u64, to: HeldTo) {
+    pub(crate) fn set_limit(&mut self, now: u64, to: NodeLimit) {
         self.pass(now);
         self.to = to;
         self.divide();
@@ -111,13 +111,13 @@ impl Pool {
         let minimums = self.disks.iter().map(|disk| disk.min);
         let coverage = Coverage::new(self.to.reserved_iops, minimums);
         for disk in &mut self.disks {
-            disk.kept = coverage.of(disk.min, disk.kept);
-            disk.rate = disk.want().min(disk.kept).min(left);
+            disk.reserved_minimum = coverage.minimum_in_effect(disk.min, disk.reserved_minimum);
+            disk.rate = disk.demand().min(disk.reserved_minimum).min(left);
             left -= disk.rate;
         }
         // Each round satisfies the demand of at least one disk, or ends the loop.
         for _ in 0..self.disks.len() {
-            let hungry = |disk: &&mut FluidDisk| disk.rate < disk.want();
+            let hungry = |disk: &&mut FluidDisk| disk.rate < disk.demand();
             let weights: u64 =
                 self.disks.iter_mut().filter(hungry).map(|disk| u64::from(disk.weight)).sum();
             if weights == 0 || left == 0 {
@@ -125,7 +125,7 @@ impl Pool {
             }
             let all = left;
             for disk in self.disks.iter_mut().filter(hungry) {
-                let lacks = disk.want() - disk.rate;
+                let lacks = disk.demand() - disk.rate;
                 let more = (all * u64::from(disk.weight) / weights).min(lacks);
                 disk.rate += more;
                 left -= more;
@@ -143,8 +143,8 @@ impl Pool {
         mut done: impl FnMut(u32, u64),
     ) {
         self.pass(now);
-        let ns = (now - self.told).max(1);
-        self.told = now;
+        let ns = (now - self.reported).max(1);
+        self.reported = now;
         for (disk, of) in (first..).zip(&mut self.disks) {
             let operations = of.done / SECOND;
             let delivered = of.done / ns;
@@ -158,7 +158,7 @@ impl Pool {
                 max_iops: of.max,
                 fallback_iops: None,
                 weight: of.weight,
-                demand_iops: if lacks { delivered } else { of.want() },
+                demand_iops: if lacks { delivered } else { of.demand() },
                 delivered_iops: delivered,
                 waits_for_grant: lacks,
                 waits_for_store: false,
@@ -172,17 +172,23 @@ impl Pool {
 mod tests {
     use super::*;
 
-    fn held(iops: u64, until: u64, reserved: u64) -> HeldTo {
+    fn held(iops: u64, until: u64, reserved: u64) -> NodeLimit {
         let leased_until_ns = until * SECOND;
-        HeldTo { leased_iops: iops, leased_until_ns, reserved_iops: reserved, ..HeldTo::default() }
+        NodeLimit {
+            leased_iops: iops,
+            leased_until_ns,
+            reserved_iops: reserved,
+            ..NodeLimit::default()
+        }
     }
 
     #[test]
     fn minimums_come_first_and_the_rest_goes_by_weight_until_the_lease_ends() {
-        let disk = |min, wants, weight| FluidDisk { wants, weight, ..FluidDisk::new(min, None) };
+        let disk =
+            |min, wants, weight| FluidDisk { demand: wants, weight, ..FluidDisk::new(min, None) };
         let disks = vec![disk(300, u64::MAX, 100), disk(0, u64::MAX, 300), disk(0, 50, 100)];
         let mut pool = Pool::new(disks);
-        pool.hold(0, held(850, 10, 364));
+        pool.set_limit(0, held(850, 10, 364));
         assert_eq!([0, 1, 2].map(|at| pool.disks[at].rate), [425, 375, 50]);
         let mut loads = Vec::new();
         let mut all = 0;

@@ -88,7 +88,7 @@ pub(crate) fn draw_all(
 }
 
 /// Draws a disk's next demand and its duration in ns.
-pub(crate) fn wants(
+pub(crate) fn next_demand(
     scenario: &FleetScenario,
     places: usize,
     random: &mut RandomStream,

@@ -4,11 +4,12 @@ use anyhow::Result;
 use suimon_cluster_qos::Parameters;
 use suimon_quantity::Time;
 use suimon_sim_kernel::{
-    Checker, InvalidKeys, Observer, Options, Outcome, RandomStream, SECOND, Scenario, Trace,
+    Checker, InvalidKeys, Observer, Options, RandomStream, SECOND, Scenario, ScenarioResult, Trace,
 };
 
 use crate::cluster::{
-    Caps, Clock, Control, Leases, Machines, Minimums, Place, Production, Spare, TICK_NS, Topology,
+    Caps, Clock, Control, DiskLocations, Leases, Machines, Minimums, Production, Spare, TICK_NS,
+    Topology,
 };
 use crate::fleet::facts::Fact;
 use crate::fleet::random_interventions::draw_all;
@@ -32,7 +33,7 @@ impl Scenario for FleetScenario {
         self.check_keys(invalid);
     }
 
-    fn run(&self, options: Options) -> Result<Outcome> {
+    fn run(&self, options: Options) -> Result<ScenarioResult> {
         run(self, options)
     }
 }
@@ -41,7 +42,7 @@ impl Scenario for FleetScenario {
 ///
 /// # Errors
 /// None at present.
-pub(crate) fn run(scenario: &FleetScenario, options: Options) -> Result<Outcome> {
+pub(crate) fn run(scenario: &FleetScenario, options: Options) -> Result<ScenarioResult> {
     run_with(scenario, options, Box::new(Production))
 }
 
@@ -50,9 +51,9 @@ pub(crate) fn run_with(
     scenario: &FleetScenario,
     options: Options,
     machines: Box<dyn Machines>,
-) -> Result<Outcome> {
-    let Options { seed, keeps_lines, .. } = options;
-    let places = scenario.places();
+) -> Result<ScenarioResult> {
+    let Options { seed, records_lines: keeps_lines, .. } = options;
+    let places = scenario.disk_locations();
     let (disks, interventions) = draw_all(scenario, &places, seed);
     let capabilities = vec![scenario.declared(); scenario.stores as usize];
     let mut random = RandomStream::new(seed, "clocks");
@@ -63,8 +64,8 @@ pub(crate) fn run_with(
     };
     let topology = Topology {
         clocks: (0..scenario.nodes).map(clock).collect(),
-        stores: (0..scenario.nodes).map(|node| scenario.stores_of(node).collect()).collect(),
-        capabilities: capabilities.clone(),
+        stores: (0..scenario.nodes).map(|node| scenario.node_stores(node).collect()).collect(),
+        capacities: capabilities.clone(),
     };
     let control = Control::new(&scenario.cluster, topology, seed, machines);
     let checkers = checkers(scenario, places, &capabilities);
@@ -76,7 +77,7 @@ pub(crate) fn run_with(
     let row = |what: &str, count: u64| vec![what.to_owned(), count.to_string(), per_second(count)];
     let head = ["", "IN ALL", "A SECOND"].map(str::to_owned).to_vec();
     let FleetScenario { nodes, stores, .. } = scenario;
-    let mut outcome = Outcome {
+    let mut outcome = ScenarioResult {
         events: world.happened(),
         virtual_s: scenario.seconds,
         about: vec![
@@ -96,7 +97,7 @@ pub(crate) fn run_with(
             row("grants", counts.grants),
             row("requests to etcd", counts.requests),
         ],
-        ..Outcome::default()
+        ..ScenarioResult::default()
     };
     outcome.set_trace(&world.observer.trace);
     outcome.add_complaints(world.observer.complaints);
@@ -113,11 +114,11 @@ fn checkers(
     for (_, store) in places.iter().step_by(scenario.disks_per_store as usize) {
         nodes[*store as usize] += 1;
     }
-    let place = Place {
+    let place = DiskLocations {
         disks: places,
-        capabilities: capabilities.to_vec(),
+        capacities: capabilities.to_vec(),
         nodes,
-        told_every_ns: TICK_NS,
+        report_interval_ns: TICK_NS,
         largest: 1,
         recovery_ns: scenario.faults.recovery_s * SECOND,
         store_recovery_ns: scenario.faults.node_recovery_s * SECOND,

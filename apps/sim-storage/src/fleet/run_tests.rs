@@ -18,13 +18,13 @@ fn read(nodes: u32, stores: u32, seconds: u64) -> FleetScenario {
 }
 
 fn once(seed: u64) -> Options {
-    Options { seed, is_swarm: false, keeps_lines: false }
+    Options { seed, is_swarm: false, records_lines: false }
 }
 
 #[test]
 fn a_hundred_nodes_keep_what_is_promised_whatever_fails() {
     let scenario = read(100, 10, 120);
-    assert_eq!(scenario.places().len(), 1000);
+    assert_eq!(scenario.disk_locations().len(), 1000);
     for seed in 1..=3 {
         let outcome = run(&scenario, once(seed)).unwrap();
         assert_eq!(outcome.complaints, [], "seed {seed}");

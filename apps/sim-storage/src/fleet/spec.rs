@@ -63,16 +63,16 @@ pub(crate) struct FaultsSpec {
 
 impl FleetScenario {
     /// Returns the stores of a node.
-    pub(crate) fn stores_of(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn node_stores(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let first = u64::from(node) * u64::from(self.stores_per_node);
         (0..u64::from(self.stores_per_node))
             .map(move |at| ((first + at) % u64::from(self.stores)) as u32)
     }
 
     /// Returns node and store of each disk. Disks of a node in a store are adjacent.
-    pub(crate) fn places(&self) -> Vec<(u32, u32)> {
+    pub(crate) fn disk_locations(&self) -> Vec<(u32, u32)> {
         let of = |node: u32| {
-            self.stores_of(node).flat_map(move |store| {
+            self.node_stores(node).flat_map(move |store| {
                 std::iter::repeat_n((node, store), self.disks_per_store as usize)
             })
         };

@@ -4,17 +4,17 @@ use suimon_cluster_qos::DiskLoad;
 use suimon_quantity::Time;
 use suimon_sim_kernel::{Agenda, Observer, RandomStream};
 
-use crate::cluster::{Control, ControlEvent, DiskModel, HeldTo, OfDisk};
+use crate::cluster::{Control, ControlEvent, DiskFact, DiskModel, NodeLimit};
 use crate::fleet::facts::Fact;
 use crate::fleet::pool::{FluidDisk, Pool};
-use crate::fleet::random_interventions::{Intervention, wants};
+use crate::fleet::random_interventions::{Intervention, next_demand};
 use crate::fleet::spec::FleetScenario;
 
 #[derive(Clone, Debug)]
 enum Event {
     Cluster(ControlEvent),
     /// The demand of a disk changes.
-    Wants {
+    DemandChange {
         disk: u32,
     },
     Intervention {
@@ -28,7 +28,7 @@ struct Disks {
     stores: Vec<u32>,
     per_node: usize,
     per_pool: u32,
-    facts: Vec<OfDisk>,
+    facts: Vec<DiskFact>,
 }
 
 impl Disks {
@@ -39,12 +39,12 @@ impl Disks {
     }
 
     /// Reports when disks of a pool start or stop waiting.
-    fn note(&mut self, at: usize) {
+    fn report_waiting(&mut self, at: usize) {
         let (node, store) = ((at / self.per_node) as u32, self.stores[at]);
         let pool = &mut self.pools[at];
         let is_so = pool.is_short();
         if std::mem::replace(&mut pool.waits, is_so) != is_so {
-            self.facts.push(OfDisk::Waits { node, store, is_so });
+            self.facts.push(DiskFact::Waits { node, store, is_so });
         }
     }
 
@@ -52,7 +52,7 @@ impl Disks {
         let at = (disk / self.per_pool) as usize;
         let of = (disk % self.per_pool) as usize;
         self.pools[at].change(now.as_ns(), |disks| change(&mut disks[of]));
-        self.note(at);
+        self.report_waiting(at);
     }
 }
 
@@ -62,23 +62,23 @@ impl DiskModel for Disks {
         let facts = &mut self.facts;
         let first = at as u32 * self.per_pool;
         self.pools[at].loads(now.as_ns(), first, into, |disk, operations| {
-            facts.push(OfDisk::Done { disk, operations });
+            facts.push(DiskFact::Done { disk, operations });
         });
-        self.note(at);
+        self.report_waiting(at);
         0
     }
 
-    fn hold(&mut self, now: Time, node: u32, store: u32, to: HeldTo) {
+    fn set_limit(&mut self, now: Time, node: u32, store: u32, to: NodeLimit) {
         let at = self.pool(node, store);
-        self.pools[at].hold(now.as_ns(), to);
-        self.note(at);
+        self.pools[at].set_limit(now.as_ns(), to);
+        self.report_waiting(at);
     }
 
     fn stop(&mut self, now: Time, node: u32, until: Time) {
         for at in 0..self.per_node {
             let at = node as usize * self.per_node + at;
             self.pools[at].stop(now.as_ns(), until.as_ns());
-            self.note(at);
+            self.report_waiting(at);
         }
     }
 }
@@ -110,16 +110,16 @@ impl<'s> World<'s> {
             agenda.plan(Time::from_ns(*at_ns), Event::Intervention { number });
         }
         for (disk, of) in (0..).zip(disks) {
-            agenda.plan(Time::ZERO, Event::Wants { disk });
+            agenda.plan(Time::ZERO, Event::DemandChange { disk });
             let max_iops = of.max.unwrap_or(u64::MAX);
-            let fact = Fact::Disk(OfDisk::Limits { disk, min_iops: of.min, max_iops });
+            let fact = Fact::Disk(DiskFact::Limits { disk, min_iops: of.min, max_iops });
             observer.record(Time::ZERO, &fact);
         }
         let per_pool = scenario.disks_per_store;
         let pools = disks.chunks(per_pool as usize).map(|of| Pool::new(of.to_vec())).collect();
         let disks_of = Disks {
             pools,
-            stores: (0..scenario.nodes).flat_map(|node| scenario.stores_of(node)).collect(),
+            stores: (0..scenario.nodes).flat_map(|node| scenario.node_stores(node)).collect(),
             per_node: scenario.stores_per_node as usize,
             per_pool,
             facts: Vec::new(),
@@ -146,24 +146,24 @@ impl<'s> World<'s> {
 
     /// Advances the run to a time.
     pub(crate) fn run(&mut self, until: Time) {
-        self.hear();
+        self.pass_on_facts();
         while let Some(event) = self.agenda.next(until) {
             let now = self.agenda.now();
             match event {
                 Event::Cluster(event) => self.control.handle(now, event, &mut self.disks),
-                Event::Wants { disk } => self.want(now, disk),
+                Event::DemandChange { disk } => self.set_demand(now, disk),
                 Event::Intervention { number } => self.carry_out(now, number),
             }
-            self.hear();
+            self.pass_on_facts();
         }
         self.observer.end(until);
     }
 
-    fn want(&mut self, now: Time, disk: u32) {
-        let (iops, ns) = wants(self.scenario, self.count, &mut self.random);
-        self.disks.change(now, disk, |of| of.wants = iops);
-        self.observer.record(now, &Fact::Disk(OfDisk::Wants { disk, iops }));
-        self.agenda.plan_in(ns, Event::Wants { disk });
+    fn set_demand(&mut self, now: Time, disk: u32) {
+        let (iops, ns) = next_demand(self.scenario, self.count, &mut self.random);
+        self.disks.change(now, disk, |of| of.demand = iops);
+        self.observer.record(now, &Fact::Disk(DiskFact::Demand { disk, iops }));
+        self.agenda.plan_in(ns, Event::DemandChange { disk });
     }
 
     fn carry_out(&mut self, now: Time, number: u32) {
@@ -174,7 +174,7 @@ impl<'s> World<'s> {
                     of.min = min_iops;
                     max_iops = of.max.unwrap_or(u64::MAX);
                 });
-                let fact = OfDisk::Limits { disk, min_iops, max_iops };
+                let fact = DiskFact::Limits { disk, min_iops, max_iops };
                 self.observer.record(now, &Fact::Disk(fact));
             }
             Intervention::Fault { fault, ns } => {
@@ -185,7 +185,7 @@ impl<'s> World<'s> {
     }
 
     /// Passes new facts to checkers, and new events to the agenda.
-    fn hear(&mut self) {
+    fn pass_on_facts(&mut self) {
         let now = self.agenda.now();
         for (at, event) in self.control.planned() {
             self.agenda.plan(at, Event::Cluster(event));

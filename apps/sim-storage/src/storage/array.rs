@@ -75,7 +75,7 @@ struct Job {
     bytes: u32,
     /// Request to acknowledge when the part is complete; `None` if it is already acknowledged, and
     /// its space in the cache becomes free.
-    of: Option<u64>,
+    request_tag: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ pub(crate) struct Array {
     jobs: Vec<Job>,
     free_jobs: Vec<u32>,
     /// Number of incomplete parts of each request.
-    pieces: BTreeMap<u64, u32>,
+    incomplete_parts: BTreeMap<u64, u32>,
     /// Bytes in the cache that are not on drives yet.
     dirty: u64,
     /// Writes waiting for space in the cache.
@@ -95,7 +95,7 @@ pub(crate) struct Array {
     slow: Option<(Time, u32)>,
     random: RandomStream,
     planned: Vec<(Time, ArrayEvent)>,
-    answered: Vec<u64>,
+    completed: Vec<u64>,
 }
 
 impl Array {
@@ -105,7 +105,7 @@ impl Array {
             spec,
             jobs: Vec::new(),
             free_jobs: Vec::new(),
-            pieces: BTreeMap::new(),
+            incomplete_parts: BTreeMap::new(),
             dirty: 0,
             waits: VecDeque::new(),
             link_free: Time::ZERO,
@@ -113,7 +113,7 @@ impl Array {
             slow: None,
             random,
             planned: Vec::new(),
-            answered: Vec::new(),
+            completed: Vec::new(),
         }
     }
 
@@ -153,14 +153,14 @@ impl Array {
     }
 
     /// Returns the tags of completed requests.
-    pub(crate) fn take_answered(&mut self) -> Vec<u64> {
-        std::mem::take(&mut self.answered)
+    pub(crate) fn take_completed(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.completed)
     }
 
     fn arrive(&mut self, now: Time, io: Io) {
         if !io.is_write {
             if self.random.percent(self.spec.read_hit_percent) {
-                return self.answered.push(io.tag);
+                return self.completed.push(io.tag);
             }
             return self.serve(now, io, Some(io.tag));
         }
@@ -181,7 +181,7 @@ impl Array {
             }
             self.waits.pop_front();
             self.dirty += u64::from(io.bytes);
-            self.answered.push(io.tag);
+            self.completed.push(io.tag);
             self.serve(now, io, None);
         }
     }
@@ -197,7 +197,8 @@ impl Array {
             let bytes = (until - at) as u32;
             let pair = (at / stripe % pairs) as usize * 2;
             let on_drive = at / stripe / pairs * stripe + at % stripe;
-            let job = self.add_job(Job { drives: 1 + u32::from(io.is_write), bytes, of });
+            let job =
+                self.add_job(Job { drives: 1 + u32::from(io.is_write), bytes, request_tag: of });
             let part = Part { job, at: on_drive, bytes };
             let idler =
                 pair + usize::from(self.drives[pair].length() > self.drives[pair + 1].length());
@@ -210,7 +211,7 @@ impl Array {
             at = until;
         }
         if let Some(tag) = of {
-            self.pieces.insert(tag, pieces);
+            self.incomplete_parts.insert(tag, pieces);
         }
     }
 
@@ -240,7 +241,7 @@ impl Array {
             let job = &mut self.jobs[part.job as usize];
             job.drives -= 1;
             if job.drives == 0 {
-                let Job { bytes, of, .. } = *job;
+                let Job { bytes, request_tag: of, .. } = *job;
                 self.free_jobs.push(part.job);
                 self.done(now, bytes, of);
             }
@@ -254,11 +255,11 @@ impl Array {
             self.dirty -= u64::from(bytes);
             return self.admit(now);
         };
-        let Some(left) = self.pieces.get_mut(&tag) else { return };
+        let Some(left) = self.incomplete_parts.get_mut(&tag) else { return };
         *left -= 1;
         if *left == 0 {
-            self.pieces.remove(&tag);
-            self.answered.push(tag);
+            self.incomplete_parts.remove(&tag);
+            self.completed.push(tag);
         }
     }
 }

@@ -52,7 +52,7 @@ fn rate(
         }
         let Some(event) = agenda.next(until) else { break };
         array.handle(agenda.now(), event);
-        for _ in array.take_answered() {
+        for _ in array.take_completed() {
             done += 1;
             ask(&mut array, agenda.now());
         }

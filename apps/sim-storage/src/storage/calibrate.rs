@@ -5,7 +5,7 @@ use std::fmt;
 use anyhow::{Result, bail};
 use serde::Serialize;
 
-use crate::storage::capacity::capability;
+use crate::storage::capacity::measure_capacity;
 use crate::storage::spec::StorageScenario;
 
 /// Result of the calibration of a parameter.
@@ -46,7 +46,7 @@ pub fn calibrate(scenario: &StorageScenario, seed: u64) -> Result<Calibrated> {
     let with = |value: u32| {
         let mut scenario = scenario.clone();
         scenario.array.drive.media_mb_s = value;
-        capability(&scenario, seed)
+        measure_capacity(&scenario, seed)
     };
     let (mut low, mut high) = (spec.low, spec.high);
     let (iops_low, iops_high) = (with(low), with(high));

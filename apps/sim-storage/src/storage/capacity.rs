@@ -21,7 +21,7 @@ pub(crate) fn clients(scenario: &StorageScenario, seed: u64) -> Vec<Client> {
 
 /// Returns the rate of the array under unlimited demand of all clients without schedulers, in
 /// normalised operations per second.
-pub(crate) fn capability(scenario: &StorageScenario, seed: u64) -> u64 {
+pub(crate) fn measure_capacity(scenario: &StorageScenario, seed: u64) -> u64 {
     let spec = &scenario.capability;
     let mut array = Array::new(scenario.array.clone(), RandomStream::new(seed, "measured array"));
     let mut clients = clients(scenario, seed);
@@ -42,7 +42,7 @@ pub(crate) fn capability(scenario: &StorageScenario, seed: u64) -> u64 {
         if let Some(event) = event {
             array.handle(now, event);
         }
-        for tag in array.take_answered() {
+        for tag in array.take_completed() {
             if now.as_ns() >= from {
                 done += u64::from(cost(clients[tag as usize].bytes()));
             }

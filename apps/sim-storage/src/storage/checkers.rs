@@ -9,7 +9,7 @@ use suimon_quantity::Time;
 use suimon_sim_kernel::{Checker, Complaints, SECOND};
 use suimon_storage_qos::Limits;
 
-use crate::cluster::{Clock, ClusterFact, HeldTo, Place};
+use crate::cluster::{Clock, ClusterFact, DiskLocations, NodeLimit};
 use crate::storage::facts::Fact;
 
 /// Tolerance of a maximum in time: over any window, a disk may exceed its maximum by the operations
@@ -88,7 +88,7 @@ impl Checker<Fact> for Maximum {
 }
 
 /// Tolerance of a node's limit in time: unused capacity of 20 ms may be used later.
-const KEPT_NS: i128 = 20_000_000;
+const UNUSED_TOLERANCE_NS: i128 = 20_000_000;
 
 /// Checks that over any window a node does not exceed its limit, except for the tolerance and one
 /// request of each disk.
@@ -96,19 +96,19 @@ pub(crate) struct Within {
     disks: Vec<u32>,
     /// Tolerance above the limit, in operations × 10⁻⁹ (IOPS × nanoseconds).
     allowed: i128,
-    nodes: BTreeMap<u32, HeldNode>,
+    nodes: BTreeMap<u32, LimitedNode>,
 }
 
 #[derive(Default)]
-struct HeldNode {
-    to: HeldTo,
+struct LimitedNode {
+    to: NodeLimit,
     at: u64,
     carried: i128,
     sum: i128,
     least: i128,
 }
 
-impl HeldNode {
+impl LimitedNode {
     /// Accumulates the permitted operations up to a time.
     fn pass(&mut self, now: u64) {
         while self.at < now {
@@ -120,18 +120,18 @@ impl HeldNode {
 }
 
 impl Within {
-    pub(crate) fn new(place: &Place) -> Self {
-        let most = i128::from(place.capabilities.iter().copied().max().unwrap_or_default());
+    pub(crate) fn new(place: &DiskLocations) -> Self {
+        let most = i128::from(place.capacities.iter().copied().max().unwrap_or_default());
         let requests = i128::from(place.largest) * place.disks.len() as i128 * i128::from(SECOND);
         let disks = place.disks.iter().map(|(node, _)| *node).collect();
-        Self { disks, allowed: most * KEPT_NS + requests, nodes: BTreeMap::new() }
+        Self { disks, allowed: most * UNUSED_TOLERANCE_NS + requests, nodes: BTreeMap::new() }
     }
 }
 
 impl Checker<Fact> for Within {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
         match *fact {
-            Fact::Cluster(ClusterFact::Held { node, to, .. }) => {
+            Fact::Cluster(ClusterFact::LimitSet { node, to, .. }) => {
                 let of = self.nodes.entry(node).or_default();
                 of.pass(now.as_ns());
                 of.to = to;
@@ -166,7 +166,9 @@ pub(crate) struct Order {
 impl Checker<Fact> for Order {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
         match *fact {
-            Fact::Asked { disk, tag, .. } => self.waiting.entry(disk).or_default().push_back(tag),
+            Fact::Submitted { disk, tag, .. } => {
+                self.waiting.entry(disk).or_default().push_back(tag)
+            }
             Fact::LetGo { disk, tag, .. } => {
                 let first = self.waiting.get_mut(&disk).and_then(VecDeque::pop_front);
                 if first != Some(tag) {
@@ -176,7 +178,7 @@ impl Checker<Fact> for Order {
                 }
                 self.sent.insert(tag);
             }
-            Fact::Answered { disk, tag, .. } if !self.sent.remove(&tag) => {
+            Fact::Completed { disk, tag, .. } if !self.sent.remove(&tag) => {
                 let what = format!("disk {disk}: request {tag} was completed without submission");
                 complaints.add(now, "order", what);
             }
@@ -215,13 +217,13 @@ impl Checker<Fact> for Idle {
             Fact::Limits { disk, limits } => {
                 self.waiting.entry(disk).or_default().1 = limits.max_iops.is_some();
             }
-            Fact::Asked { disk, .. } => self.waiting.entry(disk).or_default().0 += 1,
+            Fact::Submitted { disk, .. } => self.waiting.entry(disk).or_default().0 += 1,
             Fact::LetGo { disk, .. } => {
                 let of = self.waiting.entry(disk).or_default();
                 of.0 = of.0.saturating_sub(1);
                 self.in_array += 1;
             }
-            Fact::Answered { .. } => self.in_array = self.in_array.saturating_sub(1),
+            Fact::Completed { .. } => self.in_array = self.in_array.saturating_sub(1),
             Fact::Disturbed { until_ns } => {
                 self.disturbed_until = self.disturbed_until.max(until_ns);
             }
@@ -243,13 +245,13 @@ pub(crate) struct Minimum {
     promisable: u64,
     /// Time in ns after a fault in which minimums are not evaluated.
     recovery_ns: u64,
-    disks: BTreeMap<u32, Owed>,
+    disks: BTreeMap<u32, UnmetDemand>,
     window: u64,
     quiet_since: u64,
 }
 
 #[derive(Default)]
-struct Owed {
+struct UnmetDemand {
     limits: Limits,
     wants: bool,
     delivered: u64,
@@ -268,7 +270,7 @@ impl Minimum {
     fn judge(&mut self, now: Time, complaints: &mut Complaints) {
         let length = now.as_ns() - self.window;
         let is_quiet = self.quiet_since + GRACE_NS <= self.window;
-        let min = |of: &Owed| of.limits.min_iops.map_or(0, |min| min.per_second());
+        let min = |of: &UnmetDemand| of.limits.min_iops.map_or(0, |min| min.per_second());
         let promised: u64 = self.disks.values().map(min).sum();
         for (disk, of) in &mut self.disks {
             let delivered = std::mem::take(&mut of.delivered);
@@ -298,7 +300,7 @@ impl Checker<Fact> for Minimum {
                 self.disks.entry(disk).or_default().limits = limits;
                 self.quiet_since = self.quiet_since.max(now.as_ns());
             }
-            Fact::Wants { disk, all } => {
+            Fact::Demand { disk, all } => {
                 self.disks.entry(disk).or_default().wants = all;
                 self.quiet_since = self.quiet_since.max(now.as_ns());
             }
@@ -306,7 +308,7 @@ impl Checker<Fact> for Minimum {
                 let quiet = (until_ns + self.recovery_ns).saturating_sub(GRACE_NS);
                 self.quiet_since = self.quiet_since.max(quiet);
             }
-            Fact::Answered { disk, cost, .. } => {
+            Fact::Completed { disk, cost, .. } => {
                 let of = self.disks.entry(disk).or_default();
                 of.delivered += u64::from(cost);
                 of.largest = of.largest.max(cost.into());

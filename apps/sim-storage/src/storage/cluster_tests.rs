@@ -1,6 +1,6 @@
 //! Nodes that share an array: results, and detection of violations by checkers.
 
-use suimon_sim_kernel::{Options, Outcome};
+use suimon_sim_kernel::{Options, ScenarioResult};
 use suimon_storage_qos::StoreScheduler;
 
 use crate::cluster::broken_machines::{Broken, How};
@@ -14,7 +14,7 @@ fn read() -> StorageScenario {
 }
 
 fn once(seed: u64, is_swarm: bool) -> Options {
-    Options { seed, is_swarm, keeps_lines: false }
+    Options { seed, is_swarm, records_lines: false }
 }
 
 /// Verifies that the minimum holds, in contrast to the published per-node ones. One figure differs;
@@ -43,7 +43,7 @@ fn a_cluster_repeats_bit_for_bit() {
     }
 }
 
-fn broken(how: How, options: Options) -> Outcome {
+fn broken(how: How, options: Options) -> ScenarioResult {
     let makers = Makers {
         scheduler: &|spec| Box::new(StoreScheduler::new(spec)),
         machines: &move || Box::new(Broken(how)),

@@ -4,7 +4,7 @@ use suimon_cluster_qos::DiskLoad;
 use suimon_quantity::{DiskId, Time, TimedRateLimit};
 use suimon_storage_qos::Change;
 
-use crate::cluster::{DiskModel, HeldTo};
+use crate::cluster::{DiskModel, NodeLimit};
 use crate::storage::node::Node;
 
 /// Nodes of a run as seen by the cluster. There is one store.
@@ -24,7 +24,7 @@ impl DiskModel for SharedStore<'_> {
         of.scheduler.own().latency_ns()
     }
 
-    fn hold(&mut self, now: Time, node: u32, _store: u32, to: HeldTo) {
+    fn set_limit(&mut self, now: Time, node: u32, _store: u32, to: NodeLimit) {
         let of = &mut self.0[node as usize];
         if of.shared.is_some() {
             let when = |iops: u64, ns: u64| (iops > 0).then(|| (iops, of.clock(Time::from_ns(ns))));

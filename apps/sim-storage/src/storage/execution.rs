@@ -10,7 +10,7 @@ use crate::storage::array::Io;
 use crate::storage::disk_model::SharedStore;
 use crate::storage::facts::Fact;
 use crate::storage::intervention::Intervention;
-use crate::storage::world::{Event, FOREIGN, World};
+use crate::storage::world::{EXTERNAL_TAGS, Event, World};
 
 impl World {
     pub(super) fn carry_out(&mut self, intervention: Intervention) {
@@ -24,10 +24,10 @@ impl World {
                 }
                 return;
             }
-            Intervention::Want { disk, all } => {
+            Intervention::Demand { disk, all } => {
                 self.disks[disk as usize].wants = all;
-                self.observer.record(now, &Fact::Wants { disk, all });
-                return self.ask(disk);
+                self.observer.record(now, &Fact::Demand { disk, all });
+                return self.submit(disk);
             }
             Intervention::Stall { ns } => {
                 self.array.stall(after(ns));
@@ -41,9 +41,9 @@ impl World {
                 self.late = (after(ns), late_ns);
                 ns + late_ns
             }
-            Intervention::Foreign { ns, depth } => {
-                self.foreign = (after(ns), depth);
-                (0..depth).for_each(|_| self.agenda.plan_in(0, Event::ForeignAsk));
+            Intervention::ExternalLoad { ns, depth } => {
+                self.external_load = (after(ns), depth);
+                (0..depth).for_each(|_| self.agenda.plan_in(0, Event::ExternalSubmit));
                 ns
             }
             Intervention::Cluster { fault, ns } => {
@@ -76,16 +76,16 @@ impl World {
         None
     }
 
-    pub(super) fn ask_foreign(&mut self) {
+    pub(super) fn submit_external(&mut self) {
         let now = self.agenda.now();
-        if now >= self.foreign.0 {
+        if now >= self.external_load.0 {
             return;
         }
         // Random offsets in the first GiB, as by a backup of another system.
         let block = 256 << 10;
-        let offset = self.foreign_random.below((1 << 30) / block) * block;
-        self.foreign_asked += 1;
-        let tag = FOREIGN + self.foreign_asked;
+        let offset = self.external_random.below((1 << 30) / block) * block;
+        self.external_submitted += 1;
+        let tag = EXTERNAL_TAGS + self.external_submitted;
         let io = Io { tag, offset, bytes: block as u32, is_write: true };
         self.array.send(now, io);
     }
@@ -98,7 +98,7 @@ impl World {
     }
 
     /// Passes new facts of the cluster to checkers, and its planned events to the agenda.
-    pub(super) fn hear_cluster(&mut self) {
+    pub(super) fn pass_on_cluster_facts(&mut self) {
         let now = self.agenda.now();
         let Some(control) = &mut self.control else { return };
         for (at, event) in control.planned() {

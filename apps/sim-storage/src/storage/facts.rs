@@ -1,36 +1,36 @@
 //! Facts about storage, for checkers and the trace.
 
-use suimon_sim_kernel::Note;
+use suimon_sim_kernel::TraceFact;
 use suimon_storage_qos::{Event, Limits};
 
-use crate::cluster::{ClusterFact, OfCluster, OfDisk, OfDisks};
+use crate::cluster::{AsClusterFact, AsDiskFact, ClusterFact, DiskFact};
 
 /// Fact about one disk or all. Disks have the numbers of the scenario.
 #[derive(Clone, Debug)]
 pub(crate) enum Fact {
     /// A VM submitted a request.
-    Asked { disk: u32, tag: u32, cost: u32 },
+    Submitted { disk: u32, tag: u32, cost: u32 },
     /// A request was dispatched to the array.
     LetGo { disk: u32, tag: u32, cost: u32 },
     /// The array completed a request.
-    Answered { disk: u32, tag: u32, cost: u32, latency_ns: u64 },
+    Completed { disk: u32, tag: u32, cost: u32, latency_ns: u64 },
     /// The limits of a disk changed.
     Limits { disk: u32, limits: Limits },
     /// The demand of a VM became unlimited or 0.
-    Wants { disk: u32, all: bool },
+    Demand { disk: u32, all: bool },
     /// The array or timers are impaired until this time.
     Disturbed { until_ns: u64 },
     /// The scheduler requested a deadline in the past.
     WokenInThePast { node: u32, by_ns: u64 },
     /// The scheduler of a node emitted a notice to the operator.
-    Told { node: u32, event: Event },
+    Notified { node: u32, event: Event },
     /// Requests start or stop waiting for their node's limit.
     Waits { node: u32, is_so: bool },
     /// Fact about the cluster of the nodes.
     Cluster(ClusterFact),
 }
 
-impl OfCluster for Fact {
+impl AsClusterFact for Fact {
     fn cluster(&self) -> Option<&ClusterFact> {
         match self {
             Self::Cluster(fact) => Some(fact),
@@ -39,39 +39,41 @@ impl OfCluster for Fact {
     }
 }
 
-impl OfDisks for Fact {
-    fn of_disk(&self) -> Option<OfDisk> {
+impl AsDiskFact for Fact {
+    fn disk_fact(&self) -> Option<DiskFact> {
         let rate = |rate: Option<suimon_quantity::Iops>| rate.map_or(0, |of| of.per_second());
         Some(match *self {
-            Self::Limits { disk, limits } => OfDisk::Limits {
+            Self::Limits { disk, limits } => DiskFact::Limits {
                 disk,
                 min_iops: rate(limits.min_iops),
                 max_iops: limits.max_iops.map_or(u64::MAX, |of| of.per_second()),
             },
-            Self::Wants { disk, all } => {
-                OfDisk::Wants { disk, iops: if all { u64::MAX } else { 0 } }
+            Self::Demand { disk, all } => {
+                DiskFact::Demand { disk, iops: if all { u64::MAX } else { 0 } }
             }
-            Self::Answered { disk, cost, .. } => OfDisk::Done { disk, operations: u64::from(cost) },
-            Self::Waits { node, is_so } => OfDisk::Waits { node, store: 0, is_so },
-            Self::Disturbed { until_ns } => OfDisk::StoresDisturbed { until_ns },
+            Self::Completed { disk, cost, .. } => {
+                DiskFact::Done { disk, operations: u64::from(cost) }
+            }
+            Self::Waits { node, is_so } => DiskFact::Waits { node, store: 0, is_so },
+            Self::Disturbed { until_ns } => DiskFact::StoresDisturbed { until_ns },
             _ => return None,
         })
     }
 }
 
-impl Note for Fact {
-    fn word(&self) -> &'static str {
+impl TraceFact for Fact {
+    fn kind(&self) -> &'static str {
         match self {
-            Self::Asked { .. } => "asked",
+            Self::Submitted { .. } => "asked",
             Self::LetGo { .. } => "let-go",
-            Self::Answered { .. } => "answered",
+            Self::Completed { .. } => "answered",
             Self::Limits { .. } => "limits",
-            Self::Wants { .. } => "wants",
+            Self::Demand { .. } => "wants",
             Self::Disturbed { .. } => "disturbed",
             Self::WokenInThePast { .. } => "woken-in-the-past",
             Self::Waits { .. } => "waits",
-            Self::Cluster(fact) => fact.word(),
-            Self::Told { event, .. } => match event {
+            Self::Cluster(fact) => fact.kind(),
+            Self::Notified { event, .. } => match event {
                 Event::MinimumUnmet(_) => "told-minimum-unmet",
                 Event::MinimumMet { .. } => "told-minimum-met",
                 Event::CapacityLow(_) => "told-capability-low",
@@ -83,10 +85,10 @@ impl Note for Fact {
     fn figures(&self) -> Vec<u64> {
         let rate = |rate: Option<suimon_quantity::Iops>| rate.map_or(0, |of| of.per_second());
         match *self {
-            Self::Asked { disk, tag, cost } | Self::LetGo { disk, tag, cost } => {
+            Self::Submitted { disk, tag, cost } | Self::LetGo { disk, tag, cost } => {
                 vec![disk.into(), tag.into(), cost.into()]
             }
-            Self::Answered { disk, tag, cost, latency_ns } => {
+            Self::Completed { disk, tag, cost, latency_ns } => {
                 vec![disk.into(), tag.into(), cost.into(), latency_ns]
             }
             Self::Limits { disk, limits } => vec![
@@ -95,10 +97,10 @@ impl Note for Fact {
                 rate(limits.max_iops),
                 limits.weight.number().into(),
             ],
-            Self::Wants { disk, all } => vec![disk.into(), all.into()],
+            Self::Demand { disk, all } => vec![disk.into(), all.into()],
             Self::Disturbed { until_ns } => vec![until_ns],
             Self::WokenInThePast { node, by_ns } => vec![node.into(), by_ns],
-            Self::Told { node, .. } => vec![node.into()],
+            Self::Notified { node, .. } => vec![node.into()],
             Self::Waits { node, is_so } => vec![node.into(), is_so.into()],
             Self::Cluster(fact) => fact.figures(),
         }

@@ -3,7 +3,7 @@
 use suimon_sim_kernel::SECOND;
 use suimon_storage_qos::{Event, LimitsOwner};
 
-use crate::cluster::{ClusterFact, StoreWord};
+use crate::cluster::{ClusterFact, StoreNotice};
 
 /// Resolution of the ledger in ns.
 pub(crate) const SLICE_NS: u64 = SECOND / 10;
@@ -22,18 +22,18 @@ struct Account {
 pub(crate) struct Ledger {
     disks: Vec<Account>,
     /// Notices to the operator with their times and nodes.
-    pub(crate) told: Vec<(u64, u32, Event)>,
+    pub(crate) notices: Vec<(u64, u32, Event)>,
     /// Times at which minimums of the cluster exceeded the reservable capacity, with the nodes.
     pub(crate) refused: Vec<(u64, u32)>,
 }
 
 impl Ledger {
     pub(crate) fn new(disks: usize) -> Self {
-        Self { disks: vec![Account::default(); disks], told: Vec::new(), refused: Vec::new() }
+        Self { disks: vec![Account::default(); disks], notices: Vec::new(), refused: Vec::new() }
     }
 
     /// Records a completed request of a disk.
-    pub(crate) fn handle_answered(&mut self, at_ns: u64, disk: u32, cost: u32, latency_ns: u64) {
+    pub(crate) fn handle_completed(&mut self, at_ns: u64, disk: u32, cost: u32, latency_ns: u64) {
         let Some(account) = self.disks.get_mut(disk as usize) else { return };
         let slice = (at_ns / SLICE_NS) as usize;
         for of in [&mut account.operations, &mut account.requests, &mut account.latency_ns] {
@@ -48,7 +48,7 @@ impl Ledger {
 
     /// Records a fact of the cluster.
     pub(crate) fn observe(&mut self, at_ns: u64, fact: &ClusterFact) {
-        if let ClusterFact::ToldOfStore { what: StoreWord::Refused, node, .. } = fact {
+        if let ClusterFact::StoreNotified { what: StoreNotice::Refused, node, .. } = fact {
             self.refused.push((at_ns, *node));
         }
     }
@@ -69,12 +69,12 @@ impl Ledger {
 
     /// Returns the time of the first notice about an unmet minimum of a disk, at or after
     /// `from_ns`.
-    pub(crate) fn unmet_told(&self, disk: u32, from_ns: u64) -> Option<u64> {
+    pub(crate) fn unmet_notified_at(&self, disk: u32, from_ns: u64) -> Option<u64> {
         let is_it = |event: &Event| {
             matches!(event, Event::MinimumUnmet(unmet)
                 if matches!(unmet.holder, LimitsOwner::Disk(of) if of.0 == disk))
         };
-        let told = self.told.iter().find(|(at, _, event)| *at >= from_ns && is_it(event));
+        let told = self.notices.iter().find(|(at, _, event)| *at >= from_ns && is_it(event));
         told.map(|(at, _, _)| *at)
     }
 }

@@ -54,9 +54,9 @@ pub(crate) struct Node {
     /// Number of requests queued in the scheduler.
     pub(crate) waiting: u32,
     /// Number of requests in flight at the array.
-    pub(crate) under_way: u32,
+    pub(crate) in_flight: u32,
     is_used: bool,
-    clock_of: Clock,
+    clock: Clock,
     /// Time of the armed deadline, and a number that distinguishes it from earlier ones.
     pub(crate) armed: Option<(Time, u64)>,
     pub(crate) wakes: u64,
@@ -75,9 +75,9 @@ impl Node {
             store,
             scheduler,
             waiting: 0,
-            under_way: 0,
+            in_flight: 0,
             is_used: false,
-            clock_of: clock,
+            clock,
             armed: None,
             wakes: 0,
             shared: None,
@@ -88,7 +88,7 @@ impl Node {
 
     /// Returns the time of the node's clock.
     pub(crate) fn clock(&self, now: Time) -> Time {
-        self.clock_of.at(now)
+        self.clock.at(now)
     }
 
     /// Applies a step of a change.
@@ -115,7 +115,7 @@ impl Node {
         let clock = self.clock(now);
         let submitted = self.scheduler.own_mut().submit(clock, slot, bytes, tag)?;
         match submitted {
-            Submitted::Dispatch => self.under_way += 1,
+            Submitted::Dispatch => self.in_flight += 1,
             Submitted::Queued => self.waiting += 1,
         }
         Ok(submitted)
@@ -129,7 +129,7 @@ impl Node {
         let clock = self.clock(now);
         let Next::Dispatch { tag, .. } = self.scheduler.poll(clock) else { return None };
         self.waiting -= 1;
-        self.under_way += 1;
+        self.in_flight += 1;
         Some(tag)
     }
 
@@ -143,14 +143,14 @@ impl Node {
         self.shared.is_some() && self.waiting > 0 && self.scheduler.own().waits_for_cap()
     }
 
-    pub(crate) fn handle_answered(
+    pub(crate) fn handle_completed(
         &mut self,
         now: Time,
         slot: DiskSlot,
         request: (Operation, u32),
         latency: Duration,
     ) {
-        self.under_way -= 1;
+        self.in_flight -= 1;
         let clock = self.clock(now);
         self.scheduler.own_mut().handle_complete(clock, slot, request, latency);
     }
@@ -158,12 +158,12 @@ impl Node {
     /// Returns the next time at which a request may be dispatched without an arrival or completion.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let deadline = self.scheduler.own().next_deadline().filter(|_| self.waiting > 0);
-        Some(self.clock_of.when(deadline?).max(self.still_until))
+        Some(self.clock.when(deadline?).max(self.still_until))
     }
 
     /// Observes delivered rates. Must be called every [`SAMPLE`].
     pub(crate) fn observe(&mut self, now: Time) -> Vec<Event> {
-        if !self.is_used && self.under_way == 0 && self.waiting == 0 {
+        if !self.is_used && self.in_flight == 0 && self.waiting == 0 {
             return Vec::new();
         }
         self.is_used = false;

@@ -68,7 +68,7 @@ fn fit(interventions: &mut Vec<(u64, Intervention)>, disks: usize, most: u64) {
 fn change(random: &mut RandomStream, disks: u64, spec: &SwarmSpec) -> Intervention {
     let disk = random.below(disks) as u32;
     if random.percent(25) {
-        return Intervention::Want { disk, all: random.percent(50) };
+        return Intervention::Demand { disk, all: random.percent(50) };
     }
     let more = random.below(disks - u64::from(disk)) as u32;
     let min = if random.percent(50) { 0 } else { random.within(1, spec.min_iops.max(1)) };
@@ -90,6 +90,6 @@ fn fault(random: &mut RandomStream) -> Intervention {
         0 => Intervention::Stall { ns: ns / 4 },
         1 => Intervention::Slow { ns, percent: random.within(110, 800) as u32 },
         2 => Intervention::LateTimers { ns, late_ns: random.within(100_000, SECOND / 2) },
-        _ => Intervention::Foreign { ns, depth: random.within(1, 16) as u32 },
+        _ => Intervention::ExternalLoad { ns, depth: random.within(1, 16) as u32 },
     }
 }

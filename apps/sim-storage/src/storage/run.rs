@@ -5,16 +5,17 @@ use serde::Serialize;
 use suimon_cluster_qos::Parameters;
 use suimon_quantity::{Time, TimedRateLimit};
 use suimon_sim_kernel::{
-    Checker, Figure, InvalidKeys, Observer, Options, Outcome, SECOND, Scenario, Trace,
+    Checker, Figure, InvalidKeys, Observer, Options, SECOND, Scenario, ScenarioResult, Trace,
 };
 use suimon_storage_qos::{
     Capacity, Change, Event, LimitsOwner, Store, StoreScheduler, StoreSpec, Unmet,
 };
 
 use crate::cluster::{
-    Caps, ClusterSpec, Control, Leases, Machines, Minimums, Place, Production, Spare, Topology,
+    Caps, ClusterSpec, Control, DiskLocations, Leases, Machines, Minimums, Production, Spare,
+    Topology,
 };
-use crate::storage::capacity::capability;
+use crate::storage::capacity::measure_capacity;
 use crate::storage::checkers::{Idle, Maximum, Minimum, Order, Within};
 use crate::storage::facts::Fact;
 use crate::storage::intervention::Intervention;
@@ -61,7 +62,7 @@ impl Scenario for StorageScenario {
         self.check_keys(invalid);
     }
 
-    fn run(&self, options: Options) -> Result<Outcome> {
+    fn run(&self, options: Options) -> Result<ScenarioResult> {
         run(self, options)
     }
 }
@@ -70,7 +71,7 @@ impl Scenario for StorageScenario {
 ///
 /// # Errors
 /// The store rejects a limit of the scenario.
-pub(crate) fn run(scenario: &StorageScenario, options: Options) -> Result<Outcome> {
+pub(crate) fn run(scenario: &StorageScenario, options: Options) -> Result<ScenarioResult> {
     let makers = Makers {
         scheduler: &|spec| Box::new(StoreScheduler::new(spec)),
         machines: &|| Box::new(Production),
@@ -89,9 +90,9 @@ pub(crate) fn run_with(
     scenario: &StorageScenario,
     options: Options,
     makers: &Makers<'_>,
-) -> Result<Outcome> {
-    let Options { seed, is_swarm, keeps_lines } = options;
-    let can = capability(scenario, seed);
+) -> Result<ScenarioResult> {
+    let Options { seed, is_swarm, records_lines: keeps_lines } = options;
+    let can = measure_capacity(scenario, seed);
     let (interventions, seconds) = match &scenario.swarm {
         Some(spec) if is_swarm => {
             (random_interventions::draw_all(scenario, spec, seed, can), spec.seconds)
@@ -107,7 +108,7 @@ pub(crate) fn run_with(
         let topology = Topology {
             clocks: scenario.node.iter().map(NodeSpec::clock).collect(),
             stores: vec![vec![0]; nodes.len()],
-            capabilities: vec![declared(spec, can)],
+            capacities: vec![declared(spec, can)],
         };
         Control::new(spec, topology, seed, (makers.machines)())
     });
@@ -122,7 +123,7 @@ pub(crate) fn run_with(
     let mut about =
         vec![format!("the measured capacity of the array is {can} operations of 8 KB per second")];
     about.extend(world.control.as_ref().map(|control| control.counts.to_string()));
-    let mut outcome = Outcome {
+    let mut outcome = ScenarioResult {
         events: world.happened(),
         virtual_s: seconds,
         about,
@@ -133,8 +134,8 @@ pub(crate) fn run_with(
         },
         table: if is_reported { sum.table() } else { Vec::new() },
         figures: if is_reported { sum.figures() } else { Vec::new() },
-        told: sum.told(),
-        ..Outcome::default()
+        told: sum.notices_text(),
+        ..ScenarioResult::default()
     };
     outcome.set_trace(&world.observer.trace);
     outcome.add_complaints(world.observer.complaints);
@@ -180,11 +181,11 @@ fn checkers(scenario: &StorageScenario, can: u64) -> Vec<Box<dyn Checker<Fact>>>
         let disks: Vec<(u32, u32)> =
             scenario.disks().iter().map(|disk| (disk.node as u32, 0)).collect();
         let largest = scenario.disks().iter().map(|disk| disk.load.block_kb << 10).max();
-        let place = Place {
+        let place = DiskLocations {
             disks,
-            capabilities: vec![declared],
+            capacities: vec![declared],
             nodes: vec![scenario.node.len() as u64],
-            told_every_ns: 1,
+            report_interval_ns: 1,
             largest: u64::from(cost(largest.unwrap_or_default())),
             recovery_ns: swarm.map_or(0, |swarm| swarm.cluster_recovery_s) * SECOND,
             store_recovery_ns: recovery_s * SECOND,
@@ -271,15 +272,15 @@ impl Sum<'_> {
         rows
     }
 
-    fn told(&self) -> Vec<String> {
-        let told = self.ledger.told.iter().map(|(at, node, event)| {
+    fn notices_text(&self) -> Vec<String> {
+        let told = self.ledger.notices.iter().map(|(at, node, event)| {
             let name = &self.scenario.node[*node as usize].name;
-            format!("{:.1} s, {name}: {}", *at as f64 / SECOND as f64, self.words(event))
+            format!("{:.1} s, {name}: {}", *at as f64 / SECOND as f64, self.event_text(event))
         });
         told.collect()
     }
 
-    fn words(&self, event: &Event) -> String {
+    fn event_text(&self, event: &Event) -> String {
         let of = |holder: &LimitsOwner| match holder {
             LimitsOwner::Disk(disk) => self.scenario.disks()[disk.0 as usize].name.to_owned(),
             LimitsOwner::Policy(policy) => format!("policy {}", policy.0),
@@ -314,7 +315,7 @@ impl Sum<'_> {
         for (number, step) in self.scenario.step.iter().enumerate() {
             for of in &step.figure {
                 let disks = self.scenario.named(&of.disks);
-                let (ours, agrees) = self.hold(number, &disks, &of.expect);
+                let (ours, agrees) = self.evaluate(number, &disks, &of.expect);
                 figures.push(Figure {
                     step: step.name.clone(),
                     of: of.disks.clone(),
@@ -329,7 +330,7 @@ impl Sum<'_> {
     }
 
     /// Returns the result in words, and whether it meets the expectation.
-    fn hold(&self, step: usize, disks: &[u32], expect: &Expect) -> (String, bool) {
+    fn evaluate(&self, step: usize, disks: &[u32], expect: &Expect) -> (String, bool) {
         let means: Vec<f64> = disks.iter().map(|disk| self.mean(step, *disk)).collect();
         let (least, most) = (fold(&means, f64::min), fold(&means, f64::max));
         let each = format!("{:.1} to {:.1} MB/s each", mb_s(least), mb_s(most));
@@ -381,7 +382,8 @@ impl Sum<'_> {
             }
             Expect::ToldAfter { step, seconds, within_s } => {
                 let (from, _) = self.bounds(other(step));
-                let told = disks.iter().filter_map(|disk| self.ledger.unmet_told(*disk, from));
+                let told =
+                    disks.iter().filter_map(|disk| self.ledger.unmet_notified_at(*disk, from));
                 let Some(first) = told.min() else { return ("never".to_owned(), false) };
                 let after = (first - from) as f64 / SECOND as f64;
                 let agrees = (after - *seconds as f64).abs() <= *within_s as f64;

@@ -1,7 +1,7 @@
 //! Runs of scenarios, and detection of violations by checkers.
 
 use suimon_quantity::{Iops, Time, TimedRateLimit};
-use suimon_sim_kernel::{Options, Outcome, Use};
+use suimon_sim_kernel::{Options, ScenarioResult, Use};
 use suimon_storage_qos::{Change, Limits, Next, StoreScheduler, StoreSpec};
 
 use crate::cluster::Production;
@@ -19,10 +19,10 @@ fn read(text: &str) -> StorageScenario {
 }
 
 fn once(seed: u64, is_swarm: bool) -> Options {
-    Options { seed, is_swarm, keeps_lines: false }
+    Options { seed, is_swarm, records_lines: false }
 }
 
-fn differing(outcome: &Outcome) -> Vec<&str> {
+fn differing(outcome: &ScenarioResult) -> Vec<&str> {
     let differing = outcome.figures.iter().filter(|figure| !figure.agrees);
     differing.map(|figure| figure.published.as_str()).collect()
 }
@@ -68,7 +68,7 @@ fn the_calibrated_parameter_is_what_calibration_finds() {
 fn the_same_seed_gives_the_same_trace_bit_for_bit() {
     let scenario = read(HOST);
     let run =
-        |seed, is_swarm| run(&scenario, Options { seed, is_swarm, keeps_lines: true }).unwrap();
+        |seed, is_swarm| run(&scenario, Options { seed, is_swarm, records_lines: true }).unwrap();
     for is_swarm in [false, true] {
         let (one, two, other) = (run(5, is_swarm), run(5, is_swarm), run(6, is_swarm));
         assert!(one.lines.len() > 1_000_000 && one.facts == one.lines.lines().count() as u64);
@@ -140,7 +140,7 @@ fn with(scheduler: &dyn Fn(StoreSpec) -> Box<dyn Scheduler>) -> Makers<'_> {
     Makers { scheduler, machines: &|| Box::new(Production) }
 }
 
-fn broken(how: How, scenario: &str) -> Outcome {
+fn broken(how: How, scenario: &str) -> ScenarioResult {
     let make = |spec: StoreSpec| -> Box<dyn Scheduler> {
         Box::new(Broken { of: StoreScheduler::new(spec), how })
     };

@@ -9,11 +9,11 @@ use suimon_quantity::{Iops, Time};
 use suimon_storage_qos::{Change, DiskCounters, FlowSlot, Limits, LimitsOwner};
 
 /// Number of samples over which loads are reported, as in `plane/node`.
-const LOOKS: usize = 2;
+const LOAD_SAMPLES: usize = 2;
 
 /// Desired limits, and the minimum in effect.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct DesiredLimits {
     holder: LimitsOwner,
     limits: Limits,
     min_iops: u64,
@@ -23,9 +23,9 @@ struct Wanted {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shared {
     limits: BTreeMap<u32, Limits>,
-    flows: BTreeMap<FlowSlot, Wanted>,
+    flows: BTreeMap<FlowSlot, DesiredLimits>,
     reserved_iops: u64,
-    looks: VecDeque<(Time, BTreeMap<u32, DiskCounters>)>,
+    samples: VecDeque<(Time, BTreeMap<u32, DiskCounters>)>,
 }
 
 impl Shared {
@@ -45,7 +45,8 @@ impl Shared {
         let mut told = Vec::new();
         match change {
             Change::Flow { flow, holder, limits } => {
-                let of = self.flows.entry(flow).or_insert(Wanted { holder, limits, min_iops: 0 });
+                let of =
+                    self.flows.entry(flow).or_insert(DesiredLimits { holder, limits, min_iops: 0 });
                 (of.holder, of.limits, set) = (holder, limits, Some(flow));
             }
             Change::RemoveFlow(flow) => {
@@ -58,10 +59,10 @@ impl Shared {
             }
             _ => return vec![change],
         }
-        let min = |of: &Wanted| of.limits.min_iops.map_or(0, Iops::per_second);
+        let min = |of: &DesiredLimits| of.limits.min_iops.map_or(0, Iops::per_second);
         let coverage = Coverage::new(self.reserved_iops, self.flows.values().map(min));
         for (flow, of) in &mut self.flows {
-            let covered = coverage.of(min(of), of.min_iops);
+            let covered = coverage.minimum_in_effect(min(of), of.min_iops);
             if covered != of.min_iops || set == Some(*flow) {
                 of.min_iops = covered;
                 let limits = Limits { min_iops: Iops::new(covered), ..of.limits };
@@ -78,7 +79,7 @@ impl Shared {
         done: BTreeMap<u32, DiskCounters>,
         into: &mut Vec<DiskLoad>,
     ) {
-        let before = self.looks.front().cloned();
+        let before = self.samples.front().cloned();
         for (disk, limits) in &self.limits {
             let before = before.as_ref().and_then(|(at, of)| Some((*at, *of.get(disk)?)));
             let did = before
@@ -99,9 +100,9 @@ impl Shared {
                 is_busy: did.is_busy,
             });
         }
-        self.looks.push_back((now, done));
-        if self.looks.len() > LOOKS {
-            self.looks.pop_front();
+        self.samples.push_back((now, done));
+        if self.samples.len() > LOAD_SAMPLES {
+            self.samples.pop_front();
         }
     }
 }

@@ -25,7 +25,7 @@ pub struct StorageScenario {
     /// Largest delay of timers in µs.
     pub(crate) timer_late_us: u64,
     pub(crate) array: ArraySpec,
-    pub(crate) capability: CapabilitySpec,
+    pub(crate) capability: CapacitySpec,
     pub(crate) node: Vec<NodeSpec>,
     /// Cluster; nodes are independent if absent.
     pub(crate) cluster: Option<ClusterSpec>,
@@ -38,7 +38,7 @@ pub struct StorageScenario {
 /// Measurement of the array's capacity: unlimited demand of the clients without schedulers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct CapabilitySpec {
+pub(crate) struct CapacitySpec {
     /// Queue depth of each client.
     pub(crate) depth: u32,
     /// Excluded initial time in s, in which the cache fills.
@@ -180,7 +180,7 @@ pub(crate) struct CalibrateSpec {
 
 /// Disk of the scenario with its node and load.
 #[derive(Clone, Debug)]
-pub(crate) struct DiskOf<'s> {
+pub(crate) struct PlacedDisk<'s> {
     pub(crate) name: &'s str,
     pub(crate) node: usize,
     pub(crate) load: &'s LoadSpec,
@@ -200,13 +200,13 @@ impl SetSpec {
 
 impl StorageScenario {
     /// Returns all disks in order.
-    pub(crate) fn disks(&self) -> Vec<DiskOf<'_>> {
+    pub(crate) fn disks(&self) -> Vec<PlacedDisk<'_>> {
         let of = |clients: &'_ ClientsSpec| {
             self.node.iter().position(|node| node.name == clients.node).unwrap_or_default()
         };
         let all = self.clients.iter().flat_map(|clients| {
             let node = of(clients);
-            clients.names.iter().map(move |name| DiskOf { name, node, load: &clients.load })
+            clients.names.iter().map(move |name| PlacedDisk { name, node, load: &clients.load })
         });
         all.collect()
     }

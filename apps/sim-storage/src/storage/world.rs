@@ -18,19 +18,19 @@ use crate::storage::node::{Node, OBSERVE_NS};
 use crate::storage::spec::{StorageScenario, cost};
 
 /// Time in ns from a completion to the VM's next request, without think time.
-const TURN_NS: u64 = 2000;
+const RESUBMIT_DELAY_NS: u64 = 2000;
 /// First tag of requests of external clients.
-pub(super) const FOREIGN: u64 = 1 << 32;
+pub(super) const EXTERNAL_TAGS: u64 = 1 << 32;
 
 /// Planned event of a run.
 #[derive(Clone, Debug)]
 pub(super) enum Event {
     Array(ArrayEvent),
-    Ask {
+    Submit {
         disk: u32,
     },
     /// A completion reaches a node after its pause.
-    Answered {
+    Completed {
         tag: u32,
     },
     Cluster(Box<ControlEvent>),
@@ -42,7 +42,7 @@ pub(super) enum Event {
     Intervention {
         number: usize,
     },
-    ForeignAsk,
+    ExternalSubmit,
 }
 
 /// Request that a client has submitted.
@@ -75,10 +75,10 @@ pub(crate) struct World {
     pub(super) interventions: Vec<Intervention>,
     pub(super) late: (Time, u64),
     pub(super) late_usual_ns: u64,
-    pub(super) foreign: (Time, u32),
+    pub(super) external_load: (Time, u32),
     pub(super) timers: RandomStream,
-    pub(super) foreign_random: RandomStream,
-    pub(super) foreign_asked: u64,
+    pub(super) external_random: RandomStream,
+    pub(super) external_submitted: u64,
     /// Reason for which the store rejected a step.
     pub(crate) refused: Option<Refusal>,
 }
@@ -105,7 +105,7 @@ impl World {
             agenda.plan(Time::from_ns(*at_ns), Event::Intervention { number });
         }
         for disk in 0..disks.len() as u32 {
-            agenda.plan(Time::ZERO, Event::Ask { disk });
+            agenda.plan(Time::ZERO, Event::Submit { disk });
         }
         let mut world = Self {
             agenda,
@@ -123,15 +123,15 @@ impl World {
                 .collect(),
             late: (Time::ZERO, 0),
             late_usual_ns: scenario.timer_late_us * 1000,
-            foreign: (Time::ZERO, 0),
+            external_load: (Time::ZERO, 0),
             timers: RandomStream::new(seed, "timers"),
-            foreign_random: RandomStream::new(seed, "foreign"),
-            foreign_asked: 0,
+            external_random: RandomStream::new(seed, "foreign"),
+            external_submitted: 0,
             refused: None,
         };
         for disk in 0..world.disks.len() as u32 {
             world.limit(disk, Limits::default());
-            world.observer.record(Time::ZERO, &Fact::Wants { disk, all: true });
+            world.observer.record(Time::ZERO, &Fact::Demand { disk, all: true });
         }
         world
     }
@@ -149,29 +149,29 @@ impl World {
                     let now = self.agenda.now();
                     self.array.handle(now, event);
                 }
-                Event::Ask { disk } => self.ask(disk),
-                Event::Answered { tag } => self.handle_answered(tag),
+                Event::Submit { disk } => self.submit(disk),
+                Event::Completed { tag } => self.handle_completed(tag),
                 Event::Cluster(event) => self.handle_cluster(*event),
                 Event::Wake { node, number } => self.wake(node, number),
                 Event::Observe => self.observe(),
                 Event::Intervention { number } => {
                     self.carry_out(self.interventions[number].clone());
                 }
-                Event::ForeignAsk => self.ask_foreign(),
+                Event::ExternalSubmit => self.submit_external(),
             }
-            self.hear_array();
+            self.process_completions();
             self.let_go();
-            self.hear_cluster();
+            self.pass_on_cluster_facts();
         }
         self.observer.end(until);
     }
 
     /// Processes completions of the array, and passes its planned events to the agenda.
-    fn hear_array(&mut self) {
-        for tag in self.array.take_answered() {
+    fn process_completions(&mut self) {
+        for tag in self.array.take_completed() {
             match u32::try_from(tag) {
-                Ok(tag) => self.handle_answered(tag),
-                Err(_) => self.agenda.plan_in(TURN_NS, Event::ForeignAsk),
+                Ok(tag) => self.handle_completed(tag),
+                Err(_) => self.agenda.plan_in(RESUBMIT_DELAY_NS, Event::ExternalSubmit),
             }
         }
         for (at, event) in self.array.take_planned() {
@@ -179,34 +179,34 @@ impl World {
         }
     }
 
-    fn handle_answered(&mut self, tag: u32) {
+    fn handle_completed(&mut self, tag: u32) {
         let now = self.agenda.now();
         let Some(Request { disk, sent, is_write, .. }) = self.requests.get(&tag).copied() else {
             return;
         };
         if let Some(until) = self.still(disk) {
-            return self.agenda.plan(until, Event::Answered { tag });
+            return self.agenda.plan(until, Event::Completed { tag });
         }
         self.requests.remove(&tag);
         let of = &mut self.disks[disk as usize];
         let (bytes, latency) = (of.client.bytes(), now.since(sent));
         of.outstanding -= 1;
         let think_ns = u64::from(of.client.load.think_us) * 1000;
-        self.agenda.plan_in(think_ns + TURN_NS, Event::Ask { disk });
+        self.agenda.plan_in(think_ns + RESUBMIT_DELAY_NS, Event::Submit { disk });
         let node = &mut self.nodes[of.node];
         if let Some(slot) = node.store.slot(DiskId(disk)) {
             let operation = if is_write { Operation::Write } else { Operation::Read };
-            node.handle_answered(now, slot, (operation, bytes), latency);
+            node.handle_completed(now, slot, (operation, bytes), latency);
         }
         let (cost, latency_ns) = (cost(bytes), latency.as_nanos() as u64);
-        self.ledger.handle_answered(now.as_ns(), disk, cost, latency_ns);
-        self.observer.record(now, &Fact::Answered { disk, tag, cost, latency_ns });
+        self.ledger.handle_completed(now.as_ns(), disk, cost, latency_ns);
+        self.observer.record(now, &Fact::Completed { disk, tag, cost, latency_ns });
     }
 
-    pub(super) fn ask(&mut self, disk: u32) {
+    pub(super) fn submit(&mut self, disk: u32) {
         let now = self.agenda.now();
         if let Some(until) = self.still(disk) {
-            return self.agenda.plan(until, Event::Ask { disk });
+            return self.agenda.plan(until, Event::Submit { disk });
         }
         let of = &mut self.disks[disk as usize];
         while of.wants && of.outstanding < of.client.load.depth {
@@ -215,7 +215,7 @@ impl World {
             let (tag, bytes) = (self.next_tag, of.client.bytes());
             let (offset, is_write) = of.client.draw();
             self.requests.insert(tag, Request { disk, offset, is_write, sent: now });
-            let fact = Fact::Asked { disk, tag, cost: cost(bytes) };
+            let fact = Fact::Submitted { disk, tag, cost: cost(bytes) };
             self.observer.record(now, &fact);
             let node = &mut self.nodes[of.node];
             let slot = node.store.slot(DiskId(disk));
@@ -280,8 +280,8 @@ impl World {
         let now = self.agenda.now();
         for (number, node) in (0..).zip(&mut self.nodes).filter(|(_, of)| of.still_until <= now) {
             for event in node.observe(now) {
-                self.ledger.told.push((now.as_ns(), number, event.clone()));
-                self.observer.record(now, &Fact::Told { node: number, event });
+                self.ledger.notices.push((now.as_ns(), number, event.clone()));
+                self.observer.record(now, &Fact::Notified { node: number, event });
             }
         }
         self.agenda.plan_in(OBSERVE_NS, Event::Observe);

@@ -34,5 +34,5 @@ pub(crate) trait WhatIf {
     ///
     /// # Errors
     /// A setting is invalid.
-    fn tell(&self, names: &Names) -> Result<(Vec<Row>, Vec<String>)>;
+    fn calculate(&self, names: &Names) -> Result<(Vec<Row>, Vec<String>)>;
 }

@@ -20,11 +20,11 @@ use suimon_storage_qos::{
 };
 
 use crate::recording::calculation::{Row, WhatIf};
-use crate::recording::settings::{Of, Setting};
+use crate::recording::settings::{Setting, SettingSubject};
 
 /// Recorded arrival of a request.
 #[derive(Clone, Copy, Debug)]
-struct Arrival {
+struct SubmittedRequest {
     bytes: u32,
     /// Number of the disk's completions before it.
     after: u32,
@@ -34,9 +34,9 @@ struct Arrival {
 
 /// Recorded activity of a disk.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct DiskActivity {
     id: Option<DiskId>,
-    arrivals: Vec<Arrival>,
+    requests: Vec<SubmittedRequest>,
     latencies: Vec<(Operation, u64)>,
     operations: u64,
     last_ns: u64,
@@ -48,7 +48,7 @@ pub(crate) struct DisksWhatIf {
     spec: StoreSpec,
     settings: Vec<Setting>,
     changes: Vec<(Time, Change)>,
-    disks: BTreeMap<u32, Seen>,
+    disks: BTreeMap<u32, DiskActivity>,
     end: Time,
     /// Time from which several workers shared the store.
     shared: Option<Time>,
@@ -71,13 +71,17 @@ impl DisksWhatIf {
         seen.first_ns.get_or_insert(at.as_ns());
         let after = u32::try_from(seen.latencies.len()).unwrap_or(u32::MAX);
         let since = if after == 0 { 0 } else { seen.last_ns };
-        seen.arrivals.push(Arrival { bytes, after, gap_ns: at.as_ns().saturating_sub(since) });
+        seen.requests.push(SubmittedRequest {
+            bytes,
+            after,
+            gap_ns: at.as_ns().saturating_sub(since),
+        });
     }
 
     fn complete(&mut self, at: Time, slot: DiskSlot, of: Completed) {
         let seen = self.disks.entry(slot.0).or_default();
         // Completions beyond the recorded requests are ignored.
-        let open = seen.arrivals.len() - seen.latencies.len().min(seen.arrivals.len());
+        let open = seen.requests.len() - seen.latencies.len().min(seen.requests.len());
         let requests = of.requests.min(u32::try_from(open).unwrap_or(u32::MAX));
         let each = of.latency_ns.unwrap_or_default() / u64::from(of.requests.max(1));
         seen.latencies.extend((0..requests).map(|_| (of.operation, each)));
@@ -88,7 +92,9 @@ impl DisksWhatIf {
 
     /// Returns the limits with the changed settings applied.
     fn set(&self, disk: &str, mut limits: Limits) -> Result<Limits> {
-        for setting in self.settings.iter().filter(|setting| setting.is_of(Of::Disk, disk)) {
+        for setting in
+            self.settings.iter().filter(|setting| setting.applies_to(SettingSubject::Disk, disk))
+        {
             let rate = || -> Result<Option<Iops>> {
                 Ok(setting.value::<Option<u64>>()?.and_then(Iops::new))
             };
@@ -107,18 +113,18 @@ impl DisksWhatIf {
         let Change::Flow { flow, holder: LimitsOwner::Disk(id), limits } = change else {
             return Ok(change);
         };
-        let limits = self.set(&name_of(names, id), limits)?;
+        let limits = self.set(&disk_name(names, id), limits)?;
         Ok(Change::Flow { flow, holder: LimitsOwner::Disk(id), limits })
     }
 
-    fn note_slot(&mut self, change: &Change) {
+    fn record_slot(&mut self, change: &Change) {
         if let Change::Disk { slot, disk, .. } = change {
             self.disks.entry(slot.0).or_default().id = Some(*disk);
         }
     }
 }
 
-fn name_of(names: &Names, disk: DiskId) -> String {
+fn disk_name(names: &Names, disk: DiskId) -> String {
     names.disks.get(&disk.0).cloned().unwrap_or_else(|| disk.0.to_string())
 }
 
@@ -140,7 +146,7 @@ impl WhatIf for DisksWhatIf {
                 self.complete(at, slot, of);
             }
             StoreInput::Change(change) => {
-                self.note_slot(&change);
+                self.record_slot(&change);
                 self.changes.push((at, change));
             }
             StoreInput::Share(_) => self.shared = Some(at),
@@ -149,10 +155,14 @@ impl WhatIf for DisksWhatIf {
         Ok(())
     }
 
-    fn tell(&self, names: &Names) -> Result<(Vec<Row>, Vec<String>)> {
+    fn calculate(&self, names: &Names) -> Result<(Vec<Row>, Vec<String>)> {
         let known: BTreeSet<String> =
-            self.disks.values().filter_map(|seen| Some(name_of(names, seen.id?))).collect();
-        if !self.settings.iter().any(|of| known.iter().any(|name| of.is_of(Of::Disk, name))) {
+            self.disks.values().filter_map(|seen| Some(disk_name(names, seen.id?))).collect();
+        if !self
+            .settings
+            .iter()
+            .any(|of| known.iter().any(|name| of.applies_to(SettingSubject::Disk, name)))
+        {
             return Ok((Vec::new(), Vec::new()));
         }
         let changes = self.changes.iter();
@@ -179,7 +189,7 @@ impl WhatIf for DisksWhatIf {
                 (u128::from(operations) * 1_000_000_000 / ns).to_string()
             };
             let until = if did.is_out { did.last_ns } else { self.end.as_ns() };
-            let name = name_of(names, id);
+            let name = disk_name(names, id);
             let (was, would) =
                 (rate(seen.operations, self.end.as_ns()), rate(did.operations, until));
             rows.push(Row::new(format!("{name}: operations per second"), was, would));
@@ -236,33 +246,33 @@ struct Did {
 
 /// State of a disk while the recorded requests are replayed under the changed limits.
 #[derive(Debug, Default)]
-struct Going {
+struct ReplayedDisk {
     /// Index of the next request, and the arrival time of the previous one.
     next: usize,
-    came_ns: u64,
+    submitted_ns: u64,
     is_coming: bool,
     /// Sizes of queued requests in bytes.
     waiting: VecDeque<u32>,
     sent: usize,
-    answered: Vec<u64>,
+    latencies_ns: Vec<u64>,
     operations: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Change(usize),
-    Answer { slot: u32, operation: Operation, bytes: u32, latency_ns: u64 },
+    Completion { slot: u32, operation: Operation, bytes: u32, latency_ns: u64 },
     Arrive { slot: u32 },
-    Look,
+    Sample,
     Wake,
 }
 
 /// Recorded requests processed by a separate scheduler.
 struct Run<'r> {
-    of: &'r DisksWhatIf,
+    recorded: &'r DisksWhatIf,
     scheduler: StoreScheduler,
     changes: Vec<(Time, Change)>,
-    going: BTreeMap<u32, Going>,
+    replayed: BTreeMap<u32, ReplayedDisk>,
     agenda: BinaryHeap<Reverse<(u64, u64, Due)>>,
     number: u64,
 }
@@ -271,16 +281,16 @@ impl<'r> Run<'r> {
     fn new(of: &'r DisksWhatIf, changes: Vec<(Time, Change)>) -> Self {
         let scheduler = StoreScheduler::new(of.spec.clone());
         let (going, agenda) = (BTreeMap::new(), BinaryHeap::new());
-        let mut run = Self { of, scheduler, changes, going, agenda, number: 0 };
+        let mut run = Self { recorded: of, scheduler, changes, replayed: going, agenda, number: 0 };
         for (number, (at, _)) in run.changes.clone().into_iter().enumerate() {
             run.plan(at.as_ns(), Due::Change(number));
         }
         let firsts = of.disks.values().filter_map(|seen| seen.first_ns);
         if let Some(first) = firsts.min() {
-            run.plan(first, Due::Look);
+            run.plan(first, Due::Sample);
         }
         for slot in of.disks.keys() {
-            run.going.insert(*slot, Going::default());
+            run.replayed.insert(*slot, ReplayedDisk::default());
             run.expect(*slot);
         }
         run
@@ -293,35 +303,36 @@ impl<'r> Run<'r> {
 
     /// Plans the arrival of a disk's next request once its time is known.
     fn expect(&mut self, slot: u32) {
-        let (Some(seen), Some(going)) = (self.of.disks.get(&slot), self.going.get_mut(&slot))
+        let (Some(seen), Some(going)) =
+            (self.recorded.disks.get(&slot), self.replayed.get_mut(&slot))
         else {
             return;
         };
-        let Some(arrival) = seen.arrivals.get(going.next).filter(|_| !going.is_coming) else {
+        let Some(arrival) = seen.requests.get(going.next).filter(|_| !going.is_coming) else {
             return;
         };
         let since = match arrival.after {
             0 => Some(0),
-            after => going.answered.get(after as usize - 1).copied(),
+            after => going.latencies_ns.get(after as usize - 1).copied(),
         };
         let Some(since) = since else { return };
         going.is_coming = true;
-        let at = since.saturating_add(arrival.gap_ns).max(going.came_ns);
+        let at = since.saturating_add(arrival.gap_ns).max(going.submitted_ns);
         self.plan(at, Due::Arrive { slot });
     }
 
     fn run(mut self) -> BTreeMap<u32, Did> {
-        let end = self.of.end.as_ns();
+        let end = self.recorded.end.as_ns();
         while let Some(Reverse((at, _, next))) = self.agenda.pop() {
             if at > end {
                 break;
             }
             self.handle(Time::from_ns(at), next);
         }
-        let did = self.going.iter().map(|(slot, going)| {
-            let all = self.of.disks.get(slot).map_or(0, |seen| seen.arrivals.len());
-            let last_ns = going.answered.last().copied().unwrap_or_default();
-            let is_out = going.answered.len() >= all && last_ns + 100_000_000 < end;
+        let did = self.replayed.iter().map(|(slot, going)| {
+            let all = self.recorded.disks.get(slot).map_or(0, |seen| seen.requests.len());
+            let last_ns = going.latencies_ns.last().copied().unwrap_or_default();
+            let is_out = going.latencies_ns.len() >= all && last_ns + 100_000_000 < end;
             (*slot, Did { operations: going.operations, last_ns, is_out })
         });
         did.collect()
@@ -335,24 +346,24 @@ impl<'r> Run<'r> {
                 }
             }
             Due::Arrive { slot } => self.arrive(now, slot),
-            Due::Answer { slot, operation, bytes, latency_ns } => {
+            Due::Completion { slot, operation, bytes, latency_ns } => {
                 let latency_ns = Some(latency_ns);
                 let of = Completed { operation, bytes, requests: 1, latency_ns };
                 self.scheduler.handle_completed(now, DiskSlot(slot), of);
-                if let Some(going) = self.going.get_mut(&slot) {
-                    going.answered.push(now.as_ns());
-                    going.operations += u64::from(self.of.spec.normalization.cost(bytes));
+                if let Some(going) = self.replayed.get_mut(&slot) {
+                    going.latencies_ns.push(now.as_ns());
+                    going.operations += u64::from(self.recorded.spec.normalization.cost(bytes));
                 }
                 self.expect(slot);
             }
-            Due::Look => {
+            Due::Sample => {
                 self.scheduler.observe(now);
-                self.plan((now + SAMPLE).as_ns(), Due::Look);
+                self.plan((now + SAMPLE).as_ns(), Due::Sample);
             }
             Due::Wake => {}
         }
         while let Next::Dispatch { disk, .. } = self.scheduler.poll(now) {
-            let going = self.going.get_mut(&disk.0);
+            let going = self.replayed.get_mut(&disk.0);
             if let Some(bytes) = going.and_then(|going| going.waiting.pop_front()) {
                 self.send(now, disk.0, bytes);
             }
@@ -367,8 +378,9 @@ impl<'r> Run<'r> {
     }
 
     fn arrive(&mut self, now: Time, slot: u32) {
-        let Some(going) = self.going.get_mut(&slot) else { return };
-        let Some(arrival) = self.of.disks.get(&slot).and_then(|of| of.arrivals.get(going.next))
+        let Some(going) = self.replayed.get_mut(&slot) else { return };
+        let Some(arrival) =
+            self.recorded.disks.get(&slot).and_then(|of| of.requests.get(going.next))
         else {
             return;
         };
@@ -376,7 +388,7 @@ impl<'r> Run<'r> {
             Ok(submitted) => {
                 going.next += 1;
                 going.is_coming = false;
-                going.came_ns = now.as_ns();
+                going.submitted_ns = now.as_ns();
                 match submitted {
                     Submitted::Dispatch => self.send(now, slot, arrival.bytes),
                     Submitted::Queued => going.waiting.push_back(arrival.bytes),
@@ -392,12 +404,12 @@ impl<'r> Run<'r> {
     }
 
     fn send(&mut self, now: Time, slot: u32, bytes: u32) {
-        let latencies = self.of.disks.get(&slot).map(|seen| &seen.latencies);
-        let Some(going) = self.going.get_mut(&slot) else { return };
+        let latencies = self.recorded.disks.get(&slot).map(|seen| &seen.latencies);
+        let Some(going) = self.replayed.get_mut(&slot) else { return };
         let known = latencies.and_then(|all| all.get(going.sent).or(all.last()));
         let (operation, latency_ns) = known.copied().unwrap_or_default();
         going.sent += 1;
         let at = now.as_ns().saturating_add(latency_ns);
-        self.plan(at, Due::Answer { slot, operation, bytes, latency_ns });
+        self.plan(at, Due::Completion { slot, operation, bytes, latency_ns });
     }
 }

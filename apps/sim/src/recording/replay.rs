@@ -8,8 +8,8 @@ use anyhow::Result;
 use serde::Serialize;
 use suimon_quantity::Time;
 use suimon_recording::{
-    Difference, Kind, Loss, Names, Origin, PolicyReplay, Record, RecordError, StreamId, begin,
-    decode,
+    Difference, Loss, Names, PolicyKind, PolicyReplay, Record, RecordError, RecordingSource,
+    StreamId, begin, decode,
 };
 
 use crate::recording::names::{learn, store_name};
@@ -38,7 +38,7 @@ pub(crate) struct Differs {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct StreamReport {
     pub(crate) stream: StreamId,
-    pub(crate) policy: Kind,
+    pub(crate) policy: PolicyKind,
     pub(crate) name: String,
     pub(crate) began_ns: u64,
     pub(crate) last_ns: u64,
@@ -52,7 +52,7 @@ pub(crate) struct StreamReport {
 /// Result of the replay of a recording.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Replay {
-    pub(crate) about: Origin,
+    pub(crate) about: RecordingSource,
     pub(crate) streams: Vec<StreamReport>,
     /// Offset of an incomplete block at the end of the file.
     pub(crate) cut: Option<u64>,
@@ -71,7 +71,7 @@ pub(crate) fn replay<R: Read>(mut recording: Recording<R>) -> Result<Replay> {
     let mut replay = Replay::default();
     let mut now = Vec::new();
     recording.for_each(|offset, record| {
-        let wrong = |fault: RecordError| fault.at(offset);
+        let wrong = |fault: RecordError| fault.at_offset(offset);
         match record {
             Record::Origin(text) => replay.about = decode(text).map_err(wrong)?,
             Record::Names(text) => learn(&mut replay.names, decode(text).map_err(wrong)?),
@@ -98,13 +98,13 @@ pub(crate) fn replay<R: Read>(mut recording: Recording<R>) -> Result<Replay> {
     })?;
     replay.cut = recording.cut;
     replay.streams = streams.into_values().map(|of| of.report).collect();
-    for of in replay.streams.iter_mut().filter(|of| of.policy == Kind::StorageQos) {
+    for of in replay.streams.iter_mut().filter(|of| of.policy == PolicyKind::StorageQos) {
         of.name = store_name(&replay.names, &of.name);
     }
     Ok(replay)
 }
 
-fn new_report(stream: StreamId, policy: Kind, name: &str, at: Time) -> StreamReport {
+fn new_report(stream: StreamId, policy: PolicyKind, name: &str, at: Time) -> StreamReport {
     let at = at.as_ns();
     let name = name.to_owned();
     let (differs, lost) = (None, None);
@@ -150,7 +150,7 @@ impl Replay {
     /// Returns the result as text.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        let Origin { version, host, .. } = &self.about;
+        let RecordingSource { version, host, .. } = &self.about;
         let _ = writeln!(text, "recorded on {host} by suimond {version}");
         for of in &self.streams {
             let seconds = (of.last_ns.saturating_sub(of.began_ns)) as f64 / 1e9;

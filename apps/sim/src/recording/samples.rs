@@ -9,14 +9,15 @@ use suimon_cluster_qos::{
 };
 use suimon_quantity::{Direction, DiskId, Iops, PortId, QueueId, Time, WorkerId};
 use suimon_recording::{
-    MemberInitialState, Origin, Recorded, Sink, StreamId, encode_about, encode_block, file_header,
+    MemberInitialState, Recorded, RecordingSource, Sink, StreamId, encode_about, encode_block,
+    file_header,
 };
 use suimon_sim_kernel::{RandomStream, SECOND};
 use suimon_storage_qos::{
     Assignment, Borrower, Capacity as Declared, Completed, Completion, DiskSlot, Limits, Next,
     Normalization, Operation, Proposal, Store, StoreScheduler, StoreSpec, Submitted,
 };
-use suimon_teaming::lacp::{Action, Activity, Lacp, LacpSpec, Link, PortSpec, Timer};
+use suimon_teaming::lacp::{Activity, Lacp, LacpAction, LacpPortSpec, LacpSpec, Link, Timer};
 use suimon_teaming::{
     Algorithm, BUCKETS, BucketLoad, MemberId, MemberLink, MemberSpec, Team, TeamId, TeamMode,
     TeamPort, TeamSpec,
@@ -43,7 +44,7 @@ impl Sink for Bodies {
     }
 }
 
-pub(super) fn kept() -> (Arc<Bodies>, Arc<dyn Sink>) {
+pub(super) fn recording_sink() -> (Arc<Bodies>, Arc<dyn Sink>) {
     let kept = Arc::new(Bodies::default());
     (kept.clone(), kept)
 }
@@ -51,7 +52,8 @@ pub(super) fn kept() -> (Arc<Bodies>, Arc<dyn Sink>) {
 impl Bodies {
     /// Returns the bodies of all blocks.
     pub(super) fn bodies(&self) -> Vec<Vec<u8>> {
-        let about = encode_about(&Origin { host: "h".to_owned(), ..Origin::default() });
+        let about =
+            encode_about(&RecordingSource { host: "h".to_owned(), ..RecordingSource::default() });
         [about].into_iter().chain(self.bodies.lock().unwrap().clone()).collect()
     }
 
@@ -125,7 +127,8 @@ fn lacp(sink: &Arc<dyn Sink>, seconds: u64) {
     let link = Some(Link { speed_mbps: 10_000, full_duplex: true });
     for number in [1_u8, 2] {
         let member = MemberId(u32::from(number));
-        let port = |system| PortSpec { port: number.into(), priority: 1, mac: mac(system, number) };
+        let port =
+            |system| LacpPortSpec { port: number.into(), priority: 1, mac: mac(system, number) };
         ours.add_member(at(0), member, port(1)).unwrap();
         theirs.add_member(member, port(2), at(0)).unwrap();
         ours.handle_link(at(0), member, link).unwrap();
@@ -139,7 +142,7 @@ fn lacp(sink: &Arc<dyn Sink>, seconds: u64) {
         let mut said = Vec::new();
         theirs.poll(at(step), &mut said);
         for action in said {
-            let Action::Send { member, frame } = action else { continue };
+            let LacpAction::Send { member, frame } = action else { continue };
             let mut bytes = frame.bytes().to_vec();
             if random.percent(5) {
                 bytes.truncate(random.below(bytes.len() as u64) as usize);
@@ -149,7 +152,7 @@ fn lacp(sink: &Arc<dyn Sink>, seconds: u64) {
         let mut said = Vec::new();
         ours.poll(at(step), &mut said);
         for action in said {
-            let Action::Send { member, frame } = action else { continue };
+            let LacpAction::Send { member, frame } = action else { continue };
             let _ = theirs.handle_frame(member, frame.bytes(), at(step));
         }
         ours.flush();
@@ -381,7 +384,7 @@ pub(super) fn recorded() -> Arc<Bodies> {
 
 /// Returns the recording with the store used by one worker for `ms` milliseconds.
 pub(super) fn recorded_for(ms: u64) -> Arc<Bodies> {
-    let (kept, sink) = kept();
+    let (kept, sink) = recording_sink();
     team(&sink, Algorithm::Dynamic, 60);
     lacp(&sink, 60);
     vmq(&sink, 400);

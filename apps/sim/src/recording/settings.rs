@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Kind of object that a setting belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Of {
+pub(crate) enum SettingSubject {
     Team,
     Vmq,
     Disk,
@@ -17,7 +17,7 @@ pub(crate) enum Of {
 /// Changed setting of one kind of object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Setting {
-    pub(crate) of: Of,
+    pub(crate) of: SettingSubject,
     /// Name of the object; `None` for all.
     pub(crate) name: Option<String>,
     pub(crate) field: String,
@@ -31,9 +31,9 @@ impl FromStr for Setting {
         let (key, value) = text.split_once('=').ok_or("give KEY=VALUE")?;
         let (of, rest) = key.split_once('.').ok_or("give a key like team.algorithm")?;
         let of = match of {
-            "team" => Of::Team,
-            "vmq" => Of::Vmq,
-            "disk" => Of::Disk,
+            "team" => SettingSubject::Team,
+            "vmq" => SettingSubject::Vmq,
+            "disk" => SettingSubject::Disk,
             _ => {
                 return Err(format!(
                     "no setting begins with `{of}`; settings begin with team, vmq or disk"
@@ -50,16 +50,16 @@ impl FromStr for Setting {
 
 impl Setting {
     /// Returns true if the setting applies to this object.
-    pub(crate) fn is_of(&self, of: Of, name: &str) -> bool {
+    pub(crate) fn applies_to(&self, of: SettingSubject, name: &str) -> bool {
         self.of == of && self.name.as_deref().is_none_or(|wanted| wanted == name)
     }
 
     /// Returns the setting in its original notation.
     pub(crate) fn text(&self) -> String {
         let of = match self.of {
-            Of::Team => "team",
-            Of::Vmq => "vmq",
-            Of::Disk => "disk",
+            SettingSubject::Team => "team",
+            SettingSubject::Vmq => "vmq",
+            SettingSubject::Disk => "disk",
         };
         let name = self.name.as_ref().map(|name| format!(".{name}")).unwrap_or_default();
         format!("{of}{name}.{}={}", self.field, self.value)

@@ -106,7 +106,7 @@ impl WhatIf for TeamWhatIf {
         Ok(())
     }
 
-    fn tell(&self, names: &Names) -> Result<(Vec<Row>, Vec<String>)> {
+    fn calculate(&self, names: &Names) -> Result<(Vec<Row>, Vec<String>)> {
         let Self { was, would, .. } = self;
         let spec = |team: &Team| format!("{}/{}", team.spec().mode, team.spec().algorithm);
         let mut rows = vec![

@@ -7,20 +7,20 @@ use suimon_sim_kernel::RandomStream;
 
 use super::read::Recording;
 use super::replay::{Replay, replay};
-use super::samples::{file, kept, recorded, recorded_for, storage};
+use super::samples::{file, recorded, recorded_for, recording_sink, storage};
 use super::settings::Setting;
-use super::what_if::{Answer, what_if};
+use super::what_if::{WhatIfReport, what_if};
 
 fn replayed(file: &[u8]) -> Result<Replay> {
     replay(Recording::new(file)?)
 }
 
-fn asked(file: &[u8], settings: &[&str]) -> Result<Answer> {
+fn asked(file: &[u8], settings: &[&str]) -> Result<WhatIfReport> {
     let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
     what_if(Recording::new(file)?, &settings)
 }
 
-fn row<'a>(answer: &'a Answer, what: &str) -> (&'a str, &'a str) {
+fn row<'a>(answer: &'a WhatIfReport, what: &str) -> (&'a str, &'a str) {
     let mut rows = answer.policies.iter().flat_map(|of| &of.rows);
     let row = rows.find(|row| row.what == what).unwrap_or_else(|| panic!("{answer:#?}"));
     (&row.recorded, &row.what_if)
@@ -209,7 +209,7 @@ fn what_cannot_be_asked_is_said() {
 
 #[test]
 fn other_limits_would_have_given_disks_other_parts() {
-    let (kept, sink) = kept();
+    let (kept, sink) = recording_sink();
     let names = [(70, "fast"), (71, "slow")].map(|(id, name)| (id, name.to_owned()));
     let names = Names { disks: names.into(), ..Names::default() };
     sink.accept_block(StreamId(0), encode_names(&names));

@@ -162,7 +162,7 @@ impl WhatIf for VmqWhatIf {
         Ok(())
     }
 
-    fn tell(&self, _names: &Names) -> Result<(Vec<Row>, Vec<String>)> {
+    fn calculate(&self, _names: &Names) -> Result<(Vec<Row>, Vec<String>)> {
         let Self { was, would, .. } = self;
         let both = |of: fn(&Sum) -> String| (of(was), of(would));
         let row = |what: &str, (was, would): (String, String)| Row::new(what, was, would);

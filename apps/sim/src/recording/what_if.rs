@@ -8,21 +8,23 @@ use std::io::Read;
 use anyhow::{Result, bail};
 use serde::Serialize;
 use suimon_quantity::Time;
-use suimon_recording::{Kind, Loss, Names, Origin, Record, RecordError, StreamId, decode};
+use suimon_recording::{
+    Loss, Names, PolicyKind, Record, RecordError, RecordingSource, StreamId, decode,
+};
 use suimon_sim_kernel::columns;
 
 use crate::recording::calculation::{Row, WhatIf};
 use crate::recording::disks::DisksWhatIf;
 use crate::recording::names::{learn, store_name};
 use crate::recording::read::Recording;
-use crate::recording::settings::{Of, Setting};
+use crate::recording::settings::{Setting, SettingSubject};
 use crate::recording::team::TeamWhatIf;
 use crate::recording::vmq::VmqWhatIf;
 
 /// Result of the calculation for one policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Told {
-    pub(crate) policy: Kind,
+pub(crate) struct WhatIfResult {
+    pub(crate) policy: PolicyKind,
     pub(crate) name: String,
     pub(crate) rows: Vec<Row>,
     /// Assumptions and limits of the figures.
@@ -31,15 +33,15 @@ pub(crate) struct Told {
 
 /// Result of the calculation for a recording.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Answer {
-    pub(crate) about: Origin,
+pub(crate) struct WhatIfReport {
+    pub(crate) about: RecordingSource,
     pub(crate) settings: Vec<String>,
-    pub(crate) policies: Vec<Told>,
+    pub(crate) policies: Vec<WhatIfResult>,
     pub(crate) cut: Option<u64>,
 }
 
 struct Stream {
-    kind: Kind,
+    kind: PolicyKind,
     name: String,
     lost: Option<Loss>,
     of: Box<dyn WhatIf>,
@@ -49,12 +51,12 @@ struct Stream {
 pub(crate) fn what_if<R: Read>(
     mut recording: Recording<R>,
     settings: &[Setting],
-) -> Result<Answer> {
+) -> Result<WhatIfReport> {
     let mut streams = BTreeMap::<StreamId, Stream>::new();
     let mut seen = BTreeSet::new();
-    let (mut about, mut names) = (Origin::default(), Names::default());
+    let (mut about, mut names) = (RecordingSource::default(), Names::default());
     recording.for_each(|offset, record| {
-        let wrong = |fault: RecordError| fault.at(offset);
+        let wrong = |fault: RecordError| fault.at_offset(offset);
         match record {
             Record::Origin(text) => about = decode(text).map_err(wrong)?,
             Record::Names(text) => learn(&mut names, decode(text).map_err(wrong)?),
@@ -78,8 +80,10 @@ pub(crate) fn what_if<R: Read>(
         }
         Ok(())
     })?;
-    let told: Result<Vec<Told>> = streams.into_values().map(|of| of.tell(&names)).collect();
-    let policies: Vec<Told> = told?.into_iter().filter(|told| !told.rows.is_empty()).collect();
+    let told: Result<Vec<WhatIfResult>> =
+        streams.into_values().map(|of| of.calculate(&names)).collect();
+    let policies: Vec<WhatIfResult> =
+        told?.into_iter().filter(|told| !told.rows.is_empty()).collect();
     if policies.is_empty() {
         seen.extend(names.disks.values().map(|name| format!("disk {name}")));
         let seen = seen.into_iter().collect::<Vec<_>>().join(", ");
@@ -87,60 +91,60 @@ pub(crate) fn what_if<R: Read>(
         bail!("no recorded object has {wanted}; the recorded objects are: {seen}");
     }
     let settings = settings.iter().map(Setting::text).collect();
-    Ok(Answer { about, settings, policies, cut: recording.cut })
+    Ok(WhatIfReport { about, settings, policies, cut: recording.cut })
 }
 
 fn begin(
-    kind: Kind,
+    kind: PolicyKind,
     at: Time,
     (name, birth): (&str, &[u8]),
     settings: &[Setting],
 ) -> Result<Option<Box<dyn WhatIf>>> {
-    let of = |of: Of| -> Vec<Setting> {
-        settings.iter().filter(|setting| setting.is_of(of, name)).cloned().collect()
+    let of = |of: SettingSubject| -> Vec<Setting> {
+        settings.iter().filter(|setting| setting.applies_to(of, name)).cloned().collect()
     };
     Ok(match kind {
-        Kind::Team => match of(Of::Team) {
+        PolicyKind::Team => match of(SettingSubject::Team) {
             mine if mine.is_empty() => None,
             mine => Some(Box::new(TeamWhatIf::begin(birth, mine)?)),
         },
-        Kind::Vmq => match of(Of::Vmq) {
+        PolicyKind::Vmq => match of(SettingSubject::Vmq) {
             mine if mine.is_empty() => None,
             mine => Some(Box::new(VmqWhatIf::begin(at, birth, mine)?)),
         },
-        Kind::StorageQos => {
-            let disks = settings.iter().filter(|setting| setting.of == Of::Disk);
+        PolicyKind::StorageQos => {
+            let disks = settings.iter().filter(|setting| setting.of == SettingSubject::Disk);
             match disks.cloned().collect::<Vec<_>>() {
                 mine if mine.is_empty() => None,
                 mine => Some(Box::new(DisksWhatIf::begin(birth, mine)?)),
             }
         }
-        Kind::ClusterMember | Kind::ClusterLeader | Kind::Lacp => None,
+        PolicyKind::ClusterMember | PolicyKind::ClusterLeader | PolicyKind::Lacp => None,
     })
 }
 
 impl Stream {
-    fn tell(self, names: &Names) -> Result<Told> {
-        let (rows, mut notes) = self.of.tell(names)?;
+    fn calculate(self, names: &Names) -> Result<WhatIfResult> {
+        let (rows, mut notes) = self.of.calculate(names)?;
         if let Some(loss) = self.lost {
             notes.push(format!("the recording is incomplete: {loss}"));
         }
         let name = match self.kind {
-            Kind::StorageQos => store_name(names, &self.name),
+            PolicyKind::StorageQos => store_name(names, &self.name),
             _ => self.name,
         };
-        Ok(Told { policy: self.kind, name, rows, notes })
+        Ok(WhatIfResult { policy: self.kind, name, rows, notes })
     }
 }
 
-impl Answer {
+impl WhatIfReport {
     /// Returns the results as text.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        let Origin { version, host, .. } = &self.about;
+        let RecordingSource { version, host, .. } = &self.about;
         let _ = writeln!(text, "recorded on {host} by suimond {version}");
         let _ = writeln!(text, "what if {}", self.settings.join(", "));
-        for Told { policy, name, rows, notes } in &self.policies {
+        for WhatIfResult { policy, name, rows, notes } in &self.policies {
             let head = [format!("{policy} {name}"), "RECORDED".to_owned(), "WHAT IF".to_owned()];
             let mut table = vec![head.to_vec()];
             let row = |row: &Row| vec![row.what.clone(), row.recorded.clone(), row.what_if.clone()];

@@ -57,12 +57,12 @@ pub(super) fn classify(frame: &Frame) -> Kind {
     if headers.transport != Transport::Tcp {
         return Kind::NotTcp;
     }
-    let view = SegmentView::of(frame, &headers);
+    let view = SegmentView::new(frame, &headers);
     if view.is_joinable(frame) { Kind::Data(view) } else { Kind::NotMergeable(view) }
 }
 
 impl SegmentView {
-    fn of(frame: &Frame, headers: &Headers) -> Self {
+    fn new(frame: &Frame, headers: &Headers) -> Self {
         let bytes = frame.head();
         let Headers { network_at, transport_at, payload_at, .. } = *headers;
         let is_ipv6 = headers.network == Network::Ipv6;

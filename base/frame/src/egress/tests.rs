@@ -22,7 +22,7 @@ fn an_untagged_frame_is_its_bytes() {
 fn a_tag_follows_the_addresses_and_shifts_offsets() {
     let frame = frame(FrameMeta {
         checksum: Checksum::Partial { start: 34, offset: 16 },
-        tag: VlanId::new(100).map(VlanTag::of),
+        tag: VlanId::new(100).map(VlanTag::for_vlan),
         gso: None,
         ..FrameMeta::default()
     });
@@ -55,6 +55,7 @@ fn plain_words_equal_the_encoded_header() {
         let plain = frame(FrameMeta { checksum, ..FrameMeta::default() });
         assert_eq!(plain.plain_vnet_header_words(), Some(plain.wire_format().header.words()));
     }
-    let tagged = frame(FrameMeta { tag: VlanId::new(1).map(VlanTag::of), ..FrameMeta::default() });
+    let tagged =
+        frame(FrameMeta { tag: VlanId::new(1).map(VlanTag::for_vlan), ..FrameMeta::default() });
     assert_eq!(tagged.plain_vnet_header_words(), None);
 }

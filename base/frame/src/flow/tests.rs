@@ -24,7 +24,7 @@ fn hash(bytes: &[u8]) -> u32 {
 fn hash_by(bytes: &[u8], fields: FlowFields) -> u32 {
     let mut frame = Frame::new(0);
     frame.fill(bytes);
-    Flow::of(&frame).hash(fields)
+    Flow::new(&frame).hash(fields)
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn the_vlan_matters_to_mac_addresses_and_its_priority_does_not() {
         .into_iter()
         .map(|tci| {
             frame.meta.tag = tci.map(crate::VlanTag::from_tci);
-            Flow::of(&frame).hash(FlowFields::Macs)
+            Flow::new(&frame).hash(FlowFields::Macs)
         })
         .collect();
     assert_eq!((hashes[0], hashes[2]), (hashes[1], hashes[3]));
@@ -180,7 +180,7 @@ fn packet(is_ipv6: bool, protocol: u8) -> Vec<u8> {
 /// The fast path reads fields at fixed offsets.
 #[test]
 fn fast_path_accepts_only_plain_packets() {
-    let is_plain = |bytes: &[u8]| Plain::of(bytes).is_some();
+    let is_plain = |bytes: &[u8]| Plain::parse(bytes).is_some();
     for is_ipv6 in [false, true] {
         assert!(is_plain(&packet(is_ipv6, 6)) && is_plain(&packet(is_ipv6, 17)));
         let end = if is_ipv6 { 58 } else { 38 };
@@ -215,7 +215,7 @@ proptest! {
         frame.fill(&packet[..if is_whole { packet.len() } else { bytes }]);
         frame.meta.tag = tci.map(VlanTag::from_tci);
         for fields in [FlowFields::Ports, FlowFields::Addresses, FlowFields::Macs] {
-            prop_assert_eq!(FlowKey::of(&frame, fields), FlowKey::of_any(&frame, fields));
+            prop_assert_eq!(FlowKey::new(&frame, fields), FlowKey::from_headers(&frame, fields));
         }
     }
 }

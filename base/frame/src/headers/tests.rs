@@ -68,7 +68,7 @@ fn extension_header_count_is_limited() {
     chain.insert(0, hop);
     assert_eq!(
         Headers::parse(&ipv6(&chain, 60)),
-        Err(HeaderError::TooManyExtensions { walked: 8 })
+        Err(FrameHeaderError::TooManyExtensions { walked: 8 })
     );
 }
 
@@ -76,13 +76,13 @@ fn extension_header_count_is_limited() {
 fn inconsistent_headers_return_specific_errors() {
     let mut wrong = ipv4(5, 0, 6);
     wrong[14] = 0x65;
-    assert_eq!(Headers::parse(&wrong), Err(HeaderError::Version { expected: 4, found: 6 }));
+    assert_eq!(Headers::parse(&wrong), Err(FrameHeaderError::Version { expected: 4, found: 6 }));
     wrong[14] = 0x44;
-    let too_small = HeaderError::HeaderLength { layer: "IPv4", bytes: 16 };
+    let too_small = FrameHeaderError::HeaderLength { layer: "IPv4", bytes: 16 };
     assert_eq!(Headers::parse(&wrong), Err(too_small));
     let mut short_tcp = ipv4(5, 0, 6);
     short_tcp[46] = 0x40;
-    let too_small = HeaderError::HeaderLength { layer: "TCP", bytes: 16 };
+    let too_small = FrameHeaderError::HeaderLength { layer: "TCP", bytes: 16 };
     assert_eq!(Headers::parse(&short_tcp), Err(too_small));
     assert_eq!(too_small.to_string(), "the TCP header has a length of 16 bytes, below the minimum");
 }

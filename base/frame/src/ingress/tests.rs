@@ -77,7 +77,7 @@ fn metadata_tag_is_kept_and_inner_tag_stays() {
     bytes.splice(12..12, [0x81, 0x00, 0, 7]);
     let mut frame = Frame::new(0);
     frame.fill(&bytes);
-    let outer = VlanId::new(100).map(VlanTag::of);
+    let outer = VlanId::new(100).map(VlanTag::for_vlan);
     frame.meta.tag = outer;
     frame.validate_ingress(&VnetHeader { csum_start: 38, ..large() }, ALL).unwrap();
     assert_eq!((frame.meta.tag, frame.bytes()), (outer, &bytes[..]));
@@ -195,7 +195,7 @@ fn a_partial_checksum_must_be_that_of_the_transport_header() {
     }
     let mut fragment = tcp();
     fragment[20] = 0x20;
-    assert_eq!(refusal(&fragment, &partial()), IngressError::ChecksumOfFragment);
+    assert_eq!(refusal(&fragment, &partial()), IngressError::ChecksumOnFragment);
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn checksum_start_leaves_room_for_a_tag() {
     bytes[12] = 0x99;
     let at = |csum_start| VnetHeader { csum_start, csum_offset: 0, ..partial() };
     let mut frame = admit(&bytes, &at(u16::MAX - 4), ALL).unwrap();
-    frame.meta.tag = VlanId::new(1).map(VlanTag::of);
+    frame.meta.tag = VlanId::new(1).map(VlanTag::for_vlan);
     assert_eq!(frame.wire_format().header.csum_start, u16::MAX);
     assert!(matches!(
         refusal(&bytes, &at(u16::MAX - 3)),

@@ -19,7 +19,7 @@ fn large() -> Frame {
     let mut frame = Frame::new(0);
     frame.fill(&bytes);
     frame.validate_ingress(&header, Offloads::TCP).unwrap();
-    frame.meta.tag = VlanId::new(5).map(VlanTag::of);
+    frame.meta.tag = VlanId::new(5).map(VlanTag::for_vlan);
     frame
 }
 

@@ -51,7 +51,7 @@ fn tailed(bytes: &[u8], front: usize) -> Frame {
 }
 
 /// Returns the segments of a TCP/IPv4 stream from offset `sent`.
-fn bytes_of(sent: usize, payload_bytes: usize) -> Vec<u8> {
+fn window_bytes(sent: usize, payload_bytes: usize) -> Vec<u8> {
     let payload = (sent..sent + payload_bytes).map(|at| (at * 31 + at / 251) as u8);
     tcp4_segment(sent, sent / 1000, &payload.collect::<Vec<_>>())
 }
@@ -69,7 +69,7 @@ fn header(segment_bytes: u16) -> VnetHeader {
 
 /// Returns the same frame without and with a tail.
 fn both(sent: usize, payload_bytes: usize, segment_bytes: u16) -> [Frame; 2] {
-    let bytes = bytes_of(sent, payload_bytes);
+    let bytes = window_bytes(sent, payload_bytes);
     let mut whole = Frame::new(0);
     whole.fill(&bytes);
     [whole, tailed(&bytes, FRONT_BYTES)].map(|mut frame| {
@@ -80,7 +80,7 @@ fn both(sent: usize, payload_bytes: usize, segment_bytes: u16) -> [Frame; 2] {
 
 #[test]
 fn a_tail_is_read_in_pieces_of_any_length() {
-    let bytes = bytes_of(0, 40_000);
+    let bytes = window_bytes(0, 40_000);
     let frame = tailed(&bytes, FRONT_BYTES);
     assert_eq!((frame.len(), frame.head()), (bytes.len(), &bytes[..FRONT_BYTES]));
     for step in [1, 999, 5000, 100_000] {
@@ -168,7 +168,7 @@ fn large_frames_are_joined_as_without_tails() {
 /// The headers may extend beyond the buffer.
 #[test]
 fn frames_without_gso_are_gathered_on_admission() {
-    let bytes = bytes_of(0, 9000);
+    let bytes = window_bytes(0, 9000);
     let plain = VnetHeader::default();
     let mut frame = tailed(&bytes, 20);
     assert_eq!(frame.validate_ingress(&plain, Offloads::TCP), Ok(()));
@@ -184,7 +184,7 @@ fn frames_without_gso_are_gathered_on_admission() {
 
 #[test]
 fn tag_is_removed_from_frames_with_tail() {
-    let bytes = bytes_of(0, 30_000);
+    let bytes = window_bytes(0, 30_000);
     let mut tagged = bytes.clone();
     tagged.splice(12..12, [0x81, 0x00, 0x00, 0x07]);
     let mut frame = tailed(&tagged, FRONT_BYTES);
@@ -210,7 +210,7 @@ fn length_limit_includes_the_tail() {
 
 #[test]
 fn reset_releases_the_tail_memory() {
-    let bytes = bytes_of(0, 20_000);
+    let bytes = window_bytes(0, 20_000);
     let (memory, spans) = scatter(&bytes[FRONT_BYTES..]);
     let mut batch = FrameBatch::new();
     for _ in 0..BATCH_FRAMES_MAX {

@@ -46,7 +46,7 @@ impl FileContent {
     /// Copies bytes from an offset, and leaves `bytes` unchanged where the file has a page of zeros
     /// or ends.
     pub(super) fn read(&self, offset: usize, bytes: &mut [u8]) {
-        for (number, within, piece) in pieces(offset, bytes.len()) {
+        for (number, within, piece) in pages(offset, bytes.len()) {
             let Some(Some(page)) = self.pages.get(number) else { continue };
             let (Some(to), Some(from)) = (bytes.get_mut(piece), page.get(within)) else { continue };
             to.copy_from_slice(from);
@@ -59,7 +59,7 @@ impl FileContent {
         if end > self.len {
             self.resize(end);
         }
-        for (number, within, piece) in pieces(offset, bytes.len()) {
+        for (number, within, piece) in pages(offset, bytes.len()) {
             let Some(page) = self.pages.get_mut(number) else { continue };
             let page = Arc::make_mut(page.get_or_insert_with(|| Arc::new([0; PAGE])));
             let (Some(to), Some(from)) = (page.get_mut(within), bytes.get(piece)) else { continue };
@@ -70,7 +70,7 @@ impl FileContent {
     /// Writes zeros within the file.
     pub(super) fn zero(&mut self, offset: usize, len: usize) {
         let end = offset.saturating_add(len).min(self.len);
-        for (number, within, _) in pieces(offset, end.saturating_sub(offset)) {
+        for (number, within, _) in pages(offset, end.saturating_sub(offset)) {
             let Some(page) = self.pages.get_mut(number) else { continue };
             if within.len() == PAGE {
                 *page = None;
@@ -92,7 +92,7 @@ impl FileContent {
 
 /// Splits a range of bytes by pages: number of the page, range within the page, range within the
 /// bytes.
-fn pieces(
+fn pages(
     offset: usize,
     len: usize,
 ) -> impl Iterator<Item = (usize, std::ops::Range<usize>, std::ops::Range<usize>)> {

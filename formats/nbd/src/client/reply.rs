@@ -4,7 +4,7 @@
 use thiserror::Error;
 
 use crate::error_code::NbdError;
-use crate::extent::{Extent, ExtentState};
+use crate::extent::{ExtentState, StatusExtent};
 use crate::header::PAYLOAD_BYTES_MAX;
 use crate::octets::Reader;
 use crate::reply::{DONE, MAGIC_SIMPLE, MAGIC_STRUCTURED, kind};
@@ -74,7 +74,7 @@ pub struct ErrorReply {
 
 /// Result of parsing the front of a server's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply<'a> {
+pub enum ParsedReply<'a> {
     /// The reply has not been received completely.
     Incomplete {
         /// Minimum number of bytes required from the front.
@@ -128,14 +128,14 @@ pub enum ReplyContent<'a> {
 pub struct ExtentsReply<'a>(&'a [u8]);
 
 impl Iterator for ExtentsReply<'_> {
-    type Item = Extent;
+    type Item = StatusExtent;
 
-    fn next(&mut self) -> Option<Extent> {
+    fn next(&mut self) -> Option<StatusExtent> {
         let (field, rest) = self.0.split_first_chunk::<8>()?;
         self.0 = rest;
         let mut fields = Reader::new(field);
         let (length, flags) = (fields.u32()?, fields.u32()?);
-        Some(Extent { length: length.into(), state: ExtentState::from_bits(flags) })
+        Some(StatusExtent { length: length.into(), state: ExtentState::from_bits(flags) })
     }
 }
 
@@ -148,10 +148,10 @@ impl ReplyReader {
     ///
     /// # Errors
     /// The connection must be closed.
-    pub fn read<'a>(&self, bytes: &'a [u8]) -> Result<Reply<'a>, ReplyError> {
+    pub fn read<'a>(&self, bytes: &'a [u8]) -> Result<ParsedReply<'a>, ReplyError> {
         let mut fields = Reader::new(bytes);
         match fields.u32() {
-            None => Ok(Reply::Incomplete { required: SIMPLE_BYTES }),
+            None => Ok(ParsedReply::Incomplete { required: SIMPLE_BYTES }),
             Some(MAGIC_SIMPLE) => Ok(simple(fields)),
             Some(MAGIC_STRUCTURED) => chunk(fields),
             Some(found) => Err(ReplyError::Magic { found }),
@@ -159,20 +159,20 @@ impl ReplyReader {
     }
 }
 
-fn simple(mut fields: Reader<'_>) -> Reply<'_> {
+fn simple(mut fields: Reader<'_>) -> ParsedReply<'_> {
     let Some((error, cookie)) = fields.u32().zip(fields.u64()) else {
-        return Reply::Incomplete { required: SIMPLE_BYTES };
+        return ParsedReply::Incomplete { required: SIMPLE_BYTES };
     };
     let failure = || ErrorReply { error: NbdError::from_code(error), message: String::new() };
     let replied = if error == 0 { ReplyContent::Empty } else { ReplyContent::Error(failure()) };
-    Reply::Chunk { consumed: SIMPLE_BYTES, cookie, is_last: true, replied }
+    ParsedReply::Chunk { consumed: SIMPLE_BYTES, cookie, is_last: true, replied }
 }
 
 /// Parses a structured chunk: its head, and its payload up to the data.
-fn chunk(mut fields: Reader<'_>) -> Result<Reply<'_>, ReplyError> {
+fn chunk(mut fields: Reader<'_>) -> Result<ParsedReply<'_>, ReplyError> {
     let head = fields.u16().zip(fields.u16()).zip(fields.u64()).zip(fields.u32());
     let Some((((flags, kind), cookie), bytes)) = head else {
-        return Ok(Reply::Incomplete { required: REPLY_HEAD_BYTES });
+        return Ok(ParsedReply::Incomplete { required: REPLY_HEAD_BYTES });
     };
     let is_last = flags & DONE != 0;
     let is_data = kind == kind::OFFSET_DATA;
@@ -184,15 +184,15 @@ fn chunk(mut fields: Reader<'_>) -> Result<Reply<'_>, ReplyError> {
     let read = if is_data { bytes.min(OFFSET_BYTES) } else { bytes } as usize;
     let needed = REPLY_HEAD_BYTES.saturating_add(read);
     let Some(payload) = fields.bytes(read) else {
-        return Ok(Reply::Incomplete { required: needed });
+        return Ok(ParsedReply::Incomplete { required: needed });
     };
-    let replied = payload_of(kind, payload, bytes);
+    let replied = parse_payload(kind, payload, bytes);
     let replied = replied.ok_or(ReplyError::InvalidLength { kind, bytes })??;
-    Ok(Reply::Chunk { consumed: needed, cookie, is_last, replied })
+    Ok(ParsedReply::Chunk { consumed: needed, cookie, is_last, replied })
 }
 
 /// Parses a chunk's payload; `None` if its length is invalid for the type.
-fn payload_of(
+fn parse_payload(
     kind: u16,
     payload: &[u8],
     bytes: u32,

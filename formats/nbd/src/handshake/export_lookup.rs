@@ -22,7 +22,7 @@ pub(crate) fn check_block_sizes(
     export: &Export,
     asked: bool,
 ) -> Result<&Export, OptionError> {
-    if export.needs_block_sizes() && !asked {
+    if export.requires_block_sizes() && !asked {
         return Err(OptionError::BlockSizeRequired { option, min: export.block_sizes().min });
     }
     Ok(export)

@@ -43,11 +43,11 @@ impl<'a> Fields<'a> {
     /// Reads a string preceded by its length.
     pub(crate) fn string(&mut self, field: &'static str) -> Result<&'a str, OptionError> {
         let bytes = self.u32(field)? as usize;
-        self.string_of(field, bytes)
+        self.read_string(field, bytes)
     }
 
     /// Reads a string of `bytes` bytes.
-    fn string_of(&mut self, field: &'static str, bytes: usize) -> Result<&'a str, OptionError> {
+    fn read_string(&mut self, field: &'static str, bytes: usize) -> Result<&'a str, OptionError> {
         let (option, offset) = (self.option, self.offset());
         if bytes > STRING_BYTES_MAX {
             let max = STRING_BYTES_MAX;
@@ -59,7 +59,7 @@ impl<'a> Fields<'a> {
 
     /// Reads the remaining data as one string.
     pub(crate) fn last_string(mut self, field: &'static str) -> Result<&'a str, OptionError> {
-        self.string_of(field, self.reader.remaining())
+        self.read_string(field, self.reader.remaining())
     }
 
     /// Checks that no data is left.

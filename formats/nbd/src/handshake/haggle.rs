@@ -64,8 +64,9 @@ impl ServerHandshake {
             }
             OptionCode::SET_META_CONTEXT => {
                 // A rejected option also deselects contexts that were selected before.
-                self.agreed.allocation_of = None;
-                self.agreed.allocation_of = meta::set(self.agreed.framing, exports, data, output)?;
+                self.agreed.allocation_export = None;
+                self.agreed.allocation_export =
+                    meta::set(self.agreed.framing, exports, data, output)?;
             }
             _ => return Err(OptionError::Unsupported { option }),
         }
@@ -133,12 +134,12 @@ impl ServerHandshake {
         let request = InfoRequest::read(option, data)?;
         let export = find(exports, option, request.name)?;
         let negotiated = self.negotiated(export);
-        request.answer(option, &negotiated, output);
+        request.append_replies(option, &negotiated, output);
         if option == OptionCode::INFO {
             answer::ack(output, option);
             return Ok(ServerStep::OptionAcknowledged);
         }
-        check_block_sizes(option, export, request.wants_block_sizes)?;
+        check_block_sizes(option, export, request.requests_block_sizes)?;
         answer::ack(output, option);
         self.state = State::Ended;
         Ok(ServerStep::Negotiated(Box::new(negotiated)))
@@ -146,7 +147,7 @@ impl ServerHandshake {
 
     fn negotiated(&self, export: &Export) -> Negotiated {
         let framing = self.agreed.framing;
-        let selected = self.agreed.allocation_of.as_deref() == Some(export.name());
+        let selected = self.agreed.allocation_export.as_deref() == Some(export.name());
         let base_allocation = selected && export.features().allocation;
         Negotiated {
             export: export.clone(),

@@ -19,9 +19,9 @@ const BLOCK_SIZE: u16 = 3;
 /// Export and the optional information requested about it.
 pub(crate) struct InfoRequest<'a> {
     pub(crate) name: &'a str,
-    wants_name: bool,
-    wants_description: bool,
-    pub(crate) wants_block_sizes: bool,
+    requests_name: bool,
+    requests_description: bool,
+    pub(crate) requests_block_sizes: bool,
 }
 
 impl<'a> InfoRequest<'a> {
@@ -30,13 +30,17 @@ impl<'a> InfoRequest<'a> {
     pub(crate) fn read(option: OptionCode, data: &'a [u8]) -> Result<Self, OptionError> {
         let mut fields = Fields::new(option, data);
         let name = fields.string("export name")?;
-        let mut request =
-            Self { name, wants_name: false, wants_description: false, wants_block_sizes: false };
+        let mut request = Self {
+            name,
+            requests_name: false,
+            requests_description: false,
+            requests_block_sizes: false,
+        };
         for _ in 0..fields.u16("number of information requests")? {
             match fields.u16("information request")? {
-                NAME => request.wants_name = true,
-                DESCRIPTION => request.wants_description = true,
-                BLOCK_SIZE => request.wants_block_sizes = true,
+                NAME => request.requests_name = true,
+                DESCRIPTION => request.requests_description = true,
+                BLOCK_SIZE => request.requests_block_sizes = true,
                 _ => {}
             }
         }
@@ -46,7 +50,12 @@ impl<'a> InfoRequest<'a> {
 
     /// Appends the information replies, without the final acknowledgement. Block sizes other than
     /// the defaults are sent even if not requested.
-    pub(crate) fn answer(&self, option: OptionCode, negotiated: &Negotiated, output: &mut Vec<u8>) {
+    pub(crate) fn append_replies(
+        &self,
+        option: OptionCode,
+        negotiated: &Negotiated,
+        output: &mut Vec<u8>,
+    ) {
         let export = &negotiated.export;
         let mut tell = |kind: u16, parts: [&[u8]; 3]| {
             let [first, second, third] = parts;
@@ -55,14 +64,14 @@ impl<'a> InfoRequest<'a> {
         };
         let (size, flags) = (export.size().to_be_bytes(), negotiated.flags.bits().to_be_bytes());
         tell(EXPORT, [&size, &flags, &[]]);
-        if self.wants_name {
+        if self.requests_name {
             tell(NAME, [export.name().as_bytes(), &[], &[]]);
         }
-        if self.wants_description && !export.description().is_empty() {
+        if self.requests_description && !export.description().is_empty() {
             tell(DESCRIPTION, [export.description().as_bytes(), &[], &[]]);
         }
         let sizes = export.block_sizes();
-        if self.wants_block_sizes || sizes != BlockSizes::default() {
+        if self.requests_block_sizes || sizes != BlockSizes::default() {
             let fields = [sizes.min, sizes.preferred, sizes.payload_max].map(u32::to_be_bytes);
             let [min, preferred, payload_max] = &fields;
             tell(BLOCK_SIZE, [min, preferred, payload_max]);

@@ -24,5 +24,5 @@ pub struct Negotiated {
 pub(crate) struct NegotiatedState {
     pub(crate) framing: Framing,
     /// Export for which `base:allocation` was selected.
-    pub(crate) allocation_of: Option<String>,
+    pub(crate) allocation_export: Option<String>,
 }

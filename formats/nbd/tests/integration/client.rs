@@ -4,9 +4,10 @@
 use proptest::prelude::*;
 use suimon_nbd::{
     BlockSizes, ByteRange, ClientCommand, ClientHandshake, ClientHandshakeError, ClientRequest,
-    ClientStep, Export, ExportSpec, Extent, ExtentState, Features, GREETING, NbdCommand, NbdError,
-    Negotiated, ParsedHeader, REPLY_BYTES_MAX, RemoteExport, Reply, ReplyContent, ReplyReader,
-    RequestParser, ServerHandshake, ServerStep, TlsMode, TransmissionFlags,
+    ClientStep, Export, ExportSpec, ExtentState, Features, GREETING, NbdCommand, NbdError,
+    Negotiated, ParsedHeader, ParsedReply, REPLY_BYTES_MAX, RemoteExport, ReplyContent,
+    ReplyReader, RequestParser, ServerHandshake, ServerStep, StatusExtent, TlsMode,
+    TransmissionFlags,
 };
 
 const MIB: u64 = 1 << 20;
@@ -144,9 +145,9 @@ proptest! {
         let ParsedHeader::Request(request) = transmission.handle_header(&header).unwrap() else {
             panic!("it is a request");
         };
-        let extents: Vec<Extent> = states.iter().map(|(len, is_hole)| {
+        let extents: Vec<StatusExtent> = states.iter().map(|(len, is_hole)| {
             let hole = ExtentState::HOLE | ExtentState::ZERO;
-            Extent { length: len * 512, state: if *is_hole { hole } else { ExtentState::DATA } }
+            StatusExtent { length: len * 512, state: if *is_hole { hole } else { ExtentState::DATA } }
         }).collect();
         let mut out = vec![0; REPLY_BYTES_MAX + 64 * 20];
         let read = |bytes: &[u8]| -> Vec<(u64, u32, bool)> {
@@ -155,11 +156,11 @@ proptest! {
                 // An incomplete reply requests more bytes, never more than the reply has.
                 for count in 0..rest.len().min(60) {
                     match ReplyReader.read(&rest[..count]).unwrap() {
-                        Reply::Incomplete { required: needed } => assert!(needed > count && needed <= rest.len()),
-                        Reply::Chunk { consumed, .. } => assert!(consumed <= count),
+                        ParsedReply::Incomplete { required: needed } => assert!(needed > count && needed <= rest.len()),
+                        ParsedReply::Chunk { consumed, .. } => assert!(consumed <= count),
                     }
                 }
-                let Reply::Chunk { consumed, cookie: of, replied, .. } =
+                let ParsedReply::Chunk { consumed, cookie: of, replied, .. } =
                     ReplyReader.read(&rest).unwrap() else { panic!("it is all there") };
                 assert_eq!(of, cookie);
                 match replied {
@@ -177,7 +178,7 @@ proptest! {
         match kind {
             0 => {
                 let n = request.reply_to.error(error, "out of 水", &mut out).unwrap();
-                let Reply::Chunk { consumed, replied: ReplyContent::Error(failure), is_last, .. } =
+                let ParsedReply::Chunk { consumed, replied: ReplyContent::Error(failure), is_last, .. } =
                     ReplyReader.read(&out[..n]).unwrap() else { panic!("it has failed") };
                 prop_assert_eq!((consumed, is_last), (n, true));
                 prop_assert_eq!((failure.error, failure.message.as_str()), (error, "out of 水"));
@@ -186,7 +187,7 @@ proptest! {
                 let n = request.reply_to.done(&mut out).unwrap();
                 let part = ReplyReader.read(&out[..n]).unwrap();
                 let wanted =
-                    Reply::Chunk { consumed: n, cookie, is_last: true, replied: ReplyContent::Empty };
+                    ParsedReply::Chunk { consumed: n, cookie, is_last: true, replied: ReplyContent::Empty };
                 prop_assert_eq!(part, wanted);
             }
             2 => {
@@ -206,9 +207,9 @@ proptest! {
                     transmission.block_status(request.reply_to, range, false, &mut out).unwrap();
                 extents.iter().for_each(|extent| { reply.push(*extent); });
                 let n = reply.finish();
-                let Reply::Chunk { replied: ReplyContent::Extents { extents: told, .. }, .. } =
+                let ParsedReply::Chunk { replied: ReplyContent::Extents { extents: told, .. }, .. } =
                     ReplyReader.read(&out[..n]).unwrap() else { panic!("it tells extents") };
-                let is_hole = |extents: &mut dyn Iterator<Item = Extent>| -> Vec<bool> {
+                let is_hole = |extents: &mut dyn Iterator<Item = StatusExtent>| -> Vec<bool> {
                     extents.flat_map(|extent| {
                         let is_hole = extent.state.has(ExtentState::ZERO);
                         std::iter::repeat_n(is_hole, (extent.length / 512) as usize)
@@ -227,7 +228,7 @@ proptest! {
             _ => Vec::new(),
         };
         front.extend(&bytes);
-        if let Ok(Reply::Chunk { consumed, replied, .. }) = ReplyReader.read(&front) {
+        if let Ok(ParsedReply::Chunk { consumed, replied, .. }) = ReplyReader.read(&front) {
             prop_assert!(consumed > 0 && consumed <= front.len());
             if let ReplyContent::Extents { extents, .. } = replied {
                 prop_assert!(extents.count() > 0);

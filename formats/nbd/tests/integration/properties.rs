@@ -4,8 +4,8 @@ use crate::nbd_client::{Ask, BLOCK_STATUS, Fields, READ, answer, info, meta, opt
 use crate::support::{ALL, Connection, HandshakeResult, MIB, export, spec, transmission};
 use proptest::prelude::*;
 use suimon_nbd::{
-    BlockSizes, ByteRange, ChunkKind, Extent, ExtentState, Framing, NbdCommand, ParsedHeader,
-    REPLY_BYTES_MAX, RequestParser, ServerStep, TlsMode,
+    BlockSizes, ByteRange, ChunkKind, ExtentState, Framing, NbdCommand, ParsedHeader,
+    REPLY_BYTES_MAX, RequestParser, ServerStep, StatusExtent, TlsMode,
 };
 
 fn any_framing() -> impl Strategy<Value = Framing> {
@@ -89,15 +89,15 @@ fn any_state() -> impl Strategy<Value = ExtentState> {
     ])
 }
 
-fn any_extents() -> impl Strategy<Value = Vec<Extent>> {
+fn any_extents() -> impl Strategy<Value = Vec<StatusExtent>> {
     let length = prop_oneof![6 => 0u64..3000, 1 => any::<u64>()];
-    let extent = (length, any_state()).prop_map(|(length, state)| Extent { length, state });
+    let extent = (length, any_state()).prop_map(|(length, state)| StatusExtent { length, state });
     prop::collection::vec(extent, 0..40)
 }
 
 /// Reference implementation: returns the state of each byte of a range; `None` for bytes without an
 /// extent.
-fn states(extents: &[Extent], length: u64) -> Vec<Option<ExtentState>> {
+fn states(extents: &[StatusExtent], length: u64) -> Vec<Option<ExtentState>> {
     let told = extents.iter().flat_map(|extent| {
         let count = extent.length.min(length) as usize;
         std::iter::repeat_n(Some(extent.state), count)

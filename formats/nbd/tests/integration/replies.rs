@@ -5,8 +5,9 @@ use crate::nbd_client::{Ask, BLOCK_STATUS, READ};
 use crate::support;
 use crate::support::{ALL, export, negotiated, spec};
 use suimon_nbd::{
-    BlockSizes, BufferTooShort, ByteRange, Chunk, ChunkKind, EXTENTS_MAX, Extent, ExtentState,
-    Framing, NbdError, ParsedHeader, REPLY_BYTES_MAX, ReplyTo, RequestParser, STATUS_BYTES_MIN,
+    BlockSizes, BufferTooShort, ByteRange, Chunk, ChunkKind, EXTENTS_MAX, ExtentState, Framing,
+    NbdError, ParsedHeader, REPLY_BYTES_MAX, ReplyTo, RequestParser, STATUS_BYTES_MIN,
+    StatusExtent,
 };
 
 const COOKIE: u64 = 0x0123_4567_89ab_cdef;
@@ -102,7 +103,8 @@ fn errors_with_their_messages() {
 
 fn chunks(framing: Framing, length: u64, df: bool, extents: &[(u64, ExtentState)]) -> Vec<Chunk> {
     let range = ByteRange { offset: OFFSET, length };
-    let extents = extents.iter().map(|(length, state)| Extent { length: *length, state: *state });
+    let extents =
+        extents.iter().map(|(length, state)| StatusExtent { length: *length, state: *state });
     transmission(framing).read_chunks(reply_to(framing), range, df, extents).collect()
 }
 
@@ -175,7 +177,13 @@ fn reads_are_split_into_data_and_holes() {
     }
 }
 
-fn status(framing: Framing, length: u64, one: bool, room: usize, extents: &[Extent]) -> Vec<u8> {
+fn status(
+    framing: Framing,
+    length: u64,
+    one: bool,
+    room: usize,
+    extents: &[StatusExtent],
+) -> Vec<u8> {
     let mut out = vec![0xee; room];
     let range = ByteRange { offset: OFFSET, length };
     let to = reply_to(framing);
@@ -201,9 +209,9 @@ fn told(framing: Framing, bytes: &[u8], length: u64) -> Vec<(u64, u64)> {
 #[test]
 fn extents_have_the_bytes_of_the_specification() {
     let extents = [
-        Extent { length: 512, state: DATA },
-        Extent { length: 1024, state: ZERO | ExtentState::HOLE },
-        Extent { length: 1 << 20, state: ZERO },
+        StatusExtent { length: 512, state: DATA },
+        StatusExtent { length: 1024, state: ZERO | ExtentState::HOLE },
+        StatusExtent { length: 1 << 20, state: ZERO },
     ];
     let payload = [
         &[0, 0, 0, 1][..],
@@ -229,11 +237,11 @@ fn extents_have_the_bytes_of_the_specification() {
 
 #[test]
 fn extents_are_merged_cut_and_counted() {
-    let extent = |length, state| Extent { length, state };
+    let extent = |length, state| StatusExtent { length, state };
     let hole = ZERO | ExtentState::HOLE;
     let mixed: Vec<_> = (0..9).map(|n| extent(512, if n % 2 == 0 { DATA } else { hole })).collect();
     for framing in [Framing::Structured, Framing::Extended] {
-        let told = |length, one, room, extents: &[Extent]| {
+        let told = |length, one, room, extents: &[StatusExtent]| {
             told(framing, &status(framing, length, one, room, extents), length)
         };
         assert_eq!(told(4096, false, 4096, &[]), [(4096, 0)]);
@@ -282,17 +290,17 @@ fn a_status_needs_room_and_ends_at_its_bounds() {
     let mut reply = structured.block_status(to, range, false, &mut out).unwrap();
     let states = [DATA, ZERO];
     let taken =
-        (0..).take_while(|n| reply.push(Extent { length: 1, state: states[n % 2] })).count();
+        (0..).take_while(|n| reply.push(StatusExtent { length: 1, state: states[n % 2] })).count();
     assert_eq!(taken, EXTENTS_MAX);
-    assert!(!reply.push(Extent { length: 1, state: DATA }));
+    assert!(!reply.push(StatusExtent { length: 1, state: DATA }));
     assert_eq!(reply.finish(), 24 + 8 * EXTENTS_MAX);
 
     // The maximum payload limits the reply as well.
     let block_sizes = BlockSizes { payload_max: 4096, ..BlockSizes::default() };
     let small = support::transmission(ALL, block_sizes, Framing::Structured);
     let mut reply = small.block_status(to, range, false, &mut out).unwrap();
-    while reply.push(Extent { length: 1, state: DATA })
-        && reply.push(Extent { length: 1, state: ZERO })
+    while reply.push(StatusExtent { length: 1, state: DATA })
+        && reply.push(StatusExtent { length: 1, state: ZERO })
     {}
     assert_eq!(reply.finish(), 24 + 4096);
 }

@@ -6,7 +6,7 @@ use crate::nbd_client::{
 };
 use crate::support::{ALL, MIB, export, negotiated, spec, transmission};
 use suimon_nbd::{
-    BlockSizes, ByteRange, ExportError, ExportSpec, Features, Framing, HeaderError, NbdCommand,
+    BlockSizes, ByteRange, Desynchronized, ExportError, ExportSpec, Features, Framing, NbdCommand,
     NbdError, PAYLOAD_BYTES_MAX, ParsedHeader, Request, RequestError, RequestParser,
     TransmissionFlags,
 };
@@ -209,12 +209,12 @@ fn connection_continues_while_synchronized() {
         assert_eq!(refused.payload_bytes, PAYLOAD_BYTES_MAX);
         let long = transmission.handle_header(&ask(WRITE, 0, 0, max + 1).bytes(framing));
         let expected =
-            HeaderError::PayloadTooLong { kind: WRITE, bytes: max + 1, max: PAYLOAD_BYTES_MAX };
+            Desynchronized::PayloadTooLong { kind: WRITE, bytes: max + 1, max: PAYLOAD_BYTES_MAX };
         assert_eq!(long, Err(expected));
         let mut bytes = ask(READ, 0, 0, 512).bytes(framing);
         bytes[3] ^= 1;
         let lost = transmission.handle_header(&bytes[..4]);
-        assert!(matches!(lost, Err(HeaderError::Magic { .. })), "{lost:?}");
+        assert!(matches!(lost, Err(Desynchronized::Magic { .. })), "{lost:?}");
     }
     // Unexpected payloads are skipped as well.
     for kind in [READ, FLUSH, 9] {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use suimon_qmp::{
-    BlockNode, Command, Event, Message, MigrationStage, Netdev, QmpReader, Reconnect, RunState,
+    BlockNode, Command, Event, MigrationStage, Netdev, QmpMessage, QmpReader, Reconnect, RunState,
     cpu_slots, machine_name, migration, run_state,
 };
 
@@ -21,7 +21,7 @@ proptest! {
     #[test]
     fn texts_stay_in_their_places(text in any::<String>()) {
         let text = || text.clone();
-        let reconnect = Reconnect::InSeconds;
+        let reconnect = Reconnect::SecondsKey;
         let chardev = encoded(&Command::ChardevAdd { id: text(), path: text(), reconnect });
         prop_assert_eq!(&chardev["id"], &json!(text()));
         let data = &chardev["backend"]["data"];
@@ -38,7 +38,7 @@ proptest! {
     }
 }
 
-fn decoded(line: &str) -> Message {
+fn decoded(line: &str) -> QmpMessage {
     let mut reader = QmpReader::new();
     reader.handle_bytes(line.as_bytes());
     reader.handle_bytes(b"\n");
@@ -49,8 +49,8 @@ fn decoded(line: &str) -> Message {
 fn events_with_missing_fields_are_decoded() {
     let gone = decoded(r#"{"event": "DEVICE_DELETED", "data": {"path": "/machine/peripheral/x"}}"#);
     let path = "/machine/peripheral/x".to_owned();
-    assert_eq!(gone, Message::Event(Event::DeviceDeleted { device: None, path }));
-    let Message::Event(Event::Shutdown(trigger)) = decoded(r#"{"event": "SHUTDOWN"}"#) else {
+    assert_eq!(gone, QmpMessage::Event(Event::DeviceDeleted { device: None, path }));
+    let QmpMessage::Event(Event::Shutdown(trigger)) = decoded(r#"{"event": "SHUTDOWN"}"#) else {
         panic!("no shutdown");
     };
     assert_eq!((trigger.is_guest, trigger.reason.as_str()), (false, ""));
@@ -61,12 +61,12 @@ fn events_with_missing_fields_are_decoded() {
             .as_str(),
     );
     let node = "n-boot".to_owned();
-    assert_eq!(full, Message::Event(Event::BlockIoError { node, stops: true, is_full: true }));
+    assert_eq!(full, QmpMessage::Event(Event::BlockIoError { node, stops: true, is_full: true }));
     let bare = Event::BlockIoError { node: String::new(), stops: false, is_full: false };
-    assert_eq!(decoded(r#"{"event": "BLOCK_IO_ERROR"}"#), Message::Event(bare));
+    assert_eq!(decoded(r#"{"event": "BLOCK_IO_ERROR"}"#), QmpMessage::Event(bare));
     let name = "NIC_RX_FILTER_CHANGED".to_owned();
     let other = decoded(r#"{"event": "NIC_RX_FILTER_CHANGED"}"#);
-    assert_eq!(other, Message::Event(Event::Other { name }));
+    assert_eq!(other, QmpMessage::Event(Event::Other { name }));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn migrations_are_read_or_refused() {
     }
     let ram = json!({ "transferred": 5, "remaining": -1 });
     let read = migration(&json!({ "status": "active", "ram": ram })).unwrap();
-    assert_eq!((read.bytes_sent, read.bytes_left), (5, 0));
+    assert_eq!((read.bytes_sent, read.remaining_bytes), (5, 0));
 
     assert_eq!(machine_name(&json!("pc-q35-7.2-machine")).unwrap(), "pc-q35-7.2");
     for nonsense in ["-machine", "pc", "q35,accel=tcg-machine"] {

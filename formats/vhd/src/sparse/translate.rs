@@ -25,7 +25,7 @@ impl Image for Sparse {
     ) -> Result<Translation, ImageError> {
         self.shape.check(range)?;
         let before = (extents.len(), extents.last().copied());
-        for (block, piece) in self.pieces(range) {
+        for (block, piece) in self.split_by_block(range) {
             let Some(sector) = self.sector(block) else {
                 push_extent(extents, self.absent_location(), piece.len());
                 continue;
@@ -40,7 +40,7 @@ impl Image for Sparse {
                 if let (Some(last), Some(was)) = (extents.last_mut(), before.1) {
                     *last = was;
                 }
-                self.wanted_maps = self.block_span(range);
+                self.bitmap_blocks = self.block_span(range);
                 return Ok(self.request_bitmap(block, sector));
             };
             self.push_runs(sector, piece, map, extents);
@@ -56,7 +56,7 @@ impl Image for Sparse {
         self.check_writable(range)?;
         let mut places = 0_u64;
         let mut is_complete = true;
-        for (block, _) in self.pieces(range) {
+        for (block, _) in self.split_by_block(range) {
             if self.complete.contains(block) {
                 continue;
             }
@@ -65,7 +65,7 @@ impl Image for Sparse {
                 WriteRequirement::Yes => {}
                 WriteRequirement::Allocate => places += 1,
                 WriteRequirement::Bitmap(bitmap) => {
-                    self.wanted_maps = self.block_span(range);
+                    self.bitmap_blocks = self.block_span(range);
                     self.maps.begin_read(bitmap, block);
                     return Ok(Translation::NeedsMetadata(bitmap));
                 }
@@ -74,8 +74,8 @@ impl Image for Sparse {
         if !is_complete && self.is_commit_due(places)? {
             return Ok(Translation::NeedsCommit);
         }
-        for (block, piece) in self.pieces(range) {
-            let Some(sector) = self.place(block) else {
+        for (block, piece) in self.split_by_block(range) {
+            let Some(sector) = self.assign_sector(block) else {
                 // The space was reserved by `is_commit_due` above.
                 return Err(too_large_error(&self.layout));
             };
@@ -85,18 +85,19 @@ impl Image for Sparse {
     }
 
     fn logged_changes_max(&self, range: ByteRange) -> u64 {
-        let changing = self.pieces(range).filter(|(block, _)| !self.complete.contains(*block));
+        let changing =
+            self.split_by_block(range).filter(|(block, _)| !self.complete.contains(*block));
         // Per block: the table entry, and bitmap bytes (the whole bitmap, or both ends and the
         // middle).
         (changing.count() as u64).saturating_mul(if self.is_differencing { 4 } else { 2 })
     }
 
     fn handle_written(&mut self, range: ByteRange) {
-        for (block, piece) in self.pieces(range) {
+        for (block, piece) in self.split_by_block(range) {
             if self.complete.contains(block) {
                 continue;
             }
-            if let Some(placed) = self.placed.remove(&block) {
+            if let Some(placed) = self.pending_blocks.remove(&block) {
                 self.allocate(block, &placed);
             }
             self.set_written(block, piece);
@@ -104,15 +105,15 @@ impl Image for Sparse {
     }
 
     fn handle_failed(&mut self, range: ByteRange) {
-        for (block, _) in self.pieces(range) {
+        for (block, _) in self.split_by_block(range) {
             if let Some(map) = self.maps.map_mut(block) {
                 map.writes = map.writes.saturating_sub(1);
             }
-            let Some(placed) = self.placed.get_mut(&block) else { continue };
+            let Some(placed) = self.pending_blocks.get_mut(&block) else { continue };
             placed.writes = placed.writes.saturating_sub(1);
             if placed.writes == 0 {
                 self.changes.freed.push(placed.sector);
-                self.placed.remove(&block);
+                self.pending_blocks.remove(&block);
             }
         }
     }
@@ -128,8 +129,8 @@ impl Image for Sparse {
             kept.push(range);
             return Ok(Translation::Ready);
         }
-        for (block, piece) in self.pieces(range) {
-            let is_whole = piece.len() == self.layout.sectors_of(block) * SECTOR;
+        for (block, piece) in self.split_by_block(range) {
+            let is_whole = piece.len() == self.layout.block_sectors(block) * SECTOR;
             match self.sector(block) {
                 Some(sector) if is_whole => self.free(block, sector),
                 Some(_) => push_range(kept, piece),
@@ -155,10 +156,10 @@ impl Image for Sparse {
         {
             return Ok(());
         }
-        if bitmap::is_full(bytes, self.layout.sectors_of(block)) {
+        if bitmap::is_full(bytes, self.layout.block_sectors(block)) {
             self.complete.insert(block);
         } else {
-            let (first, last) = self.wanted_maps;
+            let (first, last) = self.bitmap_blocks;
             self.maps.insert_read(block, bytes, first..=last);
         }
         Ok(())

@@ -3,7 +3,7 @@
 
 use crate::support::history::{History, continue_workload, fates, reopened};
 use crate::support::{
-    OF_PARENT, SECTOR, created, disk_on, numbers, open, parent, payload, range, read_parent,
+    PARENT_SECTOR, SECTOR, created, disk_on, numbers, open, parent, payload, range, read_parent,
 };
 use proptest::prelude::*;
 use suimon_image::Image;
@@ -86,7 +86,7 @@ proptest! {
     ) {
         let is_differencing = matches!(disk, NewDisk::Differencing { .. });
         let initial: Vec<u64> =
-            (0..sectors).map(|at| if is_differencing { OF_PARENT | at } else { 0 }).collect();
+            (0..sectors).map(|at| if is_differencing { PARENT_SECTOR | at } else { 0 }).collect();
         let file = created(disk, sectors * SECTOR);
         file.clear_log();
         let before = file.content();

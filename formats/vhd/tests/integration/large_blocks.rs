@@ -1,7 +1,7 @@
 //! Differencing disks with blocks so large that the cache cannot hold every bitmap.
 
 use crate::support::disk_file::DiskFile;
-use crate::support::{OF_PARENT, new_vhd, number_of, parent, range, read_parent, sector_of};
+use crate::support::{PARENT_SECTOR, new_vhd, parent, range, read_parent, sector, sector_number};
 use suimon_image::testing::TestDisk;
 use suimon_vhd::{Access, NewDisk, OpenOptions, SizeSource, Vhd, check};
 
@@ -24,7 +24,7 @@ fn evicted_bitmaps_are_reloaded() {
     for round in 0..3 {
         for block in 0..BLOCKS {
             let sector = block * BLOCK_SECTORS + 1000 * round;
-            disk.write(sector * 512, &sector_of(sector)).unwrap();
+            disk.write(sector * 512, &sector(sector)).unwrap();
         }
     }
     disk.flush().unwrap();
@@ -36,8 +36,8 @@ fn evicted_bitmaps_are_reloaded() {
             {
                 let sector = block * BLOCK_SECTORS + at;
                 let bytes = disk.read(range(sector, 1)).unwrap();
-                let expected = if is_here { sector } else { OF_PARENT | sector };
-                assert_eq!(number_of(&bytes), expected, "{block} {at}");
+                let expected = if is_here { sector } else { PARENT_SECTOR | sector };
+                assert_eq!(sector_number(&bytes), expected, "{block} {at}");
             }
         }
     };

@@ -11,9 +11,9 @@ use crate::support::{differencing, disk_on, dynamic, open, payload, read_parent}
 const DISK: u64 = 2 << 20;
 const BLOCK: u32 = 128 << 10;
 
-struct OfVhd;
+struct VhdBench;
 
-impl Format for OfVhd {
+impl Format for VhdBench {
     type Image = Vhd;
 
     fn open(&self, file: &MemoryFile) -> Vhd {
@@ -47,12 +47,12 @@ proptest! {
 
     #[test]
     fn acknowledged_writes_survive_a_kill(requests in requests(DISK)) {
-        survives(&OfVhd, &dynamic(BLOCK, DISK), &requests);
+        survives(&VhdBench, &dynamic(BLOCK, DISK), &requests);
     }
 
     #[test]
     fn acknowledged_writes_to_a_child_survive_a_kill(requests in requests(DISK)) {
-        survives(&OfVhd, &differencing(BLOCK, DISK), &requests);
+        survives(&VhdBench, &differencing(BLOCK, DISK), &requests);
     }
 }
 
@@ -61,7 +61,7 @@ fn redo_is_rejected_after_foreign_writes() {
     // Another block occupies the sector, and additionally the same block has another sector.
     // Reallocation of the same sector to the same block cannot be detected.
     for sectors in [vec![512], vec![512, 24]] {
-        let (bytes, redo) = after_one_write(&OfVhd, &dynamic(BLOCK, DISK));
+        let (bytes, redo) = after_one_write(&VhdBench, &dynamic(BLOCK, DISK));
         let other = MemoryFile::new(bytes);
         let mut parent = read_parent;
         let mut disk = disk_on(&other, Access::Write, &mut parent).unwrap();
@@ -79,7 +79,7 @@ fn redo_is_rejected_after_foreign_writes() {
 
 #[test]
 fn redo_is_rejected_for_another_image() {
-    let (bytes, mut redo) = after_one_write(&OfVhd, &dynamic(BLOCK, DISK));
+    let (bytes, mut redo) = after_one_write(&VhdBench, &dynamic(BLOCK, DISK));
     redo.opened.write_id[0] ^= 1;
     let file = MemoryFile::new(bytes);
     let before = file.bytes();
@@ -91,7 +91,7 @@ fn redo_is_rejected_for_another_image() {
 #[test]
 fn redo_rejects_changes_outside_metadata() {
     for offset in [0, 600, 1 << 20] {
-        let (bytes, mut redo) = after_one_write(&OfVhd, &differencing(BLOCK, DISK));
+        let (bytes, mut redo) = after_one_write(&VhdBench, &differencing(BLOCK, DISK));
         redo.changes.push(MetadataChange::fill(ByteRange::new(offset, 8).unwrap(), 0));
         let file = MemoryFile::new(bytes);
         let before = file.bytes();

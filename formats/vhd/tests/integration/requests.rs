@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::support::history::{History, continue_workload, fates, reopened};
-use crate::support::{OF_PARENT, SECTOR, created, open, parent, payload, range};
+use crate::support::{PARENT_SECTOR, SECTOR, created, open, parent, payload, range};
 use proptest::prelude::*;
 use suimon_image::testing::{Crash, MemoryFile};
 use suimon_image::{
@@ -202,7 +202,7 @@ proptest! {
             NewDisk::Dynamic { block_size }
         };
         let initial: Vec<u64> =
-            (0..sectors).map(|at| if is_differencing { OF_PARENT | at } else { 0 }).collect();
+            (0..sectors).map(|at| if is_differencing { PARENT_SECTOR | at } else { 0 }).collect();
         let file = created(disk, sectors * SECTOR);
         file.clear_log();
         let before = file.content();

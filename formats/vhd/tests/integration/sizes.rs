@@ -10,7 +10,7 @@ use suimon_vhd::{
 
 const MB: u64 = 1 << 20;
 
-fn footer_of(file: &MemoryFile) -> Footer {
+fn read_footer(file: &MemoryFile) -> Footer {
     let bytes = file.bytes();
     let (rest, end) = bytes.split_last_chunk::<512>().unwrap();
     assert_eq!(rest[..512], end[..], "the copy");
@@ -31,7 +31,7 @@ fn by_creator(creator: [u8; 4], geometry: Geometry) -> MemoryFile {
 
 #[test]
 fn size_field_depends_on_creator() {
-    let told = Geometry::of_sectors(40_960);
+    let told = Geometry::from_sectors(40_960);
     assert_eq!(told.sectors(), 40_936);
     let largest = Geometry { cylinders: 65535, heads: 16, sectors_per_track: 255 };
     let (exact, geometry) = (20 * MB, 40_936 * 512);
@@ -70,7 +70,7 @@ fn size_is_exact_or_rounded_to_geometry() {
         let file = MemoryFile::default();
         let spec = new_vhd(NewDisk::Dynamic { block_size: 2 << 20 }, size);
         assert_eq!(NewVhd { size_encoding, ..spec }.create(&file).unwrap(), expected);
-        let footer = footer_of(&file);
+        let footer = read_footer(&file);
         assert_eq!((footer.current_size, footer.original_size), (expected, expected));
         let told = footer.geometry.sectors() * 512;
         assert!(if size_encoding == SizeEncoding::Geometry {
@@ -105,7 +105,7 @@ fn unrepresentable_disks_are_rejected() {
 #[test]
 fn child_identifies_its_parent() {
     let file = differencing(4096, MB);
-    assert_eq!(footer_of(&file).disk_type, DiskType::Differencing);
+    assert_eq!(read_footer(&file).disk_type, DiskType::Differencing);
     let image = open(&file, Access::Read).unwrap();
     let found = image.parent().unwrap();
     assert_eq!(*found, parent());

@@ -1,7 +1,7 @@
 //! Random workloads compared with a reference model, with reopening, on every type of disk.
 
 use crate::support::{
-    OF_PARENT, SECTOR, created, disk_on, numbers, open, parent, payload, range, read_parent,
+    PARENT_SECTOR, SECTOR, created, disk_on, numbers, open, parent, payload, range, read_parent,
 };
 use proptest::prelude::*;
 use suimon_image::testing::{MemoryFile, TestDisk};
@@ -102,7 +102,7 @@ proptest! {
         ops in proptest::collection::vec(op(), 1..40),
     ) {
         let is_differencing = matches!(disk, NewDisk::Differencing { .. });
-        let of_parent = |at: u64| if is_differencing { OF_PARENT | at } else { 0 };
+        let of_parent = |at: u64| if is_differencing { PARENT_SECTOR | at } else { 0 };
         let file = created(disk, sectors * SECTOR);
         let mut model = Model { numbers: (0..sectors).map(of_parent).collect() };
         let mut rest = ops.as_slice();

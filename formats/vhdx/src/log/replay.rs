@@ -49,7 +49,7 @@ pub(crate) fn find(
     let entries: BTreeMap<usize, Entry> = (0..log.len() / PAGE_LEN)
         .filter_map(|sector| Some((sector, Entry::parse(&log, sector, header.log_guid)?)))
         .collect();
-    if entries.is_empty() && !has_begun(&log, header) {
+    if entries.is_empty() && !has_newer_entry(&log, header) {
         // The header was written, but no log entry followed.
         return Ok(Replay::default());
     }
@@ -89,7 +89,7 @@ fn is_loggable(range: ByteRange, log: ByteRange) -> bool {
 }
 
 /// Returns true if writing of an entry has begun since the header was written.
-fn has_begun(log: &[u8], header: &Header) -> bool {
+fn has_newer_entry(log: &[u8], header: &Header) -> bool {
     log.chunks_exact(PAGE_LEN).any(|sector| {
         u32_at(sector, 0) == u32::from_le_bytes(*b"loge")
             && sector.get(32..48) == Some(header.log_guid.stored().as_slice())

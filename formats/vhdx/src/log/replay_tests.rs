@@ -6,13 +6,13 @@ use crate::fields::PAGE;
 use crate::log::entry::{EntrySpec, encode};
 
 const GUID: Guid = Guid::new(7);
-const AT: u64 = MB;
+const TARGET_OFFSET: u64 = MB;
 const SECTORS: usize = 256;
 /// Page that the entries change.
 const TARGET: u64 = 2 * MB;
 
 fn header() -> Header {
-    let log = ByteRange::new(AT, MB).unwrap();
+    let log = ByteRange::new(TARGET_OFFSET, MB).unwrap();
     let guid = Guid::NIL;
     let (file_write, data_write) = (guid, guid);
     Header { sequence: 1, file_write, data_write, log_guid: GUID, log_version: 0, log }
@@ -37,7 +37,7 @@ fn file(entries: &[(usize, Vec<u8>)]) -> MemoryFile {
     let mut bytes = vec![0; 3 * MB as usize];
     for (start, entry) in entries {
         for (nth, sector) in entry.chunks(PAGE_LEN).enumerate() {
-            let at = AT as usize + (start + nth) % SECTORS * PAGE_LEN;
+            let at = TARGET_OFFSET as usize + (start + nth) % SECTORS * PAGE_LEN;
             bytes[at..at + PAGE_LEN].copy_from_slice(sector);
         }
     }
@@ -81,7 +81,7 @@ fn a_torn_entry_ends_the_sequence() {
         second[torn * PAGE_LEN + 100] ^= 1;
         assert_eq!(found(&[(0, entry(4, 0, 1, 1)), (2, second.clone())]).unwrap(), [1], "{torn}");
         let error = found(&[(2, second)]).unwrap_err();
-        assert_eq!((error.field, error.offset), ("log", AT));
+        assert_eq!((error.field, error.offset), ("log", TARGET_OFFSET));
     }
     assert_eq!(found(&[]).unwrap(), [], "nothing was ever written");
 }
@@ -116,9 +116,9 @@ fn unreplayable_logs_are_rejected() {
         last_file_len: 4 * MB,
     };
     let page = Box::new([1; PAGE_LEN]);
-    for offset in [0, 64 << 10, AT, AT + MB - PAGE, 4 * MB, TARGET + 1] {
+    for offset in [0, 64 << 10, TARGET_OFFSET, TARGET_OFFSET + MB - PAGE, 4 * MB, TARGET + 1] {
         let error = found(&[(0, encode(&spec, &[(offset, page.clone())]))]).unwrap_err();
-        assert_eq!((error.field, error.offset), ("LogEntry", AT), "{offset}");
+        assert_eq!((error.field, error.offset), ("LogEntry", TARGET_OFFSET), "{offset}");
     }
     let promised = EntrySpec { flushed_file_len: 5 * MB, ..spec };
     let error = found(&[(0, encode(&promised, &[]))]).unwrap_err();

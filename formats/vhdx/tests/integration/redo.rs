@@ -10,9 +10,9 @@ use crate::support::*;
 
 const DISK: u64 = 4 * MB + 4096;
 
-struct OfVhdx;
+struct VhdxBench;
 
-impl Format for OfVhdx {
+impl Format for VhdxBench {
     type Image = Vhdx;
 
     fn open(&self, file: &MemoryFile) -> Vhdx {
@@ -41,12 +41,12 @@ proptest! {
 
     #[test]
     fn acknowledged_writes_survive_a_kill(requests in requests(DISK)) {
-        survives(&OfVhdx, &created(&dynamic(DISK)), &requests);
+        survives(&VhdxBench, &created(&dynamic(DISK)), &requests);
     }
 
     #[test]
     fn acknowledged_writes_to_a_child_survive_a_kill(requests in requests(DISK)) {
-        survives(&OfVhdx, &created(&child(DISK)), &requests);
+        survives(&VhdxBench, &created(&child(DISK)), &requests);
     }
 }
 
@@ -59,13 +59,13 @@ fn requests_that_wrap_around_blocks_are_redone() {
         Request::Flush,
         Request::Write { at: 1024, units: 1 },
     ];
-    survives(&OfVhdx, &created(&dynamic(DISK)), &requests);
-    survives(&OfVhdx, &created(&child(DISK)), &requests);
+    survives(&VhdxBench, &created(&dynamic(DISK)), &requests);
+    survives(&VhdxBench, &created(&child(DISK)), &requests);
 }
 
 #[test]
 fn redo_is_rejected_after_foreign_open() {
-    let (bytes, redo) = after_one_write(&OfVhdx, &created(&dynamic(DISK)));
+    let (bytes, redo) = after_one_write(&VhdxBench, &created(&dynamic(DISK)));
     let other = MemoryFile::new(bytes);
     Vhdx::open(&other, &guids(9)).unwrap().close(&other).unwrap();
     let before = other.bytes();
@@ -82,7 +82,7 @@ fn undefined_entry_bits_are_ignored() {
     for raw in [0xffff_ffff_ffff_fff8_u64, 3 | 0x8000_0000, 5] {
         let file = created(&dynamic(DISK));
         file.write_at(3 * MB, &raw.to_le_bytes()).unwrap();
-        let (bytes, redo) = after_one_write(&OfVhdx, &file);
+        let (bytes, redo) = after_one_write(&VhdxBench, &file);
         let file = MemoryFile::new(bytes);
         let image = Vhdx::open_with_redo(&file, &guids(2), &redo).unwrap();
         assert_eq!(content(image, &file)[3 * 4096..5 * 4096], [2; 2 * 4096], "{raw:#x}");
@@ -92,7 +92,7 @@ fn undefined_entry_bits_are_ignored() {
 #[test]
 fn redo_rejects_changes_outside_metadata() {
     for offset in [0, 64 << 10, 3 * MB, 5 * MB] {
-        let (bytes, mut redo) = after_one_write(&OfVhdx, &created(&child(DISK)));
+        let (bytes, mut redo) = after_one_write(&VhdxBench, &created(&child(DISK)));
         redo.changes.push(MetadataChange::fill(range(offset, 8), 0));
         let file = MemoryFile::new(bytes);
         let before = file.bytes();

@@ -14,7 +14,7 @@ const CHILD: u8 = 1;
 const LARGE: u8 = 2 | 4;
 const FIXED: u8 = 8;
 /// Option: the image was not closed.
-const LEFT: u8 = 16;
+const NOT_CLOSED: u8 = 16;
 
 /// Corrupted structures: structure, offset, value and operation.
 const HEADER: u8 = 0;
@@ -22,7 +22,7 @@ const REGION: u8 = 2;
 const ITEM: u8 = 4;
 const BAT: u8 = 6;
 const LOG: u8 = 7;
-const CUT: u8 = 8;
+const TRUNCATED: u8 = 8;
 /// Option: the checksum is not corrected.
 const WRONG: u8 = 0x80;
 
@@ -47,8 +47,8 @@ fn seeds() -> Vec<(&'static str, Vec<u8>, Outcome)> {
         ("child", seed(CHILD, &[]), used),
         ("large-child", seed(CHILD | LARGE, &[]), used),
         ("fixed", seed(FIXED, &[]), used),
-        ("left", seed(LEFT, &[]), replayed),
-        ("left-child", seed(LEFT | CHILD, &[]), replayed),
+        ("left", seed(NOT_CLOSED, &[]), replayed),
+        ("left-child", seed(NOT_CLOSED | CHILD, &[]), replayed),
         ("one-header", seed(DYNAMIC, &[[HEADER, 8, 0, 1, WRONG]]), used),
         ("no-header", seed(DYNAMIC, &[[HEADER, 8, 0, 1, WRONG], [1, 8, 0, 1, WRONG]]), refused),
         ("one-region-table", seed(DYNAMIC, &[[REGION, 8, 0, 9, WRONG]]), used),
@@ -56,8 +56,8 @@ fn seeds() -> Vec<(&'static str, Vec<u8>, Outcome)> {
         ("item-elsewhere", seed(DYNAMIC, &[[ITEM, 48, 0, 9, 0x13]]), refused),
         ("no-signature", seed(DYNAMIC, &[[ITEM, 0, 0, 9, 1]]), refused),
         ("shared-block", seed(DYNAMIC, &[[BAT, 0, 0, 6, 0], [BAT, 2, 0, 0x60, 0]]), refused),
-        ("cut", seed(DYNAMIC, &[[CUT, 0, 0, 128, 0]]), refused),
-        ("torn-log", seed(LEFT, &[[LOG, 100, 0, 1, WRONG]]), replayed),
+        ("cut", seed(DYNAMIC, &[[TRUNCATED, 0, 0, 128, 0]]), refused),
+        ("torn-log", seed(NOT_CLOSED, &[[LOG, 100, 0, 1, WRONG]]), replayed),
     ]
 }
 

@@ -45,7 +45,7 @@ pub(super) fn covered(wanted: &Minimums, reserved_iops: u64, before: &Minimums) 
     let coverage = Coverage::new(reserved_iops, wanted.values().copied());
     let of = |(who, min): (&String, &u64)| {
         let had = before.get(who).copied().unwrap_or_default();
-        (who.clone(), coverage.of(*min, had))
+        (who.clone(), coverage.minimum_in_effect(*min, had))
     };
     wanted.iter().map(of).filter(|(_, min)| *min > 0).collect()
 }

@@ -1,7 +1,8 @@
 //! Events of the cluster.
 
 use suimon_cluster_qos::{
-    AdmissionCheck, Cause, DiskKey, MemberNotice, NodeId, Notice, OverGuarantee, PolicyKey, Unmet,
+    AdmissionCheck, Cause, DiskKey, MemberNotice, NodeId, Notice, OverGuaranteeDisk, PolicyKey,
+    UnmetDisk,
 };
 use suimon_contract::{EventKind, Name};
 
@@ -164,7 +165,7 @@ fn of_policy(
     of_store(kind, store, text).with("policy", policy).with("node", node)
 }
 
-fn minimum_unmet(store: &Name, unmet: &Unmet, names: &dyn Names) -> Draft {
+fn minimum_unmet(store: &Name, unmet: &UnmetDisk, names: &dyn Names) -> Draft {
     let (disk, node) = (names.disk(unmet.node, unmet.disk), names.node(unmet.node));
     let (cause, why) = match unmet.cause {
         Cause::NotAdmitted => ("not-admitted", "the minimums exceed the capacity of the store"),
@@ -175,7 +176,7 @@ fn minimum_unmet(store: &Name, unmet: &Unmet, names: &dyn Names) -> Draft {
             ("store-latency", "the latency of the store is too high for so few requests in flight")
         }
     };
-    let aggressor = |of: &OverGuarantee| {
+    let aggressor = |of: &OverGuaranteeDisk| {
         let (disk, node) = (names.disk(of.node, of.disk), names.node(of.node));
         format!("{disk} on {node} {} IOPS", of.delivered_iops)
     };

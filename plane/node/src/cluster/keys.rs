@@ -13,7 +13,7 @@
 //! | `grants/NUMBER/STORE` | grant to that node | the store's leader, fenced by its term |
 
 use serde::{Deserialize, Deserializer, Serialize};
-use suimon_cluster_qos::{DiskKey, NodeId, Report};
+use suimon_cluster_qos::{DiskKey, LoadReport, NodeId};
 use suimon_contract::Name;
 
 pub(super) const MEMBERS: &str = "members/";
@@ -42,7 +42,7 @@ pub(super) struct MemberRecord {
 /// Report of a node on a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NodeReport {
-    pub(super) report: Report,
+    pub(super) report: LoadReport,
     /// Names of the disks in the report.
     pub(super) names: Vec<(DiskKey, String)>,
     /// Capacity of the store according to the node's configuration or measurement; absent if
@@ -104,7 +104,7 @@ mod tests {
     fn an_unknown_capacity_is_absent_and_0_is_read_as_unknown() {
         let load = NodeLoad::default();
         let id = ReportId { incarnation: 1, number: 2 };
-        let report = Report {
+        let report = LoadReport {
             version: VERSION,
             node: NodeId(1),
             id,

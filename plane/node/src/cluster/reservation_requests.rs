@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use suimon_cluster_qos::{AdmissionCheck, Grant, Report, ReportId};
+use suimon_cluster_qos::{AdmissionCheck, Grant, LoadReport, ReportId};
 use suimon_contract::Name;
 use suimon_quantity::Time;
 
@@ -72,7 +72,7 @@ impl ReservationRequest {
         self.iops > minimums_iops && now < self.until
     }
 
-    pub(super) fn handle_report(&mut self, report: &Report) {
+    pub(super) fn handle_report(&mut self, report: &LoadReport) {
         if self.requested_at.is_none() && report.load.minimums_iops >= self.iops {
             self.requested_at = Some(report.id);
         }

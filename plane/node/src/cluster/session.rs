@@ -135,14 +135,14 @@ impl Session {
         let key = self.key(&format!("{ALIVE}{}", self.node));
         match self.store.elect(&key, self.owner().as_bytes(), self.lease.as_ref())? {
             ClusterElection::Elected(_) => Ok(true),
-            ClusterElection::Held(who, created) if self.is_earlier_start(&who) => {
+            ClusterElection::OtherLeader(who, created) if self.is_earlier_start(&who) => {
                 // The earlier process has ended: this one owns its state directory.
                 let is_it = [ClusterCondition::Created(key.clone(), created)];
                 self.store.commit(&is_it, &[ClusterChange::Remove(key.clone())])?;
                 let taken = self.store.elect(&key, self.owner().as_bytes(), self.lease.as_ref())?;
                 Ok(matches!(taken, ClusterElection::Elected(_)))
             }
-            ClusterElection::Held(..) => Ok(false),
+            ClusterElection::OtherLeader(..) => Ok(false),
         }
     }
 
@@ -168,12 +168,12 @@ impl Session {
         let key = self.key(&format!("{LEADERS}{store}"));
         let term = match self.store.elect(&key, self.owner().as_bytes(), self.lease.as_ref())? {
             ClusterElection::Elected(term) => Term(term),
-            ClusterElection::Held(who, created) if self.is_earlier_start(&who) => {
+            ClusterElection::OtherLeader(who, created) if self.is_earlier_start(&who) => {
                 let is_it = [ClusterCondition::Created(key.clone(), created)];
                 self.store.commit(&is_it, &[ClusterChange::Remove(key)])?;
                 return Ok(None);
             }
-            ClusterElection::Held(..) => return Ok(None),
+            ClusterElection::OtherLeader(..) => return Ok(None),
         };
         let view = self.store.read(&self.key(GRANTS))?;
         let records = view.entries.iter().filter_map(|entry| {

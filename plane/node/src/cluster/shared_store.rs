@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use suimon_cluster_qos::{
     Allocator, AllocatorAction, AllocatorEvent, Candidacy, DiskKey, DiskLoad, DurableState, Grant,
-    Member, MemberAction, MemberEvent, MemberNotice, NodeId, Parameters, PolicyCap, PolicyKey,
-    PolicyLimits, Report, SharedStoreCapacity, Term, TimedRateLimit,
+    LoadReport, Member, MemberAction, MemberEvent, MemberNotice, NodeId, Parameters, PolicyCap,
+    PolicyKey, PolicyLimits, SharedStoreCapacity, Term, TimedRateLimit,
 };
 use suimon_contract::Name;
 use suimon_quantity::{StoreId, Time};
@@ -29,7 +29,7 @@ pub(super) enum StoreAction {
     /// Make this state durable, for the next start of the daemon.
     Keep(DurableState),
     /// Write the report for the store's leader.
-    Send(Report),
+    Send(LoadReport),
     TellMember(MemberNotice),
 }
 

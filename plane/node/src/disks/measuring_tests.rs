@@ -37,7 +37,7 @@ fn config(keys: &str) -> HostConfig {
 
 fn harness(keys: &str) -> Harness {
     let disks = FakeDisks::with_store(STORE);
-    disks.set_pace(RateLimit { per_look: 8, ..RateLimit::default() });
+    disks.set_pace(RateLimit { per_poll: 8, ..RateLimit::default() });
     let harness = Harness::with_disks(MemoryStore::default(), FakeDevices::default(), disks);
     harness.apply_ok(&config(keys));
     harness
@@ -194,7 +194,7 @@ fn what_stands_against_it_is_told_and_nothing_is_changed() {
     assert_eq!(error.resource.as_deref(), Some("store/fast"));
     files.set_change_limit(None);
     let fails = Some(std::io::ErrorKind::PermissionDenied);
-    harness.disks.set_pace(RateLimit { per_look: 8, fails, ..RateLimit::default() });
+    harness.disks.set_pace(RateLimit { per_poll: 8, fails, ..RateLimit::default() });
     let operation = measure(&harness);
     assert_eq!(operation.state, OperationState::Failed);
     assert_eq!(harness.disks.files(STORE), ["data.raw"]);

@@ -2,7 +2,7 @@ use super::*;
 use crate::testing::{Harness, host};
 
 /// Returns the port with this address in the tables of the switch.
-fn port_of(harness: &Harness, mac: MacAddr) -> suimon_forwarding::PortSpec {
+fn port_of(harness: &Harness, mac: MacAddr) -> suimon_forwarding::ForwardingPortSpec {
     let ports = harness.plane.topology().ports;
     ports.into_iter().find(|port| port.spec.mac == Some(mac)).unwrap().spec
 }

@@ -1,5 +1,5 @@
 use suimon_contract::{EventKind, HostConfig};
-use suimon_forwarding::PortSpec;
+use suimon_forwarding::ForwardingPortSpec;
 use suimon_frame::MacAddr;
 use suimon_ports::{DeviceNotice, PortSpec as DeviceSpec};
 use suimon_quantity::PortId;
@@ -47,7 +47,7 @@ fn port(harness: &Harness, nic: &str) -> PortId {
     devices.find(|(_, spec)| is_of(spec)).unwrap().0
 }
 
-fn spec(harness: &Harness, nic: &str) -> PortSpec {
+fn spec(harness: &Harness, nic: &str) -> ForwardingPortSpec {
     let id = port(harness, nic);
     let ports = harness.plane.topology().ports;
     ports.into_iter().find(|port| port.spec.id == id).unwrap().spec

@@ -146,7 +146,7 @@ impl SwitchPlane for DataPlane {
     }
 
     fn set_home_workers(&self, homes: BTreeMap<PortId, WorkerId>) {
-        Self::set_homes(self, homes);
+        Self::set_initial_workers(self, homes);
     }
 
     fn set_poll_budget(&self, poll_budget: Duration) {

@@ -128,7 +128,7 @@ pub(crate) fn topology(
 fn nic_port(nic: &NicConfig, ids: &PlaneIds, bound: Option<Binding>) -> Option<PortTopology> {
     let id = ids.port(&PortKey::Nic(nic.name.clone()))?;
     let switch = ids.switch(&nic.switch)?;
-    let mut spec = forwarding::PortSpec::new(id, switch, PortRole::Nic);
+    let mut spec = forwarding::ForwardingPortSpec::new(id, switch, PortRole::Nic);
     spec.vlan = vlan_mode(nic);
     spec.mac = nic.mac;
     spec.spoofing_allowed = nic.mac_spoofing;
@@ -170,7 +170,8 @@ fn host_nic_port(
         return None;
     }
     let id = ids.port(&PortKey::HostNic(switch.name.clone()))?;
-    let mut spec = forwarding::PortSpec::new(id, ids.switch(&switch.name)?, PortRole::HostNic);
+    let mut spec =
+        forwarding::ForwardingPortSpec::new(id, ids.switch(&switch.name)?, PortRole::HostNic);
     spec.mtu = host_nic_mtu(config, switch);
     let receive_coalescing = switch.host_offload.receive_coalescing;
     Some(PortTopology { spec, bandwidth: None, storm_limit_fps: None, receive_coalescing })
@@ -225,7 +226,7 @@ fn uplink_port_of(
     uplinks: &[&UplinkConfig],
     device_mtu: &dyn Fn(&PortKey) -> Option<u16>,
 ) -> PortTopology {
-    let mut spec = forwarding::PortSpec::new(id, switch, PortRole::Uplink);
+    let mut spec = forwarding::ForwardingPortSpec::new(id, switch, PortRole::Uplink);
     spec.mtu = smallest_mtu(uplinks, device_mtu).unwrap_or(spec.mtu);
     spec.learned_max = UPLINK_LEARNED_MAX;
     let is_joined = |uplink: &&UplinkConfig| {

@@ -190,7 +190,7 @@ impl SettingsWriter {
         for (id, record) in &mut records {
             let was_ours = before
                 .value(*id)
-                .is_some_and(|was| is_of_turbo && record.has_made(*id, &record.written, &was));
+                .is_some_and(|was| is_of_turbo && record.fulfils(*id, &record.written, &was));
             if written.contains(id) || was_ours {
                 record.found = after.value(*id).or(record.found.take());
             }
@@ -223,7 +223,7 @@ impl SettingsWriter {
     pub(super) fn is_in_effect(&self, of: &RequiredSetting, now: Option<&String>) -> bool {
         let Some(now) = now else { return false };
         let record = self.records.get(&of.id);
-        *now == of.value || record.is_some_and(|record| record.has_made(of.id, &of.value, now))
+        *now == of.value || record.is_some_and(|record| record.fulfils(of.id, &of.value, now))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use suimon_contract::{EnergyPreference, PowerConfig, PowerDataPlaneStatus, PowerPlanName};
-use suimon_power::{DataPlaneShare, PowerPlan, PowerSpec};
+use suimon_power::{DataPlaneSettings, PowerPlan, PowerSpec};
 use suimon_vmq::{Load, WaterMarks};
 
 /// Returns the policy's input for a configuration.
@@ -33,12 +33,12 @@ pub(crate) fn spec_of(config: &PowerConfig) -> PowerSpec {
 }
 
 /// Returns the data-plane parameters of a plan, or the defaults without a plan.
-pub(crate) fn data_plane(config: Option<&PowerConfig>) -> DataPlaneShare {
-    config.map_or(DataPlaneShare::DEFAULT, |config| spec_of(config).data_plane())
+pub(crate) fn data_plane(config: Option<&PowerConfig>) -> DataPlaneSettings {
+    config.map_or(DataPlaneSettings::DEFAULT, |config| spec_of(config).data_plane())
 }
 
 /// Returns the water marks of the VMQ policy.
-pub(crate) fn water_marks(share: DataPlaneShare) -> WaterMarks {
+pub(crate) fn water_marks(share: DataPlaneSettings) -> WaterMarks {
     WaterMarks {
         high: Load::percent(u32::from(share.vmq_high_percent)),
         low: Load::percent(u32::from(share.vmq_low_percent)),
@@ -46,7 +46,7 @@ pub(crate) fn water_marks(share: DataPlaneShare) -> WaterMarks {
 }
 
 /// Returns the API status of the data-plane parameters.
-pub(crate) fn share_status(share: DataPlaneShare) -> PowerDataPlaneStatus {
+pub(crate) fn share_status(share: DataPlaneSettings) -> PowerDataPlaneStatus {
     PowerDataPlaneStatus {
         parking: share.parking,
         poll_us: microseconds(share.poll),

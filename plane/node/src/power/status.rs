@@ -65,7 +65,7 @@ impl Inner {
             (None, None) => self.rounding(target, machine),
         };
         PowerSettingStatus {
-            cpus: match &target.whom {
+            cpus: match &target.scope {
                 Scope::Host => Vec::new(),
                 Scope::Cpus(cpus) => cpus.clone(),
             },
@@ -111,7 +111,7 @@ impl Inner {
 
 /// Returns the current value of a target as text; `None` if it cannot be read.
 fn now_in_words(target: &Target, machine: &HostPowerSettings) -> Option<String> {
-    if let (SettingKind::IdleStates, Scope::Cpus(cpus)) = (target.kind, &target.whom) {
+    if let (SettingKind::IdleStates, Scope::Cpus(cpus)) = (target.kind, &target.scope) {
         let cpu = machine.cpus.iter().find(|cpu| cpus.contains(&cpu.number))?;
         let allowed = allowed_states(cpu);
         return (!cpu.idle_states.is_empty()).then(|| allowed.join(" "));

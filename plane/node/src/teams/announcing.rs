@@ -47,7 +47,7 @@ impl Announcing {
             let Some(place) = places.get(&view.port) else { continue };
             let new = Waiting { member: place.member, frames: VecDeque::new() };
             let waiting = self.waiting.entry(view.port).or_insert(new);
-            let frame = Announcement::reverse_arp(view.mac, view.vlan.map(VlanTag::of));
+            let frame = Announcement::reverse_arp(view.mac, view.vlan.map(VlanTag::for_vlan));
             waiting.frames.push_back(frame);
         }
         let dropped = self.bound();

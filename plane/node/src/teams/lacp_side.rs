@@ -9,7 +9,9 @@ use suimon_contract::{LacpSettings, LacpTimer};
 use suimon_frame::MacAddr;
 use suimon_quantity::{PortId, Time};
 use suimon_recording::{Recorded, Sink};
-use suimon_teaming::lacp::{Activity, Lacp, LacpSpec, Link, PortInfo, PortSpec, SpecError, Timer};
+use suimon_teaming::lacp::{
+    Activity, Lacp, LacpPortSpec, LacpSpec, LacpSpecError, Link, PortInfo, Timer,
+};
 use suimon_teaming::{MEMBERS_MAX, MemberId};
 
 use super::member::{Member, placeholder_mac};
@@ -61,7 +63,7 @@ impl TeamLacp {
         begins: (Time, &str),
         (team, settings): (PortId, LacpSettings),
         members: &[Member],
-    ) -> Result<Self, SpecError> {
+    ) -> Result<Self, LacpSpecError> {
         let spec = spec(team, settings, system(None, team, members));
         Ok(Self { lacp: Recorded::lacp(sink, begins, spec)?, ports: BTreeMap::new() })
     }
@@ -73,7 +75,7 @@ impl TeamLacp {
         settings: LacpSettings,
         members: &[Member],
         now: Time,
-    ) -> Result<(), SpecError> {
+    ) -> Result<(), LacpSpecError> {
         let spec = spec(team, settings, system(Some(self.lacp.spec().system), team, members));
         if spec != *self.lacp.spec() {
             self.lacp.set_spec(now, spec)?;
@@ -93,11 +95,11 @@ impl TeamLacp {
         Ok(())
     }
 
-    fn follow_member(&mut self, member: &Member, now: Time) -> Result<(), SpecError> {
+    fn follow_member(&mut self, member: &Member, now: Time) -> Result<(), LacpSpecError> {
         let (id, mac) = (member.id(), member.mac);
         if let Some(port) = self.ports.get_mut(&id) {
             if port.mac != mac {
-                let spec = PortSpec { port: port.number, priority: PORT_PRIORITY, mac };
+                let spec = LacpPortSpec { port: port.number, priority: PORT_PRIORITY, mac };
                 self.lacp.set_member(now, id, spec)?;
                 port.mac = mac;
             }
@@ -105,7 +107,11 @@ impl TeamLacp {
         }
         let is_free = |number: &u16| self.ports.values().all(|port| port.number != *number);
         let number = (1..=u16::MAX).find(is_free).unwrap_or(u16::MAX);
-        self.lacp.add_member(now, id, PortSpec { port: number, priority: PORT_PRIORITY, mac })?;
+        self.lacp.add_member(
+            now,
+            id,
+            LacpPortSpec { port: number, priority: PORT_PRIORITY, mac },
+        )?;
         let port = LacpPort {
             number,
             mac,

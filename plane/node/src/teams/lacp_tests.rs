@@ -8,7 +8,7 @@ use suimon_frame::MacAddr;
 use suimon_quantity::Time;
 use suimon_teaming::MemberId;
 use suimon_teaming::lacp::{
-    Action, Activity, Lacp, LacpSpec, Lacpdu, Link, PortInfo, PortSpec, PortState, Timer,
+    Activity, Lacp, LacpAction, LacpPortSpec, LacpSpec, Lacpdu, Link, PortInfo, PortState, Timer,
 };
 
 use super::test_bench::{Bench, MS, set, with_team};
@@ -46,7 +46,7 @@ impl Partner {
         for number in 1..=devices.len() as u16 {
             let mac = MacAddr::new([2, 0, 0, 1, system, number as u8]);
             let id = MemberId(number.into());
-            lacp.add_member(id, PortSpec { port: number, priority: 1, mac }, now).unwrap();
+            lacp.add_member(id, LacpPortSpec { port: number, priority: 1, mac }, now).unwrap();
             lacp.handle_link(id, Some(LINK), now).unwrap();
         }
         Self { lacp, devices: devices.to_vec(), in_use: BTreeMap::new(), is_silent: false }
@@ -72,11 +72,11 @@ impl Partner {
             self.lacp.poll(bench.now, &mut actions);
             for action in actions {
                 match action {
-                    Action::Send { member, frame } if !self.is_silent => {
+                    LacpAction::Send { member, frame } if !self.is_silent => {
                         said = true;
                         bench.members.arrive(self.device(member), frame.bytes());
                     }
-                    Action::Use { member, distributing, .. } => {
+                    LacpAction::Use { member, distributing, .. } => {
                         self.in_use.insert(member, distributing);
                     }
                     _ => {}

@@ -4,7 +4,7 @@ use suimon_contract::Name;
 use suimon_frame::MacAddr;
 use suimon_ports::LinkProperties;
 use suimon_quantity::PortId;
-use suimon_teaming::lacp::{Link, Reason};
+use suimon_teaming::lacp::{LacpReason, Link};
 use suimon_teaming::{MemberFault, MemberId, MemberLink};
 
 use super::rates::Rates;
@@ -124,7 +124,7 @@ impl Member {
     }
 
     /// Returns the reason why the member cannot be used. `lacp`: the reason according to LACP.
-    pub(crate) fn fault_text(&self, fault: MemberFault, lacp: Option<Reason>) -> String {
+    pub(crate) fn fault_text(&self, fault: MemberFault, lacp: Option<LacpReason>) -> String {
         if let Some(trouble) = &self.exclusion {
             return trouble.clone();
         }

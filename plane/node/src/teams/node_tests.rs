@@ -43,7 +43,7 @@ fn is_used(harness: &Harness, device: &str) -> bool {
         bytes[23] = 17;
         bytes[34..38].copy_from_slice(&number.to_be_bytes());
         frame.fill(&bytes);
-        let origin = distribution.origin(topology.ports[0].spec.id);
+        let origin = distribution.ingress_context(topology.ports[0].spec.id);
         distribution.choose(&distribution.key(&frame, origin))
     });
     states.any(|choice| choice.member == place)

@@ -10,10 +10,10 @@ use suimon_frame::MacAddr;
 use suimon_ports::LinkProperties;
 use suimon_quantity::{PortId, SwitchId, Time};
 use suimon_recording::{Recorded, Sink};
-use suimon_teaming::lacp::Action;
+use suimon_teaming::lacp::LacpAction;
 use suimon_teaming::{
-    Algorithm, Distribution, MemberFault, MemberId, MemberSpec, REBALANCE_PERIOD, SpecError, Team,
-    TeamChange, TeamId, TeamSpec,
+    Algorithm, Distribution, MemberFault, MemberId, MemberSpec, REBALANCE_PERIOD, Team, TeamChange,
+    TeamId, TeamSpec, TeamSpecError,
 };
 use thiserror::Error;
 
@@ -28,9 +28,9 @@ use crate::SwitchPlane;
 #[derive(Debug, Error)]
 pub(crate) enum TeamError {
     #[error(transparent)]
-    Team(#[from] SpecError),
+    Team(#[from] TeamSpecError),
     #[error(transparent)]
-    Lacp(#[from] suimon_teaming::lacp::SpecError),
+    Lacp(#[from] suimon_teaming::lacp::LacpSpecError),
 }
 
 /// Team that a switch uses.
@@ -162,7 +162,7 @@ impl TeamEntry {
         side.lacp.poll(now, &mut actions);
         side.lacp.flush();
         for action in actions {
-            if let Action::Send { member, frame } = action {
+            if let LacpAction::Send { member, frame } = action {
                 effects.frames.push((PortId(member.0), frame));
             }
         }
@@ -257,21 +257,21 @@ impl TeamEntry {
         }
     }
 
-    fn execute(&mut self, action: Action, now: Time, effects: &mut Effects) {
+    fn execute(&mut self, action: LacpAction, now: Time, effects: &mut Effects) {
         match action {
-            Action::Use { member, collecting, distributing, .. } => {
+            LacpAction::Use { member, collecting, distributing, .. } => {
                 let Some(at) = self.slot(PortId(member.0)) else { return };
                 if let Some(member) = self.members.get_mut(at) {
                     member.lacp = LacpDirections { collecting, distributing };
                 }
                 self.pass_team(at, now, effects);
             }
-            Action::Send { member, frame } => effects.frames.push((PortId(member.0), frame)),
-            Action::Churn { member, side, is_churning } => {
+            LacpAction::Send { member, frame } => effects.frames.push((PortId(member.0), frame)),
+            LacpAction::Churn { member, side, is_churning } => {
                 let draft = churn(&self.name, self.name_of(member), side, is_churning);
                 effects.drafts.push(draft.repeated());
             }
-            Action::Loopback { member, port } => {
+            LacpAction::Loopback { member, port } => {
                 let draft = loopback(&self.name, self.name_of(member), port);
                 effects.drafts.push(draft.repeated());
             }

@@ -201,7 +201,7 @@ impl Bench {
         let nics = topology.ports.iter().filter(|port| port.spec.id != team.port);
         let mut ways = BTreeSet::new();
         for nic in nics {
-            let origin = team.distribution.origin(nic.spec.id);
+            let origin = team.distribution.ingress_context(nic.spec.id);
             for flow in 0..64 {
                 let key = team.distribution.key(&udp(nic.spec.mac.unwrap(), flow), origin);
                 let Some(choice) = team.distribution.choose(&key) else { continue };

@@ -78,7 +78,7 @@ fn addresses_are_announced_where_they_are_now_with_their_vlans() {
     bench.up("b");
     let expected = [
         Announcement::reverse_arp(own, None).bytes().to_vec(),
-        Announcement::reverse_arp(learned, vlan.map(VlanTag::of)).bytes().to_vec(),
+        Announcement::reverse_arp(learned, vlan.map(VlanTag::for_vlan)).bytes().to_vec(),
     ];
     assert_eq!(bench.members.take_sent("b")[..2], expected);
     assert!(bench.members.take_sent("a").is_empty() || bench.events(4107).len() == 2);
@@ -335,15 +335,16 @@ fn a_dynamic_team_moves_flows_by_their_loads() {
         .filter(|flow| {
             let key = team
                 .distribution
-                .key(&udp(nic.mac.unwrap(), *flow), team.distribution.origin(nic.id));
+                .key(&udp(nic.mac.unwrap(), *flow), team.distribution.ingress_context(nic.id));
             team.distribution.choose(&key).unwrap().member == slot
         })
         .collect();
     assert!(busy.len() > 8, "{busy:?}");
     let mut loads = Box::new([BucketLoad::default(); BUCKETS]);
     for flow in &busy {
-        let key =
-            team.distribution.key(&udp(nic.mac.unwrap(), *flow), team.distribution.origin(nic.id));
+        let key = team
+            .distribution
+            .key(&udp(nic.mac.unwrap(), *flow), team.distribution.ingress_context(nic.id));
         let bucket = team.distribution.bucket(&key).unwrap().index();
         loads[bucket] = BucketLoad { bytes: 1 << 20, member: Some(slot) };
     }
@@ -351,7 +352,7 @@ fn a_dynamic_team_moves_flows_by_their_loads() {
     bench.pass(Duration::from_secs(1));
     let after = bench.plane.topology().teams[0].distribution.clone();
     let moved = busy.iter().filter(|flow| {
-        let key = after.key(&udp(nic.mac.unwrap(), **flow), after.origin(nic.id));
+        let key = after.key(&udp(nic.mac.unwrap(), **flow), after.ingress_context(nic.id));
         after.choose(&key).unwrap().member != slot
     });
     let moved = moved.count();

@@ -290,7 +290,7 @@ impl FakeDisks {
         let disks: Vec<DiskId> = world.in_service.keys().copied().collect();
         for spec in world.in_service.values() {
             let failure = spec.layers[0].file.flush_failure().unwrap();
-            failure.note(&std::io::Error::other(detail.to_owned()));
+            failure.record(&std::io::Error::other(detail.to_owned()));
         }
         let detail = || detail.to_owned();
         let told =

@@ -317,7 +317,7 @@ impl SwitchPlane for FakePlane {
         let view = inner.queues.get_mut(&id).ok_or(MoveError::NoSuchQueue(id))?;
         view.moves += u64::from(view.worker != to);
         view.worker = to;
-        if is_late { Err(MoveError::Stuck) } else { Ok(()) }
+        if is_late { Err(MoveError::Timeout) } else { Ok(()) }
     }
 
     fn set_home_workers(&self, homes: BTreeMap<PortId, WorkerId>) {

@@ -666,7 +666,7 @@ impl Vm for FakeVm {
         if let (Some(observer), Some(notice)) = (observer, notice) {
             observer.handle_notice(notice);
         }
-        Ok(MigrationStatus { phase, bytes_sent: 4096, bytes_left: 0 })
+        Ok(MigrationStatus { phase, bytes_sent: 4096, remaining_bytes: 0 })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use suimon_contract::{EventKind, Name};
 use suimon_quantity::{QueueId, WorkerId};
-use suimon_vmq::{Effect, Figures, Move, PlacementReason};
+use suimon_vmq::{Figures, Move, MoveEffect, PlacementReason};
 
 use crate::events::Draft;
 use crate::ports::queue_name;
@@ -98,9 +98,9 @@ pub(super) fn measured(
     shared: &Shared,
     numbering: &Numbering,
     uplink: &Name,
-    effect: &Effect,
+    effect: &MoveEffect,
 ) -> Option<Draft> {
-    let Effect { queue, from, to, predicted, measured } = effect;
+    let MoveEffect { queue, from, to, predicted, measured } = effect;
     // A stopped worker has no number.
     let (from, to) = (numbering.id(*from)?, numbering.id(*to)?);
     let of = HandOver { uplink, queue: *queue, from, to };

@@ -8,7 +8,7 @@ use suimon_quantity::{QueueId, Time, WorkerId};
 use suimon_recording::{Recorded, Sink};
 use suimon_switch::QueueView;
 use suimon_vmq::{
-    Effect, Measurements, Move, PlacementReason, QueueBusy, SpecError, Vmq, VmqMode, WorkerBusy,
+    Measurements, Move, MoveEffect, PlacementReason, QueueBusy, SpecError, Vmq, VmqMode, WorkerBusy,
 };
 
 use crate::vmq::numbering::Numbering;
@@ -138,7 +138,7 @@ impl Placement {
                 }
                 None => self.add_queue(queue, at, now),
             }
-            if self.vmq.holds(queue) {
+            if self.vmq.contains_queue(queue) {
                 self.seen.insert(queue, seen);
             }
         }
@@ -176,7 +176,7 @@ impl Placement {
         queues: Vec<QueueBusy>,
         workers: &[WorkerBusy],
         now: Time,
-    ) -> Vec<Effect> {
+    ) -> Vec<MoveEffect> {
         let measurements = Measurements { period, queues, workers: workers.to_vec() };
         let observed = self.vmq.observe(&measurements, now);
         self.tasks.extend(observed.moves.into_iter().map(Task::Move));

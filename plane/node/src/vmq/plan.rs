@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use suimon_contract::{
     HostConfig, Name, NicConfig, TeamConfig, UplinkConfig, VmqConfig, VmqMode as ConfiguredMode,
 };
-use suimon_power::DataPlaneShare;
+use suimon_power::DataPlaneSettings;
 use suimon_quantity::{PortId, WorkerId};
 use suimon_vmq::{NicSpec, VmqMode, VmqSpec};
 
@@ -21,7 +21,7 @@ pub(super) struct Plan {
     pub(super) uplink: Name,
     pub(super) config: VmqConfig,
     /// Data-plane parameters of the power plan.
-    pub(super) share: DataPlaneShare,
+    pub(super) share: DataPlaneSettings,
     /// Team without its VMQ keys, if it is a team. A change of it changes the load distribution.
     pub(super) team: Option<TeamConfig>,
     /// Ports whose queues are placed, with their resource names.
@@ -73,7 +73,7 @@ fn of_uplink(uplink: &UplinkConfig) -> (PortKey, NicSpec) {
 }
 
 /// Returns the specification of the VMQ policy for a configuration and a power plan.
-pub(super) fn spec_of(config: &VmqConfig, share: DataPlaneShare) -> VmqSpec {
+pub(super) fn spec_of(config: &VmqConfig, share: DataPlaneSettings) -> VmqSpec {
     VmqSpec {
         enabled: config.enabled,
         mode: match config.mode {

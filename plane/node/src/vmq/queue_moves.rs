@@ -24,7 +24,7 @@ impl Controller {
         }
         moved.map_err(|error| {
             let error = match error {
-                MoveError::Stuck => ApiError::new(ErrorCode::HostError, error.to_string()),
+                MoveError::Timeout => ApiError::new(ErrorCode::HostError, error.to_string()),
                 _ => {
                     let text = format!("the queue could not be moved: {error}");
                     ApiError::new(ErrorCode::NotFound, text)

@@ -95,6 +95,6 @@ fn queue_status(
         load_ppm: of.load.ppm(),
         age_s: of.for_time.as_secs(),
         reason: with_plane_ids(of.reason, numbering).to_string(),
-        stay_reason: of.stays.in_words(of.water),
+        stay_reason: of.stays.describe(of.water),
     }
 }

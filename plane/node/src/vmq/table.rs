@@ -53,7 +53,9 @@ impl Inner {
     fn homes(&self) -> BTreeMap<suimon_quantity::PortId, WorkerId> {
         let ports = self.placings.values().flat_map(|placing| {
             let ports = placing.plan().ports.keys();
-            ports.filter_map(|port| Some((*port, self.numbering.id(placing.vmq.home_of(*port)?)?)))
+            ports.filter_map(|port| {
+                Some((*port, self.numbering.id(placing.vmq.initial_worker(*port)?)?))
+            })
         });
         ports.collect()
     }

@@ -39,7 +39,7 @@ impl Draft {
 
     /// Like [`repeated`](Self::repeated), for an event that represents `count` occurrences.
     pub fn repeated_times(self, count: u64) -> Self {
-        let repeat = Repeat { count, ..Repeat::of(self.kind) };
+        let repeat = Repeat { count, ..Repeat::for_kind(self.kind) };
         Self { repeats: Some(repeat), ..self }
     }
 
@@ -72,7 +72,7 @@ pub(crate) struct Repeat {
 
 impl Repeat {
     /// Returns the rate limit of a single event of a kind.
-    pub(crate) fn of(kind: EventKind) -> Self {
+    pub(crate) fn for_kind(kind: EventKind) -> Self {
         let (group, field) = match kind {
             EventKind::NicConnected
             | EventKind::NicDisconnected

@@ -26,7 +26,7 @@ const KEYS_MAX: usize = 10_000;
 pub(crate) struct Repeats {
     windows: BTreeMap<Key, Window>,
     /// Number of events taken, by which withheld events are emitted in their order.
-    seen: u64,
+    taken: u64,
     /// True once withholding is disabled.
     has_ended: bool,
 }
@@ -38,8 +38,8 @@ type Key = (Group, Option<String>, Option<String>);
 #[derive(Debug)]
 struct Window {
     ends: Instant,
-    told: u32,
-    held: Option<WithheldEvent>,
+    emitted: u32,
+    withheld: Option<WithheldEvent>,
 }
 
 /// Last withheld event of a window.
@@ -49,7 +49,7 @@ struct WithheldEvent {
     /// Number of events that it represents.
     count: u64,
     /// Position among all events of the log.
-    place: u64,
+    sequence: u64,
     /// True if the withheld events have different subjects.
     is_mixed: bool,
 }
@@ -60,23 +60,23 @@ impl Repeats {
         let Repeat { count, group, field } = repeat;
         let value = field.and_then(|field| draft.fields.get(field)).cloned();
         if self.has_ended {
-            return Some(joined(draft, count, false));
+            return Some(merged(draft, count, false));
         }
         let mut key = (group, Some(draft.subject.clone()), value);
         if !self.windows.contains_key(&key) && self.windows.len() >= KEYS_MAX {
             key = (group, None, None);
         }
         let is_mixed = key.1.is_none();
-        self.seen += 1;
-        let new = Window { ends: now + WINDOW, told: 0, held: None };
+        self.taken += 1;
+        let new = Window { ends: now + WINDOW, emitted: 0, withheld: None };
         let window = self.windows.entry(key).or_insert(new);
-        if window.told < BURST && window.held.is_none() {
-            window.told += 1;
-            return Some(joined(draft, count, false));
+        if window.emitted < BURST && window.withheld.is_none() {
+            window.emitted += 1;
+            return Some(merged(draft, count, false));
         }
-        let before = window.held.take().map_or(0, |held| held.count);
+        let before = window.withheld.take().map_or(0, |held| held.count);
         let count = before.saturating_add(count);
-        window.held = Some(WithheldEvent { draft, count, place: self.seen, is_mixed });
+        window.withheld = Some(WithheldEvent { draft, count, sequence: self.taken, is_mixed });
         None
     }
 
@@ -87,10 +87,10 @@ impl Repeats {
             if now < window.ends {
                 return true;
             }
-            let Some(last) = window.held.take() else { return false };
+            let Some(last) = window.withheld.take() else { return false };
             held.push(last);
             // While events continue, one is emitted per window.
-            (window.told, window.ends) = (BURST, window.ends + WINDOW);
+            (window.emitted, window.ends) = (BURST, window.ends + WINDOW);
             true
         });
         in_order(held)
@@ -98,7 +98,7 @@ impl Repeats {
 
     /// Returns all withheld events. Their windows continue.
     pub(crate) fn take_withheld(&mut self) -> Vec<Draft> {
-        in_order(self.windows.values_mut().filter_map(|window| window.held.take()).collect())
+        in_order(self.windows.values_mut().filter_map(|window| window.withheld.take()).collect())
     }
 
     /// Returns all withheld events and disables withholding.
@@ -109,11 +109,11 @@ impl Repeats {
 }
 
 fn in_order(mut held: Vec<WithheldEvent>) -> Vec<Draft> {
-    held.sort_by_key(|held| held.place);
-    held.into_iter().map(|held| joined(held.draft, held.count, held.is_mixed)).collect()
+    held.sort_by_key(|held| held.sequence);
+    held.into_iter().map(|held| merged(held.draft, held.count, held.is_mixed)).collect()
 }
 
-fn joined(mut draft: Draft, count: u64, is_mixed: bool) -> Draft {
+fn merged(mut draft: Draft, count: u64, is_mixed: bool) -> Draft {
     if count < 2 {
         return draft;
     }

@@ -60,7 +60,7 @@ fn kinds_and_subjects_do_not_hold_each_other() {
     }
     assert!(repeats.take(refused("disk/a", 1), ONE, begun).is_some());
     let other = Draft::new(EventKind::DiskNotOffered, "host", "The disk is not offered.");
-    assert!(repeats.take(other, Repeat::of(EventKind::DiskNotOffered), begun).is_some());
+    assert!(repeats.take(other, Repeat::for_kind(EventKind::DiskNotOffered), begun).is_some());
     let by_peer = Repeat { field: Some("peer"), ..ONE };
     assert!(repeats.take(refused("host", 1).with("peer", 1), by_peer, begun).is_some());
     let many = repeats.take(refused("disk/b", 1), Repeat { count: 5, ..ONE }, begun).unwrap();
@@ -84,7 +84,7 @@ fn subjects_beyond_the_bound_share_a_window() {
     // Known subjects and other kinds are not affected.
     assert!(repeats.take(refused(&subject(0), 1), ONE, begun).is_some());
     let other = Draft::new(EventKind::DiskNotOffered, "disk/new", "The disk is not offered.");
-    assert!(repeats.take(other, Repeat::of(EventKind::DiskNotOffered), begun).is_some());
+    assert!(repeats.take(other, Repeat::for_kind(EventKind::DiskNotOffered), begun).is_some());
     let held = repeats.end_windows(begun + WINDOW);
     let merged = KEYS_MAX * 2 - BURST as usize;
     let text = format!(
@@ -107,8 +107,8 @@ fn the_last_event_of_a_state_that_is_told_is_the_last_that_came() {
     for ends_up in [true, false] {
         for changes in [3, 11, 12, 25, 40] {
             let (mut repeats, begun) = (Repeats::default(), Instant::now());
-            let link = Repeat::of(EventKind::NicConnected);
-            assert_eq!(link, Repeat::of(EventKind::NicDisconnected));
+            let link = Repeat::for_kind(EventKind::NicConnected);
+            assert_eq!(link, Repeat::for_kind(EventKind::NicDisconnected));
             let mut told = Vec::new();
             for change in 0..changes {
                 let is_up = (changes - 1 - change) % 2 == u32::from(!ends_up);
@@ -132,7 +132,7 @@ fn kinds_of_full_stores_that_tell_opposite_states_are_joined() {
         [EventKind::VmPausedForSpace, EventKind::VmContinuedWithSpace],
     ];
     for [full, has_space] in pairs {
-        assert_eq!(Repeat::of(full), Repeat::of(has_space));
+        assert_eq!(Repeat::for_kind(full), Repeat::for_kind(has_space));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Check of the metadata of an open image.
 
-use suimon_vhd::{Severity, SizeSource};
+use suimon_vhd::{FindingSeverity, SizeSource};
 
 use super::error::DiskError;
 use super::open::OpenedDisk;
@@ -19,7 +19,7 @@ pub fn verify_metadata(opened: &OpenedDisk, plan: &DiskPlan) -> Result<(), DiskE
         DiskFormat::Raw | DiskFormat::PassThrough => None,
         DiskFormat::Vhd => {
             let findings = suimon_vhd::check(file, SizeSource::Creator).findings;
-            let damage = findings.into_iter().find(|of| of.severity == Severity::Damage);
+            let damage = findings.into_iter().find(|of| of.severity == FindingSeverity::Damage);
             damage.map(|finding| finding.error)
         }
         DiskFormat::Vhdx => suimon_vhdx::check(file).faults.into_iter().next(),

@@ -3,7 +3,7 @@
 use suimon_contract::{ImageCheck, ImageFinding, ImageSeverity, ImageVerdict};
 use suimon_image::ImageFile;
 use suimon_ports::FileLockMode;
-use suimon_vhd::{Severity, SizeSource};
+use suimon_vhd::{FindingSeverity, SizeSource};
 
 use super::{ImageTarget, UNIT, contract_format};
 use crate::images::{DiskError, DiskFault, DiskFormat, unfinished_backup};
@@ -76,8 +76,8 @@ fn check_vhd(file: &dyn ImageFile, check: &mut ImageCheck) {
     (check.blocks, check.allocated_blocks) = (report.blocks, report.blocks_allocated);
     for finding in &report.findings {
         let severity = match finding.severity {
-            Severity::Note => ImageSeverity::Note,
-            Severity::Repairable | Severity::Damage => ImageSeverity::Error,
+            FindingSeverity::Information => ImageSeverity::Note,
+            FindingSeverity::Repairable | FindingSeverity::Damage => ImageSeverity::Error,
         };
         add(check, severity, finding.error.to_string());
     }

@@ -2,7 +2,7 @@
 
 use suimon_image::{ByteRange, ImageError};
 use suimon_ports::{FileLockMode, FileName, StoreFiles};
-use suimon_vhd::{Severity, SizeSource};
+use suimon_vhd::{FindingSeverity, SizeSource};
 
 use super::still_disk::{Depth, OfflineDisk, RangeLocation};
 use super::{Checkpoint, DiskJob, JobProgress, STEP_BYTES};
@@ -163,7 +163,7 @@ fn check_structures(
             report.unused_bytes = of_format.unused_bytes;
             report.findings_left_off = of_format.findings_omitted;
             for finding in of_format.findings {
-                report.add(finding.severity == Severity::Damage, found(finding.error));
+                report.add(finding.severity == FindingSeverity::Damage, found(finding.error));
             }
         }
         DiskFormat::Vhdx => {

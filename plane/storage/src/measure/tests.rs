@@ -35,7 +35,7 @@ fn run(measurement: &mut Measurement) -> Result<Vec<MeasureProgress>, MeasureErr
 fn it_is_the_least_of_what_the_device_does_under_each_pattern() {
     let store = MemoryStore::default();
     // In each millisecond, 12 reads or 4 writes complete.
-    let devices = RateLimitedIo::new(RateLimit { per_look: 12, write_cost: 3, fails: None });
+    let devices = RateLimitedIo::new(RateLimit { per_poll: 12, write_cost: 3, fails: None });
     let mut measurement = begin(&store, &devices).unwrap();
     let told = run(&mut measurement).unwrap();
     let measured = measurement.measured().clone();
@@ -59,7 +59,7 @@ fn it_is_the_least_of_what_the_device_does_under_each_pattern() {
 #[test]
 fn its_file_has_no_name_and_is_closed_whenever_it_is_dropped() {
     let store = MemoryStore::default();
-    let devices = RateLimitedIo::new(RateLimit { per_look: 4, ..RateLimit::default() });
+    let devices = RateLimitedIo::new(RateLimit { per_poll: 4, ..RateLimit::default() });
     for steps in [0, 1, 100, 5_000] {
         let mut measurement = begin(&store, &devices).unwrap();
         for ms in 0..steps {
@@ -83,14 +83,14 @@ fn its_file_has_no_name_and_is_closed_whenever_it_is_dropped() {
 fn a_full_store_and_a_device_with_errors_are_told_and_leave_nothing() {
     let store = MemoryStore::default();
     store.set_change_limit(Some(0));
-    let devices = RateLimitedIo::new(RateLimit { per_look: 4, ..RateLimit::default() });
+    let devices = RateLimitedIo::new(RateLimit { per_poll: 4, ..RateLimit::default() });
     let error = begin(&store, &devices).err().unwrap();
     assert!(matches!(error, MeasureError::NoRoom { free_mib: 0 }), "{error}");
     store.set_change_limit(None);
     let mut measurement = begin(&store, &devices).unwrap();
     measurement.step(Time::from_ns(1)).unwrap();
     let fails = Some(io::ErrorKind::StorageFull);
-    devices.set(RateLimit { per_look: 4, fails, ..RateLimit::default() });
+    devices.set(RateLimit { per_poll: 4, fails, ..RateLimit::default() });
     let error = run(&mut measurement).unwrap_err();
     assert!(error.to_string().starts_with("filling at offset 0 failed"), "{error}");
     drop(measurement);
@@ -102,7 +102,7 @@ fn a_full_store_and_a_device_with_errors_are_told_and_leave_nothing() {
 /// milliseconds after the start of the first mix. Returns the result of that mix.
 fn run_with_silence(ms: u32) -> Result<PatternFigure, MeasureError> {
     let store = MemoryStore::default();
-    let devices = RateLimitedIo::new(RateLimit { per_look: 64, ..RateLimit::default() });
+    let devices = RateLimitedIo::new(RateLimit { per_poll: 64, ..RateLimit::default() });
     let mut measurement = begin(&store, &devices).unwrap();
     let mut now = Time::from_ns(1 << 40);
     let mut step = |measurement: &mut Measurement| {
@@ -114,7 +114,7 @@ fn run_with_silence(ms: u32) -> Result<PatternFigure, MeasureError> {
     for _ in 0..ms {
         step(&mut measurement)?;
     }
-    devices.set(RateLimit { per_look: 64, ..RateLimit::default() });
+    devices.set(RateLimit { per_poll: 64, ..RateLimit::default() });
     for _ in 0..1000 {
         if step(&mut measurement)?.done == 2 {
             break;

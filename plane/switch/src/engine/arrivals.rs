@@ -9,7 +9,7 @@ use super::teams::{TeamState, Teams};
 use crate::published::{MemberTableSlot, PortRuntime, Published};
 
 /// Member that received a batch.
-pub(super) struct Arrival<'a> {
+pub(super) struct ReceivingMember<'a> {
     /// Port of the member itself.
     pub(super) port: &'a PortRuntime,
     team: &'a TeamState,
@@ -17,7 +17,7 @@ pub(super) struct Arrival<'a> {
     slot: Option<MemberSlot>,
 }
 
-impl<'a> Arrival<'a> {
+impl<'a> ReceivingMember<'a> {
     pub(super) fn of(
         teams: &'a Teams,
         published: &'a Published,
@@ -43,7 +43,7 @@ impl<'a> Arrival<'a> {
     fn takes(&self) -> Result<(), DropReason> {
         let distribution = &self.team.distribution;
         match self.slot {
-            Some(slot) => distribution.takes_from(slot).map_err(reason_of),
+            Some(slot) => distribution.check_member(slot).map_err(drop_reason),
             None if distribution.is_up() => Err(DropReason::NotCollecting),
             None => Err(DropReason::TeamDown),
         }
@@ -52,7 +52,7 @@ impl<'a> Arrival<'a> {
     /// Returns true if a frame with this source is a reflection of one that the team sent.
     #[inline]
     fn is_reflected(&self, now: Time, source: MacAddr) -> bool {
-        let is_received_here = self.team.shared.sent.holds(source, now);
+        let is_received_here = self.team.shared.sent.was_sent_recently(source, now);
         self.team.distribution.is_reflected(&Incoming { source, is_received_here })
     }
 
@@ -60,7 +60,7 @@ impl<'a> Arrival<'a> {
     /// Returns the number of accepted frames. The switch does not see the others and learns nothing
     /// from them.
     pub(super) fn accept(&self, now: Time, frames: &mut [Frame]) -> usize {
-        let tally = &self.port.shared.tally;
+        let tally = &self.port.shared.counters;
         if let Err(reason) = self.takes() {
             tally.drop_rx(reason, frames.len() as u64);
             return 0;
@@ -88,7 +88,7 @@ impl<'a> Arrival<'a> {
 
     /// Drops deliveries that are made from another member's copy of the frame.
     pub(super) fn leave_to_others(&self, published: &Published, verdicts: &mut [Verdict]) {
-        if !self.team.distribution.is_by_port() {
+        if !self.team.distribution.depends_on_port() {
             return;
         }
         let mut last = None;
@@ -106,7 +106,7 @@ impl<'a> Arrival<'a> {
     }
 }
 
-fn reason_of(reason: IncomingDrop) -> DropReason {
+fn drop_reason(reason: IncomingDrop) -> DropReason {
     match reason {
         IncomingDrop::TeamDown => DropReason::TeamDown,
         IncomingDrop::NotCollecting => DropReason::NotCollecting,

@@ -3,7 +3,7 @@
 use suimon_forwarding::PortSlot;
 use suimon_quantity::{PortId, Time};
 
-use super::arrivals::Arrival;
+use super::arrivals::ReceivingMember;
 use super::teams::Teams;
 use crate::published::{PortRuntime, Published};
 
@@ -18,5 +18,5 @@ pub(super) struct Batch<'a> {
     pub(super) from: PortId,
     pub(super) teams: &'a Teams,
     /// Member that received the frames, if the port is a team.
-    pub(super) arrival: Option<Arrival<'a>>,
+    pub(super) receiving_member: Option<ReceivingMember<'a>>,
 }

@@ -10,32 +10,32 @@ use suimon_quantity::{Direction, QueueId};
 
 use super::batch::Batch;
 use crate::handover::{QueueLocation, QueueLocations};
-use crate::ledger::Ledger;
-use crate::link::{Link, Links, Parcel, return_home};
+use crate::ledger::QueueAccounting;
+use crate::link::{FrameMessage, Link, Links, return_to_owner};
 use crate::notice::{Notices, PlaneNotice};
 use crate::outbox::LinkOutbox;
 use crate::owned::OwnedSink;
-use crate::post::ParcelSender;
+use crate::post::FrameSender;
 use crate::published::Published;
 use crate::routes::{EgressTarget, Route, Routes};
 use crate::stages::Probe;
 
 /// Maximum number of parcels held for one queue that is being moved to this worker: the number that
 /// its sender and some others may have in flight.
-const HELD_MAX: usize = 4096;
+const BUFFERED_MAX: usize = 4096;
 
 /// Egress queues of a worker, and its mail to other workers.
 pub(super) struct Egress {
     pub(super) link: Arc<Link>,
     pub(super) sinks: Vec<Option<Box<OwnedSink>>>,
-    pub(super) sink_of: BTreeMap<QueueId, usize>,
+    pub(super) sink_by_queue: BTreeMap<QueueId, usize>,
     /// Indices of sinks to flush.
     pub(super) touched: Vec<usize>,
-    pub(super) locations: QueueLocations<Parcel>,
+    pub(super) locations: QueueLocations<FrameMessage>,
     pub(super) routes: Routes,
-    pub(super) post: ParcelSender,
+    pub(super) post: FrameSender,
     pub(super) outbox: LinkOutbox,
-    pub(super) ledger: Ledger,
+    pub(super) accounting: QueueAccounting,
     pub(super) notices: Arc<Notices>,
 }
 
@@ -43,24 +43,24 @@ impl Egress {
     pub(super) fn new(link: Arc<Link>, notices: Arc<Notices>) -> Self {
         Self {
             locations: QueueLocations::new(link.id),
-            post: ParcelSender::new(Arc::clone(&link)),
+            post: FrameSender::new(Arc::clone(&link)),
             link,
             sinks: Vec::new(),
-            sink_of: BTreeMap::new(),
+            sink_by_queue: BTreeMap::new(),
             touched: Vec::new(),
             routes: Routes::default(),
             outbox: LinkOutbox::default(),
-            ledger: Ledger::default(),
+            accounting: QueueAccounting::default(),
             notices,
         }
     }
 
     pub(super) fn handle_drop(&self, of: &Batch<'_>, reason: DropReason, frame: &Frame) {
-        let port = match &of.arrival {
+        let port = match &of.receiving_member {
             Some(arrival) if reason == DropReason::OtherMember => arrival.port,
             _ => of.port,
         };
-        port.shared.tally.drop_rx(reason, 1);
+        port.shared.counters.drop_rx(reason, 1);
         if reason == DropReason::SpoofedSource && port.shared.spoofing_reports.is_due(of.now) {
             let notice = PlaneNotice::SpoofedSource { port: port.shared.id, mac: frame.source() };
             self.notices.send(notice);
@@ -77,19 +77,19 @@ impl Egress {
         let Batch { now, published, ingress, port, .. } = *of;
         if let Some(limit) = &port.storm {
             if !limit.admit(now, 1) {
-                port.shared.tally.drop_rx(DropReason::StormLimit, 1);
+                port.shared.counters.drop_rx(DropReason::StormLimit, 1);
                 if port.shared.storm_reports.is_due(now) {
                     self.notices.send(PlaneNotice::StormLimited { port: port.shared.id });
                 }
                 return;
             }
         }
-        port.shared.tally.flooded.add(1);
+        port.shared.counters.flooded.add(1);
         let tag = frame.meta.tag;
         let mut members = 0;
         let mut others = 0;
         for member in published.tables.flood(ingress, vlan, kind) {
-            let arrival = of.arrival.as_ref();
+            let arrival = of.receiving_member.as_ref();
             if arrival.is_some_and(|arrival| !arrival.reaches(published, member.slot)) {
                 others += 1;
                 continue;
@@ -102,7 +102,7 @@ impl Egress {
                 }
                 Err(reason) => {
                     if let Some(port) = published.ports.get(member.slot.index()) {
-                        port.shared.tally.drop_tx(reason, 1);
+                        port.shared.counters.drop_tx(reason, 1);
                     }
                 }
             }
@@ -151,7 +151,7 @@ impl Egress {
         let Some(port) = published.ports.get(egress) else { return };
         let queues = port.egress.len();
         let at = match queues {
-            0 => return port.shared.tally.drop_tx(DropReason::EgressDown, 1),
+            0 => return port.shared.counters.drop_tx(DropReason::EgressDown, 1),
             1 => port.egress.start,
             _ => port.egress.start + flow_hash(frame) as usize % queues,
         };
@@ -160,19 +160,19 @@ impl Egress {
             tap.take(now, Direction::Egress, frame);
         }
         let (queue, _) = published.owners[at];
-        match self.routes.of_queue(at) {
+        match self.routes.queue_route(at) {
             Route::Sink(sink) => self.transmit(published, sink, frame, probe),
-            Route::At(owner) => {
+            Route::OtherWorker(owner) => {
                 if !self.post.add(owner, queue, frame, is_only) {
-                    port.shared.tally.drop_tx(DropReason::EgressFull, 1);
+                    port.shared.counters.drop_tx(DropReason::EgressFull, 1);
                 }
             }
-            Route::Hold => {
-                if !self.hold(queue, frame, is_only) {
-                    port.shared.tally.drop_tx(DropReason::EgressFull, 1);
+            Route::MovingHere => {
+                if !self.buffer(queue, frame, is_only) {
+                    port.shared.counters.drop_tx(DropReason::EgressFull, 1);
                 }
             }
-            Route::Nowhere => port.shared.tally.drop_tx(DropReason::EgressDown, 1),
+            Route::Nowhere => port.shared.counters.drop_tx(DropReason::EgressDown, 1),
         }
     }
 
@@ -190,7 +190,7 @@ impl Egress {
         }
         self.link.pulse.serving.set(ServedDevice::Port(sink.id.port));
         if let Err(fault) = sink.transmit(frame, probe) {
-            self.give_up_sink(published, at, fault);
+            self.abandon_sink(published, at, fault);
         }
     }
 
@@ -205,7 +205,8 @@ impl Egress {
         probe: &mut Probe<'_>,
     ) {
         let Some(team) = of.teams.get(team) else { return };
-        let Some((place, source)) = team.exit_of(of.published, (of.now, of.from), frame) else {
+        let Some((place, source)) = team.egress_member(of.published, (of.now, of.from), frame)
+        else {
             return;
         };
         let original = source.map(|source| {
@@ -226,23 +227,23 @@ impl Egress {
         }
     }
 
-    fn hold(&mut self, queue: QueueId, frame: &mut Frame, is_only: bool) -> bool {
-        let Some(parcel) = self.post.parcel(self.link.id, queue, frame, is_only) else {
+    fn buffer(&mut self, queue: QueueId, frame: &mut Frame, is_only: bool) -> bool {
+        let Some(parcel) = self.post.message_for(self.link.id, queue, frame, is_only) else {
             return false;
         };
-        match self.locations.hold(queue, parcel, HELD_MAX) {
+        match self.locations.buffer(queue, parcel, BUFFERED_MAX) {
             Ok(()) => true,
             Err(parcel) => {
-                return_home(parcel);
+                return_to_owner(parcel);
                 false
             }
         }
     }
 
-    fn give_up_sink(&mut self, published: &Published, at: usize, fault: PortFault) {
+    fn abandon_sink(&mut self, published: &Published, at: usize, fault: PortFault) {
         if let Some(mut sink) = self.sinks.get_mut(at).and_then(Option::take) {
-            self.sink_of.remove(&sink.id);
-            self.ledger.close(&mut sink.cost);
+            self.sink_by_queue.remove(&sink.id);
+            self.accounting.close(&mut sink.cost);
             self.notices.report_fault(sink.id, &sink.attached, fault);
             self.resolve_routes(published);
         }
@@ -254,10 +255,10 @@ impl Egress {
         for at in touched.drain(..) {
             let Some(Some(sink)) = self.sinks.get_mut(at) else { continue };
             let (frames, bytes) = sink.unflushed();
-            self.ledger.charge_egress(&sink.cost, frames, bytes);
+            self.accounting.charge_egress(&sink.cost, frames, bytes);
             self.link.pulse.serving.set(ServedDevice::Port(sink.id.port));
             if let Err(fault) = sink.flush() {
-                self.give_up_sink(published, at, fault);
+                self.abandon_sink(published, at, fault);
             }
         }
         self.touched = touched;
@@ -272,46 +273,48 @@ impl Egress {
     }
 
     /// Sends the parcels filled by a batch to the workers that own their queues.
-    pub(super) fn send_parcels(&mut self, links: &Links) {
+    pub(super) fn send_frame_messages(&mut self, links: &Links) {
         self.post.send_all(links, &mut self.outbox);
     }
 
     /// Delivers frames that another worker decided to a queue of this worker.
-    pub(super) fn handle_parcel(
+    pub(super) fn handle_frame_message(
         &mut self,
         published: &Published,
-        mut parcel: Parcel,
+        mut parcel: FrameMessage,
         probe: &mut Probe<'_>,
     ) {
         let queue = parcel.queue;
         let frames = parcel.frames.len() as u64;
-        if let Some(&at) = self.sink_of.get(&queue) {
+        if let Some(&at) = self.sink_by_queue.get(&queue) {
             for frame in &mut parcel.frames {
                 self.transmit(published, at, frame, probe);
             }
-            return return_home(parcel);
+            return return_to_owner(parcel);
         }
-        match self.locations.route_of_mail(queue) {
-            QueueLocation::Hold => {
-                let Err(refused) = self.locations.hold(queue, parcel, HELD_MAX) else { return };
+        match self.locations.location_for_received(queue) {
+            QueueLocation::MovingHere => {
+                let Err(refused) = self.locations.buffer(queue, parcel, BUFFERED_MAX) else {
+                    return;
+                };
                 count_lost(published, queue, frames);
                 parcel = refused;
             }
-            QueueLocation::Here | QueueLocation::At(_) | QueueLocation::Nowhere => {
+            QueueLocation::Here | QueueLocation::OtherWorker(_) | QueueLocation::Nowhere => {
                 count_lost(published, queue, frames);
             }
         }
-        return_home(parcel);
+        return_to_owner(parcel);
     }
 
     pub(super) fn resolve_routes(&mut self, published: &Published) {
-        self.routes.find(published, &self.locations, &self.sink_of);
+        self.routes.find(published, &self.locations, &self.sink_by_queue);
     }
 }
 
 /// Counts frames for a queue that this worker neither has nor expects.
 fn count_lost(published: &Published, queue: QueueId, frames: u64) {
     if let Some(port) = published.port(queue.port) {
-        port.shared.tally.drop_tx(DropReason::EgressFull, frames);
+        port.shared.counters.drop_tx(DropReason::EgressFull, frames);
     }
 }

@@ -9,7 +9,7 @@ use super::Engine;
 use super::egress::Egress;
 use super::teams::Teams;
 use crate::latch::Latch;
-use crate::link::{LinkMessage, Links, return_home};
+use crate::link::{LinkMessage, Links, return_to_owner};
 use crate::owned::OwnedSink;
 use crate::published::Published;
 use crate::stages::Probe;
@@ -19,7 +19,7 @@ impl Engine {
     pub(crate) fn adopt(&mut self, published: Arc<Published>, links: Arc<Links>) {
         self.forwarder.handle_tables(&published.tables);
         let others = links.iter().count().saturating_sub(1);
-        let Egress { locations, sink_of, .. } = &mut self.egress;
+        let Egress { locations, sink_by_queue: sink_of, .. } = &mut self.egress;
         let adopted =
             locations.adopt(&published.owners, others, |queue| sink_of.contains_key(&queue));
         (self.published, self.links) = (published, links);
@@ -27,7 +27,7 @@ impl Engine {
         for at in 0..self.egress.sinks.len() {
             self.inform_sink(at);
         }
-        adopted.orphans.into_iter().for_each(return_home);
+        adopted.orphans.into_iter().for_each(return_to_owner);
         for fence in adopted.fences {
             self.send_must(fence.to, LinkMessage::Fence(fence.queue));
         }
@@ -61,8 +61,8 @@ impl Engine {
 
     /// Sends mail that must arrive, after all frames sent to that worker before.
     pub(crate) fn send_must(&mut self, to: WorkerId, mail: LinkMessage) {
-        self.egress.send_parcels(&self.links);
-        if let Some(link) = self.links.of(to) {
+        self.egress.send_frame_messages(&self.links);
+        if let Some(link) = self.links.link_of(to) {
             self.egress.outbox.send(link, mail);
         }
     }
@@ -76,11 +76,11 @@ impl Engine {
         probe: &mut Probe<'_>,
     ) {
         if let Some(sink) = sink {
-            sink.tally.moves.add(1);
+            sink.counters.moves.add(1);
             self.attach_sink(sink);
         }
         for parcel in self.egress.locations.handle_arrival(queue) {
-            self.handle_parcel(parcel, probe);
+            self.handle_frame_message(parcel, probe);
         }
         self.egress.resolve_routes(&self.published);
         if let Some(latch) = self.expected.remove(&queue) {
@@ -89,7 +89,7 @@ impl Engine {
     }
 
     pub(crate) fn expect_sink(&mut self, queue: QueueId, latch: Latch) {
-        if self.egress.sink_of.contains_key(&queue) {
+        if self.egress.sink_by_queue.contains_key(&queue) {
             latch.count_down();
         } else {
             self.expected.insert(queue, latch);
@@ -101,8 +101,8 @@ impl Engine {
         if sink.attached.is_revoked() {
             return;
         }
-        let Egress { ledger, sinks, sink_of, .. } = &mut self.egress;
-        ledger.open(&mut sink.cost, &sink.tally);
+        let Egress { accounting: ledger, sinks, sink_by_queue: sink_of, .. } = &mut self.egress;
+        ledger.open(&mut sink.cost, &sink.counters);
         let at = sinks.iter().position(Option::is_none).unwrap_or(sinks.len());
         if at == sinks.len() {
             sinks.push(None);
@@ -122,17 +122,17 @@ impl Engine {
 
     /// Takes a queue that was requested back.
     pub(crate) fn take_revoked_sink(&mut self, queue: QueueId) -> Option<Box<OwnedSink>> {
-        let at = *self.egress.sink_of.get(&queue)?;
+        let at = *self.egress.sink_by_queue.get(&queue)?;
         let sink = self.egress.sinks.get(at)?.as_ref()?;
         if sink.attached.is_revoked() { self.detach_sink(queue) } else { None }
     }
 
     pub(crate) fn detach_sink(&mut self, queue: QueueId) -> Option<Box<OwnedSink>> {
-        let at = self.egress.sink_of.remove(&queue)?;
+        let at = self.egress.sink_by_queue.remove(&queue)?;
         self.egress.touched.retain(|touched| *touched != at);
         let mut sink = self.egress.sinks.get_mut(at).and_then(Option::take);
         if let Some(sink) = &mut sink {
-            self.egress.ledger.close(&mut sink.cost);
+            self.egress.accounting.close(&mut sink.cost);
         }
         self.egress.resolve_routes(&self.published);
         sink

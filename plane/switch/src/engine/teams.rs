@@ -11,12 +11,13 @@ use suimon_forwarding::DropReason;
 use suimon_frame::{Frame, MacAddr};
 use suimon_quantity::{PortId, Time, WorkerId};
 use suimon_teaming::{
-    Bucket, Choice, Distribution, FlowletState, MEMBERS_MAX, MemberSlot, Origin, OutgoingKey,
+    Bucket, Choice, Distribution, FlowletState, IngressContext, MEMBERS_MAX, MemberSlot,
+    OutgoingKey,
 };
 
 use crate::capture::CaptureTap;
 use crate::published::{Published, TeamRuntime};
-use crate::team_shared::{BucketTallies, TeamShared};
+use crate::team_shared::{BucketCounters, TeamShared};
 
 /// State of all teams in one worker, in the order of [`Published::teams`].
 #[derive(Default)]
@@ -30,13 +31,13 @@ pub(super) struct TeamState {
     pub(super) capture: Option<Arc<CaptureTap>>,
     pub(super) distribution: Arc<Distribution>,
     /// Indices of the members' ports in [`Published::ports`], by member slot.
-    places: [Option<usize>; MEMBERS_MAX],
+    member_ports: [Option<usize>; MEMBERS_MAX],
     /// Slots of the members in the distribution, in the order of [`TeamRuntime::members`].
     slots: Vec<Option<MemberSlot>>,
     pub(super) shared: Arc<TeamShared>,
-    carried: BucketTallies,
+    carried: BucketCounters,
     /// Cached origin of the last frame's ingress port.
-    origin: Cell<Option<(PortId, Origin)>>,
+    origin: Cell<Option<(PortId, IngressContext)>>,
     /// Source last recorded in [`TeamShared::sent`], and its time.
     noted: Cell<Option<(MacAddr, Time)>>,
 }
@@ -74,10 +75,10 @@ impl TeamState {
             slot: team.slot.index(),
             capture: port.capture.clone(),
             distribution: Arc::clone(&team.distribution),
-            places: [None; MEMBERS_MAX],
+            member_ports: [None; MEMBERS_MAX],
             slots: Vec::new(),
             shared: Arc::clone(&team.shared),
-            carried: team.shared.tallies_of(processor),
+            carried: team.shared.bucket_counters(processor),
             origin: Cell::default(),
             noted: Cell::default(),
         };
@@ -88,12 +89,12 @@ impl TeamState {
     /// Assigns the members to the slots of the distribution.
     fn assign_slots(&mut self, team: &TeamRuntime) {
         self.origin = Cell::default();
-        self.places = [None; MEMBERS_MAX];
+        self.member_ports = [None; MEMBERS_MAX];
         let slots = team.members.iter().map(|(id, _)| self.distribution.slot(*id));
         self.slots = slots.collect();
         for (slot, (_, place)) in self.slots.iter().zip(&team.members) {
             if let Some(slot) = slot {
-                self.places[slot.index()] = Some(*place);
+                self.member_ports[slot.index()] = Some(*place);
             }
         }
     }
@@ -107,7 +108,7 @@ impl TeamState {
     /// source address to write if it is replaced. Returns `None` if the frame is dropped, which is
     /// counted.
     #[inline]
-    pub(super) fn exit_of(
+    pub(super) fn egress_member(
         &self,
         published: &Published,
         (now, from): (Time, PortId),
@@ -117,7 +118,7 @@ impl TeamState {
             self.count_lost(published, DropReason::TeamDown);
             return None;
         };
-        let Some(place) = self.places[choice.member.index()] else {
+        let Some(place) = self.member_ports[choice.member.index()] else {
             self.count_lost(published, DropReason::EgressDown);
             return None;
         };
@@ -127,24 +128,24 @@ impl TeamState {
     /// Selects the member for a frame. Returns `None` if the team is down.
     #[inline]
     fn choose(&self, now: Time, ingress: PortId, frame: &Frame) -> Option<Choice> {
-        let key = self.distribution.key(frame, self.origin(ingress));
+        let key = self.distribution.key(frame, self.ingress_context(ingress));
         let choice = match self.distribution.bucket(&key) {
             None => self.distribution.choose(&key)?,
             Some(bucket) => self.choose_flowlet(&key, bucket, now, frame.len())?,
         };
         if choice.source.is_none() {
-            self.note(frame.source(), now);
+            self.record(frame.source(), now);
         }
         Some(choice)
     }
 
     /// Returns the origin of an ingress port. Frames of a batch share it, so it is cached.
     #[inline]
-    fn origin(&self, ingress: PortId) -> Origin {
+    fn ingress_context(&self, ingress: PortId) -> IngressContext {
         match self.origin.get() {
             Some((port, origin)) if port == ingress => origin,
             _ => {
-                let origin = self.distribution.origin(ingress);
+                let origin = self.distribution.ingress_context(ingress);
                 self.origin.set(Some((ingress, origin)));
                 origin
             }
@@ -176,16 +177,16 @@ impl TeamState {
     #[cold]
     fn count_lost(&self, published: &Published, reason: DropReason) {
         if let Some(port) = published.ports.get(self.slot) {
-            port.shared.tally.drop_tx(reason, 1);
+            port.shared.counters.drop_tx(reason, 1);
         }
     }
 
     /// Records that a frame with this source leaves. A repetition at the same time is skipped.
     #[inline]
-    fn note(&self, source: MacAddr, now: Time) {
+    fn record(&self, source: MacAddr, now: Time) {
         if self.noted.get() != Some((source, now)) {
             self.noted.set(Some((source, now)));
-            self.shared.sent.note(source, now);
+            self.shared.sent.record(source, now);
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use suimon_forwarding::{PortRole, PortSpec, SwitchSpec, Tables};
+use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec, Tables};
 use suimon_frame::Offloads;
 use suimon_ports::{FrameSink, PortFault, TransmitResult};
 use suimon_quantity::{PortId, SwitchId, WorkerId};
@@ -33,14 +33,14 @@ impl FrameSink for Counting {
 
 /// Returns tables of two ports; port 1 has an egress queue if `has_queue`.
 fn tables(has_queue: bool) -> Arc<Published> {
-    let spec = |id| PortSpec::new(PortId(id), SwitchId(1), PortRole::Nic);
+    let spec = |id| ForwardingPortSpec::new(PortId(id), SwitchId(1), PortRole::Nic);
     let tables = Tables::build(&[SwitchSpec::new(SwitchId(1))], &[spec(0), spec(1)]).unwrap();
     let port = |id: u32| PortRuntime {
         shared: Arc::new(PortShared::new(PortId(id))),
         bandwidth: None,
         storm: None,
         receive_coalescing: true,
-        hands_over_joined: true,
+        forwards_coalesced: true,
         is_uplink: false,
         binds_source: false,
         capture: None,

@@ -10,7 +10,7 @@ use super::Registry;
 use crate::latch::{Latch, RESPONSE_TIMEOUT};
 use crate::link::Command;
 use crate::port_record::TrafficCounters;
-use crate::queue_record::queues_of;
+use crate::queue_record::queues_of_port;
 use crate::topology::{Topology, TopologyError};
 
 impl Registry {
@@ -52,12 +52,12 @@ impl Registry {
         let departed = self.ports.get(&port).map(|record| record.departed).unwrap_or_default();
         let directions = [Direction::Ingress, Direction::Egress];
         let of = |direction| {
-            let attached = queues_of(&self.queues, port, direction);
-            attached.chain(queues_of(&self.detaching, port, direction))
+            let attached = queues_of_port(&self.queues, port, direction);
+            attached.chain(queues_of_port(&self.detaching, port, direction))
         };
         let queues = directions.into_iter().flat_map(of);
         queues.fold(departed, |sum, (id, queue)| {
-            sum + TrafficCounters::of(id.direction, &queue.tally)
+            sum + TrafficCounters::from_queue(id.direction, &queue.counters)
         })
     }
 
@@ -65,7 +65,7 @@ impl Registry {
     /// other ports.
     pub(super) fn carried_for_team(&self, port: PortId) -> TrafficCounters {
         let Some(record) = self.teams.0.get(&port) else { return TrafficCounters::default() };
-        let members = record.joined.iter();
+        let members = record.counters_at_join.iter();
         members
             .fold(record.departed, |sum, (member, before)| sum + (self.carried(*member) - *before))
     }
@@ -85,13 +85,13 @@ impl Registry {
         teams.retain(|port, _| self.topology.teams.iter().any(|team| team.port == *port));
         for team in &self.topology.teams {
             let record = teams.entry(team.port).or_default();
-            let before = std::mem::take(&mut record.joined);
+            let before = std::mem::take(&mut record.counters_at_join);
             for (member, carried) in &before {
                 if !team.members.iter().any(|of| of.port == *member) {
                     record.departed = record.departed + (self.carried(*member) - *carried);
                 }
             }
-            record.joined = team
+            record.counters_at_join = team
                 .members
                 .iter()
                 .map(|member| {

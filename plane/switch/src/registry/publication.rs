@@ -8,7 +8,7 @@ use suimon_quantity::{BitRate, Direction, PortId, QueueId, WorkerId};
 
 use super::Registry;
 use crate::published::{MemberTableSlot, PortRuntime, Published, TeamRuntime};
-use crate::queue_record::queues_of;
+use crate::queue_record::queues_of_port;
 use crate::topology::{PortTopology, TopologyError};
 
 type Owners = Vec<(QueueId, WorkerId)>;
@@ -34,7 +34,7 @@ impl Registry {
                 storm: shared.storm.follow(storm_limit(port)),
                 shared,
                 receive_coalescing: is_uplink || port.receive_coalescing,
-                hands_over_joined: !is_uplink || port.receive_coalescing,
+                forwards_coalesced: !is_uplink || port.receive_coalescing,
                 is_uplink,
                 binds_source: port.spec.binds_source,
                 capture: self.captures.get(&id).cloned(),
@@ -64,7 +64,7 @@ impl Registry {
     /// Appends the egress queues of a port to `owners` and returns their range.
     fn add_owners(&self, port: PortId, owners: &mut Owners) -> Range<usize> {
         let first = owners.len();
-        let egress = queues_of(&self.queues, port, Direction::Egress);
+        let egress = queues_of_port(&self.queues, port, Direction::Egress);
         owners.extend(egress.map(|(id, record)| (*id, record.owner)));
         first..owners.len()
     }
@@ -102,7 +102,7 @@ impl Registry {
             bandwidth: None,
             storm: None,
             receive_coalescing: true,
-            hands_over_joined: true,
+            forwards_coalesced: true,
             is_uplink: true,
             binds_source: false,
             capture: self.captures.get(&port).cloned(),
@@ -115,11 +115,11 @@ impl Registry {
 /// Returns the bandwidth limit: a burst of 4 ms at the rate, at least 64 KiB and at most 64 MiB.
 fn bandwidth_limit(rate: BitRate) -> Limit {
     let burst = (rate.bits_per_second() / 8 / 250).clamp(64 * 1024, 64 << 20);
-    Limit::of_bits(rate, burst as u32)
+    Limit::from_bit_rate(rate, burst as u32)
 }
 
 /// Returns the limit of flooded frames: a burst of 100 ms at the rate, at least 8 frames.
 fn storm_limit(port: &PortTopology) -> Option<Limit> {
     let per_second = port.storm_limit_fps?;
-    Limit::of_frames(u64::from(per_second), (per_second / 10).max(8))
+    Limit::from_frame_rate(u64::from(per_second), (per_second / 10).max(8))
 }

@@ -18,7 +18,7 @@ pub(super) struct TeamRecord {
     /// Frames and bytes that former members carried during their membership.
     pub(super) departed: TrafficCounters,
     /// Counters of members when they joined.
-    pub(super) joined: BTreeMap<PortId, TrafficCounters>,
+    pub(super) counters_at_join: BTreeMap<PortId, TrafficCounters>,
     /// Bytes carried by each bucket when the loads were last queried.
     pub(super) loads_taken: Box<[u64; BUCKETS]>,
 }
@@ -28,7 +28,7 @@ impl Default for TeamRecord {
         Self {
             shared: Arc::new(TeamShared::new()),
             departed: TrafficCounters::default(),
-            joined: BTreeMap::new(),
+            counters_at_join: BTreeMap::new(),
             loads_taken: Box::new([0; BUCKETS]),
         }
     }

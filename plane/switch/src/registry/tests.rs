@@ -1,4 +1,4 @@
-use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec};
 use suimon_quantity::SwitchId;
 
 use super::*;
@@ -6,7 +6,7 @@ use crate::topology::PortTopology;
 
 fn topology(ports: u32) -> Topology {
     let port = |id| PortTopology {
-        spec: PortSpec::new(PortId(id), SwitchId(1), PortRole::Nic),
+        spec: ForwardingPortSpec::new(PortId(id), SwitchId(1), PortRole::Nic),
         bandwidth: None,
         storm_limit_fps: None,
         receive_coalescing: true,

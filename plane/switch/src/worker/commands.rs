@@ -42,7 +42,7 @@ impl WorkerLoop {
     fn detach(&mut self, queue: QueueId) {
         match queue.direction {
             Direction::Ingress => {
-                if let Some(token) = self.sources.token_of(queue)
+                if let Some(token) = self.sources.token(queue)
                     && self.sources.get_mut(token).is_some_and(|of| of.owned.attached.is_revoked())
                 {
                     drop(self.take_source(token));
@@ -54,7 +54,7 @@ impl WorkerLoop {
 
     /// Sends a queue to its new owner. All frames received from it were delivered or sent already.
     fn move_source(&mut self, queue: QueueId, to: WorkerId, latch: Latch) {
-        match self.sources.token_of(queue).and_then(|token| self.take_source(token)) {
+        match self.sources.token(queue).and_then(|token| self.take_source(token)) {
             Some(source) if source.attached.is_revoked() => latch.count_down(),
             Some(source) => self.engine.send_must(to, LinkMessage::Source(source, latch)),
             None => latch.count_down(),

@@ -22,7 +22,7 @@ impl WorkerLoop {
                     if let Err(error) = self.wait.watch(source.owned.source.wake_fd(), token as u64)
                     {
                         let fault = unwatchable(&error);
-                        self.give_up(token, fault);
+                        self.abandon(token, fault);
                         continue;
                     }
                 }
@@ -56,8 +56,8 @@ impl WorkerLoop {
             source.empty_polls = 0;
             let bytes = self.batch.bytes();
             owned.count(frames as u64, bytes as u64);
-            self.link.tally.batches.add(1);
-            self.link.tally.frames.add(frames as u64);
+            self.link.counters.batches.add(1);
+            self.link.counters.frames.add(frames as u64);
             if let Some(limit) = bandwidth {
                 // A batch is far smaller than 2^32 bytes.
                 limit.charge(self.now, bytes as u32);
@@ -80,7 +80,7 @@ impl WorkerLoop {
             self.mark(Stage::Poll);
         }
         if let Err(fault) = outcome {
-            self.give_up(token, fault);
+            self.abandon(token, fault);
         }
         frames > 0
     }
@@ -90,7 +90,7 @@ impl WorkerLoop {
         let Some(source) = self.sources.get_mut(token) else { return };
         let cost = &source.owned.cost;
         let is_all_posted = !self.engine.has_to_flush();
-        let ledger = self.engine.ledger();
+        let ledger = self.engine.accounting();
         ledger.charge_ingress(cost, frames, bytes);
         if let (Some(before), Some(after)) = (before, self.stages.sides()) {
             let posted_ns = if is_all_posted { after.egress_ns - before.egress_ns } else { 0 };

@@ -10,21 +10,21 @@ impl WorkerLoop {
     pub(super) fn sleep(&mut self) {
         self.account();
         self.engine.forwarder().handle_age(self.now);
-        self.link.tally.sleeps.add(1);
+        self.link.counters.sleeps.add(1);
         let until = self.next_deadline();
         self.now = self.wait.now();
         // Rounds that moved frames are not followed by a sleep.
         self.stages.end_round(self.now, false);
-        self.engine.ledger().settle();
-        self.stages.publish(&self.link.tally.stages, true);
+        self.engine.accounting().settle();
+        self.stages.publish(&self.link.counters.stages, true);
         let expects = self.work.expects();
         self.link.pulse.sleep();
         self.wait_until(Some(until));
         self.now = self.wait.now();
         self.link.pulse.begin(self.now);
-        self.has_slept_for_answers |= expects == ExpectedInput::Completions;
+        self.has_slept_in_flight |= expects == ExpectedInput::Completions;
         self.stages.end_sleep(self.now);
-        self.stages.publish(&self.link.tally.stages, false);
+        self.stages.publish(&self.link.counters.stages, false);
         self.wake_ready();
     }
 
@@ -58,7 +58,7 @@ impl WorkerLoop {
     }
 
     fn wake_ready(&mut self) {
-        self.looked = self.now;
+        self.descriptors_checked_at = self.now;
         for token in &self.ready {
             match TaskDescriptors::token(*token) {
                 Some(token) => self.work.wake(token),

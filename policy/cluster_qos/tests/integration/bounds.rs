@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use suimon_cluster_qos::{
-    Allocator, AllocatorAction, AllocatorEvent, Demand, ExternalUser, NodeId, NodeLoad, Notice,
-    Parameters, PolicyKey, PolicyLoad, Report, ReportId, SharedStoreCapacity, Term, VERSION,
+    Allocator, AllocatorAction, AllocatorEvent, Demand, ExternalUser, LoadReport, NodeId, NodeLoad,
+    Notice, Parameters, PolicyKey, PolicyLoad, ReportId, SharedStoreCapacity, Term, VERSION,
 };
 use suimon_quantity::Time;
 
@@ -57,7 +57,7 @@ fn report(number: u64, policies: impl Iterator<Item = u32>) -> AllocatorEvent {
         delivered_iops: 0,
         weight: 1,
     };
-    let report = Report {
+    let report = LoadReport {
         version: VERSION,
         node: NodeId(7),
         id: ReportId { incarnation: 1, number },

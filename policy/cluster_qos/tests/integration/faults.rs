@@ -6,8 +6,8 @@ use crate::cluster;
 use crate::cluster::{Clock, Cluster, Dice, Network, SECOND, disk};
 use proptest::prelude::*;
 use suimon_cluster_qos::{
-    Allocator, AllocatorAction, AllocatorEvent, Demand, DiskKey, DiskLoad, MemberEvent, NodeId,
-    NodeLoad, Parameters, PolicyKey, PolicyLimits, Report, ReportId, SharedStoreCapacity, Term,
+    Allocator, AllocatorAction, AllocatorEvent, Demand, DiskKey, DiskLoad, LoadReport, MemberEvent,
+    NodeId, NodeLoad, Parameters, PolicyKey, PolicyLimits, ReportId, SharedStoreCapacity, Term,
     VERSION,
 };
 use suimon_quantity::Time;
@@ -403,7 +403,7 @@ fn a_node_that_is_gone() {
 fn a_node_that_returns_before_it_is_forgotten_keeps_its_record() {
     let report = |number| {
         let id = ReportId { incarnation: 1, number };
-        let report = Report {
+        let report = LoadReport {
             version: VERSION,
             node: NodeId(1),
             id,

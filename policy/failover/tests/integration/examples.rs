@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use suimon_failover::{
-    Action, AdapterId, Event, Failover, FailoverReason, FailoverSpec, Path, VfId,
+    AdapterId, Event, Failover, FailoverAction, FailoverReason, FailoverSpec, Path, VfId,
 };
 use suimon_quantity::{PortId, Time};
 
@@ -16,7 +16,7 @@ fn at(seconds: u64) -> Time {
     Time::ZERO + Duration::from_secs(seconds)
 }
 
-fn actions(failover: &mut Failover) -> Vec<Action> {
+fn actions(failover: &mut Failover) -> Vec<FailoverAction> {
     std::iter::from_fn(|| failover.poll_action()).collect()
 }
 
@@ -30,19 +30,25 @@ fn on_vf() -> Failover {
     failover.handle(at(0), &Event::VfFound { vf: VF });
     failover.handle(at(0), &set(WEB, 50));
     let offered = actions(&mut failover);
-    assert_eq!(offered, [Action::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::VmTurn }]);
+    assert_eq!(
+        offered,
+        [FailoverAction::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::NextByWeight }]
+    );
     assert_eq!(failover.path(WEB), Some(Path::Paravirtual), "until the guest has it");
     failover.handle(at(1), &Event::VfPathReady { nic: WEB, vf: VF });
     assert_eq!(
         actions(&mut failover),
-        [Action::UseVf { nic: WEB, vf: VF, reason: FailoverReason::Ready }]
+        [FailoverAction::UseVf { nic: WEB, vf: VF, reason: FailoverReason::Ready }]
     );
     assert_eq!(failover.path(WEB), Some(Path::Vf(VF)));
     failover
 }
 
-fn left(nic: PortId, why: FailoverReason) -> [Action; 2] {
-    [Action::UseParavirtual { nic, reason: why }, Action::UnplugVf { nic, vf: VF, reason: why }]
+fn left(nic: PortId, why: FailoverReason) -> [FailoverAction; 2] {
+    [
+        FailoverAction::UseParavirtual { nic, reason: why },
+        FailoverAction::UnplugVf { nic, vf: VF, reason: why },
+    ]
 }
 
 #[test]
@@ -72,8 +78,10 @@ fn a_failure_falls_back_at_once_and_the_way_back_is_held_down() {
         while failover.path(WEB) == Some(Path::Paravirtual) {
             failover.handle_deadline(now);
             match actions(&mut failover).as_slice() {
-                [] | [Action::StayParavirtual { .. }] => now = failover.next_deadline().unwrap(),
-                [Action::PlugVf { vf, .. }] => {
+                [] | [FailoverAction::StayParavirtual { .. }] => {
+                    now = failover.next_deadline().unwrap()
+                }
+                [FailoverAction::PlugVf { vf, .. }] => {
                     failover.handle(now, &Event::VfPathReady { nic: WEB, vf: *vf });
                 }
                 other => panic!("{other:?}"),
@@ -91,7 +99,8 @@ fn a_migration_leaves_the_vf_and_one_that_is_given_up_comes_back_at_once() {
     failover.handle(at(11), &Event::VfReleased { vf: VF });
     assert_eq!(actions(&mut failover), [], "not while it is being moved");
     failover.handle(at(12), &Event::MigrationEnded { nic: WEB });
-    let expected = [Action::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::VmTurn }];
+    let expected =
+        [FailoverAction::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::NextByWeight }];
     assert_eq!(actions(&mut failover), expected);
 }
 
@@ -99,7 +108,7 @@ fn a_migration_leaves_the_vf_and_one_that_is_given_up_comes_back_at_once() {
 fn who_has_a_vf_keeps_it_and_who_gets_none_is_told_once() {
     let mut failover = on_vf();
     failover.handle(at(2), &set(DB, 100));
-    let told = [Action::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
+    let told = [FailoverAction::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
     assert_eq!(actions(&mut failover), told);
     failover.handle(at(3), &set(DB, 90));
     assert_eq!(actions(&mut failover), []);
@@ -108,7 +117,7 @@ fn who_has_a_vf_keeps_it_and_who_gets_none_is_told_once() {
     failover.handle(at(5), &Event::VfReleased { vf: VF });
     assert_eq!(
         actions(&mut failover),
-        [Action::PlugVf { nic: DB, vf: VF, reason: FailoverReason::VmTurn }]
+        [FailoverAction::PlugVf { nic: DB, vf: VF, reason: FailoverReason::NextByWeight }]
     );
 }
 
@@ -122,13 +131,17 @@ fn a_guest_that_does_not_take_its_vf_loses_it_and_others_get_it_later() {
     assert_eq!(failover.next_deadline(), Some(at(60)));
     failover.handle_deadline(at(60));
     let why = FailoverReason::NotReadyInTime;
-    assert_eq!(actions(&mut failover), [Action::UnplugVf { nic: WEB, vf: VF, reason: why }]);
+    assert_eq!(
+        actions(&mut failover),
+        [FailoverAction::UnplugVf { nic: WEB, vf: VF, reason: why }]
+    );
     // The event is too late: the VF is being taken away.
     failover.handle(at(61), &Event::VfPathReady { nic: WEB, vf: VF });
     failover.handle(at(61), &Event::VfReleased { vf: VF });
     assert_eq!(actions(&mut failover), []);
     failover.handle_deadline(failover.next_deadline().unwrap());
-    let expected = [Action::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::VmTurn }];
+    let expected =
+        [FailoverAction::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::NextByWeight }];
     assert_eq!(actions(&mut failover), expected, "it is heavier");
 }
 
@@ -144,7 +157,7 @@ fn vfs_are_taken_from_the_adapter_that_has_given_the_fewest() {
         let adapters = vec![AdapterId(1), AdapterId(0)];
         failover.handle(at(0), &Event::NicSet { nic: PortId(nic), iov_weight: 1, adapters });
         given.extend(actions(&mut failover).into_iter().filter_map(|action| match action {
-            Action::PlugVf { vf, .. } => Some((vf.adapter.0, vf.index)),
+            FailoverAction::PlugVf { vf, .. } => Some((vf.adapter.0, vf.index)),
             _ => None,
         }));
     }
@@ -172,11 +185,11 @@ fn a_vf_that_a_guest_had_before_stays_its_own() {
     failover.handle(at(0), &held);
     assert_eq!(
         actions(&mut failover),
-        [Action::UseVf { nic: WEB, vf: VF, reason: FailoverReason::Ready }]
+        [FailoverAction::UseVf { nic: WEB, vf: VF, reason: FailoverReason::Ready }]
     );
     failover.handle(at(0), &Event::VfFound { vf: VF });
     failover.handle(at(0), &set(DB, 100));
-    let told = [Action::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
+    let told = [FailoverAction::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
     assert_eq!(actions(&mut failover), told);
     // The report does not give the VF to another NIC, nor twice.
     failover.handle(
@@ -185,7 +198,7 @@ fn a_vf_that_a_guest_had_before_stays_its_own() {
     );
     failover.handle(at(1), &held);
     assert_eq!(failover.path(WEB), Some(Path::Vf(VF)));
-    assert!(!actions(&mut failover).contains(&Action::UseVf {
+    assert!(!actions(&mut failover).contains(&FailoverAction::UseVf {
         nic: PortId(3),
         vf: VF,
         reason: FailoverReason::Ready
@@ -211,7 +224,7 @@ fn a_vf_that_cannot_be_attached_is_tried_again_only_if_no_other_is_free() {
     for _ in 0..3 {
         let vf = loop {
             let plugged = actions(&mut failover).into_iter().find_map(|action| match action {
-                Action::PlugVf { vf, .. } => Some(vf),
+                FailoverAction::PlugVf { vf, .. } => Some(vf),
                 _ => None,
             });
             if let Some(vf) = plugged {
@@ -235,12 +248,12 @@ fn a_vf_that_is_not_released_is_assigned_to_no_nic_also_not_to_its_own() {
     failover.handle(at(0), &Event::VfHeld { nic: WEB, vf: VF });
     failover.handle(at(0), &Event::VfFound { vf: VF });
     failover.handle(at(0), &set(WEB, 50));
-    let told = [Action::StayParavirtual { nic: WEB, reason: FailoverReason::NoVfFree }];
+    let told = [FailoverAction::StayParavirtual { nic: WEB, reason: FailoverReason::NoVfFree }];
     assert_eq!(actions(&mut failover), told);
     // The report does not change the owner of an assigned VF.
     failover.handle(at(1), &Event::VfHeld { nic: DB, vf: VF });
     failover.handle(at(2), &Event::VfReleased { vf: VF });
-    let plugged = Action::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::VmTurn };
+    let plugged = FailoverAction::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::NextByWeight };
     assert_eq!(actions(&mut failover), [plugged]);
     // A NIC that uses a VF keeps it.
     let mut failover = on_vf();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use suimon_failover::{
-    Action, AdapterId, Event, Failover, FailoverReason, FailoverSpec, Path, VfId,
+    AdapterId, Event, Failover, FailoverAction, FailoverReason, FailoverSpec, Path, VfId,
 };
 use suimon_quantity::{PortId, Time};
 
@@ -83,10 +83,10 @@ struct World {
 }
 
 impl World {
-    fn carry_out(&mut self, now: Time, action: Action) {
+    fn carry_out(&mut self, now: Time, action: FailoverAction) {
         match action {
-            Action::PlugVf { nic, vf, reason: why } => {
-                assert_eq!(why, FailoverReason::VmTurn);
+            FailoverAction::PlugVf { nic, vf, reason: why } => {
+                assert_eq!(why, FailoverReason::NextByWeight);
                 assert!(!self.has.values().any(|other| *other == vf), "{vf} is given twice");
                 assert!(!self.leaving.contains_key(&vf), "{vf} is not free yet");
                 assert!(!self.has.contains_key(&nic), "{nic:?} has one");
@@ -96,17 +96,17 @@ impl World {
                 assert!(!held(self.lost_at.get(&vf)), "{vf} is held down");
                 self.has.insert(nic, vf);
             }
-            Action::UseVf { nic, vf, .. } => {
+            FailoverAction::UseVf { nic, vf, .. } => {
                 assert_eq!(self.has.get(&nic), Some(&vf));
                 assert_eq!(self.on_vf.insert(nic, vf), None, "from one VF to another");
             }
-            Action::UseParavirtual { nic, reason: why } => {
+            FailoverAction::UseParavirtual { nic, reason: why } => {
                 assert!(self.on_vf.remove(&nic).is_some(), "it was there");
                 if why.is_failure() {
                     self.failed_at.insert(nic, now);
                 }
             }
-            Action::UnplugVf { nic, vf, reason: why } => {
+            FailoverAction::UnplugVf { nic, vf, reason: why } => {
                 assert!(!self.on_vf.contains_key(&nic), "its frames have another path first");
                 assert_eq!(self.has.remove(&nic), Some(vf));
                 assert_eq!(self.leaving.insert(vf, nic), None);
@@ -114,7 +114,7 @@ impl World {
                     self.failed_at.insert(nic, now);
                 }
             }
-            Action::StayParavirtual { nic, .. } => assert!(!self.has.contains_key(&nic)),
+            FailoverAction::StayParavirtual { nic, .. } => assert!(!self.has.contains_key(&nic)),
         }
     }
 
@@ -155,7 +155,7 @@ impl World {
 /// Events with their times; `None` for a deadline.
 type Record = Vec<(Time, Option<Event>)>;
 
-fn drive(steps: &[(u64, Step)]) -> (Record, Vec<Action>) {
+fn drive(steps: &[(u64, Step)]) -> (Record, Vec<FailoverAction>) {
     let (mut failover, mut world) = (Failover::new(SPEC), World::default());
     let (mut now, mut record, mut actions) = (Time::ZERO, Vec::new(), Vec::new());
     for (ms, step) in steps {
@@ -216,7 +216,7 @@ proptest! {
         }
         prop_assert_eq!(&found, &actions);
         let text = serde_json::to_string(&found).unwrap();
-        prop_assert_eq!(serde_json::from_str::<Vec<Action>>(&text).unwrap(), actions);
+        prop_assert_eq!(serde_json::from_str::<Vec<FailoverAction>>(&text).unwrap(), actions);
     }
 
     /// In the settled state every NIC that can have a VF has one, in descending order of weight.
@@ -249,7 +249,7 @@ proptest! {
         let actions = std::iter::from_fn(|| failover.poll_action());
         let given: Vec<usize> = actions
             .filter_map(|action| match action {
-                Action::PlugVf { nic, .. } => usize::try_from(nic.0).ok(),
+                FailoverAction::PlugVf { nic, .. } => usize::try_from(nic.0).ok(),
                 _ => None,
             })
             .collect();

@@ -8,8 +8,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::sample::select;
 use suimon_forwarding::{
-    Forwarder, PortRole, PortSlot, PortSpec, SwitchSpec, Tables, TablesError, Verdict, VlanMode,
-    VlanSet,
+    Forwarder, ForwardingPortSpec, PortRole, PortSlot, SwitchSpec, Tables, TablesError, Verdict,
+    VlanMode, VlanSet,
 };
 use suimon_frame::{Checksum, Frame, Gso, GsoKind, MacAddr, VlanId, VlanTag};
 use suimon_quantity::{PortId, SwitchId, Time};
@@ -78,7 +78,7 @@ fn any_mode() -> impl Strategy<Value = VlanMode> {
     ]
 }
 
-fn any_port() -> impl Strategy<Value = PortSpec> {
+fn any_port() -> impl Strategy<Value = ForwardingPortSpec> {
     let mac = prop_oneof![1 => Just(None), 1 => (1u8..12).prop_map(|n| Some(mac(n)))];
     let mtu = select(vec![68u16, 1500, 9000]);
     let bound = select(vec![0u32, 1, 2, 1024, 1024, 1024]);
@@ -89,7 +89,7 @@ fn any_port() -> impl Strategy<Value = PortSpec> {
         |(switch, vlan, mac, mtu, learned_max, (spoofing, isolated, is_uplink))| {
             let (spoofing_allowed, bound) = spoofing;
             let role = if is_uplink { PortRole::Uplink } else { PortRole::Nic };
-            PortSpec {
+            ForwardingPortSpec {
                 vlan,
                 mac: if is_uplink { None } else { mac },
                 mtu,
@@ -97,7 +97,7 @@ fn any_port() -> impl Strategy<Value = PortSpec> {
                 spoofing_allowed,
                 bound: if is_uplink { None } else { bound },
                 isolated,
-                ..PortSpec::new(PortId(0), SwitchId(switch * 7), role)
+                ..ForwardingPortSpec::new(PortId(0), SwitchId(switch * 7), role)
             }
         },
     )
@@ -138,7 +138,7 @@ fn any_op() -> impl Strategy<Value = Op> {
 /// Both switches side by side.
 struct Pair {
     switches: Vec<SwitchSpec>,
-    ports: Vec<(PortSpec, bool)>,
+    ports: Vec<(ForwardingPortSpec, bool)>,
     tables: Tables,
     forwarder: Forwarder,
     reference: Reference,
@@ -148,12 +148,13 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(specs: Vec<PortSpec>) -> Self {
+    fn new(specs: Vec<ForwardingPortSpec>) -> Self {
         let switches: Vec<_> =
             (0..SWITCHES).map(|n| SwitchSpec { id: SwitchId(n * 7), ageing: AGEING }).collect();
         // Identifiers are in the opposite order of the ports.
         let id = |n: u32| PortId(100 - 3 * n);
-        let ports = (0..).zip(specs).map(|(n, spec)| (PortSpec { id: id(n), ..spec }, true));
+        let ports =
+            (0..).zip(specs).map(|(n, spec)| (ForwardingPortSpec { id: id(n), ..spec }, true));
         let mut pair = Self {
             tables: Tables::build(&switches, &[]).unwrap(),
             switches,
@@ -182,7 +183,7 @@ impl Pair {
         }
     }
 
-    fn try_change_port(&mut self, at: usize, change: impl FnOnce(&mut (PortSpec, bool))) {
+    fn try_change_port(&mut self, at: usize, change: impl FnOnce(&mut (ForwardingPortSpec, bool))) {
         self.try_change(|ports| {
             if let Some(port) = ports.get_mut(at) {
                 change(port);
@@ -191,7 +192,7 @@ impl Pair {
     }
 
     /// Changes the ports unless the change must be rejected.
-    fn try_change(&mut self, change: impl FnOnce(&mut Vec<(PortSpec, bool)>)) {
+    fn try_change(&mut self, change: impl FnOnce(&mut Vec<(ForwardingPortSpec, bool)>)) {
         let mut ports = self.ports.clone();
         change(&mut ports);
         let specs: Vec<_> = ports.iter().filter(|port| port.1).map(|port| port.0.clone()).collect();
@@ -205,7 +206,7 @@ impl Pair {
                 self.tables = tables;
                 self.ports = ports;
             }
-            Err(TablesError::AddressTaken { mac, .. }) => {
+            Err(TablesError::DuplicateAddress { mac, .. }) => {
                 assert_eq!(reference::shared_address(&specs), Some(mac));
             }
             Err(TablesError::UplinkAddress { .. }) => {}
@@ -235,7 +236,7 @@ impl Pair {
 
     /// Asserts that another switch reads no VLAN from a frame that its sender may not use: neither from
     /// its tag, nor from a tag inside if it leaves untagged. A guest on an access port is no switch.
-    fn assert_isolated(&self, sender: &PortSpec, frame: &Frame, outcome: &Outcome) {
+    fn assert_isolated(&self, sender: &ForwardingPortSpec, frame: &Frame, outcome: &Outcome) {
         let (Outcome::Sent(deliveries) | Outcome::Flooded(deliveries)) = outcome else { return };
         for Delivery { port, tci } in deliveries {
             let (port, _) = self.ports.iter().find(|of| of.0.id == *port).unwrap();

@@ -96,7 +96,7 @@ fn reasons_read_as_sentences_and_as_json() {
     );
     let json = serde_json::to_string(&egress).unwrap();
     assert!(json.contains(r#""capability":"ip_checksum","reason":"switched_off""#), "{json}");
-    assert_eq!(serde_json::from_str::<Effective>(&json).unwrap(), egress);
+    assert_eq!(serde_json::from_str::<EffectiveOffloads>(&json).unwrap(), egress);
     let on = effective(ALL, &OffloadToggles::default(), PortKind::Nic, Side::Ingress);
     assert_eq!(
         on.reason(OffloadCapability::IpChecksum).map(|reason| reason.to_string()).as_deref(),

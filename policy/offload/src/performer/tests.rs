@@ -17,12 +17,15 @@ fn device(active: &[Feature]) -> DeviceFeatures {
     device
 }
 
-fn on(capability: OffloadCapability) -> Finding {
-    Finding { capability, reason: Reason::On }
+fn on(capability: OffloadCapability) -> CapabilityStatus {
+    CapabilityStatus { capability, reason: Reason::On }
 }
 
-fn off(capability: OffloadCapability) -> Finding {
-    Finding { capability, reason: Reason::SwitchedOff { switch: OffloadToggle::Segmentation } }
+fn off(capability: OffloadCapability) -> CapabilityStatus {
+    CapabilityStatus {
+        capability,
+        reason: Reason::SwitchedOff { switch: OffloadToggle::Segmentation },
+    }
 }
 
 #[test]
@@ -39,10 +42,10 @@ fn what_is_sent_is_done_by_the_device_if_active_there_else_by_the_kernel() {
             [(&[feature][..], Performer::Nic), (&others[..], Performer::Kernel)]
         {
             let found = performer_at_device(Side::Egress, &on(capability), &device(active));
-            assert_eq!(found, Assignment { performer, by: Some(feature) });
+            assert_eq!(found, PerformerChoice { performer, by: Some(feature) });
         }
         let found = performer_at_device(Side::Egress, &off(capability), &device(&Feature::ALL));
-        assert_eq!(found, Assignment { performer: Performer::Software, by: None });
+        assert_eq!(found, PerformerChoice { performer: Performer::Software, by: None });
     }
 }
 
@@ -61,13 +64,16 @@ fn checksums_are_the_devices_only_for_both_ip_versions() {
     ] {
         let device = without_generic(active);
         let found = performer_at_device(Side::Egress, &on(OffloadCapability::Checksum), &device);
-        assert_eq!(found, Assignment { performer, by: Some(by) });
+        assert_eq!(found, PerformerChoice { performer, by: Some(by) });
         assert!(is_supported(Side::Egress, OffloadCapability::Checksum, &device));
     }
     let none = DeviceFeatures::default();
     assert!(!is_supported(Side::Egress, OffloadCapability::Checksum, &none));
     let found = performer_at_device(Side::Egress, &on(OffloadCapability::Checksum), &none);
-    assert_eq!(found, Assignment { performer: Performer::Kernel, by: Some(Feature::TxChecksum) });
+    assert_eq!(
+        found,
+        PerformerChoice { performer: Performer::Kernel, by: Some(Feature::TxChecksum) }
+    );
 }
 
 #[test]

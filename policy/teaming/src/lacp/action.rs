@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::port::{Port, ReportedState};
-use super::{ChurnState, Reason, SlowFrame};
+use super::{ChurnState, LacpReason, SlowFrame};
 use crate::MemberId;
 
 /// Classification of a received frame.
@@ -43,7 +43,7 @@ pub enum ChurnSide {
 /// Action for the owner. Actions are carried out in the order in which they are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "action")]
-pub enum Action {
+pub enum LacpAction {
     /// Starts or stops collecting and distributing on this member.
     Use {
         /// Member that the action or error concerns.
@@ -53,7 +53,7 @@ pub enum Action {
         /// True if frames are sent.
         distributing: bool,
         /// Reason for which the member is used or not.
-        reason: Reason,
+        reason: LacpReason,
     },
     /// Sends this frame on this member, ahead of data frames.
     Send {
@@ -80,17 +80,17 @@ pub enum Action {
     },
 }
 
-/// Appends a [`Action::Use`] if the use of the member changed.
-pub(crate) fn report_use(port: &mut Port, out: &mut Vec<Action>) {
+/// Appends a [`LacpAction::Use`] if the use of the member changed.
+pub(crate) fn report_use(port: &mut Port, out: &mut Vec<LacpAction>) {
     let (member, in_use, reason) = (port.member, port.is_in_use(), port.reason());
     if port.reported.in_use != in_use {
         port.reported.in_use = in_use;
-        out.push(Action::Use { member, collecting: in_use, distributing: in_use, reason });
+        out.push(LacpAction::Use { member, collecting: in_use, distributing: in_use, reason });
     }
 }
 
 /// Appends actions for changes of churn and loopback.
-pub(crate) fn report_trouble(port: &mut Port, out: &mut Vec<Action>) {
+pub(crate) fn report_trouble(port: &mut Port, out: &mut Vec<LacpAction>) {
     let member = port.member;
     let now = ReportedState {
         in_use: port.reported.in_use,
@@ -101,13 +101,13 @@ pub(crate) fn report_trouble(port: &mut Port, out: &mut Vec<Action>) {
     let was = core::mem::replace(&mut port.reported, now);
     if was.actor_churn != now.actor_churn {
         let (side, is_churning) = (ChurnSide::Actor, now.actor_churn);
-        out.push(Action::Churn { member, side, is_churning });
+        out.push(LacpAction::Churn { member, side, is_churning });
     }
     if was.partner_churn != now.partner_churn {
         let (side, is_churning) = (ChurnSide::Partner, now.partner_churn);
-        out.push(Action::Churn { member, side, is_churning });
+        out.push(LacpAction::Churn { member, side, is_churning });
     }
     if was.looped != now.looped {
-        out.push(Action::Loopback { member, port: now.looped });
+        out.push(LacpAction::Loopback { member, port: now.looped });
     }
 }

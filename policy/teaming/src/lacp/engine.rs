@@ -2,13 +2,13 @@
 
 use suimon_quantity::Time;
 
-use super::action::{Action, Received, report_trouble, report_use};
+use super::action::{LacpAction, Received, report_trouble, report_use};
 use super::parse::{SlowPdu, parse};
 use super::port::Port;
 use super::selection::Selection;
 use super::{
-    LacpSpec, Lacpdu, Link, Marker, MarkerKind, MemberState, PduError, PortSpec, ReceiveState,
-    SpecError, TeamState,
+    LacpPortSpec, LacpSpec, LacpSpecError, Lacpdu, Link, Marker, MarkerKind, MemberState, PduError,
+    ReceiveState, TeamState,
 };
 use crate::MEMBERS_MAX;
 use crate::MemberId;
@@ -25,7 +25,7 @@ pub struct Lacp {
     ports: Vec<Port>,
     selection: Selection,
     /// Final frames of removed members.
-    final_lacpdus: Vec<Action>,
+    final_lacpdus: Vec<LacpAction>,
     /// Time of the last event that the next poll has to process.
     pending_since: Option<Time>,
     /// Earliest expiry of any timer of a port.
@@ -38,7 +38,7 @@ impl Lacp {
     /// # Errors
     ///
     /// The invalid field of the specification.
-    pub fn new(spec: LacpSpec) -> Result<Self, SpecError> {
+    pub fn new(spec: LacpSpec) -> Result<Self, LacpSpecError> {
         spec.check()?;
         Ok(Self {
             spec,
@@ -61,7 +61,7 @@ impl Lacp {
     /// # Errors
     ///
     /// The invalid field of the specification; the configuration is unchanged.
-    pub fn set_spec(&mut self, spec: LacpSpec, now: Time) -> Result<(), SpecError> {
+    pub fn set_spec(&mut self, spec: LacpSpec, now: Time) -> Result<(), LacpSpecError> {
         spec.check()?;
         self.spec = spec;
         for port in &mut self.ports {
@@ -80,15 +80,15 @@ impl Lacp {
     pub fn add_member(
         &mut self,
         member: MemberId,
-        spec: PortSpec,
+        spec: LacpPortSpec,
         now: Time,
-    ) -> Result<(), SpecError> {
+    ) -> Result<(), LacpSpecError> {
         self.check_port(member, &spec)?;
         let Err(at) = self.ports.binary_search_by_key(&member, |port| port.member) else {
-            return Err(SpecError::DuplicateMember(member));
+            return Err(LacpSpecError::DuplicateMember(member));
         };
         if self.ports.len() >= MEMBERS_MAX {
-            return Err(SpecError::TooManyMembers);
+            return Err(LacpSpecError::TooManyMembers);
         }
         self.ports.insert(at, Port::new(member, spec, &self.spec, now));
         self.pending_since = Some(now);
@@ -103,12 +103,12 @@ impl Lacp {
     pub fn set_member(
         &mut self,
         member: MemberId,
-        spec: PortSpec,
+        spec: LacpPortSpec,
         now: Time,
-    ) -> Result<(), SpecError> {
+    ) -> Result<(), LacpSpecError> {
         self.check_port(member, &spec)?;
         let team = self.spec.clone();
-        let port = self.port_mut(member).ok_or(SpecError::UnknownMember(member))?;
+        let port = self.port_mut(member).ok_or(LacpSpecError::UnknownMember(member))?;
         port.spec = spec;
         port.configure(&team);
         port.run(now);
@@ -122,11 +122,11 @@ impl Lacp {
     /// # Errors
     ///
     /// The member is not in the team.
-    pub fn remove_member(&mut self, member: MemberId, now: Time) -> Result<(), SpecError> {
-        let at = self.position(member).ok_or(SpecError::UnknownMember(member))?;
+    pub fn remove_member(&mut self, member: MemberId, now: Time) -> Result<(), LacpSpecError> {
+        let at = self.position(member).ok_or(LacpSpecError::UnknownMember(member))?;
         let mut port = self.ports.remove(at);
-        let frame = port.farewell(now);
-        self.final_lacpdus.extend(frame.map(|frame| Action::Send { member, frame }));
+        let frame = port.final_lacpdu(now);
+        self.final_lacpdus.extend(frame.map(|frame| LacpAction::Send { member, frame }));
         self.pending_since = Some(now);
         Ok(())
     }
@@ -141,8 +141,8 @@ impl Lacp {
         member: MemberId,
         link: Option<Link>,
         now: Time,
-    ) -> Result<(), SpecError> {
-        let at = self.position(member).ok_or(SpecError::UnknownMember(member))?;
+    ) -> Result<(), LacpSpecError> {
+        let at = self.position(member).ok_or(LacpSpecError::UnknownMember(member))?;
         if let Some(port) = self.ports.get_mut(at) {
             port.handle_link(link, &self.spec, now);
         }
@@ -233,7 +233,7 @@ impl Lacp {
     }
 
     /// Appends the actions due at `now` to `out`.
-    pub fn poll(&mut self, now: Time, out: &mut Vec<Action>) {
+    pub fn poll(&mut self, now: Time, out: &mut Vec<LacpAction>) {
         let is_due = self.deadline.is_some_and(|deadline| deadline <= now);
         if self.pending_since.is_none() && !is_due {
             return;
@@ -250,9 +250,9 @@ impl Lacp {
             let member = port.member;
             while let Some(frame) = port.responder.poll() {
                 port.counters.marker_responses_tx += 1;
-                out.push(Action::Send { member, frame });
+                out.push(LacpAction::Send { member, frame });
             }
-            out.extend(port.poll_lacpdu(now).map(|frame| Action::Send { member, frame }));
+            out.extend(port.poll_lacpdu(now).map(|frame| LacpAction::Send { member, frame }));
             report_trouble(port, out);
         }
         let ports = self.ports.iter().filter_map(Port::deadline);
@@ -287,21 +287,21 @@ impl Lacp {
 
     /// Returns the state of a member; `None` if it is not in the team.
     pub fn member_state(&self, member: MemberId) -> Option<MemberState> {
-        self.position(member).and_then(|at| self.ports.get(at)).map(MemberState::of)
+        self.position(member).and_then(|at| self.ports.get(at)).map(MemberState::new)
     }
 
     /// Returns the state of the team.
     pub fn team_state(&self) -> TeamState {
-        TeamState::of(self.selection.chosen, &self.ports)
+        TeamState::new(self.selection.chosen, &self.ports)
     }
 
-    fn check_port(&self, member: MemberId, spec: &PortSpec) -> Result<(), SpecError> {
+    fn check_port(&self, member: MemberId, spec: &LacpPortSpec) -> Result<(), LacpSpecError> {
         spec.check(member)?;
         let same = |port: &&Port| port.member != member && port.spec.port == spec.port;
         match self.ports.iter().find(same) {
             Some(port) => {
                 let other = port.member;
-                Err(SpecError::DuplicatePort { member, port: spec.port, other })
+                Err(LacpSpecError::DuplicatePort { member, port: spec.port, other })
             }
             None => Ok(()),
         }

@@ -4,8 +4,8 @@ use suimon_frame::MacAddr;
 
 use super::super::test_bench::{Bench, TEN_GIGABIT, end, port, spec};
 use super::super::{
-    Activity, ChurnSide, Counters, LagClass, MuxState, PeriodicState, PortState, Reason, Selected,
-    Timer,
+    Activity, ChurnSide, Counters, LacpReason, LagClass, MuxState, PeriodicState, PortState,
+    Selected, Timer,
 };
 use super::*;
 
@@ -21,9 +21,9 @@ fn a_link_comes_into_use_two_seconds_after_its_partner_was_heard() {
     assert!(sent[0].1.actor.state.has(PortState::EXPIRED));
     bench.receive(1, end(0x99, 4));
     let heard = bench.now;
-    assert_eq!(bench.state(1).reason, Reason::AggregateWait);
+    assert_eq!(bench.state(1).reason, LacpReason::AggregateWait);
     bench.receive_for(3, &[(1, end(0x99, 4))]);
-    let used = (heard + Duration::from_secs(2), 1, true, Reason::InUse);
+    let used = (heard + Duration::from_secs(2), 1, true, LacpReason::InUse);
     let last = bench.sent(1).last().unwrap().1;
     assert_eq!(bench.uses(), [used]);
     let state = bench.state(1);
@@ -74,8 +74,8 @@ fn a_silent_partner_is_given_up_after_its_timeout_and_then_defaulted() {
         bench.uses();
         bench.run_ms(200_000);
         let gone = last + Duration::from_secs(seconds);
-        assert_eq!(bench.uses(), [(gone, 1, false, Reason::PartnerSilent)]);
-        assert_eq!(bench.reasons(), [Reason::NoPartner]);
+        assert_eq!(bench.uses(), [(gone, 1, false, LacpReason::PartnerSilent)]);
+        assert_eq!(bench.reasons(), [LacpReason::NoPartner]);
         assert_eq!(bench.state(1).receive, ReceiveState::Defaulted);
         assert!(bench.state(1).actor.state.has(PortState::DEFAULTED));
     }
@@ -93,8 +93,8 @@ fn a_partner_out_of_sync_stops_traffic_at_once_and_starts_it_again_without_a_wai
     bench.run_ms(700);
     bench.receive(1, end(0x99, 4));
     let uses = bench.uses();
-    assert_eq!(uses[0], (stopped, 1, false, Reason::PartnerNotInSync));
-    assert_eq!(uses[1..], [(bench.now, 1, true, Reason::InUse)]);
+    assert_eq!(uses[0], (stopped, 1, false, LacpReason::PartnerNotInSync));
+    assert_eq!(uses[1..], [(bench.now, 1, true, LacpReason::InUse)]);
 }
 
 #[test]
@@ -104,12 +104,12 @@ fn a_broken_link_stops_traffic_at_once_and_the_same_partner_has_not_to_wait() {
     bench.receive_for(4, &ends);
     bench.uses();
     bench.link(1, None);
-    assert_eq!(bench.uses(), [(bench.now, 1, false, Reason::LinkDown)]);
+    assert_eq!(bench.uses(), [(bench.now, 1, false, LacpReason::LinkDown)]);
     bench.receive_for(10, &ends[1..]);
     bench.link(1, Some(TEN_GIGABIT));
     bench.run_ms(30);
     bench.receive(1, end(0x99, 4));
-    assert_eq!(bench.uses(), [(bench.now, 1, true, Reason::InUse)]);
+    assert_eq!(bench.uses(), [(bench.now, 1, true, LacpReason::InUse)]);
 }
 
 #[test]
@@ -119,13 +119,13 @@ fn a_forged_partner_detaches_its_member_is_counted_and_the_real_one_comes_back()
     bench.receive_for(4, &ends);
     bench.uses();
     bench.receive(1, end(0x66, 1));
-    assert_eq!(bench.uses(), [(bench.now, 1, false, Reason::OtherGroup)]);
+    assert_eq!(bench.uses(), [(bench.now, 1, false, LacpReason::OtherGroup)]);
     assert_eq!(bench.state(1).counters.partner_changes, 1);
     assert!(bench.state(2).is_distributing, "the other member is not touched");
     bench.receive(1, end(0x99, 4));
     let back = bench.now + Duration::from_secs(2);
     bench.receive_for(4, &ends);
-    assert_eq!(bench.uses(), [(back, 1, true, Reason::InUse)]);
+    assert_eq!(bench.uses(), [(back, 1, true, LacpReason::InUse)]);
     // A Partner that alternates between two identities is counted once per change.
     assert_eq!(bench.state(1).counters.partner_changes, 1);
 }
@@ -189,7 +189,7 @@ fn markers_are_answered_three_times_a_second_if_there_is_a_link() {
     bench.poll();
     let answers = |bench: &Bench| {
         let sent = bench.said.iter().filter_map(|(_, action)| match action {
-            Action::Send { frame, .. } => match parse(frame.bytes()) {
+            LacpAction::Send { frame, .. } => match parse(frame.bytes()) {
                 Ok(SlowPdu::Marker(marker)) => Some(marker),
                 _ => None,
             },
@@ -252,7 +252,7 @@ fn another_system_or_key_leaves_the_group_and_joins_again() {
         let uses = bench.uses();
         assert_eq!(
             uses,
-            [(stopped, 1, false, Reason::AggregateWait), (again, 1, true, Reason::InUse)]
+            [(stopped, 1, false, LacpReason::AggregateWait), (again, 1, true, LacpReason::InUse)]
         );
     }
 }
@@ -285,7 +285,7 @@ fn a_member_that_leaves_says_so_to_its_partner() {
     assert_eq!(bench.lacp.members().collect::<Vec<_>>(), [MemberId(2)]);
     assert_eq!(bench.lacp.member_state(MemberId(1)), None);
     let again = bench.lacp.remove_member(MemberId(1), bench.now);
-    assert_eq!(again, Err(SpecError::UnknownMember(MemberId(1))));
+    assert_eq!(again, Err(LacpSpecError::UnknownMember(MemberId(1))));
     // A member without a link, or without a Partner, sends no final LACPDU.
     bench.link(2, None);
     bench.said.clear();
@@ -306,11 +306,14 @@ fn who_is_not_in_sync_for_a_minute_is_told_once_and_again_when_it_is() {
     let churn: Vec<_> = bench
         .said
         .iter()
-        .filter(|(_, action)| matches!(action, Action::Churn { .. }))
+        .filter(|(_, action)| matches!(action, LacpAction::Churn { .. }))
         .copied()
         .collect();
-    let of =
-        |is_churning| Action::Churn { member: MemberId(1), side: ChurnSide::Partner, is_churning };
+    let of = |is_churning| LacpAction::Churn {
+        member: MemberId(1),
+        side: ChurnSide::Partner,
+        is_churning,
+    };
     let after = start + Duration::from_secs(60);
     assert_eq!(churn, [(after, of(true)), (bench.now, of(false))]);
 }
@@ -351,31 +354,32 @@ fn what_cannot_be_configured_is_refused_and_nothing_changes() {
         change(&mut spec);
         Lacp::new(spec).map(drop)
     };
-    let not_a_station = SpecError::NotAStation { what: "system", mac: group };
+    let not_a_station = LacpSpecError::NotAStation { field: "system", mac: group };
     assert_eq!(with(|spec| spec.system = MacAddr::BROADCAST), Err(not_a_station));
-    assert_eq!(with(|spec| spec.admin_key = 0), Err(SpecError::AdminKey(0)));
-    assert_eq!(with(|spec| spec.admin_key = 2048), Err(SpecError::AdminKey(2048)));
+    assert_eq!(with(|spec| spec.admin_key = 0), Err(LacpSpecError::AdminKey(0)));
+    assert_eq!(with(|spec| spec.admin_key = 2048), Err(LacpSpecError::AdminKey(2048)));
     assert_eq!(with(|spec| spec.admin_key = 2047), Ok(()));
-    assert_eq!(with(|spec| spec.max_active = 0), Err(SpecError::MaxActive(0)));
-    assert_eq!(with(|spec| spec.max_active = 33), Err(SpecError::MaxActive(33)));
+    assert_eq!(with(|spec| spec.max_active = 0), Err(LacpSpecError::MaxActive(0)));
+    assert_eq!(with(|spec| spec.max_active = 33), Err(LacpSpecError::MaxActive(33)));
     let mut bench = Bench::new(spec(), 32);
     let now = bench.now;
     let before = bench.lacp.clone();
     let mut add = |member, spec| bench.lacp.add_member(MemberId(member), spec, now);
-    assert_eq!(add(33, port(33)), Err(SpecError::TooManyMembers));
-    assert_eq!(add(5, port(5)), Err(SpecError::DuplicateMember(MemberId(5))));
-    assert_eq!(add(40, port(0)), Err(SpecError::PortZero(MemberId(40))));
-    let duplicate = SpecError::DuplicatePort { member: MemberId(40), port: 3, other: MemberId(3) };
+    assert_eq!(add(33, port(33)), Err(LacpSpecError::TooManyMembers));
+    assert_eq!(add(5, port(5)), Err(LacpSpecError::DuplicateMember(MemberId(5))));
+    assert_eq!(add(40, port(0)), Err(LacpSpecError::PortZero(MemberId(40))));
+    let duplicate =
+        LacpSpecError::DuplicatePort { member: MemberId(40), port: 3, other: MemberId(3) };
     assert_eq!(add(40, port(3)), Err(duplicate));
-    let no_station = PortSpec { mac: group, ..port(40) };
+    let no_station = LacpPortSpec { mac: group, ..port(40) };
     let what = "member address";
-    assert_eq!(add(40, no_station), Err(SpecError::NotAStation { what, mac: group }));
-    let unknown = Err(SpecError::UnknownMember(MemberId(40)));
+    assert_eq!(add(40, no_station), Err(LacpSpecError::NotAStation { field, mac: group }));
+    let unknown = Err(LacpSpecError::UnknownMember(MemberId(40)));
     assert_eq!(bench.lacp.set_member(MemberId(40), port(40), now), unknown);
     assert_eq!(bench.lacp.handle_link(MemberId(40), None, now), unknown);
     assert_eq!(bench.lacp.set_member(MemberId(4), port(3), now).map_err(|_| ()), Err(()));
     let wrong = LacpSpec { max_active: 0, ..spec() };
-    assert_eq!(bench.lacp.set_spec(wrong, now), Err(SpecError::MaxActive(0)));
+    assert_eq!(bench.lacp.set_spec(wrong, now), Err(LacpSpecError::MaxActive(0)));
     assert_eq!(bench.lacp, before);
 }
 
@@ -387,7 +391,7 @@ fn actions_are_read_back_and_states_are_written() {
     assert!(bench.said.len() > 3);
     for (_, action) in &bench.said {
         let json = serde_json::to_string(action).unwrap();
-        assert_eq!(serde_json::from_str::<Action>(&json).unwrap(), *action, "{json}");
+        assert_eq!(serde_json::from_str::<LacpAction>(&json).unwrap(), *action, "{json}");
     }
     let json = serde_json::to_value(bench.state(1)).unwrap();
     assert_eq!(json["mux"], "collecting-distributing");

@@ -11,7 +11,7 @@ pub(crate) const SUBTYPE_MARKER: u8 = 2;
 pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
 impl Fields<'_> {
-    fn cut_off(&self, offset: usize, field: &'static str) -> PduError {
+    fn truncated(&self, offset: usize, field: &'static str) -> PduError {
         PduError::Truncated { field, offset, bytes: self.0.len() }
     }
 
@@ -22,7 +22,7 @@ impl Fields<'_> {
         field: &'static str,
     ) -> Result<[u8; N], PduError> {
         let octets = self.0.get(offset..).and_then(|rest| rest.first_chunk());
-        octets.copied().ok_or_else(|| self.cut_off(offset, field))
+        octets.copied().ok_or_else(|| self.truncated(offset, field))
     }
 
     pub(crate) fn octet(&self, offset: usize, field: &'static str) -> Result<u8, PduError> {
@@ -36,7 +36,7 @@ impl Fields<'_> {
         offset: usize,
         field: &'static str,
     ) -> Result<(), PduError> {
-        if self.0.len() < end { Err(self.cut_off(offset, field)) } else { Ok(()) }
+        if self.0.len() < end { Err(self.truncated(offset, field)) } else { Ok(()) }
     }
 
     pub(crate) fn length(
@@ -72,7 +72,7 @@ impl Fields<'_> {
         end: usize,
         field: &'static str,
     ) -> Result<(), PduError> {
-        let octets = self.0.get(start..end).ok_or_else(|| self.cut_off(start, field))?;
+        let octets = self.0.get(start..end).ok_or_else(|| self.truncated(start, field))?;
         match octets.iter().position(|octet| *octet != 0) {
             Some(at) => Err(PduError::Reserved { field, offset: start + at }),
             None => Ok(()),

@@ -27,7 +27,7 @@ impl SlowFrame {
     }
 
     /// Copies the first bytes of `frame`; missing bytes are zero.
-    pub(crate) fn copy_of(frame: &[u8]) -> Self {
+    pub(crate) fn copied_from(frame: &[u8]) -> Self {
         let mut bytes = [0; SLOW_FRAME_BYTES];
         for (to, from) in bytes.iter_mut().zip(frame) {
             *to = *from;
@@ -37,7 +37,7 @@ impl SlowFrame {
 
     /// Creates a frame from `source` whose PDU begins with the concatenated `parts`. Excess bytes
     /// are dropped.
-    pub(crate) fn of_parts(source: MacAddr, parts: &[&[u8]]) -> Self {
+    pub(crate) fn from_parts(source: MacAddr, parts: &[&[u8]]) -> Self {
         let mut bytes = [0; SLOW_FRAME_BYTES];
         let header = [&DESTINATION.octets()[..], &source.octets(), &ETHERTYPE.to_be_bytes()];
         let octets = header.iter().chain(parts).flat_map(|part| part.iter());

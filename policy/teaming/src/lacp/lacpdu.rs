@@ -43,7 +43,7 @@ impl Lacpdu {
     /// Returns the frame from `source` that carries this LACPDU. Reserved fields are zero.
     pub fn to_frame(&self, source: MacAddr) -> SlowFrame {
         let delay = self.collector_max_delay.to_be_bytes();
-        SlowFrame::of_parts(
+        SlowFrame::from_parts(
             source,
             &[
                 &[SUBTYPE_LACP, self.version, ACTOR, INFO_LENGTH],

@@ -44,7 +44,7 @@ impl Marker {
             MarkerKind::Information => INFORMATION,
             MarkerKind::Response => RESPONSE,
         };
-        SlowFrame::of_parts(
+        SlowFrame::from_parts(
             source,
             &[
                 &[SUBTYPE_MARKER, super::constants::VERSION, kind, LENGTH],
@@ -96,7 +96,7 @@ impl Marker {
     /// Returns the response to the Marker in `frame`: a copy with new addresses and TLV type
     /// (6.5.4.2, Figure 6-30).
     pub(crate) fn response(frame: &[u8], source: MacAddr) -> SlowFrame {
-        let mut response = SlowFrame::copy_of(frame);
+        let mut response = SlowFrame::copied_from(frame);
         response.address(source);
         response.put(TLV_AT, RESPONSE);
         response

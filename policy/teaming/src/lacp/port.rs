@@ -14,7 +14,7 @@ use super::respond::Responder;
 use super::transmit::Transmit;
 use super::variables::Variables;
 use super::{
-    Activity, LacpSpec, Lacpdu, Link, MuxState, PortInfo, PortSpec, PortState, Reason,
+    Activity, LacpPortSpec, LacpReason, LacpSpec, Lacpdu, Link, MuxState, PortInfo, PortState,
     ReceiveState, Selected, SlowFrame, Timer,
 };
 use crate::MemberId;
@@ -24,13 +24,13 @@ const TRANSITIONS_MAX: usize = 32;
 
 /// Group that a port is eligible to join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Claim {
+pub(crate) enum Eligibility {
     /// The port is eligible for this group.
     Group(LagId),
     /// No group at present; the port may stay in its current group.
     KeepCurrent,
     /// No group, for this reason.
-    Ineligible(Reason),
+    Ineligible(LacpReason),
 }
 
 /// State last reported to the owner.
@@ -46,7 +46,7 @@ pub(crate) struct ReportedState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Port {
     pub(crate) member: MemberId,
-    pub(crate) spec: PortSpec,
+    pub(crate) spec: LacpPortSpec,
     pub(crate) link: Option<Link>,
     /// Properties of the link when it was last up. The key is kept while the link is down.
     known_link: Option<Link>,
@@ -61,7 +61,7 @@ pub(crate) struct Port {
     /// Group for which the port is selected.
     pub(crate) lag: Option<LagId>,
     /// Reason of the last Selection Logic decision.
-    verdict: Reason,
+    verdict: LacpReason,
     /// Port of this System whose LACPDUs were received on the link.
     pub(crate) looped: Option<u16>,
     pub(crate) counters: Counters,
@@ -70,7 +70,7 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    pub(crate) fn new(member: MemberId, spec: PortSpec, team: &LacpSpec, now: Time) -> Self {
+    pub(crate) fn new(member: MemberId, spec: LacpPortSpec, team: &LacpSpec, now: Time) -> Self {
         let mut vars = Variables::new(PortInfo::default());
         let receive = Receive::new(&mut vars);
         let mux = Mux::new(&mut vars);
@@ -88,7 +88,7 @@ impl Port {
             partner_churn: Churn::new(),
             responder: Responder::default(),
             lag: None,
-            verdict: Reason::LinkDown,
+            verdict: LacpReason::LinkDown,
             looped: None,
             counters: Counters::default(),
             last_pdu: None,
@@ -205,14 +205,14 @@ impl Port {
     }
 
     /// Returns the group that the port is eligible to join (6.4.14.1).
-    pub(crate) fn claim(&self, team: &LacpSpec) -> Claim {
+    pub(crate) fn eligibility(&self, team: &LacpSpec) -> Eligibility {
         let is_current = self.receive.state == ReceiveState::Current;
         let class = match self.receive.state {
             ReceiveState::Initialize | ReceiveState::PortDisabled | ReceiveState::Expired => {
-                return Claim::KeepCurrent;
+                return Eligibility::KeepCurrent;
             }
             ReceiveState::Current if self.looped.is_some() => {
-                return Claim::Ineligible(Reason::Loopback);
+                return Eligibility::Ineligible(LacpReason::Loopback);
             }
             ReceiveState::Current if self.vars.partner_has(PortState::AGGREGATION) => {
                 LagClass::Aggregate
@@ -222,13 +222,13 @@ impl Port {
         };
         let is_alone = class != LagClass::Aggregate;
         if is_alone && !team.individual_allowed {
-            return Claim::Ineligible(match self.receive.state {
-                _ if is_current => Reason::PartnerIndividual,
-                ReceiveState::LacpDisabled => Reason::HalfDuplex,
-                _ => Reason::NoPartner,
+            return Eligibility::Ineligible(match self.receive.state {
+                _ if is_current => LacpReason::PartnerIndividual,
+                ReceiveState::LacpDisabled => LacpReason::HalfDuplex,
+                _ => LacpReason::NoPartner,
             });
         }
-        Claim::Group(LagId {
+        Eligibility::Group(LagId {
             class,
             partner_system_priority: self.vars.partner.system_priority,
             partner_system: self.vars.partner.system,
@@ -240,14 +240,19 @@ impl Port {
 
     /// Applies a Selection Logic decision and returns whether it changed `Selected`. A port leaves
     /// its group and is detached before it joins another (6.4.14, NOTE 2).
-    pub(crate) fn decide(&mut self, wish: Selected, lag: Option<LagId>, verdict: Reason) -> bool {
+    pub(crate) fn decide(
+        &mut self,
+        wish: Selected,
+        lag: Option<LagId>,
+        verdict: LacpReason,
+    ) -> bool {
         self.verdict = verdict;
         let was = self.vars.selected;
         let must_leave = was != Selected::Unselected && self.lag != lag;
         let cannot_join = was == Selected::Unselected && self.mux.state != MuxState::Detached;
         let next = if must_leave || cannot_join { Selected::Unselected } else { wish };
         if next != wish {
-            self.verdict = Reason::Detaching;
+            self.verdict = LacpReason::Detaching;
         }
         self.lag = if next == Selected::Unselected { None } else { lag };
         self.vars.selected = next;
@@ -263,13 +268,13 @@ impl Port {
     }
 
     /// Returns the reason for which the port is in use or not.
-    pub(crate) fn reason(&self) -> Reason {
+    pub(crate) fn reason(&self) -> LacpReason {
         match self.vars.selected {
-            _ if self.is_in_use() => Reason::InUse,
-            _ if !self.vars.port_enabled => Reason::LinkDown,
-            _ if self.receive.state == ReceiveState::Expired => Reason::PartnerSilent,
-            Selected::Selected if self.is_attached() => Reason::PartnerNotInSync,
-            Selected::Selected => Reason::AggregateWait,
+            _ if self.is_in_use() => LacpReason::InUse,
+            _ if !self.vars.port_enabled => LacpReason::LinkDown,
+            _ if self.receive.state == ReceiveState::Expired => LacpReason::PartnerSilent,
+            Selected::Selected if self.is_attached() => LacpReason::PartnerNotInSync,
+            Selected::Selected => LacpReason::AggregateWait,
             Selected::Standby | Selected::Unselected => self.verdict,
         }
     }
@@ -282,7 +287,7 @@ impl Port {
 
     /// Returns the final LACPDU of a removed member, which makes the Partner stop using the link
     /// immediately instead of after a timeout. `None` if the rate limit is exceeded.
-    pub(crate) fn farewell(&mut self, now: Time) -> Option<SlowFrame> {
+    pub(crate) fn final_lacpdu(&mut self, now: Time) -> Option<SlowFrame> {
         const USE: PortState =
             PortState::SYNCHRONIZATION.or(PortState::COLLECTING).or(PortState::DISTRIBUTING);
         self.vars.actor.state.set(USE, false);

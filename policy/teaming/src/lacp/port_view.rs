@@ -1,7 +1,7 @@
 //! Properties of a port for the Selection Logic, and its rank within its group.
 
 use super::lag::LagId;
-use super::port::{Claim, Port};
+use super::port::{Eligibility, Port};
 use super::{ChurnState, LacpSpec, Selected};
 use crate::MEMBERS_MAX;
 
@@ -9,7 +9,7 @@ use crate::MEMBERS_MAX;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortView {
     /// Group that the port is eligible to join.
-    pub(crate) claim: Claim,
+    pub(crate) eligibility: Eligibility,
     /// Group that the port is selected for, if any.
     pub(crate) lag: Option<LagId>,
     pub(crate) is_selected: bool,
@@ -19,7 +19,7 @@ pub(crate) struct PortView {
     pub(crate) is_waiting: bool,
     /// True unless the Partner has been out of sync for 60 s, which indicates that it does not use
     /// the link.
-    pub(crate) is_wanted: bool,
+    pub(crate) is_used_by_partner: bool,
     pub(crate) speed_mbps: u64,
     /// Local Port Identifier.
     pub(crate) port_id: u32,
@@ -34,18 +34,18 @@ pub(crate) struct PortView {
 type Rank = (bool, u32, u32);
 
 impl PortView {
-    fn of(team: &LacpSpec, port: &Port) -> Self {
+    fn new(team: &LacpSpec, port: &Port) -> Self {
         let (actor, partner) = (&port.vars.actor, &port.vars.partner);
         let decides = if actor.system_id() < partner.system_id() { actor } else { partner };
         let is_wanted = port.partner_churn.state != ChurnState::Churn;
         Self {
-            claim: port.claim(team),
+            eligibility: port.eligibility(team),
             lag: port.lag,
             is_selected: port.vars.selected == Selected::Selected,
             is_attached: port.is_attached(),
             is_in_use: port.is_in_use(),
             is_waiting: !port.is_attached() && !port.vars.ready_n,
-            is_wanted,
+            is_used_by_partner: is_wanted,
             speed_mbps: port.link.map_or(0, |link| u64::from(link.speed_mbps.max(1))),
             port_id: actor.port_id(),
             rank: (!is_wanted, decides.port_id(), actor.port_id()),
@@ -55,15 +55,19 @@ impl PortView {
 
     /// Returns the group that the port is eligible to join.
     pub(crate) const fn group(&self) -> Option<LagId> {
-        match self.claim {
-            Claim::Group(lag) => Some(lag),
-            Claim::KeepCurrent | Claim::Ineligible(_) => None,
+        match self.eligibility {
+            Eligibility::Group(lag) => Some(lag),
+            Eligibility::KeepCurrent | Eligibility::Ineligible(_) => None,
         }
     }
 
     /// Returns the group that the port is selected for and may stay in without a Partner.
-    pub(crate) fn held_group(&self) -> Option<LagId> {
-        if self.claim == Claim::KeepCurrent && self.is_selected { self.lag } else { None }
+    pub(crate) fn retained_group(&self) -> Option<LagId> {
+        if self.eligibility == Eligibility::KeepCurrent && self.is_selected {
+            self.lag
+        } else {
+            None
+        }
     }
 }
 
@@ -72,16 +76,19 @@ impl PortView {
 pub(crate) struct PortViews([Option<PortView>; MEMBERS_MAX]);
 
 impl PortViews {
-    pub(crate) fn of(team: &LacpSpec, ports: &[Port]) -> Self {
+    pub(crate) fn new(team: &LacpSpec, ports: &[Port]) -> Self {
         let mut seats = [None; MEMBERS_MAX];
         for (seat, port) in seats.iter_mut().zip(ports) {
-            *seat = Some(PortView::of(team, port));
+            *seat = Some(PortView::new(team, port));
         }
         let all = Self(seats);
         for seat in seats.iter_mut().flatten() {
             let same = |other: &&PortView| match seat.group() {
                 Some(lag) => other.group() == Some(lag),
-                None => other.held_group().is_some() && other.held_group() == seat.held_group(),
+                None => {
+                    other.retained_group().is_some()
+                        && other.retained_group() == seat.retained_group()
+                }
             };
             seat.rank_index =
                 all.iter().filter(same).filter(|other| other.rank < seat.rank).count();
@@ -94,7 +101,7 @@ impl PortViews {
     }
 
     /// Returns the ports that are eligible for the group.
-    pub(crate) fn claiming(&self, lag: LagId) -> impl Iterator<Item = &PortView> + Clone {
+    pub(crate) fn eligible_ports(&self, lag: LagId) -> impl Iterator<Item = &PortView> + Clone {
         self.iter().filter(move |seat| seat.group() == Some(lag))
     }
 }

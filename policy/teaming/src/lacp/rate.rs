@@ -14,7 +14,7 @@ pub(crate) struct Rate {
 
 impl Rate {
     /// Returns the time at which the next frame may be sent; `None` if immediately.
-    pub(crate) fn next(&self) -> Option<Time> {
+    pub(crate) fn next_send_time(&self) -> Option<Time> {
         let [.., oldest] = self.sent;
         // One nanosecond more, because the interval includes both its ends.
         oldest.map(|at| Time::from_ns((at + FAST_PERIODIC_TIME).as_ns().saturating_add(1)))
@@ -22,7 +22,7 @@ impl Rate {
 
     /// Returns whether a frame may be sent at `now`, and if so counts it as sent.
     pub(crate) fn take(&mut self, now: Time) -> bool {
-        if self.next().is_some_and(|at| now < at) {
+        if self.next_send_time().is_some_and(|at| now < at) {
             return false;
         }
         let [latest, middle, _] = self.sent;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Reason for which a member collects and distributes, or condition it lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reason {
+pub enum LacpReason {
     /// The member is in use.
     InUse,
     /// The link of the member is down.
@@ -34,7 +34,7 @@ pub enum Reason {
     Detaching,
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for LacpReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::InUse => "in use",

@@ -12,9 +12,9 @@ use suimon_quantity::Time;
 
 use super::constants::SHORT_TIMEOUT_TIME;
 use super::lag::{LagClass, LagId};
-use super::port::{Claim, Port};
+use super::port::{Eligibility, Port};
 use super::port_view::{PortView, PortViews};
-use super::{LacpSpec, MuxState, Reason, Selected};
+use super::{LacpReason, LacpSpec, MuxState, Selected};
 
 /// Assignment of the team's Aggregator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,12 +39,12 @@ struct Group {
 type Merit = (bool, LagClass, u64);
 
 impl Group {
-    fn of(seats: &PortViews, lag: LagId, limit: usize) -> Self {
+    fn new(seats: &PortViews, lag: LagId, limit: usize) -> Self {
         // A Partner with its own link limit keeps some links out of sync and reveals which only by
         // timeout. Only a Partner that uses none of the links makes the group unusable.
-        let is_wanted = seats.claiming(lag).any(|seat| seat.is_wanted);
-        let used = seats.claiming(lag).filter(|seat| is_wanted && seat.rank_index < limit);
-        let first_port = seats.claiming(lag).map(|seat| seat.port_id).min();
+        let is_wanted = seats.eligible_ports(lag).any(|seat| seat.is_used_by_partner);
+        let used = seats.eligible_ports(lag).filter(|seat| is_wanted && seat.rank_index < limit);
+        let first_port = seats.eligible_ports(lag).map(|seat| seat.port_id).min();
         Self {
             lag,
             bandwidth_mbps: used.map(|seat| seat.speed_mbps).sum(),
@@ -71,12 +71,12 @@ impl Group {
 }
 
 /// Selection decision for one port.
-type Decision = (Selected, Option<LagId>, Reason);
+type Decision = (Selected, Option<LagId>, LacpReason);
 
 impl Selection {
     /// Decides for all ports and returns whether any decision changed.
     pub(crate) fn run(&mut self, team: &LacpSpec, ports: &mut [Port], now: Time) -> bool {
-        let seats = PortViews::of(team, ports);
+        let seats = PortViews::new(team, ports);
         let limit = usize::from(team.max_active);
         self.choose(&seats, limit, now);
         let mut changed = false;
@@ -97,7 +97,7 @@ impl Selection {
         self.deadline = None;
         // The best port of each group represents it.
         let leaders = seats.iter().filter(|seat| seat.rank_index == 0).filter_map(PortView::group);
-        let groups = leaders.map(|lag| Group::of(seats, lag, limit));
+        let groups = leaders.map(|lag| Group::new(seats, lag, limit));
         let Some(best) = groups.clone().min_by_key(Group::order) else {
             // Without a candidate the previous group keeps the Aggregator, because its Partner may
             // return.
@@ -124,17 +124,17 @@ impl Selection {
     }
 
     fn decision(&self, seats: &PortViews, seat: &PortView, limit: usize) -> Decision {
-        let lag = match seat.claim {
-            Claim::Ineligible(reason) => return (Selected::Unselected, None, reason),
-            Claim::KeepCurrent => return self.decision_without_partner(seats, seat, limit),
-            Claim::Group(lag) => lag,
+        let lag = match seat.eligibility {
+            Eligibility::Ineligible(reason) => return (Selected::Unselected, None, reason),
+            Eligibility::KeepCurrent => return self.decision_without_partner(seats, seat, limit),
+            Eligibility::Group(lag) => lag,
         };
         if Some(lag) != self.chosen {
-            (Selected::Standby, Some(lag), Reason::OtherGroup)
-        } else if has_place(seats, seat, lag, limit) {
-            (Selected::Selected, Some(lag), Reason::AggregateWait)
+            (Selected::Standby, Some(lag), LacpReason::OtherGroup)
+        } else if is_among_used(seats, seat, lag, limit) {
+            (Selected::Selected, Some(lag), LacpReason::AggregateWait)
         } else {
-            (Selected::Standby, Some(lag), Reason::Standby)
+            (Selected::Standby, Some(lag), LacpReason::Standby)
         }
     }
 
@@ -146,11 +146,11 @@ impl Selection {
         seat: &PortView,
         limit: usize,
     ) -> Decision {
-        let verdict = Reason::PartnerSilent;
-        match seat.held_group() {
+        let verdict = LacpReason::PartnerSilent;
+        match seat.retained_group() {
             Some(lag)
                 if Some(lag) == self.chosen
-                    && seats.claiming(lag).count() + seat.rank_index < limit =>
+                    && seats.eligible_ports(lag).count() + seat.rank_index < limit =>
             {
                 (Selected::Selected, Some(lag), verdict)
             }
@@ -161,9 +161,9 @@ impl Selection {
 
 /// Returns whether a port of the chosen group is among those that are used. A port whose wait time
 /// has not expired does not displace an attached port until it is ready.
-fn has_place(seats: &PortViews, seat: &PortView, lag: LagId, limit: usize) -> bool {
+fn is_among_used(seats: &PortViews, seat: &PortView, lag: LagId, limit: usize) -> bool {
     let is_first = |seat: &PortView| seat.rank_index < limit;
-    let members = seats.claiming(lag);
+    let members = seats.eligible_ports(lag);
     let displaced = members.clone().filter(|seat| seat.is_attached && !is_first(seat));
     let fresh = members.filter(|seat| seat.is_waiting && is_first(seat));
     let exchanges = displaced.clone().count().min(fresh.clone().count());

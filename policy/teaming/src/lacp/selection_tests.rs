@@ -3,7 +3,7 @@ use core::time::Duration;
 use suimon_frame::MacAddr;
 
 use super::super::test_bench::{Bench, TEN_GIGABIT, end, port, spec};
-use super::super::{Action, Link, PortInfo, PortSpec, PortState, ReceiveState};
+use super::super::{LacpAction, LacpPortSpec, Link, PortInfo, PortState, ReceiveState};
 use super::*;
 use crate::MemberId;
 
@@ -36,7 +36,7 @@ fn only_links_of_one_partner_system_and_key_are_used_together() {
         change(&mut other);
         bench.receive_for(4, &[(1, end(0x99, 4)), (2, end(0x99, 5)), (3, other)]);
         assert_eq!(in_use(&bench), [1, 2], "{name}");
-        assert_eq!(bench.state(3).reason, Reason::OtherGroup, "{name}");
+        assert_eq!(bench.state(3).reason, LacpReason::OtherGroup, "{name}");
         assert_eq!(bench.state(3).selected, Selected::Standby, "{name}");
         assert!(!bench.state(3).actor.state.has(PortState::SYNCHRONIZATION), "{name}");
     }
@@ -100,7 +100,7 @@ fn the_other_switch_takes_over_without_a_wait_when_the_last_link_breaks() {
     bench.link(1, None);
     assert_eq!(
         bench.uses(),
-        [(bench.now, 1, false, Reason::LinkDown), (bench.now, 2, true, Reason::InUse)]
+        [(bench.now, 1, false, LacpReason::LinkDown), (bench.now, 2, true, LacpReason::InUse)]
     );
     // The return of the first link makes the groups equal.
     bench.link(1, Some(TEN_GIGABIT));
@@ -129,9 +129,9 @@ fn a_group_whose_partner_never_gets_in_sync_gives_way() {
 /// 6.4.14.1 h: an individual link does not share its Aggregator.
 #[test]
 fn of_individual_links_one_is_used_if_that_is_allowed() {
-    let rows: [(&str, Option<PortInfo>, Reason); 2] = [
-        ("without Aggregation", Some(lone(0x99, 4)), Reason::PartnerIndividual),
-        ("without LACP", None, Reason::NoPartner),
+    let rows: [(&str, Option<PortInfo>, LacpReason); 2] = [
+        ("without Aggregation", Some(lone(0x99, 4)), LacpReason::PartnerIndividual),
+        ("without LACP", None, LacpReason::NoPartner),
     ];
     for (name, partner, reason) in rows {
         for allowed in [false, true] {
@@ -143,7 +143,7 @@ fn of_individual_links_one_is_used_if_that_is_allowed() {
             bench.receive_for(10, &ends);
             if allowed {
                 assert_eq!(in_use(&bench), [1], "{name}");
-                assert_eq!(bench.reasons(), [Reason::InUse, Reason::OtherGroup], "{name}");
+                assert_eq!(bench.reasons(), [LacpReason::InUse, LacpReason::OtherGroup], "{name}");
                 bench.uses();
                 bench.link(1, None);
                 assert_eq!(in_use(&bench), [2], "{name}: at once");
@@ -176,7 +176,7 @@ fn a_half_duplex_link_speaks_no_lacp_and_is_at_most_used_alone() {
     bench.receive_for(4, &ends);
     bench.uses();
     bench.link(1, Some(half));
-    assert_eq!(bench.uses(), [(bench.now, 1, false, Reason::HalfDuplex)]);
+    assert_eq!(bench.uses(), [(bench.now, 1, false, LacpReason::HalfDuplex)]);
     bench.receive_for(4, &ends);
     assert_eq!(bench.sent(1), []);
     assert_eq!(bench.state(1).receive, ReceiveState::LacpDisabled);
@@ -207,12 +207,12 @@ fn a_link_back_to_ourselves_is_never_used_and_is_told() {
             bench.run_ms(500);
             assert!(!bench.state(1).is_distributing);
         }
-        assert_eq!(bench.state(1).reason, Reason::Loopback);
+        assert_eq!(bench.state(1).reason, LacpReason::Loopback);
         assert_eq!(bench.state(1).looped_port, Some(from));
         assert_eq!(bench.state(1).counters.loopbacks, 20);
         let told = |bench: &Bench| {
             let told = bench.said.iter().filter_map(|(_, action)| match action {
-                Action::Loopback { member: MemberId(1), port } => Some(*port),
+                LacpAction::Loopback { member: MemberId(1), port } => Some(*port),
                 _ => None,
             });
             told.collect::<Vec<_>>()
@@ -232,14 +232,14 @@ fn the_lower_system_s_port_identifiers_choose_among_more_links_than_may_be_used(
         let limited = LacpSpec { max_active: 2, system_priority, ..spec() };
         let mut bench = Bench::new(limited, 3);
         for number in 1..=3 {
-            let spec = PortSpec { priority: 10 - number, ..port(number) };
+            let spec = LacpPortSpec { priority: 10 - number, ..port(number) };
             bench.lacp.set_member(MemberId(number.into()), spec, bench.now).unwrap();
         }
         let ends: Vec<_> = (1..=3).map(|number| (number, end(0x99, number))).collect();
         bench.receive_for(4, &ends);
         assert_eq!(in_use(&bench), expected);
         let standby = 6 - expected[0] as u16 - expected[1] as u16;
-        assert_eq!(bench.state(standby).reason, Reason::Standby);
+        assert_eq!(bench.state(standby).reason, LacpReason::Standby);
         assert_eq!(bench.state(standby).mux, MuxState::Waiting);
     }
 }
@@ -254,14 +254,17 @@ fn a_standby_takes_over_at_once_and_gives_way_only_to_one_that_is_ready() {
     bench.link(1, None);
     assert_eq!(
         bench.uses(),
-        [(bench.now, 1, false, Reason::LinkDown), (bench.now, 2, true, Reason::InUse)]
+        [(bench.now, 1, false, LacpReason::LinkDown), (bench.now, 2, true, LacpReason::InUse)]
     );
     bench.link(1, Some(TEN_GIGABIT));
     bench.receive(1, ends[0].1);
     let ready = bench.now + Duration::from_secs(2);
-    assert_eq!(bench.state(1).reason, Reason::Standby);
+    assert_eq!(bench.state(1).reason, LacpReason::Standby);
     bench.receive_for(4, &ends);
-    assert_eq!(bench.uses(), [(ready, 2, false, Reason::Standby), (ready, 1, true, Reason::InUse)]);
+    assert_eq!(
+        bench.uses(),
+        [(ready, 2, false, LacpReason::Standby), (ready, 1, true, LacpReason::InUse)]
+    );
     // A silent Partner is replaced too.
     bench.receive_for(5, &ends[1..]);
     assert_eq!(in_use(&bench), [2]);
@@ -274,13 +277,13 @@ fn the_limit_changes_live_and_moves_no_link_that_may_stay() {
     bench.receive_for(4, &ends);
     bench.uses();
     bench.set_spec(|spec| spec.max_active = 2);
-    let off = |member| (bench.now, member, false, Reason::Standby);
+    let off = |member| (bench.now, member, false, LacpReason::Standby);
     let expected = [off(3), off(4)];
     assert_eq!(bench.uses(), expected);
     bench.receive_for(4, &ends);
     bench.uses();
     bench.set_spec(|spec| spec.max_active = 3);
-    assert_eq!(bench.uses(), [(bench.now, 3, true, Reason::InUse)]);
+    assert_eq!(bench.uses(), [(bench.now, 3, true, LacpReason::InUse)]);
 }
 
 #[test]

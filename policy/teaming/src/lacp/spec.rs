@@ -52,7 +52,7 @@ pub struct LacpSpec {
 
 /// LACP configuration of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PortSpec {
+pub struct LacpPortSpec {
     /// Port number, not 0; unique in the System (6.3.4).
     pub port: u16,
     /// Port priority; members with lower numbers are used first.
@@ -73,12 +73,12 @@ pub struct Link {
 /// Reason for which a configuration is rejected. The previous configuration stays in effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum SpecError {
+pub enum LacpSpecError {
     /// The address is a group address or zero.
     #[error("{what} {mac} is a group address or zero; set a unicast address")]
     NotAStation {
         /// Name of the field: `system` or `member address`.
-        what: &'static str,
+        field: &'static str,
         /// Rejected address.
         mac: MacAddr,
     },
@@ -113,27 +113,27 @@ pub enum SpecError {
 }
 
 impl LacpSpec {
-    pub(crate) fn check(&self) -> Result<(), SpecError> {
+    pub(crate) fn check(&self) -> Result<(), LacpSpecError> {
         if !self.system.is_station() {
-            return Err(SpecError::NotAStation { what: "system", mac: self.system });
+            return Err(LacpSpecError::NotAStation { field: "system", mac: self.system });
         }
         if self.admin_key == 0 || self.admin_key > ADMIN_KEY_MAX {
-            return Err(SpecError::AdminKey(self.admin_key));
+            return Err(LacpSpecError::AdminKey(self.admin_key));
         }
         if self.max_active == 0 || usize::from(self.max_active) > MEMBERS_MAX {
-            return Err(SpecError::MaxActive(self.max_active));
+            return Err(LacpSpecError::MaxActive(self.max_active));
         }
         Ok(())
     }
 }
 
-impl PortSpec {
-    pub(crate) fn check(&self, member: MemberId) -> Result<(), SpecError> {
+impl LacpPortSpec {
+    pub(crate) fn check(&self, member: MemberId) -> Result<(), LacpSpecError> {
         if self.port == 0 {
-            return Err(SpecError::PortZero(member));
+            return Err(LacpSpecError::PortZero(member));
         }
         if !self.mac.is_station() {
-            return Err(SpecError::NotAStation { what: "member address", mac: self.mac });
+            return Err(LacpSpecError::NotAStation { field: "member address", mac: self.mac });
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use suimon_quantity::Time;
 
 use super::port::Port;
 use super::{
-    ChurnState, Counters, LagId, Link, MuxState, PeriodicState, PortInfo, Reason, ReceiveState,
+    ChurnState, Counters, LacpReason, LagId, Link, MuxState, PeriodicState, PortInfo, ReceiveState,
     Selected,
 };
 use crate::MemberId;
@@ -30,7 +30,7 @@ pub struct MemberState {
     /// Decision of the Selection Logic.
     pub selected: Selected,
     /// Reason for which the member is in use or not.
-    pub reason: Reason,
+    pub reason: LacpReason,
     /// Group for which the member is selected.
     pub group: Option<LagId>,
     /// True if received frames are accepted.
@@ -61,7 +61,7 @@ pub struct TeamState {
 }
 
 impl MemberState {
-    pub(crate) fn of(port: &Port) -> Self {
+    pub(crate) fn new(port: &Port) -> Self {
         Self {
             member: port.member,
             link: port.link,
@@ -85,7 +85,7 @@ impl MemberState {
 }
 
 impl TeamState {
-    pub(crate) fn of(group: Option<LagId>, ports: &[Port]) -> Self {
+    pub(crate) fn new(group: Option<LagId>, ports: &[Port]) -> Self {
         let used = || ports.iter().filter(|port| port.is_in_use());
         let speed = |port: &Port| port.link.map_or(0, |link| u64::from(link.speed_mbps));
         Self { group, in_use: used().count(), bandwidth_mbps: used().map(speed).sum() }

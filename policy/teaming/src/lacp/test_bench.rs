@@ -6,8 +6,8 @@ use suimon_frame::MacAddr;
 use suimon_quantity::Time;
 
 use super::{
-    Action, Activity, Lacp, LacpSpec, Lacpdu, Link, MemberState, PortInfo, PortSpec, PortState,
-    Reason, SlowPdu, Timer, parse,
+    Activity, Lacp, LacpAction, LacpPortSpec, LacpReason, LacpSpec, Lacpdu, Link, MemberState,
+    PortInfo, PortState, SlowPdu, Timer, parse,
 };
 use crate::MemberId;
 
@@ -26,9 +26,9 @@ pub(crate) fn spec() -> LacpSpec {
     }
 }
 
-pub(crate) fn port(number: u16) -> PortSpec {
+pub(crate) fn port(number: u16) -> LacpPortSpec {
     let mac = MacAddr::new([2, 0, 0, 1, 0, number as u8]);
-    PortSpec { port: number, priority: 0x80, mac }
+    LacpPortSpec { port: number, priority: 0x80, mac }
 }
 
 /// Returns a Partner's end: System `system`, key 7, same port number as the local end.
@@ -50,7 +50,7 @@ pub(crate) fn end(system: u8, port: u16) -> PortInfo {
 pub(crate) struct Bench {
     pub(crate) lacp: Lacp,
     pub(crate) now: Time,
-    pub(crate) said: Vec<(Time, Action)>,
+    pub(crate) said: Vec<(Time, LacpAction)>,
 }
 
 impl Bench {
@@ -127,16 +127,16 @@ impl Bench {
         self.lacp.member_state(MemberId(member.into())).unwrap()
     }
 
-    pub(crate) fn reasons(&self) -> Vec<Reason> {
+    pub(crate) fn reasons(&self) -> Vec<LacpReason> {
         let states = self.lacp.members().filter_map(|member| self.lacp.member_state(member));
         states.map(|state| state.reason).collect()
     }
 
     /// Returns the times at which members started (`true`) or stopped being used since the last
     /// call.
-    pub(crate) fn uses(&mut self) -> Vec<(Time, u32, bool, Reason)> {
+    pub(crate) fn uses(&mut self) -> Vec<(Time, u32, bool, LacpReason)> {
         let uses = self.said.drain(..).filter_map(|(at, action)| match action {
-            Action::Use { member, collecting, distributing, reason } => {
+            LacpAction::Use { member, collecting, distributing, reason } => {
                 assert_eq!(collecting, distributing);
                 Some((at, member.0, distributing, reason))
             }
@@ -148,7 +148,7 @@ impl Bench {
     /// Returns the LACPDUs that a member sent.
     pub(crate) fn sent(&self, member: u16) -> Vec<(Time, Lacpdu)> {
         let sent = self.said.iter().filter_map(|(at, action)| match action {
-            Action::Send { member: of, frame } if of.0 == u32::from(member) => {
+            LacpAction::Send { member: of, frame } if of.0 == u32::from(member) => {
                 match parse(frame.bytes()) {
                     Ok(SlowPdu::Lacp(pdu)) => Some((*at, pdu)),
                     _ => None,

@@ -37,7 +37,7 @@ impl Transmit {
 
     /// Returns the time at which a LACPDU held back by the rate limit may be sent.
     pub(crate) fn deadline(&self, vars: &Variables) -> Option<Time> {
-        if vars.ntt { self.rate.next() } else { None }
+        if vars.ntt { self.rate.next_send_time() } else { None }
     }
 }
 

@@ -8,7 +8,7 @@ use core::time::Duration;
 use proptest::prelude::*;
 use suimon_frame::MacAddr;
 use suimon_teaming::MemberId;
-use suimon_teaming::lacp::{Activity, LacpSpec, Reason, Timer};
+use suimon_teaming::lacp::{Activity, LacpReason, LacpSpec, Timer};
 
 use crate::world::{Faults, World};
 
@@ -220,7 +220,7 @@ proptest! {
         prop_assert_eq!(agreed(&world)?, vec![false, true, true]);
         for member in [1, 2] {
             let state = world.state((0, MemberId(member)));
-            prop_assert_eq!(state.reason, Reason::Loopback);
+            prop_assert_eq!(state.reason, LacpReason::Loopback);
             prop_assert_eq!(state.looped_port, Some(3 - member as u16));
         }
     }

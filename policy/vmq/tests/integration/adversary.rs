@@ -71,7 +71,7 @@ fn an_hour(name: &str, queues: usize, workers_max: u16, mut series: Series) {
     println!(
         "{name}, {queues} queues, at most {workers_max}: {total} moves, \
          {settled} in the second half hour; hold {:?}",
-        host.vmq.pack_hold()
+        host.vmq.pack_delay()
     );
     let saved = (queues * 6).max(16);
     assert!(total <= saved + 60 + queues, "{name}: {total}");

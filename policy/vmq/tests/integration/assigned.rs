@@ -3,7 +3,7 @@
 use crate::host::{queue, workers};
 use suimon_quantity::{Direction, PortId, QueueId, Time, WorkerId};
 use suimon_vmq::{
-    Move, NicSpec, PlacementReason, QueueError, Reason, SpecError, StayReason, Vmq, VmqMode,
+    Move, MoveReason, NicSpec, PlacementReason, QueueError, SpecError, StayReason, Vmq, VmqMode,
     VmqSpec,
 };
 
@@ -60,13 +60,13 @@ fn a_change_of_the_specification_assigns_anew_with_few_moves() {
     let mut vmq = of_weights(spec(2), &[100; 8]);
     let moves = vmq.set_spec(spec(4), NOW).unwrap();
     assert_eq!(moves.len(), 4, "{moves:?}");
-    assert!(moves.iter().all(|of| of.reason == Reason::Assigned { weight: 100 }));
+    assert!(moves.iter().all(|of| of.reason == MoveReason::Assigned { weight: 100 }));
     carry_out(&mut vmq, &moves);
     let moves = vmq.set_spec(spec(4), NOW).unwrap();
     assert_eq!(moves, [], "the same again");
     let moves = vmq.set_spec(spec(1), NOW).unwrap();
     assert_eq!(moves.len(), 6, "{moves:?}");
-    assert!(moves.iter().all(|of| of.reason == Reason::Limit { max_workers: 1 }));
+    assert!(moves.iter().all(|of| of.reason == MoveReason::Limit { max_workers: 1 }));
     assert!(places(&vmq).iter().all(|at| *at == 0));
 }
 
@@ -79,7 +79,7 @@ fn a_worker_that_goes_is_left_and_one_that_comes_is_used() {
     let [moved] = moves[..] else { panic!("{moves:?}") };
     assert_eq!(
         (moved.queue, moved.to, moved.reason),
-        (queue(1), WorkerId(5), Reason::NotPermitted)
+        (queue(1), WorkerId(5), MoveReason::NotPermitted)
     );
     carry_out(&mut vmq, &moves);
     let based = VmqSpec { base_worker: Some(WorkerId(1)), ..spec(4) };
@@ -104,10 +104,10 @@ fn weight_0_and_vmq_off_use_the_default_queue_of_the_base() {
     let off = NicSpec { vmq_weight: 0, queues: 1 };
     let moves = vmq.set_nic(PortId(1), off, 1, NOW).unwrap();
     assert_eq!(moves.len(), 1);
-    assert_eq!((moves[0].to, moves[0].reason), (WorkerId(0), Reason::DefaultQueue));
+    assert_eq!((moves[0].to, moves[0].reason), (WorkerId(0), MoveReason::DefaultQueue));
     carry_out(&mut vmq, &moves);
     let moves = vmq.set_nic(PortId(1), NicSpec::default(), 1, NOW).unwrap();
-    assert_eq!((moves[0].to, moves[0].reason), (WorkerId(1), Reason::Assigned { weight: 100 }));
+    assert_eq!((moves[0].to, moves[0].reason), (WorkerId(1), MoveReason::Assigned { weight: 100 }));
     carry_out(&mut vmq, &moves);
 
     let moves = vmq.set_spec(VmqSpec { enabled: false, ..spec(4) }, NOW).unwrap();
@@ -138,7 +138,7 @@ fn the_default_queue_brings_the_base_into_use() {
     let added = vmq.add_queue(queue(2), NOW).unwrap();
     assert_eq!(added.at, WorkerId(0));
     assert_eq!(added.moves.len(), 2);
-    assert!(added.moves.iter().all(|of| of.reason == Reason::Limit { max_workers: 1 }));
+    assert!(added.moves.iter().all(|of| of.reason == MoveReason::Limit { max_workers: 1 }));
     assert_eq!(places(&vmq), [0; 3]);
 }
 

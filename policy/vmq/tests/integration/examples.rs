@@ -4,7 +4,7 @@ use crate::host;
 use crate::host::{PERIOD, queue, workers};
 use suimon_quantity::{PortId, Time, WorkerId};
 use suimon_vmq::{
-    Load, Measurements, Move, NicSpec, PlacementReason, QueueBusy, Reason, StayReason, Vmq,
+    Load, Measurements, Move, MoveReason, NicSpec, PlacementReason, QueueBusy, StayReason, Vmq,
     VmqMode, VmqSpec, WorkerBusy, WorkerSpec, thresholds,
 };
 
@@ -130,7 +130,7 @@ fn shedding_keeps_to_the_node_and_to_the_number_of_workers() {
     let mut bench = Bench::new(&there, 1, &[30, 30, 30], &[]);
     let node_1 = VmqSpec { numa_node: Some(1), max_workers: 2, ..VmqSpec::default() };
     let moves = bench.vmq.set_spec(node_1, bench.now).unwrap();
-    assert!(moves.iter().all(|of| of.reason == Reason::NotPermitted && of.to == WorkerId(4)));
+    assert!(moves.iter().all(|of| of.reason == MoveReason::NotPermitted && of.to == WorkerId(4)));
     assert_eq!(moves.len(), 3);
     bench.carry_out(&moves);
     assert_eq!(bench.first_moves(4), [(2, 4, 5)]);
@@ -153,7 +153,7 @@ fn under_used_workers_are_emptied_after_the_hold() {
         ("both have other work", &[10, 10], &[50, 50], &[]),
         ("no other is used", &[10], &[], &[]),
     ];
-    let hold = (thresholds::HOLD_MIN.as_millis() / PERIOD.as_millis()) as usize;
+    let hold = (thresholds::PACK_DELAY_MIN.as_millis() / PERIOD.as_millis()) as usize;
     for (name, queues, other, expected) in cases {
         let mut bench = Bench::new(&workers(4, 1, 1), 2, queues, other);
         assert_eq!(bench.first_moves(hold), [], "{name}");
@@ -169,7 +169,7 @@ fn under_used_workers_are_emptied_after_the_hold() {
 #[test]
 fn beside_a_hot_worker_the_hold_is_longer() {
     let mut bench = Bench::new(&workers(4, 1, 1), 3, &[100, 10, 10], &[]);
-    let beside_hot = thresholds::HOLD_MIN * thresholds::HOLD_BESIDE_HOT;
+    let beside_hot = thresholds::PACK_DELAY_MIN * thresholds::PACK_DELAY_HOT_FACTOR;
     let hold = (beside_hot.as_millis() / PERIOD.as_millis()) as usize;
     assert_eq!(bench.first_moves(hold), []);
     assert_eq!(bench.stays(2), StayReason::Packable { left: PERIOD });
@@ -232,7 +232,7 @@ fn what_somebody_else_moved_stays_until_load_says_otherwise() {
         workers.iter().map(|of| (of.queues, of.load.ppm(), of.other_load.ppm())).collect();
     assert_eq!(seen, [(2, 100_000, 0), (0, 0, 0), (1, 100_000, 0), (0, 0, 0)]);
     assert!(workers.iter().all(|of| of.permitted));
-    let hold = (thresholds::HOLD_MIN.as_millis() / PERIOD.as_millis()) as usize;
+    let hold = (thresholds::PACK_DELAY_MIN.as_millis() / PERIOD.as_millis()) as usize;
     assert_eq!(bench.first_moves(hold - 1), []);
     assert_eq!(bench.first_moves(2), [(1, 2, 0)], "packed like any other");
     let off = VmqSpec { enabled: false, ..VmqSpec::default() };

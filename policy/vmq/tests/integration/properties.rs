@@ -8,7 +8,7 @@ use crate::host::{Host, PERIOD, workers};
 use proptest::prelude::*;
 use suimon_quantity::{Direction, PortId, QueueId, Time, WorkerId};
 use suimon_vmq::{
-    Load, Measurements, Move, NicSpec, QueueBusy, Reason, Vmq, VmqMode, VmqSpec, WaterMarks,
+    Load, Measurements, Move, MoveReason, NicSpec, QueueBusy, Vmq, VmqMode, VmqSpec, WaterMarks,
     WorkerBusy, WorkerSpec, thresholds,
 };
 
@@ -111,7 +111,7 @@ fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
     prop_assert_ne!(moved.from, moved.to);
     let predicted = moved.predicted;
     match moved.reason {
-        Reason::Overloaded { queue_load, saturated } => {
+        MoveReason::Overloaded { queue_load, saturated } => {
             prop_assert!(predicted.from_before > shed_to, "{:?}", moved);
             // Unless the demand is unknown, the destination has room or the load improves.
             let is_room = predicted.to_after <= shed_to;
@@ -119,13 +119,13 @@ fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
             prop_assert!(is_room || is_better || saturated, "{:?}", moved);
             prop_assert!(queue_load > Load::ZERO);
         }
-        Reason::Crowded { other_load } => {
+        MoveReason::Crowded { other_load } => {
             prop_assert!(other_load > spec.water.high);
             prop_assert!(predicted.to_after <= shed_to, "{:?}", moved);
         }
-        Reason::Underused { for_time, .. } => {
+        MoveReason::Underused { for_time, .. } => {
             prop_assert!(predicted.to_after <= fit, "{:?}", moved);
-            prop_assert!(for_time >= thresholds::HOLD_MIN);
+            prop_assert!(for_time >= thresholds::PACK_DELAY_MIN);
             prop_assert!(spec.parking);
         }
         _ => {}

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::members::{Ears, Etcd, Gate, authority, eventually, value};
+use crate::members::{Etcd, Gate, RecordingObserver, authority, eventually, value};
 use suimon_etcd::{EtcdSpec, EtcdStore, EtcdTls};
 use suimon_ports::{
     ClusterChange, ClusterCommit, ClusterCondition, ClusterElection, ClusterLeaseId, ClusterStore,
@@ -70,7 +70,7 @@ fn one_is_elected_and_fenced() {
     assert_eq!(one.elect(key, b"one", lease.as_ref()).unwrap(), ClusterElection::Elected(term));
     let second = two.lease(span).unwrap();
     let other = two.elect(key, b"two", second.as_ref()).unwrap();
-    assert_eq!(other, ClusterElection::Held(b"one".to_vec(), term));
+    assert_eq!(other, ClusterElection::OtherLeader(b"one".to_vec(), term));
     let fence = [ClusterCondition::Created(key.to_owned(), term)];
     revision(one.commit(&fence, &[put("/suimon/grant", "of one")]).unwrap());
     // The lease is kept alive for longer than its duration.
@@ -79,7 +79,7 @@ fn one_is_elected_and_fenced() {
     assert_eq!(value(&one, key).unwrap(), "one");
     // The lease is revoked: another leader is elected at once, and a late write of the first one is
     // rejected.
-    let ears = Ears::new();
+    let ears = RecordingObserver::new();
     let watch = two.watch("/suimon/leader", ears.clone()).unwrap();
     eventually("a snapshot", || (!ears.snapshots.lock().unwrap().is_empty()).then_some(()));
     drop(lease);
@@ -98,7 +98,7 @@ fn one_is_elected_and_fenced() {
 fn members_die_and_all_goes_on() {
     let mut etcd = Etcd::start(false);
     let store = etcd.connect_for(Duration::from_secs(5));
-    let ears = Ears::new();
+    let ears = RecordingObserver::new();
     let _watch = eventually("a watch", || store.watch("/suimon/", ears.clone()).ok());
     eventually("a snapshot", || (!ears.snapshots.lock().unwrap().is_empty()).then_some(()));
     let span = Duration::from_secs(10);
@@ -195,7 +195,7 @@ fn a_watch_goes_on_after_compaction() {
     let gate = Gate::to(&etcd.endpoints[0]);
     let spec = EtcdSpec { endpoints: vec![gate.endpoint()], ..etcd.spec() };
     let watching = eventually("a member answers", || EtcdStore::connect(spec.clone()).ok());
-    let ears = Ears::new();
+    let ears = RecordingObserver::new();
     let _watch = watching.watch("/suimon/", ears.clone()).unwrap();
     eventually("a snapshot", || (!ears.snapshots.lock().unwrap().is_empty()).then_some(()));
     revision(writing.commit(&[], &[put("/suimon/a", "before")]).unwrap());
@@ -239,7 +239,7 @@ fn large_responses_are_received() {
     let gate = Gate::to(&etcd.endpoints[0]);
     let spec = EtcdSpec { endpoints: vec![gate.endpoint()], ..etcd.spec() };
     let watching = eventually("a member answers", || EtcdStore::connect(spec.clone()).ok());
-    let ears = Ears::new();
+    let ears = RecordingObserver::new();
     let _watch = watching.watch("/suimon/", ears.clone()).unwrap();
     eventually("a snapshot", || (!ears.snapshots.lock().unwrap().is_empty()).then_some(()));
     gate.close();
@@ -300,7 +300,7 @@ fn certificates_and_passwords() {
     );
     let allowed = user("right").unwrap();
     assert_eq!(value(&allowed, "/suimon/secret").unwrap(), "1");
-    let ears = Ears::new();
+    let ears = RecordingObserver::new();
     let _watch = allowed.watch("/suimon/", ears.clone()).unwrap();
     eventually("a snapshot", || (!ears.snapshots.lock().unwrap().is_empty()).then_some(()));
     let lease = allowed.lease(Duration::from_secs(10)).unwrap();

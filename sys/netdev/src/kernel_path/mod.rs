@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rustix::fs::{Mode, OFlags};
-use suimon_bpf::{Kind, Map};
+use suimon_bpf::{Map, MapType};
 use suimon_frame::MacAddr;
 use suimon_ports::{
     DeviceError, DeviceErrorKind, KERNEL_PATH_REPORT_INTERVAL, KernelPathAddress,
@@ -102,9 +102,9 @@ pub(crate) struct Attachment {
 impl Maps {
     fn new() -> io::Result<Self> {
         Ok(Self {
-            gates: Map::new(Kind::Array, SLOTS)?,
-            addresses: Map::new(Kind::Hash, ADDRESSES_MAX)?,
-            counters: Map::new(Kind::Array, SLOTS)?,
+            gates: Map::new(MapType::Array, SLOTS)?,
+            addresses: Map::new(MapType::Hash, ADDRESSES_MAX)?,
+            counters: Map::new(MapType::Array, SLOTS)?,
         })
     }
 

@@ -103,7 +103,7 @@ const TAGS: [[u8; 2]; 5] = [[0x81, 0x00], [0x88, 0xa8], [0x91, 0x00], [0x92, 0x0
 
 /// Returns the program *leave*, which passes frames sent by the guest to the port's veth pair.
 /// `way` is the index of the pair's end in the guest's namespace.
-pub(super) fn tap_egress(maps: MapFds, slot: u32, way: u32) -> Vec<Instruction> {
+pub(super) fn tap_egress(maps: MapFds, slot: u32, way: u32) -> Vec<EbpfInstruction> {
     let mut program = Assembler::default();
     let miss = check_permitted(&mut program, maps, slot, Hook::Guest);
     redirect(&mut program, |p| p.set(Register::R1, way as i32), REDIRECT, 0);
@@ -112,7 +112,7 @@ pub(super) fn tap_egress(maps: MapFds, slot: u32, way: u32) -> Vec<Instruction> 
 
 /// Returns the program *cross*, which checks frames received on the daemon's end of the port's veth
 /// pair, and passes them to the destination's namespace.
-pub(super) fn forward(maps: MapFds, slot: u32) -> Vec<Instruction> {
+pub(super) fn forward(maps: MapFds, slot: u32) -> Vec<EbpfInstruction> {
     let mut program = Assembler::default();
     let miss = check_permitted(&mut program, maps, slot, Hook::Ours);
     count(&mut program, maps, |p| p.store_value(Width::Word, SLOT, slot as i32), SENT);
@@ -123,7 +123,7 @@ pub(super) fn forward(maps: MapFds, slot: u32) -> Vec<Instruction> {
 
 /// Returns the program *arrive*, which passes frames received on the guest's end of the veth pair
 /// to the guest's TAP.
-pub(super) fn tap_delivery(tap: u32) -> Vec<Instruction> {
+pub(super) fn tap_delivery(tap: u32) -> Vec<EbpfInstruction> {
     let mut program = Assembler::default();
     redirect(&mut program, |p| p.set(Register::R1, tap as i32), REDIRECT, AS_IF_RECEIVED);
     program.finish()
@@ -131,7 +131,7 @@ pub(super) fn tap_delivery(tap: u32) -> Vec<Instruction> {
 
 /// Returns the program *shut*, which drops frames that the daemon's network stack sends on the veth
 /// pair.
-pub(super) fn drop_all() -> Vec<Instruction> {
+pub(super) fn drop_all() -> Vec<EbpfInstruction> {
     let mut program = Assembler::default();
     let drop = program.label();
     verdict(&mut program, drop, DROP)
@@ -186,7 +186,7 @@ fn check_permitted(p: &mut Assembler, maps: MapFds, slot: u32, side: Hook) -> La
         p.call(MAP_DELETE);
     }
     p.jump(miss);
-    p.place(known);
+    p.bind(known);
     if side == Hook::Ours {
         // An address that sends on the path need not be learned again.
         p.set(R1, 1);
@@ -228,7 +228,7 @@ fn is_dhcp(
             p.jump_if(R1, If::Equal, u16::from_ne_bytes(port).into(), miss);
         }
     }
-    p.place(other);
+    p.bind(other);
 }
 
 /// Jumps to `miss` if the frame, or a segment of it, exceeds the IP packet size in R8. Segments are
@@ -240,10 +240,10 @@ fn fits(p: &mut Assembler, miss: Label) {
     p.jump_if(R1, If::Equal, 0, whole);
     p.add(R1, HEADERS_MIN);
     p.jump(known);
-    p.place(whole);
+    p.bind(whole);
     p.load(Width::Word, R1, R6, FRAME_BYTES);
     p.add(R1, -ETHERNET_BYTES);
-    p.place(known);
+    p.bind(known);
     p.jump_if_registers(R1, If::Greater, R8, miss);
 }
 
@@ -274,7 +274,7 @@ fn count(p: &mut Assembler, maps: MapFds, store_slot: impl FnOnce(&mut Assembler
     p.add_to(Register::R0, at, Register::R1);
     p.load(Width::Word, Register::R1, Register::R6, FRAME_BYTES);
     p.add_to(Register::R0, at + 8, Register::R1);
-    p.place(uncounted);
+    p.bind(uncounted);
 }
 
 /// Redirects the frame to the device that `set_device` loads to R1.
@@ -286,10 +286,10 @@ fn redirect(p: &mut Assembler, set_device: impl FnOnce(&mut Assembler), how: i32
 }
 
 /// Ends a program with the verdict for frames that jump to `label`.
-fn verdict(p: &mut Assembler, label: Label, verdict: i32) -> Vec<Instruction> {
-    p.place(label);
+fn verdict(p: &mut Assembler, label: Label, verdict: i32) -> Vec<EbpfInstruction> {
+    p.bind(label);
     p.set(Register::R0, verdict);
     p.exit();
     std::mem::take(p).finish()
 }
-use suimon_bpf::instructions::{Assembler, If, Instruction, Label, Register, Width};
+use suimon_bpf::instructions::{Assembler, EbpfInstruction, If, Label, Register, Width};

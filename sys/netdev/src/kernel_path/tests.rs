@@ -106,7 +106,7 @@ impl Bench {
     }
 
     /// True if a ping of a guest is received from its TAP.
-    fn asks_the_switch(&self, port: u32) -> bool {
+    fn reaches_switch(&self, port: u32) -> bool {
         let mut source = self.shelf.source(port, 0);
         receive_where(&mut *source, |frame| frame.bytes().get(12..14) == Some(&[8, 0])).is_some()
     }
@@ -117,7 +117,7 @@ fn frames_take_the_kernels_path_as_far_as_the_table_says() {
     let bench = Bench::new(3);
     let [one, two, three] = [1, 2, 3].map(|port| bench.guest(port));
     assert!(!one.reaches(2), "nobody has said so");
-    assert!(bench.asks_the_switch(1));
+    assert!(bench.reaches_switch(1));
 
     bench.devices.set_kernel_paths(&bench.table(&[1, 1, 2])).unwrap();
     assert!(one.reaches(2) && two.reaches(1));
@@ -142,7 +142,7 @@ fn frames_take_the_kernels_path_as_far_as_the_table_says() {
     unknown.addresses.remove(&(1, mac(1)));
     bench.devices.set_kernel_paths(&unknown).unwrap();
     assert!(!one.reaches(2) && !two.reaches(1), "who sends is not known, or to whom");
-    assert!(bench.asks_the_switch(2));
+    assert!(bench.reaches_switch(2));
     bench.devices.set_kernel_paths(&bench.table(&[1, 1, 2])).unwrap();
     assert!(one.reaches(2));
 }
@@ -157,8 +157,8 @@ fn an_address_that_moves_is_forgotten_at_once() {
     three.netns.run(&format!("ip link set eth0 address {}", mac(2)));
     three.meet(3);
     assert!(!three.reaches(1));
-    assert!(bench.asks_the_switch(3), "the switch learns it");
-    assert!(!one.reaches(2) && bench.asks_the_switch(1), "it is nowhere");
+    assert!(bench.reaches_switch(3), "the switch learns it");
+    assert!(!one.reaches(2) && bench.reaches_switch(1), "it is nowhere");
 
     // A configured address does not move, and ports with learning off learn no addresses.
     for (fixed, learns) in [(true, true), (false, false)] {
@@ -185,7 +185,7 @@ fn frames_that_are_too_long_and_programs_of_others_are_left_alone() {
         Command::new("ip").args(arguments).arg("10.3.0.2").output().unwrap().status.success()
     };
     assert!(pings(1500) && !pings(1501) && !pings(9000));
-    assert!(bench.asks_the_switch(1));
+    assert!(bench.reaches_switch(1));
     // Frames that are not permitted still reach the filters of other programs.
     one.netns.run("ip link set lo up");
     one.netns.run(

@@ -14,7 +14,7 @@ use suimon_frame::MacAddr;
 use super::vf_info::{VFINFO_LIST, vf_list};
 use std::collections::BTreeMap;
 use suimon_netif::attributes::{
-    HEADER_BYTES, Message, attributes, messages, push_attribute, push_message, u32_at,
+    HEADER_BYTES, NetlinkMessage, attributes, messages, push_attribute, push_message, u32_at,
 };
 use suimon_netif::netlink::LINK_BYTES;
 use suimon_ports::VfSettings;
@@ -156,7 +156,7 @@ impl Links {
         self.sequence = self.sequence.wrapping_add(1);
         let sequence = self.sequence;
         let mut request = Vec::with_capacity(HEADER_BYTES + body.len());
-        push_message(&mut request, Message { kind, flags: flags as u16, sequence, body });
+        push_message(&mut request, NetlinkMessage { kind, flags: flags as u16, sequence, body });
         send(&self.socket, &request, SendFlags::empty())?;
         let mut room = vec![0; DATAGRAM_BYTES];
         for _ in 0..DATAGRAMS_MAX {

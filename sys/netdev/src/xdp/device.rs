@@ -89,7 +89,7 @@ impl XdpDevice {
             .and_then(|socket| socket.add_membership(index, None).map(|()| socket))
             .map_err(|cause| opening(spec, &cause))?;
         let rules = DeviceFlowTable::new(Link::new(&spec.device)?);
-        let took_tags_out = keep_tags(&link)?;
+        let took_tags_out = disable_tag_removal(&link)?;
         let sockets =
             open_sockets(spec, &link, index, mtu).inspect_err(|_| restore(&link, took_tags_out))?;
         let Sockets { attached, opened, shape } = sockets;
@@ -190,7 +190,7 @@ fn opening(spec: &UplinkSpec, cause: &io::Error) -> DeviceError {
 
 /// Makes the device keep VLAN tags in received frames, because a removed tag is not reported to the
 /// socket. Returns true if the device removed them before.
-fn keep_tags(link: &Link) -> Result<bool, DeviceError> {
+fn disable_tag_removal(link: &Link) -> Result<bool, DeviceError> {
     let takes_out = link.rx_vlan_offload()?;
     if takes_out {
         link.set_takes_tags_out(false)?;

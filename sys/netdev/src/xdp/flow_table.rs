@@ -132,7 +132,7 @@ impl FlowTable for DeviceFlowTable {
         let (socket, device) = self.link.request_socket();
         let (locations, _) = flow_calls::flow_table(socket, device, rules)?;
         let rule = |at: u32| {
-            let answer = self.call(flow_calls::READ, FlowRequest::at(at)).ok()?;
+            let answer = self.call(flow_calls::READ, FlowRequest::for_location(at)).ok()?;
             Some((at, answer.rule()?))
         };
         Ok(locations.into_iter().filter_map(rule).collect())
@@ -148,7 +148,7 @@ impl FlowTable for DeviceFlowTable {
     }
 
     fn remove(&mut self, location: u32) -> Result<(), FlowError> {
-        match self.call(flow_calls::REMOVE, FlowRequest::at(location)) {
+        match self.call(flow_calls::REMOVE, FlowRequest::for_location(location)) {
             // The rule was removed already.
             Ok(_) | Err(FlowError::Host(Errno::NOENT)) => Ok(()),
             Err(error) => Err(error),

@@ -65,7 +65,7 @@ pub(super) fn emit_filter(p: &mut Assembler, of: &Registers, host: &HostAddresse
         check_length(p, of, i32::from(ARP_TARGET_AT) + 4, others);
         v4.iter().for_each(|ip| check_bytes(p, of, ARP_TARGET_AT, &ip.octets(), kept));
         p.jump(others);
-        p.place(after_arp);
+        p.bind(after_arp);
         p.jump_if(ethertype, If::NotEqual, on_wire(IPV6), others);
         check_length(p, of, i32::from(SOLICITED_AT) + 16, others);
         p.load(Width::Byte, scratch, start, NEXT_HEADER_AT);
@@ -74,7 +74,7 @@ pub(super) fn emit_filter(p: &mut Assembler, of: &Registers, host: &HostAddresse
         p.jump_if(scratch, If::NotEqual, NEIGHBOUR_SOLICITATION, others);
         v6.iter().for_each(|ip| check_bytes(p, of, SOLICITED_AT, &ip.octets(), kept));
     }
-    p.place(others);
+    p.bind(others);
 }
 
 fn by_version(ips: &[IpAddr]) -> (Vec<Ipv4Addr>, Vec<Ipv6Addr>) {
@@ -105,7 +105,7 @@ fn check_bytes(p: &mut Assembler, of: &Registers, at: i16, bytes: &[u8], then: L
         p.jump_if(of.scratch[1], If::NotEqual, on_wire(pair), differs);
     }
     p.jump(then);
-    p.place(differs);
+    p.bind(differs);
 }
 
 /// Returns the result of a two-byte load of a field with this value.

@@ -67,7 +67,7 @@ impl Bench {
         seen.iter().any(|bytes| bytes == frame.bytes())
     }
 
-    fn give_host(&mut self, ips: &[IpAddr]) {
+    fn add_host_addresses(&mut self, ips: &[IpAddr]) {
         let spec = UplinkSpec { host_addresses: ips.to_vec(), ..self.spec.clone() };
         assert!(self.device.as_mut().unwrap().change(&PortSpec::Uplink(spec)).unwrap());
     }
@@ -78,7 +78,7 @@ fn the_host_gets_what_is_for_its_addresses_and_the_switch_the_rest() {
     let mut bench = Bench::new(None);
     let own = bench.status().mac.unwrap();
     let mut tagged = arp(HOST_V4);
-    tagged.meta.tag = Some(VlanTag::of(VlanId::new(7).unwrap()));
+    tagged.meta.tag = Some(VlanTag::for_vlan(VlanId::new(7).unwrap()));
     let of_the_host =
         [frame(own, &[0x88, 0xb5]), frame(own, &[0x08, 0x00]), arp(HOST_V4), icmpv6(135, HOST_V6)];
     let of_the_switch = [
@@ -94,7 +94,7 @@ fn the_host_gets_what_is_for_its_addresses_and_the_switch_the_rest() {
     ];
     let all = [HOST_V4.into(), HOST_V6.into(), IpAddr::from([192, 0, 2, 9])];
     for ips in [&[][..], &all, &all[1..2], &[]] {
-        bench.give_host(ips);
+        bench.add_host_addresses(ips);
         for (nth, frame) in of_the_switch.iter().enumerate() {
             assert!(bench.reaches_the_switch(frame), "{ips:?}: {nth}");
         }
@@ -109,7 +109,7 @@ fn the_host_gets_what_is_for_its_addresses_and_the_switch_the_rest() {
 fn as_many_addresses_as_a_host_may_have_are_accepted_by_the_kernel() {
     let mut bench = Bench::new(Some(9000));
     let all: Vec<IpAddr> = (0..16).map(|n| [0xfd00, 0, 0, 0, 0, 0, 0, n].into()).collect();
-    bench.give_host(&all);
+    bench.add_host_addresses(&all);
     let mut last = [0; 16];
     (last[0], last[15]) = (0xfd, 15);
     assert!(!bench.reaches_the_switch(&icmpv6(135, last)));

@@ -101,7 +101,7 @@ impl UmemArea {
     }
 
     /// Returns the chunk that contains an address; `None` if it is not in this area.
-    pub(super) fn chunk_of(&self, address: u64) -> Option<u64> {
+    pub(super) fn chunk_containing(&self, address: u64) -> Option<u64> {
         let address = usize::try_from(address).ok()?;
         let inside = address.checked_sub(self.first).is_some_and(|at| at < self.bytes);
         inside.then_some((address - address % self.chunk_bytes) as u64)
@@ -114,7 +114,7 @@ impl UmemArea {
     /// new bytes.
     #[inline]
     pub(super) fn read(&self, address: u64, to: &mut [u8]) -> bool {
-        let Some(from) = self.offset_of(address, to.len()) else { return false };
+        let Some(from) = self.pointer_to(address, to.len()) else { return false };
         // SAFETY: `from` is in the mapping for that many bytes. `to` is borrowed exclusively, and
         // no reference to anything in the mapping is ever made.
         unsafe { core::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()) };
@@ -125,7 +125,7 @@ impl UmemArea {
     /// one chunk of this area.
     #[inline]
     pub(super) fn write(&mut self, address: u64, from: &[u8]) -> bool {
-        let Some(to) = self.offset_of(address, from.len()) else { return false };
+        let Some(to) = self.pointer_to(address, from.len()) else { return false };
         // SAFETY: `to` is in the mapping for that many bytes, and no other code of this process
         // accesses it: the chunk is in this area only, and the area is borrowed mutably. No
         // reference to anything in the mapping is ever made.
@@ -134,8 +134,8 @@ impl UmemArea {
     }
 
     #[inline]
-    fn offset_of(&self, address: u64, bytes: usize) -> Option<*mut u8> {
-        let chunk = self.chunk_of(address)? as usize;
+    fn pointer_to(&self, address: u64, bytes: usize) -> Option<*mut u8> {
+        let chunk = self.chunk_containing(address)? as usize;
         let at = address as usize;
         if bytes > self.chunk_bytes - (at - chunk) {
             return None;
@@ -165,6 +165,6 @@ mod tests {
             assert!(!low.read(outside, &mut four) && !low.write(outside, &four), "{outside}");
         }
         assert!(!high.read(0, &mut four) && !high.write(8 * 2048, &four));
-        assert_eq!((low.chunk_of(5000), high.chunk_of(5000)), (Some(4096), None));
+        assert_eq!((low.chunk_containing(5000), high.chunk_containing(5000)), (Some(4096), None));
     }
 }

@@ -14,8 +14,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
-use suimon_bpf::instructions::{Assembler, Instruction, Register, Width};
-use suimon_bpf::{Kind, Map, Purpose, XdpHook};
+use suimon_bpf::instructions::{Assembler, EbpfInstruction, Register, Width};
+use suimon_bpf::{Map, MapType, Purpose, XdpHook};
 
 use super::host_frames::{HostAddresses, Registers, emit_filter};
 
@@ -29,7 +29,7 @@ const TO_THE_STACK: i32 = 2;
 /// `bpf_redirect_map`.
 const REDIRECT_MAP: i32 = 51;
 
-fn instructions(sockets: i32, host: &HostAddresses) -> Vec<Instruction> {
+fn instructions(sockets: i32, host: &HostAddresses) -> Vec<EbpfInstruction> {
     use Register::{R0, R1, R2, R3, R4, R5};
     let mut p = Assembler::default();
     let pass = p.label();
@@ -41,7 +41,7 @@ fn instructions(sockets: i32, host: &HostAddresses) -> Vec<Instruction> {
     p.set(R3, TO_THE_STACK);
     p.call(REDIRECT_MAP);
     p.exit();
-    p.place(pass);
+    p.bind(pass);
     p.set(R0, TO_THE_STACK);
     p.exit();
     p.finish()
@@ -71,7 +71,7 @@ impl Attached {
         takes_fragments: bool,
         host: HostAddresses,
     ) -> io::Result<Self> {
-        let sockets = Map::new(Kind::Sockets, queues)?;
+        let sockets = Map::new(MapType::Sockets, queues)?;
         let program = load(&sockets, takes_fragments, &host)?;
         let attach = |hook| suimon_bpf::attach_xdp(program.as_fd(), index, hook);
         let (hook, link) = match attach(XdpHook::Driver) {

@@ -112,7 +112,7 @@ impl XdpSource {
     fn refill(&mut self, first: u32, pieces: u32) {
         for nth in first..first + pieces {
             let chunk = self.receiver.rx.peek(nth).map(|piece| piece.addr);
-            if let Some(chunk) = chunk.and_then(|at| self.receiver.area.chunk_of(at)) {
+            if let Some(chunk) = chunk.and_then(|at| self.receiver.area.chunk_containing(at)) {
                 // The ring has as many entries as there are chunks, so there is space.
                 self.receiver.fill.push(chunk);
             }
@@ -144,7 +144,7 @@ impl FrameSource for XdpSource {
         if done > 0 {
             self.receiver.rx.release(done);
             self.receiver.fill.submit();
-            if self.receiver.fill.needs_wakeup() {
+            if self.receiver.fill.requires_wakeup() {
                 self.queue.socket.wake_receiving();
             }
         }
@@ -155,7 +155,7 @@ impl FrameSource for XdpSource {
         if self.receiver.rx.available() > 0 || self.queue.is_stalled() {
             return ArmResult::Pending;
         }
-        if self.receiver.fill.needs_wakeup() {
+        if self.receiver.fill.requires_wakeup() {
             self.queue.socket.wake_receiving();
         }
         // The descriptor is readable whenever a frame is available.
@@ -203,7 +203,7 @@ impl XdpSink {
         for nth in 0..sent {
             let address = self.sender.completion.peek(nth);
             let address = address.filter(|_| self.free.len() < self.chunks);
-            if let Some(chunk) = address.and_then(|at| self.sender.area.chunk_of(at)) {
+            if let Some(chunk) = address.and_then(|at| self.sender.area.chunk_containing(at)) {
                 self.free.push(chunk);
             }
         }
@@ -216,7 +216,7 @@ impl XdpSink {
         self.sender.tx.submit();
         let mut waiting = self.sender.tx.waiting();
         // Each iteration sends something, or is the last.
-        while waiting > 0 && self.sender.tx.needs_wakeup() {
+        while waiting > 0 && self.sender.tx.requires_wakeup() {
             match self.queue.socket.wake_sending() {
                 Ok(()) => self.is_down = false,
                 // The kernel keeps the frames and sends them when the device is up again.
@@ -254,7 +254,7 @@ impl XdpSink {
 
     /// Writes a frame to `descriptor_count` chunks, which must be free.
     fn write(&mut self, wire: &WireFrame<'_>, pieces: usize) {
-        let piece_bytes = self.sender.piece_bytes();
+        let piece_bytes = self.sender.segment_bytes();
         let tag = wire.tag.as_ref().map_or(&[][..], |tag| &tag[..]);
         let mut parts = [wire.front, tag, wire.rest].into_iter();
         let mut part = parts.next().unwrap_or_default();
@@ -299,7 +299,7 @@ impl FrameSink for XdpSink {
             self.discarded += 1;
             return Ok(TransmitResult::Accepted);
         }
-        let pieces = len.div_ceil(self.sender.piece_bytes());
+        let pieces = len.div_ceil(self.sender.segment_bytes());
         if self.free.len() < pieces {
             self.reclaim();
         }

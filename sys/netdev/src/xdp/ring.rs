@@ -15,14 +15,14 @@ pub(super) struct Producer<T, C = MappedCells<T>> {
     /// Index of the next entry to write; entries before it belong to the kernel after
     /// [`Producer::submit`].
     next: u32,
-    of: PhantomData<T>,
+    marker: PhantomData<T>,
 }
 
 impl<T, C: RingCells<T>> Producer<T, C> {
     /// Continues at the present position of the ring.
     pub(super) fn new(cells: C) -> Self {
         let next = cells.producer();
-        Self { cells, next, of: PhantomData }
+        Self { cells, next, marker: PhantomData }
     }
 
     /// Returns the number of entries that the kernel has not taken yet, including those not
@@ -60,9 +60,9 @@ impl<T, C: RingCells<T>> Producer<T, C> {
     /// sets the flag before it reads the ring for the last time, so the caller must submit its
     /// entries before this call.
     #[inline]
-    pub(super) fn needs_wakeup(&self) -> bool {
+    pub(super) fn requires_wakeup(&self) -> bool {
         self.cells.full_barrier();
-        self.cells.wants_wakeup()
+        self.cells.is_wakeup_required()
     }
 }
 
@@ -73,14 +73,14 @@ pub(super) struct Consumer<T, C = MappedCells<T>> {
     next: u32,
     /// Number of entries from `next` on that are known to be filled.
     known: u32,
-    of: PhantomData<T>,
+    marker: PhantomData<T>,
 }
 
 impl<T, C: RingCells<T>> Consumer<T, C> {
     /// Continues at the present position of the ring.
     pub(super) fn new(cells: C) -> Self {
         let next = cells.consumer();
-        Self { cells, next, known: 0, of: PhantomData }
+        Self { cells, next, known: 0, marker: PhantomData }
     }
 
     /// Reads the number of filled entries.

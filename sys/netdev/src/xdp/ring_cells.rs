@@ -24,7 +24,7 @@ pub(super) trait RingCells<T> {
     /// a reader of the index.
     fn set_consumer(&self, index: u32);
     /// True if the kernel does not process this ring until it is woken by a system call.
-    fn wants_wakeup(&self) -> bool;
+    fn is_wakeup_required(&self) -> bool;
     /// Makes earlier stores visible before later loads are executed.
     fn full_barrier(&self);
     /// Reads the entry at an index, whose upper bits are ignored.
@@ -51,7 +51,7 @@ pub(super) struct MappedCells<T> {
     entries: usize,
     /// Number of entries less one; a mask, because the number is a power of two.
     mask: u32,
-    of: PhantomData<T>,
+    marker: PhantomData<T>,
 }
 
 impl<T: Entry> MappedCells<T> {
@@ -82,7 +82,7 @@ impl<T: Entry> MappedCells<T> {
             return Err(io::Error::other("the kernel's ring does not fit its mapping"));
         };
         let mask = entries - 1;
-        Ok(Self { map, producer, consumer, flags, entries: first, mask, of: PhantomData })
+        Ok(Self { map, producer, consumer, flags, entries: first, mask, marker: PhantomData })
     }
 
     #[inline]
@@ -127,7 +127,7 @@ impl<T: Entry> RingCells<T> for MappedCells<T> {
     }
 
     #[inline]
-    fn wants_wakeup(&self) -> bool {
+    fn is_wakeup_required(&self) -> bool {
         self.word(self.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 

@@ -50,7 +50,7 @@ impl RingCells<u64> for Shared {
     fn set_consumer(&self, index: u32) {
         self.0.consumer.store(index, Ordering::Release);
     }
-    fn wants_wakeup(&self) -> bool {
+    fn is_wakeup_required(&self) -> bool {
         self.0.is_asleep.load(Ordering::Relaxed) != 0
     }
     fn full_barrier(&self) {
@@ -81,9 +81,9 @@ fn a_full_ring_takes_nothing_and_indices_run_over() {
     // The kernel takes three entries.
     cells.set_consumer(start.wrapping_add(3));
     assert_eq!((ring.waiting(), ring.free_slots()), (5, 3));
-    assert!(!ring.needs_wakeup());
+    assert!(!ring.requires_wakeup());
     cells.0.is_asleep.store(1, Ordering::Relaxed);
-    assert!(ring.needs_wakeup());
+    assert!(ring.requires_wakeup());
 }
 
 #[test]
@@ -158,7 +158,7 @@ impl RingCells<u32> for &SimulatedCpu {
     fn set_consumer(&self, index: u32) {
         self.store(CONSUMER, index);
     }
-    fn wants_wakeup(&self) -> bool {
+    fn is_wakeup_required(&self) -> bool {
         self.load(ASLEEP) != 0
     }
     fn full_barrier(&self) {

@@ -34,7 +34,7 @@ pub(super) const RECEIVE_HEADROOM: usize = 256;
 const SEND_BYTES: libc::c_int = 16 << 20;
 /// Option for the maximum number of pieces sent per call in copy mode (`XDP_MAX_TX_SKB_BUDGET`,
 /// Linux 6.18; fixed at 32 before).
-const PIECES_PER_CALL: libc::c_int = 9;
+const SEGMENTS_PER_CALL: libc::c_int = 9;
 /// Number of attempts to bind, and the pause between them. A queue becomes free some time after its
 /// socket was closed.
 const BIND_ATTEMPTS: u32 = 200;
@@ -126,7 +126,7 @@ impl Sender {
 
     /// Returns the maximum number of bytes of a frame in one chunk.
     #[inline]
-    pub(super) fn piece_bytes(&self) -> usize {
+    pub(super) fn segment_bytes(&self) -> usize {
         self.chunk_bytes - self.headroom
     }
 }
@@ -148,7 +148,7 @@ impl XdpSocket {
         let fd = sending.as_fd();
         let has_metadata = register(fd, &umem, shape.chunk_bytes).map_err(at(Step::Umem))?;
         let (fill, tx, completion) = sending_rings(fd).map_err(at(Step::Rings))?;
-        bind(fd, &address_of_first(shape, place)).map_err(at(Step::Bind))?;
+        bind(fd, &first_socket_address(shape, place)).map_err(at(Step::Bind))?;
         let options = get_option(fd, libc::SOL_XDP, libc::XDP_OPTIONS);
         let options = options.map(u32::from_ne_bytes).map_err(at(Step::Bind))?;
         let zero_copy = options & libc::XDP_OPTIONS_ZEROCOPY != 0;
@@ -252,7 +252,7 @@ fn sending_rings(fd: BorrowedFd<'_>) -> io::Result<SendingRings> {
         }
     }
     // A kernel without this option needs more calls.
-    let _ = set_option(fd, libc::SOL_XDP, PIECES_PER_CALL, SEND_CHUNKS);
+    let _ = set_option(fd, libc::SOL_XDP, SEGMENTS_PER_CALL, SEND_CHUNKS);
     for (option, entries) in [
         (libc::XDP_UMEM_FILL_RING, RECEIVE_CHUNKS),
         (libc::XDP_TX_RING, SEND_CHUNKS),
@@ -307,7 +307,7 @@ fn offsets(fd: BorrowedFd<'_>) -> io::Result<[libc::xdp_ring_offset; 4]> {
 }
 
 /// Returns the address of the socket that registered the UMEM.
-fn address_of_first(shape: ChunkLayout, place: Binding) -> libc::sockaddr_xdp {
+fn first_socket_address(shape: ChunkLayout, place: Binding) -> libc::sockaddr_xdp {
     let flag = |on: bool, flag| if on { flag } else { 0 };
     libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,

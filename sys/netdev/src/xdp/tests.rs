@@ -35,7 +35,7 @@ pub(super) struct Bench {
 }
 
 /// Returns no host addresses.
-fn nobody() -> HostAddresses {
+fn no_addresses() -> HostAddresses {
     HostAddresses { mac: MacAddr::default(), ips: Vec::new() }
 }
 
@@ -151,7 +151,7 @@ fn tags_pass_both_ways_in_the_bytes() {
     for mtu in [1500, 9000] {
         let mut bench = Bench::new(Some(mtu));
         let tag = VlanTag::from_tci(0xa000 | 77);
-        for tag in [tag, VlanTag::of(VlanId::new(4094).unwrap())] {
+        for tag in [tag, VlanTag::for_vlan(VlanId::new(4094).unwrap())] {
             for len in [60, 1514, usize::from(mtu) + 14] {
                 let mut frame = patterned(len);
                 frame.meta.tag = Some(tag);
@@ -310,7 +310,7 @@ fn checksums_are_left_to_the_kernel_and_large_frames_are_not() {
         // The sending kernel then completes the checksums, instead of the receiver.
         run(&format!("ethtool -K {} tx off", bench.cable.near));
         for payload in [0, 1, 13, 1472, usize::from(mtu) - 28] {
-            for tag in [None, Some(VlanTag::of(VlanId::new(5).unwrap()))] {
+            for tag in [None, Some(VlanTag::for_vlan(VlanId::new(5).unwrap()))] {
                 let mut frame = datagram(payload);
                 frame.meta.tag = tag;
                 bench.send(&frame);
@@ -401,7 +401,7 @@ fn the_program_goes_with_the_device_and_another_program_is_respected() {
     assert_eq!(bench.shelf.count(1), 0);
 
     let index = Link::new(&near).unwrap().index().unwrap();
-    let anothers = Attached::new(index, 1, false, nobody()).unwrap();
+    let anothers = Attached::new(index, 1, false, no_addresses()).unwrap();
     let (observer, _notices) = Notices::new();
     let open = || {
         let shelf = Arc::new(TestQueueHost::default());
@@ -477,6 +477,6 @@ fn where_the_driver_runs_no_program_the_kernel_does() {
         bench.exchange(&patterned(len));
     }
     let mut frame = patterned(9014);
-    frame.meta.tag = Some(VlanTag::of(VlanId::new(9).unwrap()));
+    frame.meta.tag = Some(VlanTag::for_vlan(VlanId::new(9).unwrap()));
     bench.exchange(&frame);
 }

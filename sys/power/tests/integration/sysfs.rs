@@ -14,7 +14,7 @@ use suimon_power::{
 use suimon_power_files::PowerFiles;
 
 /// Returns the settings that a plan requests of the machine below the root.
-fn wanted(files: &PowerFiles, plan: PowerPlan) -> Vec<RequiredSetting> {
+fn required_settings(files: &PowerFiles, plan: PowerPlan) -> Vec<RequiredSetting> {
     let targets = decide(&PowerSpec::of(plan), &files.settings());
     targets.into_iter().flat_map(|target| target.settings).collect()
 }
@@ -23,7 +23,7 @@ fn wanted(files: &PowerFiles, plan: PowerPlan) -> Vec<RequiredSetting> {
 fn carry_out(files: &PowerFiles, plan: Option<PowerPlan>, records: &Records) -> Records {
     let mut records = records.clone();
     for _ in 0..3 {
-        let wanted = plan.map(|plan| wanted(files, plan)).unwrap_or_default();
+        let wanted = plan.map(|plan| required_settings(files, plan)).unwrap_or_default();
         let todo = reconcile(&wanted, &files.settings(), &records, &Overwrite::All);
         records = todo.records;
         for one in &todo.writes {
@@ -46,7 +46,7 @@ fn each_driver_is_told_what_it_understands_and_all_is_as_before_afterwards() {
         let mut records = Records::new();
         for plan in PowerPlan::ALL {
             records = carry_out(&files, Some(plan), &records);
-            for of in wanted(&files, plan) {
+            for of in required_settings(&files, plan) {
                 assert_eq!(files.settings().value(of.id), Some(of.value), "{plan:?} {}", of.id);
             }
         }
@@ -63,15 +63,16 @@ fn intel_pstate_switches_turbo_the_other_way_round() {
     intel_pstate(&sysfs);
     let files = PowerFiles::new(sysfs.root());
     let turbo = SettingId::Turbo(TurboFile::NoTurbo);
-    let of = |plan| wanted(&files, plan).into_iter().find(|of| of.id == turbo).unwrap().value;
+    let of =
+        |plan| required_settings(&files, plan).into_iter().find(|of| of.id == turbo).unwrap().value;
     assert_eq!((of(PowerPlan::Balanced), of(PowerPlan::HighPerformance)), ("1".into(), "0".into()));
     let governor = |plan| {
-        let all = wanted(&files, plan);
+        let all = required_settings(&files, plan);
         all.into_iter().find(|of| of.id == SettingId::Governor(0)).unwrap().value
     };
     assert_eq!(governor(PowerPlan::Balanced), "powersave", "the driver chooses itself");
     let preference = SettingId::Preference(0);
-    let saver = wanted(&files, PowerPlan::PowerSaver);
+    let saver = required_settings(&files, PowerPlan::PowerSaver);
     assert_eq!(saver.iter().find(|of| of.id == preference).unwrap().value, "power");
 }
 

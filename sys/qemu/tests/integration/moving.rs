@@ -74,7 +74,7 @@ fn a_vm_goes_on_where_it_was_sent() {
     wait_phase(&*vm, &SendingPhase::Done);
     wait_phase(&*there, &SendingPhase::Done);
     let sent = vm.migration_status().unwrap();
-    assert!(sent.bytes_sent > 0 && sent.bytes_left == 0, "{sent:?}");
+    assert!(sent.bytes_sent > 0 && sent.remaining_bytes == 0, "{sent:?}");
 
     // No CPU of either VM runs before the command to resume, which the destination gets here.
     assert_eq!(vm.status().state, VmRunState::Paused);

@@ -102,8 +102,8 @@ fn a_folder_or_record_that_others_may_have_made_is_refused() {
 #[test]
 fn what_is_left_is_found_in_a_folder_of_any_owner_and_stays() {
     let (folder, records) = records();
-    let find = |key: &str| FileRecords::find_left(&records.folder, key);
-    assert_eq!(FileRecords::find_left(&folder.path().join("nothing"), "a").unwrap(), None);
+    let find = |key: &str| FileRecords::find_pending(&records.folder, key);
+    assert_eq!(FileRecords::find_pending(&folder.path().join("nothing"), "a").unwrap(), None);
     drop(records.create("empty", OPENED).unwrap());
     records.create("a", OPENED).unwrap().append(&changes(0..5), 0).unwrap();
     let before = fs::read(records.path("a").unwrap()).unwrap();
@@ -116,8 +116,8 @@ fn what_is_left_is_found_in_a_folder_of_any_owner_and_stays() {
     assert!(find("damaged").is_err());
     let other = folder.path().join("file");
     fs::write(&other, "").unwrap();
-    assert!(FileRecords::find_left(&other, "a").is_err());
-    assert!(FileRecords::find_left(&other.join("below"), "a").is_err());
+    assert!(FileRecords::find_pending(&other, "a").is_err());
+    assert!(FileRecords::find_pending(&other.join("below"), "a").is_err());
 }
 
 #[test]

@@ -8,12 +8,12 @@ use crate::virtqueue::{AnyOrder, PREFETCH_DISTANCE, TakenChain};
 impl<const RECORDS: bool> AnyOrder for SplitQueue<RECORDS> {
     #[inline(always)]
     fn take(&mut self, head: Head) -> Result<TakenChain, RingFault> {
-        if !self.outstanding.hold(head.index) {
+        if !self.outstanding.mark_outstanding(head.index) {
             return Err(RingFault::HeadInUse { queue: self.side.queue, head: head.index });
         }
         if RECORDS {
             if let Some(inflight) = &mut self.inflight {
-                inflight.note_taken(head.index);
+                inflight.record_taken(head.index);
             }
         }
         self.next_avail = self.next_avail.wrapping_add(1);
@@ -27,7 +27,7 @@ impl<const RECORDS: bool> AnyOrder for SplitQueue<RECORDS> {
         self.cells.write_used(self.next_used, taken.index, written);
         if RECORDS {
             if let Some(inflight) = &mut self.inflight {
-                inflight.note_completed(taken.index);
+                inflight.record_completed(taken.index);
             }
         }
         self.outstanding.complete(taken.index);

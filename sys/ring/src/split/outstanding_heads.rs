@@ -8,7 +8,7 @@ use crate::virtqueue::Access;
 /// a head available again before it was returned, which bounds the number of held heads by the
 /// ring's size.
 pub(super) struct OutstandingHeads {
-    is_held: Vec<bool>,
+    is_outstanding: Vec<bool>,
     /// Heads completed and not yet visible to the driver.
     completed: Vec<u16>,
     /// Number of heads not completed.
@@ -23,7 +23,7 @@ impl OutstandingHeads {
             return Err(RingFault::InOrder { queue: setup.queue });
         }
         let completed = Vec::with_capacity(size);
-        Ok(Self { is_held: vec![false; size], completed, open: 0 })
+        Ok(Self { is_outstanding: vec![false; size], completed, open: 0 })
     }
 
     /// True if every head was completed.
@@ -35,15 +35,15 @@ impl OutstandingHeads {
     #[inline]
     pub(super) fn release_returned(&mut self) {
         for head in self.completed.drain(..) {
-            if let Some(is_held) = self.is_held.get_mut(usize::from(head)) {
+            if let Some(is_held) = self.is_outstanding.get_mut(usize::from(head)) {
                 *is_held = false;
             }
         }
     }
 
     /// Marks a head as held. Returns `false` if it is already held.
-    pub(super) fn hold(&mut self, head: u16) -> bool {
-        match self.is_held.get_mut(usize::from(head)) {
+    pub(super) fn mark_outstanding(&mut self, head: u16) -> bool {
+        match self.is_outstanding.get_mut(usize::from(head)) {
             Some(is_held) if !*is_held => {
                 *is_held = true;
                 self.open += 1;

@@ -169,7 +169,7 @@ proptest! {
             frame.fill(&bytes);
             let mut wire = bytes.clone();
             if tagged && len + 4 <= 65_600 {
-                frame.meta.tag = Some(VlanTag::of(VlanId::new(77).unwrap()));
+                frame.meta.tag = Some(VlanTag::for_vlan(VlanId::new(77).unwrap()));
                 wire.splice(12..12, [0x81, 0, 0, 77]);
             }
             if ring.transmit(&frame).unwrap() == TransmitResult::Accepted {

@@ -75,9 +75,9 @@ impl Rack {
     }
 }
 
-struct Ear(Sender<DeviceNotice>);
+struct NoticeSender(Sender<DeviceNotice>);
 
-impl PortObserver for Ear {
+impl PortObserver for NoticeSender {
     fn handle_notice(&self, port: PortId, notice: DeviceNotice) {
         assert_eq!(port, PortId(7));
         self.0.send(notice).unwrap();
@@ -102,7 +102,7 @@ impl Bench {
         let rack = Arc::new(Rack::default());
         let (ear, notices) = channel();
         let runtime = SocketRuntime::new("nics", 1, ThreadHooks::default()).unwrap();
-        let (host, observer) = (Arc::clone(&rack), Arc::new(Ear(ear)));
+        let (host, observer) = (Arc::clone(&rack), Arc::new(NoticeSender(ear)));
         let nic = StreamNic::open(PortId(7), &spec, host, observer, &runtime).unwrap();
         Self { nic, rack, notices, spec, _folder: folder }
     }
@@ -113,7 +113,7 @@ impl Bench {
         qemu
     }
 
-    fn heard(&self) -> DeviceNotice {
+    fn next_notice(&self) -> DeviceNotice {
         self.notices.recv_timeout(LIMIT).unwrap()
     }
 
@@ -141,7 +141,7 @@ fn frames_pass_both_ways_and_the_next_qemu_comes_in() {
     assert!(!bench.nic.status().link_up);
     for number in [1, 2] {
         let mut qemu = bench.connect();
-        assert_eq!(bench.heard(), DeviceNotice::LinkUp);
+        assert_eq!(bench.next_notice(), DeviceNotice::LinkUp);
         assert_eq!((bench.nic.status().link_up, bench.nic.status().queue_pairs), (true, 1));
         qemu.write_all(&framed(&[number; 60])).unwrap();
         assert_eq!(bench.receive().0, 1);
@@ -152,7 +152,7 @@ fn frames_pass_both_ways_and_the_next_qemu_comes_in() {
         drop(qemu);
         assert_eq!(bench.receive().1.unwrap().kind, FaultKind::Disconnected);
         let reason = "QEMU closed the connection".to_owned();
-        assert_eq!(bench.heard(), DeviceNotice::LinkDown { reason });
+        assert_eq!(bench.next_notice(), DeviceNotice::LinkDown { reason });
         assert!(!bench.nic.status().link_up);
     }
 }
@@ -161,23 +161,23 @@ fn frames_pass_both_ways_and_the_next_qemu_comes_in() {
 fn who_breaks_the_protocol_is_cut_off_and_another_one_is_served() {
     let bench = Bench::new();
     let mut hostile = bench.connect();
-    assert_eq!(bench.heard(), DeviceNotice::LinkUp);
+    assert_eq!(bench.next_notice(), DeviceNotice::LinkUp);
     hostile.write_all(&[0xff; 64]).unwrap();
     let fault = bench.receive().1.unwrap();
     assert_eq!(fault.kind, FaultKind::ProtocolViolation);
-    let DeviceNotice::Violation { detail } = bench.heard() else { panic!("no violation") };
+    let DeviceNotice::Violation { detail } = bench.next_notice() else { panic!("no violation") };
     assert!(detail.contains("4294967295") && detail.contains("69632"), "{detail}");
-    assert!(matches!(bench.heard(), DeviceNotice::LinkDown { .. }));
+    assert!(matches!(bench.next_notice(), DeviceNotice::LinkDown { .. }));
     assert_eq!(hostile.read(&mut [0; 1]).unwrap_or(0), 0, "its connection is closed");
     let _good = bench.connect();
-    assert_eq!(bench.heard(), DeviceNotice::LinkUp);
+    assert_eq!(bench.next_notice(), DeviceNotice::LinkUp);
 }
 
 #[test]
 fn a_second_qemu_is_turned_away_and_follows_one_that_has_left() {
     let bench = Bench::new();
     let mut first = bench.connect();
-    assert_eq!(bench.heard(), DeviceNotice::LinkUp);
+    assert_eq!(bench.next_notice(), DeviceNotice::LinkUp);
     let mut second = bench.connect();
     assert_eq!(second.read(&mut [0; 1]).unwrap(), 0, "it is turned away");
     first.write_all(&framed(&[1; 60])).unwrap();
@@ -185,15 +185,15 @@ fn a_second_qemu_is_turned_away_and_follows_one_that_has_left() {
     // The queue is not polled, as that of a throttled port.
     drop(first);
     let _third = bench.connect();
-    assert!(matches!(bench.heard(), DeviceNotice::LinkDown { .. }));
-    assert_eq!(bench.heard(), DeviceNotice::LinkUp);
+    assert!(matches!(bench.next_notice(), DeviceNotice::LinkDown { .. }));
+    assert_eq!(bench.next_notice(), DeviceNotice::LinkUp);
 }
 
 #[test]
 fn a_qemu_that_does_not_read_costs_frames_and_gets_the_rest_when_it_reads() {
     let bench = Bench::new();
     let mut qemu = bench.connect();
-    assert_eq!(bench.heard(), DeviceNotice::LinkUp);
+    assert_eq!(bench.next_notice(), DeviceNotice::LinkUp);
     let mut accepted = 0;
     while bench.rack.send(&[accepted as u8; 9000]) == TransmitResult::Accepted {
         accepted += 1;
@@ -215,7 +215,7 @@ fn a_qemu_that_does_not_read_costs_frames_and_gets_the_rest_when_it_reads() {
 fn its_owner_changes_and_closes_it() {
     let mut bench = Bench::new();
     let mut qemu = bench.connect();
-    assert_eq!(bench.heard(), DeviceNotice::LinkUp);
+    assert_eq!(bench.next_notice(), DeviceNotice::LinkUp);
     let changed = StreamSpec { mtu: 9000, ..bench.spec.clone() };
     assert!(bench.nic.change(&PortSpec::Stream(changed.clone())).unwrap());
     assert_eq!((bench.nic.status().mtu, bench.nic.status().link_up), (9000, true));
@@ -248,7 +248,7 @@ fn a_descriptor_attached_to_a_frame_blocks_no_thread() {
     let mut peers = Vec::new();
     for _ in 0..2 {
         let qemu = bench.connect();
-        assert_eq!(bench.heard(), DeviceNotice::LinkUp);
+        assert_eq!(bench.next_notice(), DeviceNotice::LinkUp);
         // The worker reads the first one; the second one is unread at the end of the connection.
         for _ in 0..2 {
             let (socket, peer) = lingering();

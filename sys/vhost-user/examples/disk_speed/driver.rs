@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::packed::PackedRing;
-use crate::requests::{Asked, Requests};
+use crate::requests::{Requests, SlotRequest};
 use crate::split::SplitRing;
 
 /// Virtqueue in split or packed format.
@@ -24,7 +24,7 @@ impl Ring<'_> {
         }
     }
 
-    fn add(&mut self, slot: u16, asked: Asked) {
+    fn add(&mut self, slot: u16, asked: SlotRequest) {
         match self {
             Self::Split(ring) => ring.add(slot, asked),
             Self::Packed(ring) => ring.add(slot, asked),
@@ -45,17 +45,17 @@ impl Ring<'_> {
         }
     }
 
-    fn want_interrupt(&mut self, is_wanted: bool) {
+    fn set_interrupt(&mut self, is_wanted: bool) {
         match self {
-            Self::Split(ring) => ring.want_interrupt(is_wanted),
-            Self::Packed(ring) => ring.want_interrupt(is_wanted),
+            Self::Split(ring) => ring.set_interrupt(is_wanted),
+            Self::Packed(ring) => ring.set_interrupt(is_wanted),
         }
     }
 
-    fn has_answer(&self) -> bool {
+    fn has_completion(&self) -> bool {
         match self {
-            Self::Split(ring) => ring.has_answer(),
-            Self::Packed(ring) => ring.has_answer(),
+            Self::Split(ring) => ring.has_completion(),
+            Self::Packed(ring) => ring.has_completion(),
         }
     }
 }
@@ -75,12 +75,12 @@ impl Driver<'_> {
     /// Submits `depth` requests.
     pub(crate) fn fill(&mut self) -> Result<()> {
         for slot in 0..self.depth {
-            self.ask(slot);
+            self.submit(slot);
         }
         self.publish()
     }
 
-    fn ask(&mut self, slot: u16) {
+    fn submit(&mut self, slot: u16) {
         let asked = self.requests.make(slot);
         self.ring.add(slot, asked);
     }
@@ -95,25 +95,25 @@ impl Driver<'_> {
 
     /// Reaps completions and submits a new request for each. Returns the number of completions, at
     /// most `depth`.
-    pub(crate) fn turn(&mut self) -> Result<u64> {
+    pub(crate) fn poll(&mut self) -> Result<u64> {
         let mut count = 0;
         while count < u64::from(self.depth) {
             let Some(slot) = self.ring.take() else { break };
             ensure!(slot < self.depth, "the back-end answers request {slot}, which was not made");
             self.requests.check(slot)?;
-            self.ask(slot);
+            self.submit(slot);
             count += 1;
         }
-        self.ring.want_interrupt(false);
+        self.ring.set_interrupt(false);
         self.publish()?;
         Ok(count)
     }
 
     /// Enables interrupts and blocks until a request completes, at most 5 s.
     pub(crate) fn wait(&mut self) -> Result<()> {
-        self.ring.want_interrupt(true);
+        self.ring.set_interrupt(true);
         fence(Ordering::SeqCst);
-        if self.ring.has_answer() {
+        if self.ring.has_completion() {
             return Ok(());
         }
         let limit = Timespec { tv_sec: 5, tv_nsec: 0 };

@@ -65,7 +65,7 @@ pub(crate) struct Disk {
 
 /// Guest addresses of the parts of a ring, and its initial position.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RingPlace {
+pub(crate) struct RingLayout {
     pub(crate) entries: u16,
     pub(crate) base: u32,
     pub(crate) descriptors: u64,
@@ -147,7 +147,7 @@ impl FrontEnd {
     /// Starts ring 0. The driver kicks it through `kick`; the back-end interrupts through `call`.
     pub(crate) fn start(
         &mut self,
-        ring: RingPlace,
+        ring: RingLayout,
         kick: BorrowedFd<'_>,
         call: BorrowedFd<'_>,
     ) -> Result<()> {

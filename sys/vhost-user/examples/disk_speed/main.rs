@@ -48,14 +48,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use driver::{Driver, Ring};
-use front_end::{EVENT_INDEX, FLUSH, FrontEnd, INDIRECT, PACKED, READ_ONLY, RingPlace, VERSION_1};
+use front_end::{EVENT_INDEX, FLUSH, FrontEnd, INDIRECT, PACKED, READ_ONLY, RingLayout, VERSION_1};
 use memory::{DESCRIPTORS, DEVICE, DRIVER, ENTRIES, Memory};
 use packed::PackedRing;
 use requests::Requests;
 use rustix::event::{EventfdFlags, eventfd};
 use split::SplitRing;
 use suimon_test_programs::end_program;
-use wanted::Wanted;
+use wanted::Parameters;
 
 /// Upper limit of the time before a measurement in which the queue warms up; the other limit is an
 /// eighth of the measured time.
@@ -123,7 +123,7 @@ impl Drop for Running {
     }
 }
 
-fn measure(peer: &Peer, wanted: &Wanted) -> Result<Rates> {
+fn measure(peer: &Peer, wanted: &Parameters) -> Result<Rates> {
     match &peer.behind {
         Behind::Command(command) => {
             let folder = tempfile::tempdir().context("there is no temporary folder")?;
@@ -135,7 +135,7 @@ fn measure(peer: &Peer, wanted: &Wanted) -> Result<Rates> {
     }
 }
 
-fn measure_at(socket: &Path, running: Option<&Running>, wanted: &Wanted) -> Result<Rates> {
+fn measure_at(socket: &Path, running: Option<&Running>, wanted: &Parameters) -> Result<Rates> {
     let mut front_end = FrontEnd::connect(socket)?;
     let form = if wanted.is_packed { PACKED } else { 0 };
     // Without FLUSH the back-end would have to write through.
@@ -163,7 +163,7 @@ fn measure_at(socket: &Path, running: Option<&Running>, wanted: &Wanted) -> Resu
     let mut driver =
         Driver { requests, ring, kick: event()?, call: event()?, depth: wanted.depth, kicks: 0 };
     front_end.share(&memory)?;
-    let place = RingPlace {
+    let place = RingLayout {
         entries: ENTRIES,
         base: if wanted.is_packed { packed::BASE } else { 0 },
         descriptors: DESCRIPTORS,
@@ -188,14 +188,14 @@ fn measure_at(socket: &Path, running: Option<&Running>, wanted: &Wanted) -> Resu
 
 /// Keeps `depth` requests in flight for `time`, and at least until one request is complete. Returns
 /// the number of completed requests.
-fn run(driver: &mut Driver<'_>, wanted: &Wanted, time: Duration) -> Result<u64> {
+fn run(driver: &mut Driver<'_>, wanted: &Parameters, time: Duration) -> Result<u64> {
     // A sleeping driver checks the clock on each turn, a polling one every 256 turns.
     let turns = if wanted.is_waiting { 1 } else { 256 };
     let until = Instant::now() + time;
     let (mut count, mut last) = (0, Instant::now());
     while Instant::now() < until || count == 0 {
         for _ in 0..turns {
-            match driver.turn()? {
+            match driver.poll()? {
                 0 if wanted.is_waiting => driver.wait()?,
                 0 => std::hint::spin_loop(),
                 some => {
@@ -226,7 +226,7 @@ fn cpu_ns(process: u32) -> Result<u64> {
 }
 
 fn measure_all() -> Result<()> {
-    let (wanted, mut peers) = Wanted::of_arguments()?;
+    let (wanted, mut peers) = Parameters::parse()?;
     let mut own = rustix::thread::CpuSet::new();
     own.set(0);
     rustix::thread::sched_setaffinity(None, &own).context("CPU 0 cannot be used")?;
@@ -237,9 +237,9 @@ fn measure_all() -> Result<()> {
         }
     }
     if wanted.is_json {
-        tell::tell_json(&peers);
+        tell::print_json(&peers);
     } else {
-        tell::tell_medians(&peers, &wanted);
+        tell::print_medians(&peers, &wanted);
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use virtio_bindings::virtio_ring::VRING_DESC_F_INDIRECT;
 use vm_memory::{VolatileMemory, VolatileSlice};
 
 use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, ENTRIES, GUEST_BASE, TABLE_BYTES, TABLES};
-use crate::requests::{Asked, Piece, PieceKind, Requests, index};
+use crate::requests::{Piece, PieceKind, Requests, SlotRequest, index};
 use crate::split::{describe, flags_of, set_ways};
 
 const AVAILABLE: u16 = 1 << 7;
@@ -127,7 +127,7 @@ impl<'a> PackedRing<'a> {
         self.chains.len()
     }
 
-    pub(crate) fn add(&mut self, slot: u16, asked: Asked) {
+    pub(crate) fn add(&mut self, slot: u16, asked: SlotRequest) {
         if !asked.is_laid_out {
             set_ways(&self.ways[usize::from(slot)], asked);
         }
@@ -180,7 +180,7 @@ impl<'a> PackedRing<'a> {
 
     /// Returns the slot of the next completion, if there is one.
     pub(crate) fn take(&mut self) -> Option<u16> {
-        if !self.has_answer() {
+        if !self.has_completion() {
             return None;
         }
         let slot = u16::from_le(self.places[usize::from(self.seen.at)].id.load(Ordering::Relaxed));
@@ -191,12 +191,12 @@ impl<'a> PackedRing<'a> {
     }
 
     /// Enables an interrupt at the next completion, or disables interrupts.
-    pub(crate) fn want_interrupt(&mut self, is_wanted: bool) {
+    pub(crate) fn set_interrupt(&mut self, is_wanted: bool) {
         let flags = if is_wanted { EVENT_ENABLE } else { EVENT_DISABLE };
         self.driver_flags.store(flags.to_le(), Ordering::Relaxed);
     }
 
-    pub(crate) fn has_answer(&self) -> bool {
+    pub(crate) fn has_completion(&self) -> bool {
         let place = &self.places[usize::from(self.seen.at)];
         let flags = u16::from_le(place.flags.load(Ordering::Acquire));
         let (is_available, is_used) = (flags & AVAILABLE != 0, flags & USED != 0);

@@ -41,7 +41,7 @@ pub(crate) enum PieceKind {
 
 /// Request that a slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct SlotRequest {
     pub(crate) is_read: bool,
     /// True if the request is a read of a load without writes, so its descriptors need no change.
     pub(crate) is_laid_out: bool,
@@ -129,7 +129,7 @@ impl<'a> Requests<'a> {
     }
 
     /// Writes the next request of the load into a slot.
-    pub(crate) fn make(&mut self, slot: u16) -> Asked {
+    pub(crate) fn make(&mut self, slot: u16) -> SlotRequest {
         let Load { bytes, read_percent, is_random, disk_bytes } = self.load;
         let number = if is_random { self.throw() } else { self.made };
         let block = number % (disk_bytes / bytes);
@@ -142,7 +142,7 @@ impl<'a> Requests<'a> {
             self.kinds[at].store(kind.to_le(), Ordering::Relaxed);
         }
         self.made += 1;
-        Asked { is_read, is_laid_out }
+        SlotRequest { is_read, is_laid_out }
     }
 
     /// Checks the status of a completed request.

@@ -7,7 +7,7 @@ use virtio_bindings::virtio_ring::{VRING_DESC_F_INDIRECT, VRING_DESC_F_NEXT, VRI
 use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
 use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, ENTRIES, GUEST_BASE, TABLE_BYTES, TABLES};
-use crate::requests::{Asked, Piece, PieceKind, Requests, index};
+use crate::requests::{Piece, PieceKind, Requests, SlotRequest, index};
 
 const NO_INTERRUPT: u16 = 1;
 const NO_NOTIFY: u16 = 1;
@@ -39,7 +39,7 @@ pub(crate) fn flags_of(piece: &Piece, is_read: bool) -> u16 {
 
 /// Sets the flags of a request's segment descriptors: device-writable for a read, device-readable
 /// for a write.
-pub(crate) fn set_ways(ways: &[&AtomicU16], asked: Asked) {
+pub(crate) fn set_ways(ways: &[&AtomicU16], asked: SlotRequest) {
     let segment = Piece { address: 0, bytes: 0, kind: PieceKind::Segment };
     let flags = flags_of(&segment, asked.is_read).to_le();
     ways.iter().for_each(|way| way.store(flags, Ordering::Relaxed));
@@ -134,7 +134,7 @@ impl<'a> SplitRing<'a> {
         self.heads.len()
     }
 
-    pub(crate) fn add(&mut self, slot: u16, asked: Asked) {
+    pub(crate) fn add(&mut self, slot: u16, asked: SlotRequest) {
         let at = usize::from(slot);
         if !asked.is_laid_out {
             set_ways(&self.ways[at], asked);
@@ -174,7 +174,7 @@ impl<'a> SplitRing<'a> {
     }
 
     /// Enables an interrupt at the next completion, or disables interrupts.
-    pub(crate) fn want_interrupt(&mut self, is_wanted: bool) {
+    pub(crate) fn set_interrupt(&mut self, is_wanted: bool) {
         if self.has_event_index {
             // An index that has been passed already produces no interrupt.
             let at = if is_wanted { self.seen } else { self.seen.wrapping_sub(1) };
@@ -185,7 +185,7 @@ impl<'a> SplitRing<'a> {
         }
     }
 
-    pub(crate) fn has_answer(&self) -> bool {
+    pub(crate) fn has_completion(&self) -> bool {
         u16::from_le(self.used_index.load(Ordering::Acquire)) != self.seen
     }
 }

@@ -1,6 +1,6 @@
 //! Output of the measured rates.
 
-use crate::wanted::Wanted;
+use crate::wanted::Parameters;
 use crate::{Peer, Rates};
 
 fn three(mut numbers: Vec<f64>) -> String {
@@ -10,7 +10,7 @@ fn three(mut numbers: Vec<f64>) -> String {
 }
 
 /// Prints the rates of all rounds as JSON.
-pub(crate) fn tell_json(peers: &[Peer]) {
+pub(crate) fn print_json(peers: &[Peer]) {
     let of_round = |rates: &Rates| {
         serde_json::json!({
             "requests_per_second": rates.per_second,
@@ -26,7 +26,7 @@ pub(crate) fn tell_json(peers: &[Peer]) {
 }
 
 /// Prints medians, ranges and ratios as text.
-pub(crate) fn tell_medians(peers: &[Peer], wanted: &Wanted) {
+pub(crate) fn print_medians(peers: &[Peer], wanted: &Parameters) {
     println!(
         "requests of {} KiB, depth {}; millions; median (lowest to highest) of {} rounds",
         wanted.load.bytes >> 10,

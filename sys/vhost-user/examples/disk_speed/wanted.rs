@@ -14,7 +14,7 @@ const USAGE: &str = "usage: disk_speed [--json] [--block-kib N] [--read-percent 
     'NAME: COMMAND'…, or with --socket PATH no command";
 
 /// Parameters of a measurement.
-pub(crate) struct Wanted {
+pub(crate) struct Parameters {
     pub(crate) is_json: bool,
     /// Sleep until an interrupt instead of polling.
     pub(crate) is_waiting: bool,
@@ -27,12 +27,12 @@ pub(crate) struct Wanted {
     pub(crate) depth: u16,
 }
 
-impl Wanted {
+impl Parameters {
     /// Parses the arguments of the process.
     ///
     /// # Errors
     /// The arguments do not match the usage text.
-    pub(crate) fn of_arguments() -> Result<(Self, Vec<Peer>)> {
+    pub(crate) fn parse() -> Result<(Self, Vec<Peer>)> {
         let mut load =
             Load { bytes: 4096, read_percent: 100, is_random: true, disk_bytes: 256 << 20 };
         let (mut is_json, mut is_waiting, mut is_packed, mut socket) = (false, false, false, None);

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use suimon_ports::{DeviceNotice, NegotiatedFeatures};
 
 use super::Shared;
-use crate::device::{Device, DeviceLink};
+use crate::device::{DeviceLink, VhostUserDevice};
 use crate::features::protocol;
 
 impl Shared {
     /// Stops all rings of a device if one has a fault, and reports the fault. The connection stays
     /// open, so that the guest can reinitialise its driver.
-    pub(super) fn take_fault(&self, device: &mut Device) {
+    pub(super) fn take_fault(&self, device: &mut VhostUserDevice) {
         let Some(fault) = device.take_fault() else { return };
         self.publish(device);
         self.notify(DeviceNotice::Violation { detail: fault.to_string() });
@@ -25,7 +25,7 @@ impl Shared {
     }
 
     /// Updates the status. Reports a change in which the guest's driver has rings running.
-    pub(super) fn publish(&self, device: &Device) {
+    pub(super) fn publish(&self, device: &VhostUserDevice) {
         let queue_pairs = device.running_queues();
         let features = Some(device.features()).filter(|bits| *bits != 0);
         let mut changing = self.changing();

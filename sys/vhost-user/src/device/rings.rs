@@ -5,16 +5,16 @@ use std::sync::Arc;
 use suimon_eventfd::PeerEventFd;
 use suimon_ring::{RingAddresses, RingFeatures};
 
-use super::Device;
+use super::VhostUserDevice;
 use super::eventfd::checked;
 use crate::fault::DeviceFault;
 use crate::features::protocol;
-use crate::message::{Message, VringFd};
-use crate::reply::Reply;
+use crate::message::{FrontEndMessage, VringFd};
+use crate::reply::VhostUserReply;
 use crate::request::Request;
 use crate::vring::{Kick, RingContext, Vring};
 
-impl Device {
+impl VhostUserDevice {
     pub(super) fn vring(
         &mut self,
         request: Request,
@@ -59,19 +59,19 @@ impl Device {
     }
 
     /// Sets size, addresses or position of a vring.
-    pub(super) fn describe(&mut self, message: &Message) -> Result<(), DeviceFault> {
+    pub(super) fn describe(&mut self, message: &FrontEndMessage) -> Result<(), DeviceFault> {
         let request = match *message {
-            Message::SetVringNum { index, size } => {
+            FrontEndMessage::SetVringNum { index, size } => {
                 self.stopped(Request::SetVringNum, index)?.size = size;
                 Request::SetVringNum
             }
-            Message::SetVringAddr { index, descriptors, used, available, log_addr } => {
+            FrontEndMessage::SetVringAddr { index, descriptors, used, available, log_addr } => {
                 let vring = self.stopped(Request::SetVringAddr, index)?;
                 vring.addresses = Some(RingAddresses { descriptors, available, used });
                 vring.log_addr = log_addr;
                 Request::SetVringAddr
             }
-            Message::SetVringBase { index, base } => {
+            FrontEndMessage::SetVringBase { index, base } => {
                 let request = Request::SetVringBase;
                 if !RingFeatures(self.features).packed() && base > u32::from(u16::MAX) {
                     return Err(DeviceFault::Base { request, index, base });
@@ -102,11 +102,11 @@ impl Device {
         self.start_rings(request)
     }
 
-    pub(super) fn vring_base(&mut self, index: u32) -> Result<Option<Reply>, DeviceFault> {
+    pub(super) fn vring_base(&mut self, index: u32) -> Result<Option<VhostUserReply>, DeviceFault> {
         let vring = self.stopped(Request::GetVringBase, index)?;
         vring.kick = None;
         vring.repair();
-        Ok(Some(Reply::VringState { index, base: vring.base }))
+        Ok(Some(VhostUserReply::VringState { index, base: vring.base }))
     }
 
     pub(super) fn disable_all(&mut self) {

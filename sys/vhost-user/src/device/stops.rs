@@ -1,16 +1,16 @@
 //! Rings that a message stops, detached before the message is executed.
 //!
-//! [`Device::handle`] blocks until the rings that it stops are detached. The ring of a disk whose
+//! [`VhostUserDevice::handle`] blocks until the rings that it stops are detached. The ring of a disk whose
 //! store has stalled is only detached when the store responds. Callers that must not block detach
-//! the rings first, with [`Device::try_stop`].
+//! the rings first, with [`VhostUserDevice::try_stop`].
 
 use std::time::{Duration, Instant};
 
 use suimon_ring::RingFeatures;
 
-use super::Device;
+use super::VhostUserDevice;
 use crate::features::check_negotiated;
-use crate::message::Message;
+use crate::message::FrontEndMessage;
 use crate::model::Model;
 use crate::request::Request;
 use crate::vring::Vring;
@@ -19,7 +19,7 @@ use crate::vring::Vring;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingSet {
     /// Empty set: no ring is stopped.
-    Nothing,
+    None,
     /// The ring with this index, if the device has it.
     One(u32),
     /// Every ring of the device.
@@ -29,22 +29,22 @@ pub enum RingSet {
 impl RingSet {
     fn has(self, index: usize) -> bool {
         match self {
-            Self::Nothing => false,
+            Self::None => false,
             Self::One(one) => usize::try_from(one) == Ok(index),
             Self::All => true,
         }
     }
 
     const fn all_if(is_so: bool) -> Self {
-        if is_so { Self::All } else { Self::Nothing }
+        if is_so { Self::All } else { Self::None }
     }
 }
 
-impl Device {
+impl VhostUserDevice {
     /// Returns the rings that [`handle`](Self::handle) will detach. The message restarts them or
     /// leaves them stopped.
-    pub fn stops(&self, message: &Message) -> RingSet {
-        use Message as M;
+    pub fn stops(&self, message: &FrontEndMessage) -> RingSet {
+        use FrontEndMessage as M;
         let is_negotiated = |request| check_negotiated(request, self.protocol).is_ok();
         match *message {
             M::SetFeatures(bits) => {
@@ -64,22 +64,22 @@ impl Device {
                 let is_packed = RingFeatures(self.features).packed();
                 match is_packed || base <= u32::from(u16::MAX) {
                     true => RingSet::One(index),
-                    false => RingSet::Nothing,
+                    false => RingSet::None,
                 }
             }
             M::SetVringEnable { index, enabled } => {
                 let vring = usize::try_from(index).ok().and_then(|index| self.vrings.get(index));
                 match vring.is_some_and(|vring| vring.is_enabled != enabled) {
                     true => RingSet::One(index),
-                    false => RingSet::Nothing,
+                    false => RingSet::None,
                 }
             }
-            _ => RingSet::Nothing,
+            _ => RingSet::None,
         }
     }
 
     /// Returns the rings that [`take_fault`](Self::take_fault) will detach.
-    pub fn stops_of_fault(&self) -> RingSet {
+    pub fn rings_to_detach(&self) -> RingSet {
         RingSet::all_if(self.vrings.iter().any(Vring::has_fault))
     }
 

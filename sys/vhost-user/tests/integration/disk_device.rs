@@ -86,9 +86,9 @@ impl DiskQueueHost for Store {
     }
 }
 
-struct Ear(Mutex<Sender<DeviceNotice>>);
+struct NoticeSender(Mutex<Sender<DeviceNotice>>);
 
-impl DiskObserver for Ear {
+impl DiskObserver for NoticeSender {
     fn handle_notice(&self, disk: DiskId, notice: DeviceNotice) {
         assert_eq!(disk, DiskId(3));
         let _ = self.0.lock().unwrap().send(notice);
@@ -129,7 +129,7 @@ impl DiskBench {
         change(&mut spec);
         let store = Arc::new(Store::default());
         let (sender, notices) = channel();
-        let ear = Arc::new(Ear(Mutex::new(sender)));
+        let ear = Arc::new(NoticeSender(Mutex::new(sender)));
         let device = VhostUserDisk::open(DiskId(3), &spec, store.clone(), ear, &threads()).unwrap();
         Self { device, store, notices, spec, _directory: directory }
     }

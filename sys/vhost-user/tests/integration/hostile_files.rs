@@ -260,13 +260,13 @@ fn a_descriptor_within_a_socket_delays_no_other_device() {
 }
 
 /// Variable with the socket to which [`front_end_that_exits`] connects.
-const SOCKET_OF_CHILD: &str = "SUIMON_TEST_FRONT_END";
+const CHILD_SOCKET: &str = "SUIMON_TEST_FRONT_END";
 
 /// Process of a front-end: passes its own end of the connection as back-end channel, and exits.
 /// Does nothing if it is executed as a test.
 #[test]
 fn front_end_that_exits() {
-    let Some(path) = std::env::var_os(SOCKET_OF_CHILD) else { return };
+    let Some(path) = std::env::var_os(CHILD_SOCKET) else { return };
     let mut front_end = FrontEnd::connect(&PathBuf::from(path));
     front_end.negotiate(VERSION_1);
     let own = front_end.stream.try_clone().unwrap();
@@ -278,7 +278,7 @@ fn a_front_end_whose_channel_is_its_own_socket_is_replaced_after_it_exits() {
     let bench = Bench::new(1);
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "hostile_files::front_end_that_exits"])
-        .env(SOCKET_OF_CHILD, &bench.socket)
+        .env(CHILD_SOCKET, &bench.socket)
         .output()
         .unwrap();
     assert!(child.status.success(), "{child:?}");

@@ -16,7 +16,7 @@ use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
 use suimon_vhost_user::{VhostUserDisk, VhostUserNic, VhostUserThreads};
 
 use crate::bench::rig::{Driver, GUEST_BASE, Vm, event};
-use crate::bench::{BYTES, Ear, FrontEnd, Loopback, VERSION_1, wait_for};
+use crate::bench::{BYTES, FrontEnd, Loopback, NoticeSender, VERSION_1, wait_for};
 
 /// Number of devices of the tests.
 const MANY: u32 = 150;
@@ -47,7 +47,7 @@ pub(crate) fn open(
     threads: &VhostUserThreads,
 ) -> VhostUserNic {
     let (sender, _notices) = channel();
-    let ear = Arc::new(Ear(Mutex::new(sender)));
+    let ear = Arc::new(NoticeSender(Mutex::new(sender)));
     let host = Arc::new(Loopback::default());
     VhostUserNic::open(PortId(port), &spec(folder, port), host, ear, threads).unwrap()
 }
@@ -107,7 +107,7 @@ fn devices_that_stall_do_not_hold_up_others() {
     let mut stuck = Vec::new();
     for port in 0..40 {
         let (sender, notices) = channel();
-        let ear = Arc::new(Ear(Mutex::new(sender)));
+        let ear = Arc::new(NoticeSender(Mutex::new(sender)));
         let spec = spec(folder.path(), port);
         let host = Arc::clone(&stalled);
         nics.push(VhostUserNic::open(PortId(port), &spec, host, ear, &runtime).unwrap());
@@ -164,7 +164,7 @@ fn rings_that_come_and_go_are_limited() {
     let runtime = VhostUserThreads::unconfined().unwrap();
     let host = Arc::new(Counting::default());
     let (sender, _notices) = channel();
-    let ear = Arc::new(Ear(Mutex::new(sender)));
+    let ear = Arc::new(NoticeSender(Mutex::new(sender)));
     let spec = spec(folder.path(), 0);
     let nic = VhostUserNic::open(PortId(0), &spec, host.clone(), ear, &runtime).unwrap();
     let vm = Vm::with_regions(vec![BYTES]);
@@ -227,9 +227,9 @@ impl DiskQueueHost for StalledStore {
     fn detach_disk(&self, _disk: DiskId) {}
 }
 
-struct DiskEar(Mutex<Sender<DeviceNotice>>);
+struct DiskNoticeSender(Mutex<Sender<DeviceNotice>>);
 
-impl DiskObserver for DiskEar {
+impl DiskObserver for DiskNoticeSender {
     fn handle_notice(&self, _disk: DiskId, notice: DeviceNotice) {
         let _ = self.0.lock().unwrap().send(notice);
     }
@@ -271,7 +271,7 @@ fn stalled_disk(
     vm: &Vm,
 ) -> StalledDisk {
     let (sender, notices) = channel();
-    let (spec, ear) = (disk_spec(folder, nth), Arc::new(DiskEar(Mutex::new(sender))));
+    let (spec, ear) = (disk_spec(folder, nth), Arc::new(DiskNoticeSender(Mutex::new(sender))));
     let host = Arc::new(store.clone());
     let disk = VhostUserDisk::open(DiskId(nth), &spec, host, ear, threads).unwrap();
     let ring = Driver::placed(vm, 16, 0, GUEST_BASE);

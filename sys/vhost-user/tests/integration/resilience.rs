@@ -180,7 +180,7 @@ fn wait_for_departure(bench: &Bench) {
 
 /// Minimum time for 12 successive front-ends that disconnect at once: the pauses between them
 /// double from 5 ms to 100 ms.
-const PAUSES_OF_12: Duration = Duration::from_millis(755);
+const PAUSES_TOTAL_MIN: Duration = Duration::from_millis(755);
 
 #[test]
 fn front_ends_that_leave_at_once_are_slowed_down() {
@@ -192,7 +192,7 @@ fn front_ends_that_leave_at_once_are_slowed_down() {
         drop(front_end);
         wait_for_departure(&bench);
     }
-    assert!(began.elapsed() >= PAUSES_OF_12, "{:?}", began.elapsed());
+    assert!(began.elapsed() >= PAUSES_TOTAL_MIN, "{:?}", began.elapsed());
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_front_end_that_listens_and_leaves_at_once_is_not_connected_to_in_a_loop() {
     for _ in 1..12 {
         drop(listener.accept().unwrap());
     }
-    assert!(began.elapsed() >= PAUSES_OF_12, "{:?}", began.elapsed());
+    assert!(began.elapsed() >= PAUSES_TOTAL_MIN, "{:?}", began.elapsed());
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn what_a_vm_negotiated_is_kept_for_it() {
     };
     // The next process offers the features although they are disabled.
     let (sender, _notices) = std::sync::mpsc::channel();
-    let ear = Arc::new(bench::Ear(std::sync::Mutex::new(sender)));
+    let ear = Arc::new(bench::NoticeSender(std::sync::Mutex::new(sender)));
     let host = Arc::new(Loopback::default());
     let nic = VhostUserNic::open(PortId(8), &spec, host, ear, &bench::threads()).unwrap();
     let mut returned = FrontEnd::connect(&spec.socket);

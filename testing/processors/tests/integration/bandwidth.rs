@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec};
 use suimon_frame::{Frame, MacAddr, Offloads};
 use suimon_ports::{FrameSink, PortFault, QueueHost, TransmitResult, WorkerRuntime};
 use suimon_processor_tests::{EndlessSource, Supply, TestClockRuntime, mac, queue, small_frame};
@@ -75,9 +75,9 @@ impl Bench {
     /// Changes the bandwidth limit of the guest.
     fn limit(&self, limit: Option<BitRate>) {
         let port = |id: u8, bandwidth| PortTopology {
-            spec: PortSpec {
+            spec: ForwardingPortSpec {
                 mac: Some(MacAddr::new(mac(id))),
-                ..PortSpec::new(PortId(id.into()), SwitchId(1), PortRole::Nic)
+                ..ForwardingPortSpec::new(PortId(id.into()), SwitchId(1), PortRole::Nic)
             },
             bandwidth,
             storm_limit_fps: None,

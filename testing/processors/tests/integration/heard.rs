@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use suimon_forwarding::{Learned, PortRole, PortSpec, SwitchSpec};
+use suimon_forwarding::{ForwardingPortSpec, Learned, PortRole, SwitchSpec};
 use suimon_frame::MacAddr;
 use suimon_ports::WorkerRuntime;
 use suimon_processor_tests::{TestClockRuntime, mac};
@@ -19,7 +19,7 @@ fn plane(runtime: &TestClockRuntime) -> DataPlane {
     let cpu = runtime.cpus()[0];
     let plane = DataPlane::start(&[cpu], Arc::new(runtime.clone())).unwrap();
     let port = |id| PortTopology {
-        spec: PortSpec::new(PortId(id), SWITCH, PortRole::Nic),
+        spec: ForwardingPortSpec::new(PortId(id), SWITCH, PortRole::Nic),
         bandwidth: None,
         storm_limit_fps: None,
         receive_coalescing: true,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec};
 use suimon_frame::{FrameBatch, Offloads};
 use suimon_ports::{FrameSink, PortFault, QueueHost, TransmitResult, WorkerRuntime};
 use suimon_processor_tests::{EndlessSource, NullSink, Supply, mac, queue, small_frame};
@@ -91,7 +91,7 @@ fn run(source: fn(u8) -> EndlessSource, processors: usize, sink_at: WorkerId) ->
     let cpus = runtime.cpus();
     let plane = DataPlane::start(&cpus[..processors], runtime).unwrap();
     let port = |id| PortTopology {
-        spec: PortSpec::new(PortId(id), SwitchId(1), PortRole::Nic),
+        spec: ForwardingPortSpec::new(PortId(id), SwitchId(1), PortRole::Nic),
         bandwidth: None,
         storm_limit_fps: None,
         receive_coalescing: true,

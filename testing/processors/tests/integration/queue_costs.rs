@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec};
 use suimon_frame::MacAddr;
 use suimon_ports::{QueueHost, WorkerRuntime};
 use suimon_processor_tests::{
@@ -88,9 +88,9 @@ fn busy_time_grows_with_load_where_the_load_is_and_nowhere_else() {
     let plane = DataPlane::start(&cpus[..2], runtime).unwrap();
     let switch = SwitchId(1);
     let port = |id: u8| PortTopology {
-        spec: PortSpec {
+        spec: ForwardingPortSpec {
             mac: Some(MacAddr::new(mac(id))),
-            ..PortSpec::new(PortId(id.into()), switch, PortRole::Nic)
+            ..ForwardingPortSpec::new(PortId(id.into()), switch, PortRole::Nic)
         },
         bandwidth: None,
         storm_limit_fps: None,
@@ -140,7 +140,7 @@ fn new_queues_start_where_their_port_is_at_home() {
     let runtime = Arc::new(WorkerThreads);
     let cpus = runtime.cpus();
     let plane = DataPlane::start(&cpus[..2], runtime).unwrap();
-    plane.set_homes([(PortId(0), WorkerId(1)), (PortId(1), WorkerId(7))].into());
+    plane.set_initial_workers([(PortId(0), WorkerId(1)), (PortId(1), WorkerId(7))].into());
     for port in 0..3 {
         for direction in [Direction::Ingress, Direction::Egress] {
             let id = queue(port, direction);

@@ -1,6 +1,6 @@
 //! Tests of source addresses: reports for binding, exclusive addresses, and moves between ports.
 
-use suimon_forwarding::PortSpec;
+use suimon_forwarding::ForwardingPortSpec;
 use suimon_frame::MacAddr;
 use suimon_quantity::PortId;
 use suimon_switch::PlaneNotice;
@@ -18,7 +18,7 @@ fn report(bench: &Bench) -> PlaneNotice {
 }
 
 /// Changes the specification of a port and publishes the topology.
-fn change(bench: &mut Bench, port: usize, change: impl FnOnce(&mut PortSpec)) {
+fn change(bench: &mut Bench, port: usize, change: impl FnOnce(&mut ForwardingPortSpec)) {
     change(&mut bench.topology.ports[port].spec);
     bench.plane.publish(bench.topology.clone()).unwrap();
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec};
 use suimon_frame::{Offloads, VnetHeader};
 use suimon_ports::{CpuAffinity, QueueHost, WorkerRuntime};
 use suimon_processor_tests::{Receiver, Sender};
@@ -35,7 +35,7 @@ impl Bench {
         let plane = DataPlane::start(&cpus[..workers], runtime).unwrap();
         let switch = SwitchId(1);
         let ports = (0..guests).map(|id| PortTopology {
-            spec: PortSpec::new(PortId(id), switch, PortRole::Nic),
+            spec: ForwardingPortSpec::new(PortId(id), switch, PortRole::Nic),
             bandwidth: None,
             storm_limit_fps: None,
             receive_coalescing: true,
@@ -448,7 +448,8 @@ fn large_frame(from: usize, to: usize) -> (VnetHeader, Vec<u8>) {
 #[test]
 fn large_frames_reach_only_who_takes_them() {
     let mut bench = Bench::new(1, 3);
-    bench.topology.ports[0].spec = PortSpec::new(PortId(0), SwitchId(1), PortRole::Uplink);
+    bench.topology.ports[0].spec =
+        ForwardingPortSpec::new(PortId(0), SwitchId(1), PortRole::Uplink);
     bench.plane.publish(bench.topology.clone()).unwrap();
     bench.introduce();
     assert_eq!(bench.lengths_at(2, 1, 2), [554, 554], "it takes no large frames");

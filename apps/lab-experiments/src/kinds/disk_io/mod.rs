@@ -10,13 +10,13 @@ mod testbed;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use suimon_lab_run::{Better, Case, Measure, Repetition, Words};
+use suimon_lab_run::{Case, Measure, MeasureDirection, Repetition, Words};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
 use crate::requirement::{Requirement, daemon, programs};
+use settings::AccessMethod;
 pub(crate) use settings::Settings;
-use settings::Way;
 use testbed::Testbed;
 
 /// Targets relative to native access: smallest queue depth to which the target applies, and
@@ -38,7 +38,7 @@ impl DiskIo {
         Ok(Self { settings, testbed: None, counts: BTreeMap::new() })
     }
 
-    fn has(&self, is_it: impl Fn(Way) -> bool) -> bool {
+    fn has(&self, is_it: impl Fn(AccessMethod) -> bool) -> bool {
         self.settings.ways.iter().any(|way| is_it(*way))
     }
 }
@@ -51,19 +51,19 @@ fn goal(depth: u64) -> f64 {
 impl Experiment for DiskIo {
     fn requirements(&self) -> Vec<Requirement> {
         let settings = &self.settings;
-        let places =
-            u64::from(self.has(|way| way == Way::Engine)) + u64::from(self.has(Way::has_daemon));
+        let places = u64::from(self.has(|way| way == AccessMethod::Engine))
+            + u64::from(self.has(AccessMethod::has_daemon));
         let mib = settings.disk_mib * settings.targets.len() as u64 * places * 9 / 8 + 64;
         let mut requirements =
             [programs(&[("fio", "fio"), ("losetup", "mount")]), vec![Requirement::FreeMib(mib)]]
                 .concat();
-        if self.has(Way::has_daemon) {
+        if self.has(AccessMethod::has_daemon) {
             requirements.extend([daemon(), programs(&[("curl", "curl")])].concat());
         }
-        if self.has(|way| matches!(way, Way::VhostUser | Way::VhostUserWaiting)) {
+        if self.has(|way| matches!(way, AccessMethod::VhostUser | AccessMethod::VhostUserWaiting)) {
             requirements.push(Requirement::Own("examples/disk_speed"));
         }
-        if self.has(|way| way == Way::Vm) {
+        if self.has(|way| way == AccessMethod::Vm) {
             let package = "qemu-system-x86";
             requirements.push(Requirement::Program { name: "qemu-system-x86_64", package });
         }
@@ -109,12 +109,12 @@ impl Experiment for DiskIo {
 
     fn cases(&self) -> Vec<Case> {
         // Includes each measurement, and the start and end of fio.
-        let seconds = |way: Way| {
-            let measurements = if way.keeps_a_cpu() { 3.0 } else { 2.0 };
+        let seconds = |way: AccessMethod| {
+            let measurements = if way.occupies_cpu() { 3.0 } else { 2.0 };
             measurements * (self.settings.window_ms as f64 / 1000.0 + 0.35)
         };
         let subjects = self.settings.subjects().into_iter();
-        subjects.map(|of| Case::new(of.id(), of.words(), seconds(of.way))).collect()
+        subjects.map(|of| Case::new(of.id(), of.words(), seconds(of.access_method))).collect()
     }
 
     fn measures(&self) -> Vec<Measure> {
@@ -123,11 +123,16 @@ impl Experiment for DiskIo {
                 "of-native",
                 Words::new("relative to native", "直前・直後のネイティブに対する割合"),
                 "%",
-                Better::Higher,
+                MeasureDirection::Higher,
             )
             .deciding(),
-            Measure::new("rate", Words::new("disk", "ディスク"), "MB/s", Better::Higher),
-            Measure::new("native", Words::new("native", "ネイティブ"), "MB/s", Better::None),
+            Measure::new("rate", Words::new("disk", "ディスク"), "MB/s", MeasureDirection::Higher),
+            Measure::new(
+                "native",
+                Words::new("native", "ネイティブ"),
+                "MB/s",
+                MeasureDirection::None,
+            ),
             Measure::new(
                 "of-native-busy",
                 Words::new(
@@ -135,9 +140,14 @@ impl Experiment for DiskIo {
                     "クライアントの CPU が埋まっているときのネイティブに対する割合",
                 ),
                 "%",
-                Better::Higher,
+                MeasureDirection::Higher,
             ),
-            Measure::new("requests", Words::new("requests", "要求数"), "/s", Better::Higher),
+            Measure::new(
+                "requests",
+                Words::new("requests", "要求数"),
+                "/s",
+                MeasureDirection::Higher,
+            ),
             Measure::new(
                 "beyond-goal",
                 Words::new(
@@ -145,7 +155,7 @@ impl Experiment for DiskIo {
                     "目標 (同時要求数 4 以上で 97 %、未満で 90 %) との差",
                 ),
                 "points",
-                Better::Higher,
+                MeasureDirection::Higher,
             ),
         ]
     }
@@ -157,7 +167,7 @@ impl Experiment for DiskIo {
         let mut testbed = match self.testbed.take() {
             Some(testbed) => testbed,
             None => {
-                environment.say("creates and fills files and disks");
+                environment.progress("creates and fills files and disks");
                 Testbed::set_up(&self.settings, environment)?
             }
         };

@@ -20,7 +20,7 @@ const RUN_SECTORS: u64 = (2 << 20) / SECTOR as u64;
 /// Alignment of the range accessed by a load, in bytes.
 const UNIT: u64 = 4096;
 /// Largest number of metadata sectors within the payload. A file with more has an unknown format.
-const KEPT_MAX: usize = 1 << 16;
+const METADATA_SECTORS_MAX: usize = 1 << 16;
 
 /// Sector of a file with its offset.
 type Sector = (u64, [u8; SECTOR]);
@@ -32,13 +32,13 @@ pub(super) struct Payload {
     offset: u64,
     len: u64,
     /// Metadata sectors within the range.
-    kept: Vec<Sector>,
+    metadata_sectors: Vec<Sector>,
 }
 
 impl Payload {
     /// Returns the range of the first `len` bytes.
-    pub(super) fn whole(path: &Path, len: u64) -> Self {
-        Self { path: path.to_owned(), offset: 0, len, kept: Vec::new() }
+    pub(super) fn first_bytes(path: &Path, len: u64) -> Self {
+        Self { path: path.to_owned(), offset: 0, len, metadata_sectors: Vec::new() }
     }
 
     /// Finds the payload in the file of a disk of `disk_bytes`, all of which must have been
@@ -52,7 +52,7 @@ impl Payload {
         let (offset, len) = region(&used, end, disk_bytes).with_context(of_file)?;
         let is_within = |(at, _): &Sector| (offset..offset + len).contains(at);
         let kept = used.into_iter().filter(is_within).collect();
-        Ok(Self { path: path.to_owned(), offset, len, kept })
+        Ok(Self { path: path.to_owned(), offset, len, metadata_sectors: kept })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -60,18 +60,18 @@ impl Payload {
     }
 
     /// Returns the range as options of fio.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn fio_options(&self) -> String {
         format!("--offset={} --size={}", self.offset, self.len)
     }
 
     /// Restores metadata sectors after a native load, so that the disk is unchanged.
     pub(super) fn put_back(&self) -> Result<()> {
-        if self.kept.is_empty() {
+        if self.metadata_sectors.is_empty() {
             return Ok(());
         }
         let file = OpenOptions::new().write(true).open(&self.path);
         let file = file.with_context(|| self.path.display().to_string())?;
-        for (at, sector) in &self.kept {
+        for (at, sector) in &self.metadata_sectors {
             file.write_all_at(sector, *at)?;
         }
         file.sync_data()?;
@@ -95,7 +95,7 @@ fn used_sectors(file: &File) -> Result<(Vec<Sector>, u64)> {
                 let mut sector = [0; SECTOR];
                 sector[..bytes.len()].copy_from_slice(bytes);
                 used.push((at, sector));
-                ensure!(used.len() <= KEPT_MAX, "the image has data other than zeros");
+                ensure!(used.len() <= METADATA_SECTORS_MAX, "the image has data other than zeros");
             }
         }
         end += chunk.len() as u64;
@@ -147,7 +147,7 @@ mod tests {
         let before = std::fs::read(file.path()).unwrap();
         let payload = Payload::find(file.path(), 16 * MIB).unwrap();
         assert_eq!(payload.offset, (MIB + 1536).next_multiple_of(UNIT));
-        assert_eq!((payload.len, payload.kept.len()), (16 * MIB, 7));
+        assert_eq!((payload.len, payload.metadata_sectors.len()), (16 * MIB, 7));
         let zeros = vec![0; usize::try_from(payload.len).unwrap()];
         file.as_file().write_all_at(&zeros, payload.offset).unwrap();
         assert_ne!(std::fs::read(file.path()).unwrap(), before);
@@ -161,7 +161,7 @@ mod tests {
         file.as_file().set_len(16 * MIB).unwrap();
         let payload = Payload::find(file.path(), 16 * MIB).unwrap();
         assert_eq!(
-            (payload.words().as_str(), payload.kept.len()),
+            (payload.fio_options().as_str(), payload.metadata_sectors.len()),
             ("--offset=0 --size=16777216", 0)
         );
     }

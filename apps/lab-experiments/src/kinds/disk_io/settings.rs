@@ -17,7 +17,7 @@ pub(crate) struct Settings {
     /// Size of each target in MiB, 16 to 65 536.
     pub(super) disk_mib: u64,
     /// Access methods of Suimon's disks. Each target is measured with each.
-    pub(super) ways: Vec<Way>,
+    pub(super) ways: Vec<AccessMethod>,
     /// Disks of Suimon to measure.
     pub(super) targets: Vec<Target>,
     /// Queue depths, each 1 to 256.
@@ -31,7 +31,7 @@ pub(crate) struct Settings {
 /// Access method of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Way {
+pub(super) enum AccessMethod {
     /// Client in the worker's own process, without ring or socket.
     Engine,
     /// vhost-user-blk, with a front-end that drives the ring like a guest's driver, and polls.
@@ -76,7 +76,7 @@ pub(super) struct Pattern {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject<'a> {
     pub(super) target: Target,
-    pub(super) way: Way,
+    pub(super) access_method: AccessMethod,
     pub(super) pattern: &'a Pattern,
     pub(super) depth: u64,
 }
@@ -122,7 +122,12 @@ impl Settings {
         for pattern in &self.patterns {
             for &depth in &self.depths {
                 for &way in &self.ways {
-                    let of = |target: &Target| Subject { target: *target, way, pattern, depth };
+                    let of = |target: &Target| Subject {
+                        target: *target,
+                        access_method: way,
+                        pattern,
+                        depth,
+                    };
                     subjects.extend(self.targets.iter().map(of));
                 }
             }
@@ -138,12 +143,14 @@ fn has_twins<T: PartialEq>(list: &[T]) -> bool {
 impl Subject<'_> {
     /// Returns the id of the case.
     pub(super) fn id(self) -> String {
-        let (pattern, way, target) = (&self.pattern.id, self.way.id(), self.target.name());
+        let (pattern, way, target) =
+            (&self.pattern.id, self.access_method.id(), self.target.name());
         format!("{pattern}+{way}+{target}.{}", self.depth)
     }
 
     pub(super) fn words(self) -> Words {
-        let (pattern, way, target) = (&self.pattern.name, self.way.words(), self.target.name());
+        let (pattern, way, target) =
+            (&self.pattern.name, self.access_method.words(), self.target.name());
         Words::new(
             format!("{}, {}: {target}, {}", pattern.en, way.en, self.depth),
             format!("{}・{}: {target}、{}", pattern.ja, way.ja, self.depth),
@@ -151,7 +158,7 @@ impl Subject<'_> {
     }
 }
 
-impl Way {
+impl AccessMethod {
     const fn id(self) -> &'static str {
         match self {
             Self::Engine => "engine",
@@ -178,7 +185,7 @@ impl Way {
     }
 
     /// Returns true if the client keeps a CPU busy regardless of the disk.
-    pub(super) fn keeps_a_cpu(self) -> bool {
+    pub(super) fn occupies_cpu(self) -> bool {
         self == Self::VhostUser
     }
 
@@ -214,7 +221,7 @@ impl Target {
     }
 
     /// Returns format and kind as written in a host file.
-    pub(super) const fn host_words(self) -> (&'static str, &'static str) {
+    pub(super) const fn host_file_values(self) -> (&'static str, &'static str) {
         match self {
             Self::Raw => ("raw", "fixed"),
             Self::VhdFixed => ("vhd", "fixed"),

@@ -14,7 +14,7 @@ use suimon_rig::{
 };
 
 use super::payload::Payload;
-use super::settings::{Pattern, Settings, Subject, Target, Way};
+use super::settings::{AccessMethod, Pattern, Settings, Subject, Target};
 use crate::environment::Environment;
 
 /// Memory of the guest. fio with its libraries takes 80 MB, twice while the guest boots.
@@ -39,9 +39,9 @@ pub(super) struct Testbed {
     engine: Option<EngineDisks>,
     loop_device: Option<LoopDevice>,
     /// Payloads of the daemon's disks in the order of the settings; empty without a daemon.
-    held_by_daemon: Vec<Payload>,
+    daemon_payloads: Vec<Payload>,
     /// Payloads of the engine's disks; empty without them.
-    held_by_engine: Vec<Payload>,
+    engine_payloads: Vec<Payload>,
     socket: String,
     settings: Settings,
     files: Rig,
@@ -59,14 +59,14 @@ impl Testbed {
             _daemon: None,
             engine: None,
             loop_device,
-            held_by_daemon: Vec::new(),
-            held_by_engine: Vec::new(),
+            daemon_payloads: Vec::new(),
+            engine_payloads: Vec::new(),
             socket: rig.path("nbd.sock"),
             settings: settings.clone(),
             files,
             rig,
         };
-        if settings.ways.contains(&Way::Engine) {
+        if settings.ways.contains(&AccessMethod::Engine) {
             testbed.make_engine_disks()?;
         }
         environment.check()?;
@@ -85,7 +85,7 @@ impl Testbed {
         let bytes = settings.disk_mib << 20;
         let engine = EngineDisks::make(&folder, &forms, device, bytes, SERVER_CPU)?;
         let payload = |target: &Target| payload(*target, &engine.file(target.form())?, bytes);
-        self.held_by_engine = settings.targets.iter().map(payload).collect::<Result<_>>()?;
+        self.engine_payloads = settings.targets.iter().map(payload).collect::<Result<_>>()?;
         self.engine = Some(engine);
         Ok(())
     }
@@ -100,14 +100,14 @@ impl Testbed {
         for target in &settings.targets {
             environment.check()?;
             fill(rig, settings, FioTarget::Nbd { socket: &self.socket, disk: target.name() })?;
-            let file = folder.join(format!("{}.{}", target.name(), target.host_words().0));
+            let file = folder.join(format!("{}.{}", target.name(), target.host_file_values().0));
             let file = match device {
                 Some(device) if *target == Target::PassThrough => PathBuf::from(device),
                 _ => file,
             };
-            self.held_by_daemon.push(payload(*target, &file, settings.disk_mib << 20)?);
+            self.daemon_payloads.push(payload(*target, &file, settings.disk_mib << 20)?);
         }
-        if settings.ways.contains(&Way::Vm) {
+        if settings.ways.contains(&AccessMethod::Vm) {
             self.guest = Some(start_guest(rig, settings)?);
         }
         Ok(())
@@ -130,7 +130,7 @@ impl Testbed {
     /// Returns the native rate while the client's CPU is busy, as it is with a polling front-end:
     /// the rate of a kernel with one CPU less. `None` for access methods without a busy CPU.
     pub(super) fn native_beside_a_busy_cpu(&self, subject: Subject<'_>) -> Result<Option<f64>> {
-        if !subject.way.keeps_a_cpu() {
+        if !subject.access_method.occupies_cpu() {
             return Ok(None);
         }
         let cpu = CLIENT_CPU.to_string();
@@ -143,23 +143,23 @@ impl Testbed {
 
     fn measure(&mut self, subject: Subject<'_>) -> Result<f64> {
         let window = self.settings.window();
-        let measured = with_answers(window, |window| self.measure_for(subject, window));
+        let measured = with_completions(window, |window| self.measure_for(subject, window));
         measured.with_context(|| subject.id())
     }
 
     fn measure_for(&mut self, subject: Subject<'_>, window: Duration) -> Result<f64> {
-        let Subject { target, way, pattern, depth } = subject;
+        let Subject { target, access_method: way, pattern, depth } = subject;
         let mib = self.settings.disk_mib;
         match way {
-            Way::Engine => self.by_engine(subject, window),
-            Way::VhostUser => self.by_front_end(subject, window, &[]),
-            Way::VhostUserWaiting => self.by_front_end(subject, window, &["--wait"]),
-            Way::Nbd => {
+            AccessMethod::Engine => self.by_engine(subject, window),
+            AccessMethod::VhostUser => self.by_front_end(subject, window, &[]),
+            AccessMethod::VhostUserWaiting => self.by_front_end(subject, window, &["--wait"]),
+            AccessMethod::Nbd => {
                 let size = format!("--size={mib}m --cpus_allowed={CLIENT_CPU}");
                 let job = job(pattern, depth, &size, window);
                 rate(fio::run(self.rig.folder(), &self.socket, target.name(), &job)?)
             }
-            Way::Vm => {
+            AccessMethod::Vm => {
                 let job = job(pattern, depth, &format!("--size={mib}m"), window);
                 rate(self.in_guest(target, &job, window)?)
             }
@@ -167,15 +167,15 @@ impl Testbed {
     }
 
     fn native(&self, subject: Subject<'_>) -> Result<f64> {
-        let held = match subject.way {
-            Way::Engine => &self.held_by_engine,
-            _ => &self.held_by_daemon,
+        let held = match subject.access_method {
+            AccessMethod::Engine => &self.engine_payloads,
+            _ => &self.daemon_payloads,
         };
         let at = self.settings.targets.iter().position(|of| *of == subject.target);
         let held = at.and_then(|at| held.get(at)).context("unknown disk")?;
-        let place = format!("{} --cpus_allowed={SERVER_CPU}", held.words());
+        let place = format!("{} --cpus_allowed={SERVER_CPU}", held.fio_options());
         let path = held.path().to_string_lossy();
-        let measured = with_answers(self.settings.window(), |window| {
+        let measured = with_completions(self.settings.window(), |window| {
             let job = job(subject.pattern, subject.depth, &place, window);
             let told = fio::run_on(self.rig.folder(), FioTarget::File(&path), &job);
             held.put_back()?;
@@ -235,7 +235,10 @@ impl Testbed {
 
 /// Measures in a window. Without completions in it, returns the rate of this and a longer window
 /// together, so that a stall does not increase the result.
-fn with_answers(window: Duration, mut measure: impl FnMut(Duration) -> Result<f64>) -> Result<f64> {
+fn with_completions(
+    window: Duration,
+    mut measure: impl FnMut(Duration) -> Result<f64>,
+) -> Result<f64> {
     let iops = measure(window)?;
     if iops > 0.0 {
         return Ok(iops);
@@ -268,7 +271,7 @@ fn rate(result: fio::FioResult) -> Result<f64> {
 
 fn payload(target: Target, file: &Path, bytes: u64) -> Result<Payload> {
     match target {
-        Target::PassThrough => Ok(Payload::whole(file, bytes)),
+        Target::PassThrough => Ok(Payload::first_bytes(file, bytes)),
         _ => Payload::find(file, bytes),
     }
 }
@@ -323,7 +326,7 @@ fn host(
         let _ = write!(host, "[[store]]\nname = \"loop\"\npath = \"{device}\"\n");
     }
     for target in &settings.targets {
-        let (format, kind) = target.host_words();
+        let (format, kind) = target.host_file_values();
         let is_loop = *target == Target::PassThrough;
         let _ = write!(
             host,
@@ -352,7 +355,7 @@ mod tests {
     #[test]
     fn who_had_no_answer_is_measured_for_longer() {
         let mut windows = Vec::new();
-        let measured = with_answers(WINDOW, |window| {
+        let measured = with_completions(WINDOW, |window| {
             windows.push(window);
             Ok(if window > WINDOW { 7.0 } else { 0.0 })
         });
@@ -364,7 +367,7 @@ mod tests {
     #[test]
     fn a_device_that_answers_nothing_is_named_and_not_measured_for_ever() {
         let mut windows = 0;
-        let measured = with_answers(WINDOW, |_| {
+        let measured = with_completions(WINDOW, |_| {
             windows += 1;
             Ok(0.0)
         });

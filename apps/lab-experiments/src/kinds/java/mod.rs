@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use suimon_lab_run::{Better, Case, Measure, Repetition, Series, Words};
+use suimon_lab_run::{Case, Measure, MeasureDirection, Repetition, Series, Words};
 use suimon_rig::Rig;
 
 use crate::bounds::check_bounds;
@@ -115,8 +115,8 @@ impl Experiment for Java {
         let operations = Words::new("operations", "処理数");
         let paused = Words::new("stopped by garbage collection", "ガベージコレクションによる停止");
         vec![
-            Measure::new("operations", operations, "/s", Better::Higher).deciding(),
-            Measure::new("paused", paused, "%", Better::Lower),
+            Measure::new("operations", operations, "/s", MeasureDirection::Higher).deciding(),
+            Measure::new("paused", paused, "%", MeasureDirection::Lower),
         ]
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use suimon_lab_run::{Better, Case, Measure, Repetition, Series, Words};
+use suimon_lab_run::{Case, Measure, MeasureDirection, Repetition, Series, Words};
 use suimon_rig::Rig;
 
 use crate::environment::Environment;
@@ -70,10 +70,10 @@ impl OffloadFtp {
 impl Testbed {
     fn set_up(settings: &Settings, driver: Driver, environment: &Environment<'_>) -> Result<Self> {
         let rig = environment.large_rig()?;
-        let uplink = format!("driver = \"{}\"", driver.word());
+        let uplink = format!("driver = \"{}\"", driver.driver_key());
         let lan = Lan::set_up(
             &rig,
-            LanSpec { guests: 1, processors: settings.processors, uplink: Some(&uplink) },
+            LanSpec { guests: 1, workers: settings.processors, uplink: Some(&uplink) },
         )?;
         if driver == Driver::AfXdp {
             // Frames on a wire contain checksums; a veth pair would omit them.
@@ -157,14 +157,20 @@ impl Experiment for OffloadFtp {
 
     fn measures(&self) -> Vec<Measure> {
         let mut measures = vec![
-            measure("sent", "sent", "送信", "Mbit/s", Better::Higher).deciding(),
-            measure("cpu", "CPU of the whole machine", "マシン全体の CPU", "%", Better::Lower),
+            measure("sent", "sent", "送信", "Mbit/s", MeasureDirection::Higher).deciding(),
+            measure(
+                "cpu",
+                "CPU of the whole machine",
+                "マシン全体の CPU",
+                "%",
+                MeasureDirection::Lower,
+            ),
             measure(
                 "cpu-byte",
                 "CPU time per byte, whole machine",
                 "1 バイトあたりの CPU 時間 (マシン全体)",
                 "ns",
-                Better::Lower,
+                MeasureDirection::Lower,
             )
             .deciding(),
             measure(
@@ -172,13 +178,13 @@ impl Experiment for OffloadFtp {
                 "CPU time per byte, the daemon",
                 "1 バイトあたりの CPU 時間 (デーモン)",
                 "ns",
-                Better::Lower,
+                MeasureDirection::Lower,
             ),
         ];
         for (id, _, en, ja) in STAGES {
-            measures.push(measure(id, en, ja, "ns/KiB", Better::Lower));
+            measures.push(measure(id, en, ja, "ns/KiB", MeasureDirection::Lower));
         }
-        measures.push(measure(OTHER, "other stages", "その他", "ns/KiB", Better::Lower));
+        measures.push(measure(OTHER, "other stages", "その他", "ns/KiB", MeasureDirection::Lower));
         measures
     }
 
@@ -218,7 +224,7 @@ fn part(sampler: &Sampler<'_>, bytes: f64) -> Repetition {
     part.value("sent", bytes * 8.0 / 1e6 / sums.span_s);
     part.value("cpu", sums.cpu_percent);
     part.value("cpu-byte", sums.cpu_ns / bytes);
-    part.value("switch-byte", (sums.processors_ns + sums.control_ns) / bytes);
+    part.value("switch-byte", (sums.workers_ns + sums.control_ns) / bytes);
     let mut other = 0.0;
     for (stage, ns) in sums.busy_stages() {
         let each = ns / bytes * 1024.0;

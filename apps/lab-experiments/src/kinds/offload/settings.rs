@@ -51,7 +51,7 @@ pub(crate) struct Combination {
 
 impl Driver {
     /// Returns the driver as written in a host file.
-    pub(crate) const fn word(self) -> &'static str {
+    pub(crate) const fn driver_key(self) -> &'static str {
         match self {
             Self::AfPacket => "af_packet",
             Self::AfXdp => "af_xdp",
@@ -101,7 +101,7 @@ impl Combination {
     }
 
     pub(crate) fn words(self) -> Words {
-        let (driver, (en, ja)) = (self.driver.word(), self.offload.words());
+        let (driver, (en, ja)) = (self.driver.driver_key(), self.offload.words());
         Words::new(format!("{driver}, offload: {en}"), format!("{driver}、オフロード: {ja}"))
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use suimon_lab_run::{Better, Case, Measure, Repetition, Series, Words};
+use suimon_lab_run::{Case, Measure, MeasureDirection, Repetition, Series, Words};
 
 use crate::bounds::check_bounds;
 use crate::environment::Environment;
@@ -125,14 +125,14 @@ impl Experiment for Oltp {
                 "transactions",
                 Words::new("transactions", "トランザクション"),
                 "/s",
-                Better::Higher,
+                MeasureDirection::Higher,
             )
             .deciding(),
             Measure::new(
                 "p95",
                 Words::new("95th percentile latency", "95 % のレイテンシ"),
                 "ms",
-                Better::Lower,
+                MeasureDirection::Lower,
             ),
             Measure::new(
                 "cpu",
@@ -141,13 +141,13 @@ impl Experiment for Oltp {
                     "トランザクションあたりのデーモンの CPU 時間",
                 ),
                 "µs",
-                Better::Lower,
+                MeasureDirection::Lower,
             ),
             Measure::new(
                 "errors",
                 Words::new("repeated transactions", "再実行されたトランザクション"),
                 "",
-                Better::Lower,
+                MeasureDirection::Lower,
             ),
         ]
     }
@@ -164,7 +164,7 @@ impl Experiment for Oltp {
         environment.check()?;
         testbed.database.prepare(&testbed.client.namespace, load)?;
         let before = testbed.daemon.process().cpu_time()?;
-        let mut asking = testbed.database.ask(&rig, &testbed.client.namespace, load)?;
+        let mut asking = testbed.database.start_load(&rig, &testbed.client.namespace, load)?;
         environment.wait(Duration::from_secs(warm_up_s))?;
         let profile = environment.profile();
         let answered = testbed.database.finish(&mut asking, load, environment)?;

@@ -7,7 +7,7 @@ mod settings;
 mod testbed;
 
 use anyhow::Result;
-use suimon_lab_run::{Better, Case, Measure, Repetition, Words};
+use suimon_lab_run::{Case, Measure, MeasureDirection, Repetition, Words};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -84,23 +84,26 @@ impl Experiment for PowerPlan {
         let mut measures = Vec::new();
         for load in Load::ALL {
             let Words { en, ja } = load.words();
-            let mut add = |id: &str, (of_en, of_ja): (&str, &str), unit: &str, better: Better| {
+            let mut add = |id: &str,
+                           (of_en, of_ja): (&str, &str),
+                           unit: &str,
+                           better: MeasureDirection| {
                 let words = Words::new(format!("{of_en}, {en}"), format!("{of_ja}、{ja}"));
                 measures.push(Measure::new(&format!("{}-{id}", load.id()), words, unit, better));
             };
-            if load != Load::Nothing {
-                add("rate", ("transactions", "トランザクション"), "/s", Better::Higher);
+            if load != Load::Idle {
+                add("rate", ("transactions", "トランザクション"), "/s", MeasureDirection::Higher);
                 let each =
                     ("the daemon's CPU time per operation", "1 件あたりのデーモンの CPU 時間");
-                add("cpu-each", each, "µs", Better::Lower);
+                add("cpu-each", each, "µs", MeasureDirection::Lower);
             }
             let cpu = ("the daemon's CPU time, share of a CPU", "デーモンの CPU 使用率");
-            add("cpu", cpu, "%", Better::Lower);
+            add("cpu", cpu, "%", MeasureDirection::Lower);
             add(
                 "watts",
                 ("power of packages and memory", "パッケージとメモリの電力"),
                 "W",
-                Better::Lower,
+                MeasureDirection::Lower,
             );
         }
         measures

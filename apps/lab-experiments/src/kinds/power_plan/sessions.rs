@@ -10,7 +10,7 @@ use suimon_rig::Namespace;
 
 /// Time limit of a reply, well above the retransmission timeout of TCP.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
-const ASKED: u8 = 1;
+const REQUEST: u8 = 1;
 /// Byte that ends the exchange without a reply.
 const OVER: u8 = 2;
 
@@ -47,7 +47,10 @@ impl Sessions {
                 .0
                 .iter()
                 .map(|(near, far)| {
-                    (scope.spawn(move || ask(near, time)), scope.spawn(move || answer(far)))
+                    (
+                        scope.spawn(move || send_request(near, time)),
+                        scope.spawn(move || send_response(far)),
+                    )
                 })
                 .collect();
             let mut done = 0;
@@ -60,11 +63,11 @@ impl Sessions {
     }
 }
 
-fn ask(mut stream: &TcpStream, time: Duration) -> Result<u64> {
+fn send_request(mut stream: &TcpStream, time: Duration) -> Result<u64> {
     let began = Instant::now();
     let mut done = 0;
     while began.elapsed() < time {
-        stream.write_all(&[ASKED])?;
+        stream.write_all(&[REQUEST])?;
         stream.read_exact(&mut [0])?;
         done += 1;
     }
@@ -72,7 +75,7 @@ fn ask(mut stream: &TcpStream, time: Duration) -> Result<u64> {
     Ok(done)
 }
 
-fn answer(mut stream: &TcpStream) -> Result<()> {
+fn send_response(mut stream: &TcpStream) -> Result<()> {
     let mut asked = [0];
     loop {
         stream.read_exact(&mut asked)?;

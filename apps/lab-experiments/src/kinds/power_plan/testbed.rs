@@ -35,7 +35,7 @@ pub(super) struct Testbed {
 /// Load on the daemon during a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
-    Nothing,
+    Idle,
     /// Requests over TCP between namespace guests and the external network.
     Sessions,
     /// Random reads of 4 KiB at queue depth 1, by a client that sleeps while it waits.
@@ -45,12 +45,12 @@ pub(super) enum Load {
 }
 
 impl Load {
-    pub(super) const ALL: [Self; 4] = [Self::Nothing, Self::Sessions, Self::VhostUser, Self::Nbd];
+    pub(super) const ALL: [Self; 4] = [Self::Idle, Self::Sessions, Self::VhostUser, Self::Nbd];
 
     /// Returns the name in ids of measures.
     pub(super) const fn id(self) -> &'static str {
         match self {
-            Self::Nothing => "nothing",
+            Self::Idle => "nothing",
             Self::Sessions => "tcp",
             Self::VhostUser => "vhost-user",
             Self::Nbd => "nbd",
@@ -59,7 +59,7 @@ impl Load {
 
     pub(super) fn words(self) -> Words {
         match self {
-            Self::Nothing => Words::new("no load", "無負荷"),
+            Self::Idle => Words::new("no load", "無負荷"),
             Self::Sessions => Words::new("TCP requests", "TCP の要求"),
             Self::VhostUser => Words::new("reads over vhost-user", "vhost-user のリード"),
             Self::Nbd => Words::new("reads over NBD", "NBD のリード"),
@@ -69,7 +69,7 @@ impl Load {
 
 /// Result of a measurement under one load.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct LoadResult {
     /// Transactions per second; `None` without load.
     pub(super) per_second: Option<f64>,
     /// CPU time of the daemon per transaction in µs.
@@ -146,13 +146,13 @@ impl Testbed {
             .collect())
     }
 
-    pub(super) fn measure(&self, load: Load, environment: &Environment<'_>) -> Result<Seen> {
+    pub(super) fn measure(&self, load: Load, environment: &Environment<'_>) -> Result<LoadResult> {
         let window = Duration::from_millis(self.settings.window_ms);
         let seconds = window.as_secs_f64();
         let energy = self.energy_uj()?;
         let (began, cpu, reads) = (Instant::now(), self.cpu_ns(), self.reads()?);
         let (per_second, done) = match load {
-            Load::Nothing => {
+            Load::Idle => {
                 environment.wait(window)?;
                 (None, 0)
             }
@@ -166,7 +166,7 @@ impl Testbed {
         let (cpu_ns, elapsed) = ((self.cpu_ns() - cpu) as f64, began.elapsed().as_secs_f64());
         let used_uj =
             self.energy_uj()?.zip(energy).and_then(|(now, before)| now.checked_sub(before));
-        Ok(Seen {
+        Ok(LoadResult {
             per_second,
             cpu_us_each: (done > 0).then(|| cpu_ns / 1e3 / done as f64),
             cpu_percent: cpu_ns / 1e7 / elapsed,

@@ -17,8 +17,8 @@ use suimon_lab_run::{Case, Measure, Repetition, Words};
 use crate::environment::Environment;
 use crate::experiment::Experiment;
 use crate::requirement::{Requirement, daemon, programs};
-use record::{Calibration, Record, StepBegun};
-pub(super) use settings::Place;
+use record::{Calibration, Record, StepStart};
+pub(super) use settings::Location;
 use settings::{Limits, Settings, Step};
 use testbed::Testbed;
 
@@ -28,13 +28,13 @@ const WARM_UP_S: u64 = 3;
 /// Experiment of kind `qos-host` or `qos-cluster`.
 pub(crate) struct Qos {
     settings: Settings,
-    place: Place,
+    location: Location,
 }
 
 impl Qos {
-    pub(crate) fn new(settings: Settings, place: Place) -> Result<Self> {
+    pub(crate) fn new(settings: Settings, place: Location) -> Result<Self> {
         settings.check()?;
-        Ok(Self { settings, place })
+        Ok(Self { settings, location: place })
     }
 
     fn calibrate(
@@ -50,7 +50,7 @@ impl Qos {
         let (mut got, mut long) = (0.0, 0.0);
         environment.each_second(settings.calibration_s, || {
             let second = testbed.second(None, false)?;
-            got += second.disks.iter().map(|disk| disk.got_iops).sum::<f64>() * second.span_s;
+            got += second.disks.iter().map(|disk| disk.delivered_iops).sum::<f64>() * second.span_s;
             long += second.span_s;
             record.seconds.push(second);
             Ok(())
@@ -71,7 +71,7 @@ impl Qos {
         let limits: Vec<Limits> = step.limits.iter().map(|of| of.scaled(scale)).collect();
         let refused = testbed.set_limits(capacity_iops, &limits, step.is_too_much)?;
         record.seconds.push(testbed.second(Some(number), true)?);
-        record.steps.push(StepBegun { limits, at_s: testbed.at_s(), refused });
+        record.steps.push(StepStart { limits, at_s: testbed.at_s(), refused });
         environment.each_second(self.settings.step_s, || {
             record.seconds.push(testbed.second(Some(number), false)?);
             Ok(())
@@ -97,7 +97,7 @@ impl Experiment for Qos {
                 ("mkfs.ext4", "e2fsprogs"),
             ]));
         }
-        if self.place == Place::Cluster {
+        if self.location == Location::Cluster {
             requirements.push(Requirement::Program { name: "etcd", package: "etcd-server" });
         }
         requirements
@@ -109,15 +109,15 @@ impl Experiment for Qos {
         let (block, depth) = (settings.block_kib, settings.depth);
         let form = format!("{} {}", settings.disk_kind, settings.format.to_uppercase());
         let mut setup = Vec::new();
-        setup.push(match self.place {
-            Place::Host => Words::new(
+        setup.push(match self.location {
+            Location::Host => Words::new(
                 format!(
                     "{disks} disks ({form}, {mib} MiB) on one suimond, each loaded by fio over \
                      NBD: {block} KiB random writes, {depth} in flight."),
                 format!("1 つの suimond に {disks} 台のディスク ({form}、{mib} MiB)。それぞれに fio が NBD で \
                          {block} KiB のランダムライトを行い、同時要求数は {depth} です。"),
             ),
-            Place::Cluster => Words::new(
+            Location::Cluster => Words::new(
                 format!(
                     "{disks} disks ({form}, {mib} MiB) on {} suimonds that share one store \
                      through an etcd cluster of three members; each disk is loaded by fio over \
@@ -157,9 +157,9 @@ impl Experiment for Qos {
         let written_s = bytes as f64 / settings.store_bytes_per_s.unwrap_or(200_000_000) as f64;
         // Includes some seconds for the start of the store, the daemons and etcd.
         let seconds = (WARM_UP_S + settings.calibration_s + steps) as f64 + written_s + 6.0;
-        let words = match self.place {
-            Place::Host => Words::new("one host", "1 ホスト"),
-            Place::Cluster => Words::new("cluster", "クラスタ"),
+        let words = match self.location {
+            Location::Host => Words::new("one host", "1 ホスト"),
+            Location::Cluster => Words::new("cluster", "クラスタ"),
         };
         vec![Case::new("steps", words, seconds)]
     }
@@ -169,7 +169,7 @@ impl Experiment for Qos {
     }
 
     fn run(&mut self, _: &Case, environment: &Environment<'_>) -> Result<Repetition> {
-        let mut testbed = Testbed::set_up(&self.settings, self.place, environment)?;
+        let mut testbed = Testbed::set_up(&self.settings, self.location, environment)?;
         let mut record = Record {
             settings: &self.settings,
             calibration: Calibration::new(0.0, 100, 1),
@@ -185,6 +185,6 @@ impl Experiment for Qos {
         for (at, log) in testbed.end_load()?.iter().enumerate() {
             record.add_fio(at, log);
         }
-        Ok(values::part_of(&record, self.place.settles_s()))
+        Ok(values::repetition(&record, self.location.settles_s()))
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct Node {
     site: NodeSite,
     /// Names of the disks with their groups.
     disks: Vec<(String, usize)>,
-    last: Option<Look>,
+    last: Option<CounterSample>,
 }
 
 /// Paths and configuration of a node.
@@ -45,7 +45,7 @@ pub(super) struct NodeSite {
 }
 
 /// Counters of the disks at a point in time.
-struct Look {
+struct CounterSample {
     time: Instant,
     disks: Vec<(u64, Flow)>,
 }
@@ -101,7 +101,7 @@ impl Node {
             settings.block_kib, settings.depth, settings.disk_mib
         );
         self.load = Some(self.fio(rig, "load", &job)?);
-        self.last = Some(self.look()?);
+        self.last = Some(self.sample()?);
         Ok(())
     }
 
@@ -133,13 +133,13 @@ impl Node {
     /// Returns the changes since the last call, and the length of this time in seconds.
     pub(super) fn second(&mut self) -> Result<(f64, Vec<DiskSecond>)> {
         self.load.as_mut().context("the load is not running")?.check_running()?;
-        let now = self.look()?;
+        let now = self.sample()?;
         let before = self.last.as_ref().context("there is no earlier reading")?;
         let span_s = now.time.duration_since(before.time).as_secs_f64();
         let disks = now.disks.iter().zip(&before.disks);
         let disks = disks.map(|((bytes, flow), (before, _))| {
             let got_iops = bytes.saturating_sub(*before) as f64 / 8192.0 / span_s;
-            DiskSecond { got_iops, fio_iops: None, last_5_s: flow.clone() }
+            DiskSecond { delivered_iops: got_iops, fio_iops: None, last_5_s: flow.clone() }
         });
         let disks = disks.collect();
         self.last = Some(now);
@@ -158,7 +158,7 @@ impl Node {
         (0..self.disks.len()).map(|at| fio::seconds(folder, at)).collect()
     }
 
-    fn look(&self) -> Result<Look> {
+    fn sample(&self) -> Result<CounterSample> {
         let before = Instant::now();
         let answer = self.daemon.http("GET", "/1.0/disks", None)?;
         ensure!(answer.status == 200, "GET /1.0/disks: {} {}", answer.status, answer.text);
@@ -173,7 +173,7 @@ impl Node {
                 .context("the disk has no counters")?;
             Ok((bytes, flow(&status["qos"]["last_5_s"])))
         };
-        Ok(Look { time, disks: self.disks.iter().map(of_disk).collect::<Result<_>>()? })
+        Ok(CounterSample { time, disks: self.disks.iter().map(of_disk).collect::<Result<_>>()? })
     }
 }
 

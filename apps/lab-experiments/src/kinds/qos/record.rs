@@ -8,7 +8,7 @@ use super::settings::{Limits, Settings};
 pub(super) struct Record<'a> {
     pub(super) settings: &'a Settings,
     pub(super) calibration: Calibration,
-    pub(super) steps: Vec<StepBegun>,
+    pub(super) steps: Vec<StepStart>,
     pub(super) seconds: Vec<Second>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Calibration {
 
 /// Limits that a step has set, and the time.
 #[derive(Clone, Debug)]
-pub(super) struct StepBegun {
+pub(super) struct StepStart {
     /// Limits of each group as requested on this host.
     pub(super) limits: Vec<Limits>,
     /// Time at which they were in effect, in seconds since the start of the load.
@@ -53,7 +53,7 @@ pub(super) struct Second {
 #[derive(Clone, Debug, Default)]
 pub(super) struct DiskSecond {
     /// Rate in this second according to the daemon's counters.
-    pub(super) got_iops: f64,
+    pub(super) delivered_iops: f64,
     /// Rate according to fio, in its interval that ended closest to this second's end.
     pub(super) fio_iops: Option<f64>,
     /// Values shown by `suimon qos flows`.
@@ -85,7 +85,7 @@ impl Calibration {
 
 impl Record<'_> {
     /// Returns the complete seconds of a step.
-    pub(super) fn of_step(&self, step: usize) -> impl Iterator<Item = &Second> {
+    pub(super) fn step_seconds(&self, step: usize) -> impl Iterator<Item = &Second> {
         self.seconds.iter().filter(move |second| second.step == Some(step) && !second.is_change)
     }
 

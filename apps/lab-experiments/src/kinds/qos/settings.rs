@@ -12,14 +12,14 @@ const PROMISABLE_PERCENT: u64 = 90;
 
 /// Location of the disks: one host, or a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// All disks on one host.
     Host,
     /// One node per group of disks.
     Cluster,
 }
 
-impl Place {
+impl Location {
     /// Returns the time in seconds within which a change must be in effect.
     pub(super) const fn settles_s(self) -> f64 {
         match self {

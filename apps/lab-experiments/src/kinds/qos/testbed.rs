@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail, ensure};
 use suimon_rig::{Daemon, Etcd, Rig, SlowDisk};
 
-use super::Place;
+use super::Location;
 use super::node::{Node, NodeSite};
 use super::record::Second;
 use super::settings::{Limits, Settings};
@@ -35,7 +35,7 @@ impl<'a> Testbed<'a> {
     /// Creates the disks, writes each completely once, and starts the load.
     pub(super) fn set_up(
         settings: &'a Settings,
-        place: Place,
+        place: Location,
         environment: &Environment<'_>,
     ) -> Result<Self> {
         let (rig, files) = (environment.rig()?, environment.large_rig()?);
@@ -45,12 +45,12 @@ impl<'a> Testbed<'a> {
         let store = disk.as_ref().map_or(files.folder(), SlowDisk::path);
         let store = store.to_string_lossy().into_owned();
         let etcd = match place {
-            Place::Host => None,
-            Place::Cluster => Some(Etcd::start(&rig)?),
+            Location::Host => None,
+            Location::Cluster => Some(Etcd::start(&rig)?),
         };
         environment.check()?;
         let mut nodes = Vec::new();
-        for (name, disks) in of_nodes(settings, place) {
+        for (name, disks) in disks_by_node(settings, place) {
             let folder = rig.path(&name);
             std::fs::create_dir(&folder).with_context(|| folder.clone())?;
             let mut head = format!("[host]\nname = \"{name}\"\n");
@@ -172,11 +172,11 @@ impl<'a> Testbed<'a> {
 }
 
 /// Returns the names of nodes, each with its disks and their groups.
-fn of_nodes(settings: &Settings, place: Place) -> Vec<(String, Vec<(String, usize)>)> {
+fn disks_by_node(settings: &Settings, place: Location) -> Vec<(String, Vec<(String, usize)>)> {
     let disks = settings.disks().into_iter().map(|(disk, group)| (disk.to_owned(), group));
     match place {
-        Place::Host => vec![("experiment".to_owned(), disks.collect())],
-        Place::Cluster => {
+        Location::Host => vec![("experiment".to_owned(), disks.collect())],
+        Location::Cluster => {
             let disks: Vec<(String, usize)> = disks.collect();
             let of_node = |at: usize| {
                 let own = disks.iter().filter(|(_, group)| *group == at).cloned().collect();

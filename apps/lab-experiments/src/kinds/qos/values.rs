@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suimon_lab_run::{Better, Mark, Measure, Repetition, Series, Words};
+use suimon_lab_run::{Mark, Measure, MeasureDirection, Repetition, Series, Words};
 
 use super::record::Record;
 use super::settings::{Limits, Settings};
@@ -19,11 +19,11 @@ pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
         "capability",
         Words::new("throughput of the store without limits", "ストアの能力 (設定なし)"),
         "MB/s",
-        Better::None,
+        MeasureDirection::None,
     )];
     for (step, of) in (1..).zip(&settings.steps) {
         let change = &of.change;
-        let mut add = |id: String, (en, ja): (&str, &str), unit: &str, better: Better| {
+        let mut add = |id: String, (en, ja): (&str, &str), unit: &str, better: MeasureDirection| {
             let words = Words::new(format!("{}: {en}", change.en), format!("{}: {ja}", change.ja));
             measures.push(Measure::new(&id, words, unit, better));
         };
@@ -31,13 +31,13 @@ pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
             format!("even-{step}"),
             ("lowest disk, % of the highest", "最少のディスク ÷ 最多のディスク"),
             "%",
-            Better::None,
+            MeasureDirection::None,
         );
         add(
             format!("used-{step}"),
             ("all disks, % of the capacity", "全ディスク ÷ ストアの能力"),
             "%",
-            Better::Higher,
+            MeasureDirection::Higher,
         );
         add(
             format!("most-{step}"),
@@ -46,65 +46,80 @@ pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
                 "全ディスク ÷ ストアの能力、5 秒間の最大",
             ),
             "%",
-            Better::None,
+            MeasureDirection::None,
         );
         if of.is_too_much {
             add(
                 format!("refused-{step}"),
                 ("rejected (1) or not (0)", "拒否 (1) または許可 (0)"),
                 "",
-                Better::None,
+                MeasureDirection::None,
             );
         }
         for (group, limits) in settings.groups.iter().zip(&of.limits) {
-            of_group(&group.name, step, *limits, &mut add);
+            add_group_measures(&group.name, step, *limits, &mut add);
         }
     }
     measures
 }
 
-fn of_group(
+fn add_group_measures(
     group: &str,
     step: usize,
     limits: Limits,
-    add: &mut impl FnMut(String, (&str, &str), &str, Better),
+    add: &mut impl FnMut(String, (&str, &str), &str, MeasureDirection),
 ) {
-    let mut add = |id: &str, (en, ja): (&str, &str), unit: &str, better: Better| {
+    let mut add = |id: &str, (en, ja): (&str, &str), unit: &str, better: MeasureDirection| {
         let words = (format!("{group} {en}"), format!("{group} {ja}"));
         add(format!("{id}-{step}-{group}"), (&words.0, &words.1), unit, better);
     };
-    add("got", ("each", "1 台あたり"), "MB/s", Better::Higher);
-    add("seen", ("each disk, measured by fio", "1 台あたり (fio の値)"), "MB/s", Better::Higher);
+    add("got", ("each", "1 台あたり"), "MB/s", MeasureDirection::Higher);
+    add(
+        "seen",
+        ("each disk, measured by fio", "1 台あたり (fio の値)"),
+        "MB/s",
+        MeasureDirection::Higher,
+    );
     if limits.min_iops.is_some() {
         let least = ("lowest disk, % of its minimum", "最少のディスク ÷ 最小値");
-        add("minimum", least, "%", Better::Higher);
-        add("met", ("disks with their minimum met", "最小値を得たディスク"), "%", Better::Higher);
+        add("minimum", least, "%", MeasureDirection::Higher);
+        add(
+            "met",
+            ("disks with their minimum met", "最小値を得たディスク"),
+            "%",
+            MeasureDirection::Higher,
+        );
         let after = (
             "time until all minimums are met (or the whole step)",
             "全ディスクが最小値を得るまで (得なければ段階の全長)",
         );
-        add("after", after, "s", Better::Lower);
+        add("after", after, "s", MeasureDirection::Lower);
         let below = ("time below the minimum since then", "その後に最小値を下回った秒数");
-        add("below", below, "s", Better::Lower);
+        add("below", below, "s", MeasureDirection::Lower);
     }
     if limits.max_iops.is_some() {
-        add("maximum", ("each disk, % of its maximum", "1 台あたり ÷ 最大値"), "%", Better::None);
+        add(
+            "maximum",
+            ("each disk, % of its maximum", "1 台あたり ÷ 最大値"),
+            "%",
+            MeasureDirection::None,
+        );
         let most = (
             "highest 5 s throughput of any disk, % of its maximum",
             "最多のディスク ÷ 最大値、5 秒間の最大",
         );
-        add("highest", most, "%", Better::Lower);
+        add("highest", most, "%", MeasureDirection::Lower);
         add(
             "held",
             ("disks limited by their maximum", "最大値に抑えられたディスク"),
             "%",
-            Better::Higher,
+            MeasureDirection::Higher,
         );
     }
 }
 
 /// Returns the result of a part.
-pub(super) fn part_of(record: &Record<'_>, settles_s: f64) -> Repetition {
+pub(super) fn repetition(record: &Record<'_>, settles_s: f64) -> Repetition {
     let settings = record.settings;
     let mut part = Repetition::default();
     part.value("capability", megabytes(record.calibration.measured_iops));
@@ -154,7 +169,7 @@ fn add_group(verdict: &Verdict, step_s: u64, add: &mut impl FnMut(&str, f64)) {
         add("after", met_after_s.unwrap_or(step_s as f64));
         add("below", seconds_below as f64);
     }
-    if let Some(Maximum { held, disks, highest_window, mean }) = *maximum {
+    if let Some(Maximum { within_maximum: held, disks, highest_window, mean }) = *maximum {
         add("maximum", mean * 100.0);
         add("highest", highest_window * 100.0);
         add("held", percent(held, disks));
@@ -186,7 +201,7 @@ fn series(record: &Record<'_>) -> Vec<Series> {
                     series.points.push((at, megabytes(iops)));
                 }
             };
-            add(&mut got, of.got_iops);
+            add(&mut got, of.delivered_iops);
             if let Some(iops) = of.fio_iops {
                 add(&mut seen, iops);
             }
@@ -194,7 +209,7 @@ fn series(record: &Record<'_>) -> Vec<Series> {
             add(&mut wanted, of.last_5_s.demand_iops as f64);
             let group = disks.get(number).and_then(|(_, group)| sums.get_mut(*group));
             if let Some(sum) = group {
-                *sum += of.got_iops;
+                *sum += of.delivered_iops;
             }
             for (cause, ns) in &of.last_5_s.queued_ns {
                 *waited.entry(cause).or_default() += *ns as f64 / 1e6;

@@ -43,7 +43,7 @@ pub(super) struct Minimum {
 pub(super) struct Maximum {
     /// Number of disks that in no window of 5 s exceeded the maximum by more than 2 % and one
     /// request.
-    pub(super) held: usize,
+    pub(super) within_maximum: usize,
     pub(super) disks: usize,
     /// Highest rate of a disk in a window of 5 s (in the whole step if it is shorter), relative to
     /// the maximum.
@@ -97,14 +97,14 @@ pub(super) fn together(record: &Record<'_>, step: usize, settles_s: f64) -> Toge
 
 fn course(record: &Record<'_>, step: usize, disks: &[usize]) -> Course {
     let began = record.steps.get(step).map_or(0.0, |begun| begun.at_s);
-    let seconds = record.of_step(step);
+    let seconds = record.step_seconds(step);
     let rate = |second: &Second| {
-        disks.iter().filter_map(|at| second.disks.get(*at)).map(|of| of.got_iops).sum::<f64>()
+        disks.iter().filter_map(|at| second.disks.get(*at)).map(|of| of.delivered_iops).sum::<f64>()
     };
     seconds.map(|of| (of.at_s - began, of.span_s, rate(of))).collect()
 }
 
-fn mean_of(values: &[f64]) -> f64 {
+fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
@@ -125,12 +125,12 @@ fn settled_mean(course: &Course, settles_s: f64) -> (f64, f64) {
 fn fio_mean(record: &Record<'_>, step: usize, members: &[usize], settles_s: f64) -> Option<f64> {
     let began = record.steps.get(step)?.at_s;
     let settled = record
-        .of_step(step)
+        .step_seconds(step)
         .filter(|second| is_settled(second.at_s - began, second.span_s, settles_s));
     let values: Vec<f64> = settled
         .flat_map(|second| members.iter().filter_map(|at| second.disks.get(*at)?.fio_iops))
         .collect();
-    (!values.is_empty()).then(|| mean_of(&values))
+    (!values.is_empty()).then(|| mean(&values))
 }
 
 fn minimum(courses: &[Course], min: f64, cost: f64, settles_s: f64) -> Minimum {
@@ -163,10 +163,10 @@ fn maximum(courses: &[Course], max: f64, cost: f64, settles_s: f64) -> Maximum {
             is_held &= rate <= max * (1.0 + TOLERANCE) + cost / span;
             verdict.highest_window = verdict.highest_window.max(rate / max);
         }
-        verdict.held += usize::from(is_held);
+        verdict.within_maximum += usize::from(is_held);
     }
     let means = courses.iter().map(|course| settled_mean(course, settles_s).0 / max);
-    verdict.mean = mean_of(&means.collect::<Vec<f64>>());
+    verdict.mean = mean(&means.collect::<Vec<f64>>());
     verdict
 }
 

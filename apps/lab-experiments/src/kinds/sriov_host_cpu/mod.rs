@@ -9,7 +9,7 @@ mod settings;
 mod testbed;
 
 use anyhow::{Context, Result};
-use suimon_lab_run::{Better, Case, Measure, Repetition, Words};
+use suimon_lab_run::{Case, Measure, MeasureDirection, Repetition, Words};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -29,7 +29,7 @@ pub(crate) struct SriovHostCpu {
 }
 
 /// Combinations of path and direction, one per case.
-const WAYS: [(Path, Direction); 4] = [
+const COMBINATIONS: [(Path, Direction); 4] = [
     (Path::Switch, Direction::Sends),
     (Path::Vf, Direction::Sends),
     (Path::Switch, Direction::Receives),
@@ -113,31 +113,37 @@ impl Experiment for SriovHostCpu {
     fn cases(&self) -> Vec<Case> {
         // Assumes 100 Mbit/s with an emulated CPU. The first part includes the boot of the machine.
         let seconds = self.settings.mib as f64 * 8.0 / 100.0 + 10.0;
-        WAYS.iter().map(|way| Case::new(id(*way), words(*way), seconds)).collect()
+        COMBINATIONS.iter().map(|way| Case::new(id(*way), words(*way), seconds)).collect()
     }
 
     fn measures(&self) -> Vec<Measure> {
         let processors = Words::new("all workers of the host", "ホストの全ワーカー");
         let machine = Words::new("the whole machine, guests included", "ゲストを含むマシン全体");
         let mut measures = vec![
-            Measure::new("carried", Words::new("carried", "転送量"), "Mbit/s", Better::Higher),
-            Measure::new("processors", processors, "ns/B", Better::Lower),
-            Measure::new("machine", machine, "ns/B", Better::Lower),
+            Measure::new(
+                "carried",
+                Words::new("carried", "転送量"),
+                "Mbit/s",
+                MeasureDirection::Higher,
+            ),
+            Measure::new("processors", processors, "ns/B", MeasureDirection::Lower),
+            Measure::new("machine", machine, "ns/B", MeasureDirection::Lower),
         ];
         for stage in STAGES {
             let name = stage.replace('_', " ");
             let words = Words::new(format!("stage {name}"), format!("ステージ {name}"));
-            measures.push(Measure::new(&stage_id(stage), words, "ns/B", Better::Lower));
+            measures.push(Measure::new(&stage_id(stage), words, "ns/B", MeasureDirection::Lower));
         }
         measures
     }
 
     fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
-        let way = WAYS.into_iter().find(|way| id(*way) == case.id).context("unknown case")?;
+        let way =
+            COMBINATIONS.into_iter().find(|way| id(*way) == case.id).context("unknown case")?;
         let mut testbed = match self.testbed.take() {
             Some(testbed) => testbed,
             None => {
-                environment.say("boots a machine with an adapter");
+                environment.progress("boots a machine with an adapter");
                 Testbed::set_up(environment)?
             }
         };

@@ -31,14 +31,15 @@ pub(crate) struct End<'a> {
 
 impl Ends {
     pub(crate) fn set_up(rig: &Rig, of: Combination, processors: u16) -> Result<Self> {
-        let has_world = of.way.has_world();
+        let has_world = of.endpoints.has_world();
         let uplink = match of.through {
             Through::Private => None,
             Through::External => Some(""),
             Through::LinuxBridge => return Self::bridge(rig, of),
             Through::Native => return Self::pair(rig),
         };
-        let lan = Lan::set_up(rig, LanSpec { guests: of.way.vms(), processors, uplink })?;
+        let lan =
+            Lan::set_up(rig, LanSpec { guests: of.endpoints.vms(), workers: processors, uplink })?;
         Ok(Self { lan: Some(lan), plain: Vec::new(), _bridge: None, has_world })
     }
 
@@ -46,8 +47,8 @@ impl Ends {
         let bridge = Namespace::new(rig, "bridge")?;
         bridge.run(&["ip", "link", "add", "br0", "type", "bridge"])?;
         bridge.run(&["ip", "link", "set", "br0", "up"])?;
-        let has_world = of.way.has_world();
-        let count = usize::from(of.way.vms()) + usize::from(has_world);
+        let has_world = of.endpoints.has_world();
+        let count = usize::from(of.endpoints.vms()) + usize::from(has_world);
         let mut plain = Vec::new();
         for at in 0..count {
             let namespace = Namespace::new(rig, "end")?;

@@ -80,13 +80,13 @@ impl Load {
 }
 
 /// Capture of frames that arrive at an external device while a VM sends broadcasts.
-pub(crate) struct Leaving {
+pub(crate) struct BroadcastCapture {
     unicast: Process,
     broadcast: Process,
     _pings: Process,
 }
 
-impl Leaving {
+impl BroadcastCapture {
     /// Starts the capture at a device, and broadcasts of a VM at the given interval in ms.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ mod settings;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use suimon_lab_run::{Better, Case, Measure, Repetition, Words};
+use suimon_lab_run::{Case, Measure, MeasureDirection, Repetition, Words};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -19,9 +19,9 @@ use crate::measure::measure;
 use crate::requirement::Requirement;
 use crate::sampling::{SECOND, Sampler};
 use ends::{End, Ends};
-use load::{Leaving, Load};
+use load::{BroadcastCapture, Load};
 pub(crate) use settings::Settings;
-use settings::{Through, Way};
+use settings::{Endpoints, Through};
 
 /// Setup time of a case in seconds.
 const SET_UP_S: f64 = 2.0;
@@ -37,7 +37,7 @@ impl Streams {
         Ok(Self { settings })
     }
 
-    fn goes_through(&self, through: Through) -> bool {
+    fn passes(&self, through: Through) -> bool {
         self.settings.combinations().iter().any(|of| of.through == through)
     }
 }
@@ -67,7 +67,7 @@ impl Experiment for Streams {
                  ずつカーネルに渡します。すべての端がこのマシンの CPU を共有します。"
             ),
         )];
-        if self.goes_through(Through::LinuxBridge) {
+        if self.passes(Through::LinuxBridge) {
             setup.push(Words::new(
                 "For comparison: namespaces on the kernel's bridge with veth pairs. The bridge \
                  does not copy frames; the switch copies frames of TAP devices on ingress and \
@@ -76,7 +76,7 @@ impl Experiment for Streams {
                  のフレームはスイッチに入るときと出るときにコピーされます。",
             ));
         }
-        if self.goes_through(Through::Native) {
+        if self.passes(Through::Native) {
             setup.push(Words::new(
                 "Native: both ends of a veth pair, without VM and switch.",
                 "ネイティブは veth の両端で、VM もスイッチもありません。",
@@ -104,37 +104,55 @@ impl Experiment for Streams {
 
     fn measures(&self) -> Vec<Measure> {
         vec![
-            measure("carried", "total throughput", "転送量の合計", "Mbit/s", Better::Higher)
-                .deciding(),
-            measure("cpu", "CPU of the whole machine", "マシン全体の CPU", "%", Better::Lower),
+            measure(
+                "carried",
+                "total throughput",
+                "転送量の合計",
+                "Mbit/s",
+                MeasureDirection::Higher,
+            )
+            .deciding(),
+            measure(
+                "cpu",
+                "CPU of the whole machine",
+                "マシン全体の CPU",
+                "%",
+                MeasureDirection::Lower,
+            ),
             measure(
                 "cpu-byte",
                 "CPU time per byte, whole machine",
                 "1 バイトあたりの CPU 時間 (マシン全体)",
                 "ns",
-                Better::Lower,
+                MeasureDirection::Lower,
             ),
             measure(
                 "switch-byte",
                 "CPU time per byte, the daemon",
                 "1 バイトあたりの CPU 時間 (デーモン)",
                 "ns",
-                Better::Lower,
+                MeasureDirection::Lower,
             ),
-            measure("again", "retransmitted segments", "再送セグメント", "", Better::Lower),
+            measure(
+                "again",
+                "retransmitted segments",
+                "再送セグメント",
+                "",
+                MeasureDirection::Lower,
+            ),
             measure(
                 "left-unicast",
                 "unicast frames that left the host",
                 "ホストから出たユニキャスト",
                 "",
-                Better::Lower,
+                MeasureDirection::Lower,
             ),
             measure(
                 "left-broadcast",
                 "broadcasts that left the host",
                 "ホストから出たブロードキャスト",
                 "",
-                Better::None,
+                MeasureDirection::None,
             ),
         ]
     }
@@ -146,14 +164,15 @@ impl Experiment for Streams {
         let ends = Ends::set_up(&rig, of, processors)?;
         environment.check()?;
         let leaving = match (ends.outside(), broadcast_ms) {
-            (Some(outside), Some(every_ms)) if !of.way.has_world() => {
+            (Some(outside), Some(every_ms)) if !of.endpoints.has_world() => {
                 let vms = ends.vms();
                 let first = vms.first().context("the VMs are missing")?;
-                Some(Leaving::start(&rig, outside, first.namespace, every_ms)?)
+                Some(BroadcastCapture::start(&rig, outside, first.namespace, every_ms)?)
             }
             _ => None,
         };
-        let load = Load::start(&rig, &pairs(&ends, of.way)?, of.block, warm_up_seconds, seconds)?;
+        let load =
+            Load::start(&rig, &pairs(&ends, of.endpoints)?, of.block, warm_up_seconds, seconds)?;
         environment.wait(Duration::from_secs(warm_up_seconds))?;
         let profile = environment.profile();
         let mut sampler = Sampler::begin(ends.daemon())?;
@@ -172,17 +191,17 @@ impl Experiment for Streams {
 }
 
 /// Returns the pairs of sender and receiver.
-fn pairs<'a>(ends: &'a Ends, way: Way) -> Result<Vec<(End<'a>, End<'a>)>> {
+fn pairs<'a>(ends: &'a Ends, way: Endpoints) -> Result<Vec<(End<'a>, End<'a>)>> {
     let vms = ends.vms();
     let (one, others) = vms.split_first().context("the VMs are missing")?;
     let all = |pair: fn(End<'a>, End<'a>) -> (End<'a>, End<'a>)| {
         others.iter().map(|other| pair(one.clone(), other.clone())).collect()
     };
     Ok(match way {
-        Way::OneToOne | Way::OneToFour => all(|one, other| (one, other)),
-        Way::FourToOne => all(|one, other| (other, one)),
-        Way::Out => vec![(one.clone(), ends.world()?)],
-        Way::In => vec![(ends.world()?, one.clone())],
+        Endpoints::OneToOne | Endpoints::OneToFour => all(|one, other| (one, other)),
+        Endpoints::FourToOne => all(|one, other| (other, one)),
+        Endpoints::Out => vec![(one.clone(), ends.world()?)],
+        Endpoints::In => vec![(ends.world()?, one.clone())],
     })
 }
 
@@ -193,8 +212,8 @@ fn part(sampler: &Sampler<'_>, bits_per_second: f64) -> Repetition {
     part.value("carried", bits_per_second / 1e6);
     part.value("cpu", sums.cpu_percent);
     part.value("cpu-byte", sums.cpu_ns / bytes);
-    if sums.processors_ns > 0.0 {
-        part.value("switch-byte", (sums.processors_ns + sums.control_ns) / bytes);
+    if sums.workers_ns > 0.0 {
+        part.value("switch-byte", (sums.workers_ns + sums.control_ns) / bytes);
     }
     part
 }

@@ -28,7 +28,7 @@ pub(crate) struct Settings {
 #[serde(deny_unknown_fields)]
 struct Streams {
     through: Through,
-    way: Way,
+    way: Endpoints,
     /// Block sizes of a sender's writes in bytes, 64 to 1 048 576.
     blocks: Vec<u32>,
 }
@@ -50,7 +50,7 @@ pub(crate) enum Through {
 /// Set of senders and receivers.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Way {
+pub(crate) enum Endpoints {
     OneToOne,
     FourToOne,
     OneToFour,
@@ -64,7 +64,7 @@ pub(crate) enum Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Combination {
     pub(crate) through: Through,
-    pub(crate) way: Way,
+    pub(crate) endpoints: Endpoints,
     pub(crate) block: u32,
 }
 
@@ -88,7 +88,7 @@ impl Through {
     }
 }
 
-impl Way {
+impl Endpoints {
     const fn id(self) -> &'static str {
         match self {
             Self::OneToOne => "one-to-one",
@@ -126,11 +126,11 @@ impl Way {
 
 impl Combination {
     pub(crate) fn id(self) -> String {
-        format!("{}+{}.{}", self.through.id(), self.way.id(), self.block)
+        format!("{}+{}.{}", self.through.id(), self.endpoints.id(), self.block)
     }
 
     pub(crate) fn words(self) -> Words {
-        let ((through, through_ja), (way, way_ja)) = (self.through.words(), self.way.words());
+        let ((through, through_ja), (way, way_ja)) = (self.through.words(), self.endpoints.words());
         let block = self.block;
         Words::new(
             format!("{through}, {way}, {block} bytes"),
@@ -174,7 +174,8 @@ impl Settings {
     pub(crate) fn combinations(&self) -> Vec<Combination> {
         let of = |streams: &Streams| {
             let (through, way) = (streams.through, streams.way);
-            let all = streams.blocks.iter().map(|&block| Combination { through, way, block });
+            let all =
+                streams.blocks.iter().map(|&block| Combination { through, endpoints: way, block });
             all.collect::<Vec<_>>()
         };
         self.streams.iter().flat_map(of).collect()

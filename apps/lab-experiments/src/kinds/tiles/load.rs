@@ -43,7 +43,7 @@ pub(super) struct Load<'a> {
 
 /// Client processes of one tile.
 #[derive(Default)]
-struct Asking {
+struct ClientProcesses {
     java: Option<Process>,
     database: Option<Process>,
     web: Option<WebClients>,
@@ -113,9 +113,9 @@ impl Load<'_> {
         tile: &super::testbed::Tile,
         client: &suimon_rig::NamespaceGuest,
         loaded: Loaded,
-    ) -> Result<Asking> {
+    ) -> Result<ClientProcesses> {
         let is = |of: Loaded| loaded == of || loaded == Loaded::All;
-        let mut asking = Asking::default();
+        let mut asking = ClientProcesses::default();
         let (rig, from) = (self.rig, &client.namespace);
         if is(Loaded::Java) {
             let guest = &tile.java.namespace;
@@ -123,7 +123,7 @@ impl Load<'_> {
                 Some(self.program.start_in(rig, guest, &tile.java_vcpus, self.orders())?);
         }
         if is(Loaded::Database) {
-            asking.database = Some(tile.database.ask(rig, from, self.transactions())?);
+            asking.database = Some(tile.database.start_load(rig, from, self.transactions())?);
         }
         if is(Loaded::Web) {
             let seconds = self.settings.warm_up_s + self.settings.measure_s;

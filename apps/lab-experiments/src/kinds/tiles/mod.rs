@@ -10,7 +10,7 @@ mod settings;
 mod testbed;
 
 use anyhow::{Context, Result};
-use suimon_lab_run::{Better, Case, Measure, Repetition, Words};
+use suimon_lab_run::{Case, Measure, MeasureDirection, Repetition, Words};
 use suimon_rig::Rig;
 
 use crate::environment::Environment;
@@ -99,36 +99,42 @@ impl Experiment for Tiles {
 
     fn measures(&self) -> Vec<Measure> {
         vec![
-            measure("score", "score", "スコア", "", Better::Higher).deciding(),
+            measure("score", "score", "スコア", "", MeasureDirection::Higher).deciding(),
             measure(
                 "least",
                 "lowest score of a tile",
                 "最も低いタイルのスコア",
                 "",
-                Better::Higher,
+                MeasureDirection::Higher,
             ),
-            measure("java", "Java VMs", "Java VM", "", Better::Higher),
-            measure("database", "database VMs", "データベース VM", "", Better::Higher),
-            measure("web", "web VMs", "Web VM", "", Better::Higher),
-            measure("java-alone", "Java VM alone", "Java VM 単独", "/s", Better::Higher),
+            measure("java", "Java VMs", "Java VM", "", MeasureDirection::Higher),
+            measure("database", "database VMs", "データベース VM", "", MeasureDirection::Higher),
+            measure("web", "web VMs", "Web VM", "", MeasureDirection::Higher),
+            measure("java-alone", "Java VM alone", "Java VM 単独", "/s", MeasureDirection::Higher),
             measure(
                 "database-alone",
                 "database VM alone",
                 "データベース VM 単独",
                 "/s",
-                Better::Higher,
+                MeasureDirection::Higher,
             ),
-            measure("web-alone", "web VM alone", "Web VM 単独", "/s", Better::Higher),
-            measure("host-cpu", "CPU of the host", "ホストの CPU", "%", Better::None),
+            measure("web-alone", "web VM alone", "Web VM 単独", "/s", MeasureDirection::Higher),
+            measure("host-cpu", "CPU of the host", "ホストの CPU", "%", MeasureDirection::None),
             measure(
                 "errors",
                 "repeated or failed requests",
                 "再実行・失敗した要求",
                 "",
-                Better::Lower,
+                MeasureDirection::Lower,
             ),
-            measure("watts", "power", "消費電力", "W", Better::Lower),
-            measure("power-score", "score per watt", "ワットあたりのスコア", "/W", Better::Higher),
+            measure("watts", "power", "消費電力", "W", MeasureDirection::Lower),
+            measure(
+                "power-score",
+                "score per watt",
+                "ワットあたりのスコア",
+                "/W",
+                MeasureDirection::Higher,
+            ),
         ]
     }
 
@@ -149,7 +155,7 @@ impl Experiment for Tiles {
         }
         let alone = load.alone(&mut testbed)?;
         let done = load.together(&mut testbed)?;
-        let score = Score::of(&done.tiles, &alone);
+        let score = Score::compute(&done.tiles, &alone);
         let mut part = Repetition::default();
         part.value("score", score.system);
         part.value("least", score.least);

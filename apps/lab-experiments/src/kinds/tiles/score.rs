@@ -34,7 +34,7 @@ pub(super) struct Score {
 }
 
 impl Score {
-    pub(super) fn of(tiles: &[Rates], alone: &Rates) -> Self {
+    pub(super) fn compute(tiles: &[Rates], alone: &Rates) -> Self {
         let scores: Vec<f64> = tiles.iter().map(|tile| tile.score(alone)).collect();
         let mut kinds = [0.0; 3];
         for tile in tiles {
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_tile_that_is_as_fast_as_alone_is_one_point_and_tiles_add_up() {
-        let score = Score::of(&[ALONE, ALONE], &ALONE);
+        let score = Score::compute(&[ALONE, ALONE], &ALONE);
         assert_eq!((score.system, score.least, score.kinds), (2.0, 1.0, [2.0, 2.0, 2.0]));
     }
 
@@ -63,7 +63,7 @@ mod tests {
     fn kinds_count_alike_whatever_their_numbers_are() {
         let half_java = Rates { java: 500.0, ..ALONE };
         let half_web = Rates { web: 2000.0, ..ALONE };
-        let of = |tile| Score::of(&[tile], &ALONE).system;
+        let of = |tile| Score::compute(&[tile], &ALONE).system;
         assert_eq!(of(half_java), of(half_web));
         assert!((of(half_java) - 2.5 / 3.0).abs() < 1e-12);
     }
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn the_least_tile_is_told_and_the_mean_of_kinds_is_the_systems() {
         let slow = Rates { java: 100.0, database: 10.0, web: 400.0 };
-        let score = Score::of(&[ALONE, slow], &ALONE);
+        let score = Score::compute(&[ALONE, slow], &ALONE);
         assert!((score.least - 0.1).abs() < 1e-12);
         assert!((score.kinds.iter().sum::<f64>() / 3.0 - score.system).abs() < 1e-12);
     }

@@ -11,7 +11,7 @@ mod testbed;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use suimon_lab_run::{Better, Case, Mark, Measure, Repetition, Words};
+use suimon_lab_run::{Case, Mark, Measure, MeasureDirection, Repetition, Words};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -103,20 +103,20 @@ impl Experiment for Vmq {
         for (at, phase) in self.settings.phases.iter().enumerate() {
             let Words { en, ja } = phase.words();
             let number = at + 1;
-            let mut add = |id: &str, words: Words, unit: &str, better: Better| {
+            let mut add = |id: &str, words: Words, unit: &str, better: MeasureDirection| {
                 measures.push(Measure::new(&format!("{id}-{number}"), words, unit, better));
             };
             add(
                 "processors",
                 Words::new(format!("workers in use, {en}"), format!("使用ワーカー数、{ja}")),
                 "",
-                Better::None,
+                MeasureDirection::None,
             );
             add(
                 "carried",
                 Words::new(format!("throughput, {en}"), format!("転送量、{ja}")),
                 "Mbit/s",
-                Better::Higher,
+                MeasureDirection::Higher,
             );
             add(
                 "settled",
@@ -125,13 +125,13 @@ impl Experiment for Vmq {
                     format!("ワーカー数が安定するまで、{ja}"),
                 ),
                 "s",
-                Better::Lower,
+                MeasureDirection::Lower,
             );
             add(
                 "lost",
                 Words::new(format!("sessions lost, {en}"), format!("失われたセッション、{ja}")),
                 "",
-                Better::Lower,
+                MeasureDirection::Lower,
             );
         }
         measures
@@ -151,7 +151,7 @@ impl Experiment for Vmq {
         let mut last = testbed.carried()?;
         for (number, phase) in (1..).zip(&self.settings.phases) {
             if let Some(max_processors) = phase.max_processors {
-                testbed.set_max_processors(max_processors)?;
+                testbed.set_max_workers(max_processors)?;
             }
             load.set(&rig, &testbed, phase.sessions, self.settings.session_bps)?;
             part.marks.push(Mark { at_s: began.elapsed().as_secs_f64(), words: phase.words() });

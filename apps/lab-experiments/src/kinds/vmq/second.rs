@@ -11,13 +11,13 @@ pub(crate) struct Second {
     pub(crate) at_s: f64,
     /// Throughput of the NICs in both directions.
     pub(crate) bits_per_second: f64,
-    pub(crate) processors: Vec<Processor>,
+    pub(crate) workers: Vec<WorkerLoad>,
 }
 
 /// Worker that VMQ may use.
 #[derive(Clone, Debug)]
-pub(crate) struct Processor {
-    pub(crate) processor: u64,
+pub(crate) struct WorkerLoad {
+    pub(crate) worker: u64,
     /// Number of queues assigned to the worker.
     pub(crate) queues: u64,
     pub(crate) load_percent: f64,
@@ -25,7 +25,7 @@ pub(crate) struct Processor {
 
 impl Second {
     fn used(&self) -> usize {
-        self.processors.iter().filter(|of| of.queues > 0).count()
+        self.workers.iter().filter(|of| of.queues > 0).count()
     }
 }
 
@@ -54,9 +54,9 @@ pub(crate) fn series(seconds: &[Second]) -> Vec<Series> {
     let mut queues: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
     let mut loads: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
     for second in seconds {
-        for of in &second.processors {
-            queues.entry(of.processor).or_default().push((second.at_s, of.queues as f64));
-            loads.entry(of.processor).or_default().push((second.at_s, of.load_percent));
+        for of in &second.workers {
+            queues.entry(of.worker).or_default().push((second.at_s, of.queues as f64));
+            loads.entry(of.worker).or_default().push((second.at_s, of.load_percent));
         }
     }
     // Workers that never had a queue are omitted, since there may be many.

@@ -12,7 +12,7 @@ use suimon_rig::{
     Daemon, Namespace, NamespaceGuest, Rig, Veth, make_static_group, run, wait_until,
 };
 
-use super::second::{Processor, Second};
+use super::second::{Second, WorkerLoad};
 use super::settings::{Combination, Settings};
 
 /// Address of the host behind the physical switch that the team is connected to.
@@ -139,7 +139,7 @@ impl Testbed {
         self.far.namespace()
     }
 
-    pub(crate) fn set_max_processors(&self, number: u16) -> Result<()> {
+    pub(crate) fn set_max_workers(&self, number: u16) -> Result<()> {
         let setting = format!("max_workers={number}");
         self.daemon.ok(&["vmq", "set", "team", &setting]).map(drop)
     }
@@ -160,15 +160,15 @@ impl Testbed {
         let number = |of: &Value, key: &str| of[key].as_u64().unwrap_or(0);
         let span = now.time.duration_since(before.time).as_secs_f64();
         let bits_per_second = now.bytes.wrapping_sub(before.bytes) as f64 * 8.0 / span;
-        let processors = list.iter().map(|of| Processor {
-            processor: number(of, "worker"),
+        let processors = list.iter().map(|of| WorkerLoad {
+            worker: number(of, "worker"),
             queues: number(of, "queues"),
             load_percent: number(of, "load_ppm") as f64 / 1e4,
         });
         Ok(Second {
             at_s: began.elapsed().as_secs_f64(),
             bits_per_second,
-            processors: processors.collect(),
+            workers: processors.collect(),
         })
     }
 

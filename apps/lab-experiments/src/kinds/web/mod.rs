@@ -8,7 +8,7 @@ mod settings;
 use std::time::Duration;
 
 use anyhow::Result;
-use suimon_lab_run::{Better, Case, Measure, Repetition, Words};
+use suimon_lab_run::{Case, Measure, MeasureDirection, Repetition, Words};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -45,7 +45,7 @@ impl Web {
         let rig = environment.rig()?;
         let uplink = format!("vmq.enabled = {}", of.has_vmq);
         let spec =
-            LanSpec { guests: of.vms, processors: self.settings.processors, uplink: Some(&uplink) };
+            LanSpec { guests: of.vms, workers: self.settings.processors, uplink: Some(&uplink) };
         let lan = Lan::set_up(&rig, spec)?;
         Ok((rig, lan))
     }
@@ -109,33 +109,51 @@ impl Experiment for Web {
 
     fn measures(&self) -> Vec<Measure> {
         vec![
-            measure("requests", "completed requests", "応答した要求", "/s", Better::Higher)
-                .deciding(),
-            measure("cpu", "CPU of the whole machine", "マシン全体の CPU", "%", Better::Lower),
+            measure(
+                "requests",
+                "completed requests",
+                "応答した要求",
+                "/s",
+                MeasureDirection::Higher,
+            )
+            .deciding(),
+            measure(
+                "cpu",
+                "CPU of the whole machine",
+                "マシン全体の CPU",
+                "%",
+                MeasureDirection::Lower,
+            ),
             measure(
                 "cpu-each",
                 "CPU time per request",
                 "要求あたりの CPU 時間",
                 "µs",
-                Better::Lower,
+                MeasureDirection::Lower,
             ),
             measure(
                 "switch-each",
                 "share of the daemon",
                 "うちデーモンの CPU 時間",
                 "µs",
-                Better::Lower,
+                MeasureDirection::Lower,
             ),
-            measure("p99", "99th percentile latency", "99 % の応答時間", "ms", Better::Lower),
-            measure("https-share", "HTTPS requests", "HTTPS の割合", "%", Better::None),
+            measure(
+                "p99",
+                "99th percentile latency",
+                "99 % の応答時間",
+                "ms",
+                MeasureDirection::Lower,
+            ),
+            measure("https-share", "HTTPS requests", "HTTPS の割合", "%", MeasureDirection::None),
             measure(
                 "cgi-share",
                 "requests completed by a program",
                 "CGI の割合",
                 "%",
-                Better::None,
+                MeasureDirection::None,
             ),
-            measure("errors", "errors", "エラー", "", Better::Lower),
+            measure("errors", "errors", "エラー", "", MeasureDirection::Lower),
         ]
     }
 
@@ -176,7 +194,7 @@ fn part(served: &[Served], sampler: &Sampler<'_>) -> Repetition {
     part.value("requests", rate);
     part.value("cpu", sums.cpu_percent);
     part.value("cpu-each", each(sums.cpu_ns));
-    part.value("switch-each", each(sums.processors_ns + sums.control_ns));
+    part.value("switch-each", each(sums.workers_ns + sums.control_ns));
     part.value("p99", served.iter().map(|of| of.p99_ms).fold(0.0, f64::max));
     part.value("https-share", sum(|of| of.https_requests) / requests * 100.0);
     part.value("cgi-share", sum(|of| of.cgi_requests) / requests * 100.0);

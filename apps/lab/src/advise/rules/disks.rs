@@ -9,16 +9,16 @@ use crate::advise::advice::Advice;
 use crate::number::number;
 
 /// Part of a case's id for disks reached over vhost-user, as by VMs.
-const WAY: &str = "+vhost-user+";
+const ACCESS_METHOD: &str = "+vhost-user+";
 
 /// Returns the cost of image formats relative to raw files. Informational, since a disk's format is
 /// set at its creation and changed by `suimon disk convert`.
 pub(super) fn formats(run: &Run) -> Option<Advice> {
     let mut all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for case in &run.cases {
-        let Some((load, rest)) = case.id.split_once(WAY) else { continue };
+        let Some((load, rest)) = case.id.split_once(ACCESS_METHOD) else { continue };
         let Some((format, depth)) = rest.split_once('.') else { continue };
-        let raw = mean(run, &format!("{load}{WAY}raw.{depth}"), "rate");
+        let raw = mean(run, &format!("{load}{ACCESS_METHOD}raw.{depth}"), "rate");
         let Some((rate, raw)) = mean(run, &case.id, "rate").zip(raw) else { continue };
         if format.starts_with("vhd") {
             all.entry(format).or_default().push(rate / raw);

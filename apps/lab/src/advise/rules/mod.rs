@@ -11,7 +11,7 @@ use super::advice::Advice;
 use crate::plan::Plan;
 
 /// Returns all recommendations derived from a run.
-pub(super) fn of_run(run: &Run) -> Vec<Advice> {
+pub(super) fn recommendations(run: &Run) -> Vec<Advice> {
     let Ok(plan) = Plan::parse(&run.plan) else { return Vec::new() };
     match plan.head.id.as_str() {
         "vmq-teaming" => vmq::algorithms(run),

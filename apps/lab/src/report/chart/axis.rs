@@ -34,7 +34,7 @@ impl Axis {
     }
 
     /// Returns the coordinate of a value.
-    pub(super) fn place(&self, value: f64) -> f64 {
+    pub(super) fn coordinate(&self, value: f64) -> f64 {
         let share = if self.is_log {
             (value.max(f64::MIN_POSITIVE) / self.from).log2() / (self.to / self.from).log2()
         } else {
@@ -69,19 +69,19 @@ mod tests {
     fn ticks_are_round_and_cover_what_is_drawn() {
         let axis = Axis::linear(0.0, 93.0, 200.0, 0.0);
         assert_eq!(axis.ticks(5), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
-        assert_eq!(axis.place(0.0), 200.0);
-        assert_eq!(axis.place(100.0), 0.0);
+        assert_eq!(axis.coordinate(0.0), 200.0);
+        assert_eq!(axis.coordinate(100.0), 0.0);
         let axis = Axis::linear(-3.0, 0.4, 0.0, 10.0);
         assert_eq!(axis.ticks(4), [-3.0, -2.0, -1.0, 0.0, 1.0]);
         // An empty range is drawn too.
-        assert_eq!(Axis::linear(0.0, 0.0, 0.0, 10.0).place(0.0), 0.0);
+        assert_eq!(Axis::linear(0.0, 0.0, 0.0, 10.0).coordinate(0.0), 0.0);
     }
 
     #[test]
     fn powers_of_two_are_as_far_apart() {
         let axis = Axis::log(1.0, 32.0, 0.0, 100.0);
         for (value, place) in [(1.0, 0.0), (2.0, 20.0), (8.0, 60.0), (32.0, 100.0)] {
-            assert!((axis.place(value) - place).abs() < 1e-9);
+            assert!((axis.coordinate(value) - place).abs() < 1e-9);
         }
     }
 }

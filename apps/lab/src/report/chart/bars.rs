@@ -16,10 +16,10 @@ pub(super) fn bars(chart: &Chart, run: &Run, cases: &[&Case]) -> Vec<String> {
             units.push(&measure.unit);
         }
     }
-    units.into_iter().filter_map(|unit| of_unit(chart, run, cases, unit)).collect()
+    units.into_iter().filter_map(|unit| draw_unit(chart, run, cases, unit)).collect()
 }
 
-fn of_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<String> {
+fn draw_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<String> {
     let measures: Vec<_> = chart
         .measures
         .iter()
@@ -49,27 +49,27 @@ fn of_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<Stri
     canvas.y_axis(&y, &Words::untranslated(unit));
     let slot = (right - left) / bars.len() as f64;
     let width = (slot * 0.8 / measures.len().max(1) as f64).min(60.0);
-    let zero = y.place(0.0);
+    let zero = y.coordinate(0.0);
     for (at, (case, of)) in bars.iter().enumerate() {
         let middle = left + slot * (at as f64 + 0.5);
         let first = middle - width * of.len() as f64 / 2.0;
         for (colour, estimate) in of.iter().enumerate() {
             let Some(estimate) = estimate else { continue };
-            let (x, end) = (first + width * colour as f64, y.place(estimate.mean));
+            let (x, end) = (first + width * colour as f64, y.coordinate(estimate.mean));
             let name = format!("{}: {} {unit}", case.words.en, number(estimate.mean, None));
             canvas.bar(colour, x + 1.0, end.min(zero), width - 2.0, (end - zero).abs(), &name);
             if let Some((low, high)) = estimate.interval {
                 canvas.whisker(
                     x + width / 2.0,
-                    y.place(low.max(0.0_f64.min(least))),
-                    y.place(high),
+                    y.coordinate(low.max(0.0_f64.min(least))),
+                    y.coordinate(high),
                 );
             }
         }
         // Long names are placed in two alternating rows.
         let row = if bars.len() > 4 && at % 2 == 1 { 28.0 } else { 15.0 };
         let letters = ((slot * 1.7 / 6.5) as usize).max(6);
-        canvas.text(middle, bottom + row, "middle", &cut(&case.words, letters));
+        canvas.text(middle, bottom + row, "middle", &truncate(&case.words, letters));
     }
     let legend: Vec<(usize, Words)> =
         measures.iter().enumerate().map(|(at, of)| (at, of.words.clone())).collect();
@@ -81,7 +81,7 @@ fn of_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<Stri
 }
 
 /// Truncates both languages to a number of characters.
-fn cut(words: &Words, letters: usize) -> Words {
+fn truncate(words: &Words, letters: usize) -> Words {
     let cut = |text: &str, letters: usize| {
         if text.chars().count() <= letters {
             return text.to_owned();

@@ -12,7 +12,7 @@ pub(super) const COLOURS: usize = 8;
 const TOP: f64 = 18.0;
 const RIGHT: f64 = 14.0;
 const BOTTOM: f64 = 34.0;
-const LEFT: f64 = 58.0;
+const MARGIN_LEFT: f64 = 58.0;
 
 /// SVG image that is being drawn.
 pub(super) struct Canvas {
@@ -28,7 +28,7 @@ impl Canvas {
 
     /// Returns the horizontal range of the plot area: left, right.
     pub(super) fn across(&self) -> (f64, f64) {
-        (LEFT, self.width - RIGHT)
+        (MARGIN_LEFT, self.width - RIGHT)
     }
 
     /// Returns the vertical range of the plot area: bottom, top.
@@ -40,7 +40,7 @@ impl Canvas {
     pub(super) fn y_axis(&mut self, axis: &Axis, unit: &Words) {
         let (left, right) = self.across();
         for tick in axis.ticks(5) {
-            let y = axis.place(tick);
+            let y = axis.coordinate(tick);
             self.body +=
                 &format!("<line class=grid x1={left:.1} x2={right:.1} y1={y:.1} y2={y:.1} />");
             self.text(left - 6.0, y + 4.0, "end", &Words::untranslated(number(tick, None)));
@@ -52,7 +52,7 @@ impl Canvas {
     pub(super) fn x_axis(&mut self, axis: &Axis, ticks: &[f64], name: &Words) {
         let (bottom, _) = self.up();
         for tick in ticks {
-            let x = axis.place(*tick);
+            let x = axis.coordinate(*tick);
             self.body += &format!(
                 "<line class=tick x1={x:.1} x2={x:.1} y1={bottom:.1} y2={:.1} />",
                 bottom + 4.0

@@ -15,10 +15,10 @@ const CURVES_MOST: usize = 16;
 
 /// Draws one chart for each measure.
 pub(super) fn curves(chart: &Chart, run: &Run, cases: &[&Case]) -> Vec<String> {
-    chart.measures.iter().filter_map(|measure| of_measure(chart, run, cases, measure)).collect()
+    chart.measures.iter().filter_map(|measure| draw_measure(chart, run, cases, measure)).collect()
 }
 
-fn of_measure(chart: &Chart, run: &Run, cases: &[&Case], measure: &str) -> Option<String> {
+fn draw_measure(chart: &Chart, run: &Run, cases: &[&Case], measure: &str) -> Option<String> {
     let measure = run.measure(measure)?;
     let mut curves: BTreeMap<&str, Vec<(f64, Statistics)>> = BTreeMap::new();
     let mut order: Vec<(&str, Words)> = Vec::new();
@@ -61,7 +61,7 @@ fn of_measure(chart: &Chart, run: &Run, cases: &[&Case], measure: &str) -> Optio
         let mut points = curves.remove(name).unwrap_or_default();
         points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         let places: Vec<(f64, f64)> =
-            points.iter().map(|(at, of)| (x.place(*at), y.place(of.mean))).collect();
+            points.iter().map(|(at, of)| (x.coordinate(*at), y.coordinate(of.mean))).collect();
         canvas.line(colour, &places, &words.en);
         for ((place, value), (at, of)) in places.iter().zip(&points) {
             let name = format!(

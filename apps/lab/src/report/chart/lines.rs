@@ -66,25 +66,28 @@ fn one(
     for (colour, of) in series.iter().enumerate() {
         if is_stacked {
             let above = stacked_on(&below, &of.points);
-            let mut outline: Vec<(f64, f64)> =
-                steps(&above, ends).iter().map(|(t, v)| (x.place(*t), y.place(*v))).collect();
+            let mut outline: Vec<(f64, f64)> = steps(&above, ends)
+                .iter()
+                .map(|(t, v)| (x.coordinate(*t), y.coordinate(*v)))
+                .collect();
             let base = if below.is_empty() {
                 above.iter().map(|(t, _)| (*t, 0.0)).collect()
             } else {
                 below.clone()
             };
-            outline
-                .extend(steps(&base, ends).iter().rev().map(|(t, v)| (x.place(*t), y.place(*v))));
+            outline.extend(
+                steps(&base, ends).iter().rev().map(|(t, v)| (x.coordinate(*t), y.coordinate(*v))),
+            );
             canvas.area(colour, &outline, &of.name);
             below = above;
         } else {
             let points: Vec<(f64, f64)> =
-                of.points.iter().map(|(t, v)| (x.place(*t), y.place(*v))).collect();
+                of.points.iter().map(|(t, v)| (x.coordinate(*t), y.coordinate(*v))).collect();
             canvas.line(colour, &points, &of.name);
         }
     }
     for (number, mark) in (1..).zip(&part.marks) {
-        canvas.mark(x.place(mark.at_s), number);
+        canvas.mark(x.coordinate(mark.at_s), number);
     }
     let legend: Vec<(usize, Words)> = series
         .iter()

@@ -90,7 +90,7 @@ impl Server {
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),
             listener: sender.clone(),
-            cpu_places: cpu_places(&cpus),
+            cpu_places: cpu_topology(&cpus),
             cpus,
             host_name: "test".to_owned(),
             confinement: Arc::new(suimon_contract::ConfinementStatus::default),

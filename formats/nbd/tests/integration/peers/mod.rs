@@ -8,7 +8,7 @@ use std::fs;
 use std::process::{Command as Program, Stdio};
 
 use serde_json::{Value, json};
-use server::{Disk, PIECE_BYTES, Server};
+use server::{Disk, Server, UNIT_BYTES};
 use suimon_nbd::{BlockSizes, Export, ExportSpec, Features, Framing, NbdCommand};
 
 const MIB: u64 = 1 << 20;
@@ -289,7 +289,7 @@ fn qemu_io_reads_writes_and_discards() {
         assert_eq!(disk.bytes[4099..4612], [0x11; 513]);
         assert_eq!(disk.bytes[MIB as usize..][..72 * 1024], [0xa5; 72 * 1024]);
         // One of the two zeroed ranges had to stay allocated.
-        let piece = |kib: u64| disk.allocated[(kib * 1024 / PIECE_BYTES) as usize];
+        let piece = |kib: u64| disk.allocated[(kib * 1024 / UNIT_BYTES) as usize];
         assert_eq!((piece(64), piece(256), piece(512)), (true, false, false));
         let seen = server.seen();
         assert_eq!(seen.holes_sent > 0, framing.has_chunks(), "holes left out of reads");

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use suimon_nbd::{
-    ByteRange, Chunk, ChunkKind, Export, Extent, ExtentState, Framing, GREETING, NbdCommand,
-    NbdError, Negotiated, ParsedHeader, REPLY_BYTES_MAX, Request, RequestParser, ServerHandshake,
-    ServerStep, TlsMode,
+    ByteRange, Chunk, ChunkKind, Export, ExtentState, Framing, GREETING, NbdCommand, NbdError,
+    Negotiated, ParsedHeader, REPLY_BYTES_MAX, Request, RequestParser, ServerHandshake, ServerStep,
+    StatusExtent, TlsMode,
 };
 use tempfile::TempDir;
 
 /// Allocation unit of the disk in bytes.
-pub(crate) const PIECE_BYTES: u64 = 4096;
+pub(crate) const UNIT_BYTES: u64 = 4096;
 
 /// Disk in memory with an allocation map; unallocated pieces read as zeroes.
 #[derive(Clone)]
@@ -26,36 +26,36 @@ pub(crate) struct Disk {
 
 impl Disk {
     pub(crate) fn new(size: u64) -> Self {
-        let pieces = size.div_ceil(PIECE_BYTES);
+        let pieces = size.div_ceil(UNIT_BYTES);
         Self { bytes: vec![0; size as usize], allocated: vec![false; pieces as usize] }
     }
 
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) {
         self.bytes[offset as usize..][..data.len()].copy_from_slice(data);
-        let last = (offset + data.len() as u64 - 1) / PIECE_BYTES;
-        self.allocated[(offset / PIECE_BYTES) as usize..=last as usize].fill(true);
+        let last = (offset + data.len() as u64 - 1) / UNIT_BYTES;
+        self.allocated[(offset / UNIT_BYTES) as usize..=last as usize].fill(true);
     }
 
     fn zero(&mut self, range: ByteRange, allocate: bool) {
         let end = range.offset + range.length;
         self.bytes[range.offset as usize..end as usize].fill(0);
-        let whole = range.offset.div_ceil(PIECE_BYTES)..end / PIECE_BYTES;
+        let whole = range.offset.div_ceil(UNIT_BYTES)..end / UNIT_BYTES;
         for piece in whole {
             self.allocated[piece as usize] = allocate;
         }
     }
 
     /// Returns the extents of the disk from `offset` on.
-    pub(crate) fn extents(&self, offset: u64) -> impl Iterator<Item = Extent> {
+    pub(crate) fn extents(&self, offset: u64) -> impl Iterator<Item = StatusExtent> {
         let size = self.bytes.len() as u64;
         let mut at = offset;
         std::iter::from_fn(move || {
-            let allocated = self.allocated.get((at / PIECE_BYTES) as usize)?;
-            let end = (at / PIECE_BYTES + 1) * PIECE_BYTES;
+            let allocated = self.allocated.get((at / UNIT_BYTES) as usize)?;
+            let end = (at / UNIT_BYTES + 1) * UNIT_BYTES;
             let length = end.min(size).checked_sub(at).filter(|length| *length > 0)?;
             at += length;
             let hole = ExtentState::HOLE | ExtentState::ZERO;
-            Some(Extent { length, state: if *allocated { ExtentState::DATA } else { hole } })
+            Some(StatusExtent { length, state: if *allocated { ExtentState::DATA } else { hole } })
         })
     }
 }

@@ -16,7 +16,7 @@ use suimon_vhd::{
 
 pub(crate) const SECTOR: u64 = 512;
 /// Bit that marks numbers of the parent's sectors.
-pub(crate) const OF_PARENT: u64 = 1 << 63;
+pub(crate) const PARENT_SECTOR: u64 = 1 << 63;
 
 pub(crate) fn parent() -> Parent {
     Parent {
@@ -56,7 +56,7 @@ pub(crate) fn open(file: &MemoryFile, access: Access) -> Result<Vhd, ImageError>
 /// Reads the parent, which contains the number of each sector.
 pub(crate) fn read_parent(range: ByteRange, bytes: &mut [u8]) {
     for (sector, bytes) in (range.offset() / SECTOR..).zip(bytes.chunks_exact_mut(512)) {
-        bytes.copy_from_slice(&sector_of(OF_PARENT | sector));
+        bytes.copy_from_slice(&sector(PARENT_SECTOR | sector));
     }
 }
 
@@ -68,16 +68,16 @@ pub(crate) fn disk_on<'a>(
     Ok(TestDisk { image: open(file, access)?, file, parent: Some(parent) })
 }
 
-pub(crate) fn sector_of(number: u64) -> [u8; 512] {
+pub(crate) fn sector(number: u64) -> [u8; 512] {
     let mut bytes = [0; 512];
     bytes.chunks_exact_mut(8).for_each(|place| place.copy_from_slice(&number.to_le_bytes()));
     bytes
 }
 
 /// Returns the number stored in a sector; asserts that the sector is not torn.
-pub(crate) fn number_of(bytes: &[u8]) -> u64 {
+pub(crate) fn sector_number(bytes: &[u8]) -> u64 {
     let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
-    assert_eq!(bytes, sector_of(number), "a sector is torn");
+    assert_eq!(bytes, sector(number), "a sector is torn");
     number
 }
 
@@ -89,10 +89,10 @@ pub(crate) fn range(sector: u64, sectors: u64) -> ByteRange {
 pub(crate) fn numbers<I: Image>(disk: &mut TestDisk<'_, I>) -> Vec<u64> {
     let size = disk.image.disk_geometry().size;
     let bytes = disk.read(ByteRange::new(0, size).unwrap()).unwrap();
-    bytes.chunks_exact(512).map(number_of).collect()
+    bytes.chunks_exact(512).map(sector_number).collect()
 }
 
 /// Returns sectors filled with `number` combined with the sector number.
 pub(crate) fn payload(number: u64, sector: u64, sectors: u64) -> Vec<u8> {
-    (sector..sector + sectors).flat_map(|at| sector_of(number << 24 | at)).collect()
+    (sector..sector + sectors).flat_map(|at| sector(number << 24 | at)).collect()
 }

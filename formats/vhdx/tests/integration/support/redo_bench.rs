@@ -55,7 +55,7 @@ struct Process<'a, F: Format> {
     format: &'a F,
     image: Option<F::Image>,
     file: &'a MemoryFile,
-    kept: Vec<MetadataChange>,
+    recorded: Vec<MetadataChange>,
     /// Expected contents of the disk.
     expected: Vec<u8>,
     /// Contents of the file when its log was last cleared.
@@ -71,7 +71,8 @@ impl<'a, F: Format> Process<'a, F> {
         file.clear_log();
         let since_flush = vec![BTreeSet::new(); expected.len() / SECTOR];
         let (image, kept, before) = (Some(image), Vec::new(), file.content());
-        let mut process = Self { format, image, file, kept, expected, before, since_flush };
+        let mut process =
+            Self { format, image, file, recorded: kept, expected, before, since_flush };
         process.note_content();
         process
     }
@@ -91,7 +92,7 @@ impl<'a, F: Format> Process<'a, F> {
         let image = self.image.take().unwrap();
         let mut disk = TestDisk { image, file: self.file, parent: Some(&mut parent) };
         act(&mut disk);
-        disk.image.take_logged_changes(&mut self.kept);
+        disk.image.take_logged_changes(&mut self.recorded);
         self.image = Some(disk.image);
     }
 
@@ -135,7 +136,7 @@ impl<'a, F: Format> Process<'a, F> {
             let bytes = Crash { before: &self.before, ops: &ops, started: begun }.file(&[], &[]);
             check(self.format, &bytes, &redo, &self.expected);
         }
-        self.kept.clear();
+        self.recorded.clear();
         self.since_flush.iter_mut().for_each(BTreeSet::clear);
         (self.before, _) = (self.file.content(), self.file.clear_log());
     }
@@ -167,7 +168,11 @@ impl<'a, F: Format> Process<'a, F> {
 
     fn redo(&self) -> RedoChanges {
         let opened = self.image.as_ref().unwrap().identity();
-        RedoChanges { opened, changes: self.kept.clone(), new_write_id: self.format.redone_as() }
+        RedoChanges {
+            opened,
+            changes: self.recorded.clone(),
+            new_write_id: self.format.redone_as(),
+        }
     }
 }
 

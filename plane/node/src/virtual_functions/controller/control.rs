@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{HostConfig, Name};
-use suimon_failover::{Action, Event, FailoverReason, VfId};
+use suimon_failover::{Event, FailoverAction, FailoverReason, VfId};
 use suimon_frame::MacAddr;
 use suimon_quantity::PciAddress;
 
@@ -257,9 +257,11 @@ impl Controller {
         while let Some(action) = self.iov.policy.poll_action() {
             let Some(name) = self.iov.name(action.nic()) else { continue };
             match action {
-                Action::PlugVf { vf, .. } => self.give_vf(config, name, vf),
-                Action::UnplugVf { vf, reason: why, .. } => self.take_vf(config, name, vf, why),
-                Action::UseVf { vf, .. } => {
+                FailoverAction::PlugVf { vf, .. } => self.give_vf(config, name, vf),
+                FailoverAction::UnplugVf { vf, reason: why, .. } => {
+                    self.take_vf(config, name, vf, why)
+                }
+                FailoverAction::UseVf { vf, .. } => {
                     let Some(place) = self.iov.reported_vfs.get(&vf).cloned() else { continue };
                     self.iov.failures.remove(&name);
                     let mut view = self.shared.iov.view();
@@ -272,14 +274,14 @@ impl Controller {
                         self.publish_paths(config);
                     }
                 }
-                Action::UseParavirtual { reason: why, .. } if why.is_failure() => {
+                FailoverAction::UseParavirtual { reason: why, .. } if why.is_failure() => {
                     self.leave_path(config, &name);
                 }
                 // Until the guest has released the VF, frames reach the guest only through it.
-                Action::UseParavirtual { reason: why, .. } => {
+                FailoverAction::UseParavirtual { reason: why, .. } => {
                     self.iov.leaving.insert(name, why);
                 }
-                Action::StayParavirtual { reason: why, .. } => {
+                FailoverAction::StayParavirtual { reason: why, .. } => {
                     let why = why.to_string();
                     let before = self.shared.iov.view().reasons.insert(name.clone(), why.clone());
                     if before.as_ref() != Some(&why) {

@@ -37,7 +37,9 @@ fn refusal(error: &SpecError) -> ApiError {
     let field = match error {
         SpecError::MaxWorkers { .. } => "vmq.max_workers",
         SpecError::UnknownBase { .. } | SpecError::BaseOnOtherNode { .. } => "vmq.base_worker",
-        SpecError::HighestBelowBase { .. } | SpecError::NoneLeft { .. } => "vmq.max_worker_number",
+        SpecError::HighestBelowBase { .. } | SpecError::NoWorkerLeft { .. } => {
+            "vmq.max_worker_number"
+        }
         SpecError::UnknownNode { .. } => "vmq.numa_node",
         _ => "vmq",
     };

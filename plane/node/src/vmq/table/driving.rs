@@ -3,7 +3,7 @@
 use suimon_contract::{HostConfig, Name};
 use suimon_quantity::{QueueId, WorkerId};
 use suimon_switch::WorkerView;
-use suimon_vmq::Effect;
+use suimon_vmq::MoveEffect;
 
 use super::Inner;
 use crate::events::Draft;
@@ -18,7 +18,7 @@ use crate::vmq::plan::Plan;
 struct PendingTasks {
     uplink: Name,
     tasks: Vec<Task>,
-    effects: Vec<Effect>,
+    effects: Vec<MoveEffect>,
 }
 
 impl Shared {

@@ -294,7 +294,7 @@ impl Driver {
     ) -> Result<(Stage, Duration), ApiError> {
         let vm = self.vm_that_leaves()?;
         let status = vm.migration_status().map_err(|error| self.api_error(&error))?;
-        leaving.copied.memory = (status.bytes_sent, status.bytes_left);
+        leaving.copied.memory = (status.bytes_sent, status.remaining_bytes);
         if !matches!(status.phase, SendingPhase::Failed(_)) {
             // QEMU on the destination would not repeat queued writes.
             self.check_no_queued_writes()?;
@@ -331,7 +331,7 @@ impl Driver {
     ) -> Result<(Stage, Duration), ApiError> {
         let status =
             self.vm_that_leaves()?.migration_status().map_err(|error| self.api_error(&error))?;
-        leaving.copied.memory = (status.bytes_sent, status.bytes_left);
+        leaving.copied.memory = (status.bytes_sent, status.remaining_bytes);
         match status.phase {
             SendingPhase::Done => {}
             SendingPhase::Failed(reason) => return Err(self.not_sent(&reason)),

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 pub(crate) use checks::Checks;
 pub(crate) use node::{Clock, Node};
 use suimon_cluster_qos::{
-    Allocator, AllocatorAction, AllocatorEvent, DiskKey, DiskLoad, DurableState, Grant,
-    MemberAction, MemberEvent, NodeId, Notice, Parameters, PolicyKey, PolicyLimits, Report,
+    Allocator, AllocatorAction, AllocatorEvent, DiskKey, DiskLoad, DurableState, Grant, LoadReport,
+    MemberAction, MemberEvent, NodeId, Notice, Parameters, PolicyKey, PolicyLimits,
     SharedStoreCapacity, Term,
 };
 
@@ -43,7 +43,7 @@ impl Dice {
 #[derive(Clone, Debug)]
 enum Message {
     Report {
-        report: Report,
+        report: LoadReport,
     },
     Grant {
         to: u32,
@@ -102,7 +102,7 @@ pub(crate) struct Cluster {
     pub(crate) term: Term,
     pub(crate) leader: u32,
     pub(crate) records: BTreeMap<NodeId, Grant>,
-    last_reports: BTreeMap<NodeId, Report>,
+    last_reports: BTreeMap<NodeId, LoadReport>,
     post: BTreeMap<(u64, u64), Message>,
     posted: u64,
 }
@@ -158,7 +158,7 @@ impl Cluster {
             policies: self.policies.iter().map(|(policy, limits)| (*policy, *limits)).collect(),
         };
         self.tell_allocator(id, &event);
-        let reports: Vec<Report> = self.last_reports.values().cloned().collect();
+        let reports: Vec<LoadReport> = self.last_reports.values().cloned().collect();
         for report in reports {
             self.tell_allocator(id, &AllocatorEvent::Reported { report });
         }

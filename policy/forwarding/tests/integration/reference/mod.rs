@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use suimon_forwarding::{DropReason, PortRole, PortSpec, VlanMode};
+use suimon_forwarding::{DropReason, ForwardingPortSpec, PortRole, VlanMode};
 use suimon_frame::{Frame, MacAddr, VlanId};
 use suimon_quantity::{PortId, SwitchId, Time};
 
@@ -39,7 +39,7 @@ struct Sighting {
 
 /// Reference implementation of the switch.
 pub(crate) struct Reference {
-    ports: BTreeMap<PortId, PortSpec>,
+    ports: BTreeMap<PortId, ForwardingPortSpec>,
     seen: BTreeMap<Address, Sighting>,
     ageing: Duration,
     /// Address of the last frame whose entry may or may not have expired.
@@ -54,7 +54,7 @@ impl Reference {
     /// Replaces the port configuration. Deletes the learned addresses that are no longer valid,
     /// because the port was removed, does not carry the VLAN, or is not permitted to use the
     /// address.
-    pub(crate) fn change(&mut self, ports: Vec<PortSpec>) {
+    pub(crate) fn change(&mut self, ports: Vec<ForwardingPortSpec>) {
         self.ports = ports.into_iter().map(|port| (port.id, port)).collect();
         let seen = std::mem::take(&mut self.seen);
         self.seen = seen
@@ -150,7 +150,7 @@ impl Reference {
         Ok(outcomes)
     }
 
-    fn learn(&mut self, port: &PortSpec, vlan: Option<VlanId>, mac: MacAddr, now: Time) {
+    fn learn(&mut self, port: &ForwardingPortSpec, vlan: Option<VlanId>, mac: MacAddr, now: Time) {
         let address = (port.switch, vlan, mac);
         let count = self.seen.values().filter(|at| at.port == port.id).count();
         let has_room = count < port.learned_max as usize;
@@ -164,14 +164,24 @@ impl Reference {
         }
     }
 
-    fn owner(&self, switch: SwitchId, vlan: Option<VlanId>, mac: MacAddr) -> Option<&PortSpec> {
+    fn owner(
+        &self,
+        switch: SwitchId,
+        vlan: Option<VlanId>,
+        mac: MacAddr,
+    ) -> Option<&ForwardingPortSpec> {
         self.ports
             .values()
             .find(|port| port.switch == switch && port.mac == Some(mac) && carries(port, vlan))
     }
 
-    fn is_bound_elsewhere(&self, port: &PortSpec, vlan: Option<VlanId>, mac: MacAddr) -> bool {
-        let is_other = |other: &&PortSpec| {
+    fn is_bound_elsewhere(
+        &self,
+        port: &ForwardingPortSpec,
+        vlan: Option<VlanId>,
+        mac: MacAddr,
+    ) -> bool {
+        let is_other = |other: &&ForwardingPortSpec| {
             other.id != port.id && other.switch == port.switch && carries(other, vlan)
         };
         let mut others = self.ports.values().filter(is_other);
@@ -180,7 +190,7 @@ impl Reference {
 
     fn flood(
         &self,
-        from: &PortSpec,
+        from: &ForwardingPortSpec,
         vlan: Option<VlanId>,
         frame: &Frame,
         unknown: bool,
@@ -198,7 +208,12 @@ impl Reference {
     }
 }
 
-fn unicast(from: &PortSpec, to: &PortSpec, vlan: Option<VlanId>, frame: &Frame) -> Outcome {
+fn unicast(
+    from: &ForwardingPortSpec,
+    to: &ForwardingPortSpec,
+    vlan: Option<VlanId>,
+    frame: &Frame,
+) -> Outcome {
     if from.id == to.id {
         Outcome::Dropped(DropReason::SameEgress)
     } else if from.isolated && to.isolated {
@@ -212,7 +227,7 @@ fn unicast(from: &PortSpec, to: &PortSpec, vlan: Option<VlanId>, frame: &Frame) 
     }
 }
 
-fn delivery(port: &PortSpec, vlan: Option<VlanId>, frame: &Frame) -> Delivery {
+fn delivery(port: &ForwardingPortSpec, vlan: Option<VlanId>, frame: &Frame) -> Delivery {
     let priority = frame.meta.tag.map_or(0, |tag| tag.tci() & 0xf000);
     let tci = match &port.vlan {
         VlanMode::Access(_) => None,
@@ -222,7 +237,7 @@ fn delivery(port: &PortSpec, vlan: Option<VlanId>, frame: &Frame) -> Delivery {
     Delivery { port: port.id, tci }
 }
 
-fn fits(port: &PortSpec, frame: &Frame) -> bool {
+fn fits(port: &ForwardingPortSpec, frame: &Frame) -> bool {
     let bytes = match frame.meta.gso {
         // The tests' large frames have 66 bytes of headers.
         Some(gso) => frame.len().min(66 + usize::from(gso.segment_bytes)),
@@ -231,7 +246,7 @@ fn fits(port: &PortSpec, frame: &Frame) -> bool {
     bytes <= usize::from(port.mtu) + 14
 }
 
-pub(crate) fn carries(port: &PortSpec, vlan: Option<VlanId>) -> bool {
+pub(crate) fn carries(port: &ForwardingPortSpec, vlan: Option<VlanId>) -> bool {
     match &port.vlan {
         VlanMode::Access(own) => *own == vlan,
         VlanMode::Trunk { allowed, native: None } => allowed.contains(vlan),
@@ -247,12 +262,12 @@ fn begins_with_tag(frame: &Frame) -> bool {
 }
 
 /// Returns true if another switch behind the port would read the VLAN from an inner tag.
-fn shows_inner_tag(port: &PortSpec, vlan: Option<VlanId>, frame: &Frame) -> bool {
+fn shows_inner_tag(port: &ForwardingPortSpec, vlan: Option<VlanId>, frame: &Frame) -> bool {
     let is_guest = matches!(port.vlan, VlanMode::Access(_)) && port.role == PortRole::Nic;
     begins_with_tag(frame) && delivery(port, vlan, frame).tci.is_none() && !is_guest
 }
 
-fn vlan_of(port: &PortSpec, frame: &Frame) -> Result<Option<VlanId>, DropReason> {
+fn vlan_of(port: &ForwardingPortSpec, frame: &Frame) -> Result<Option<VlanId>, DropReason> {
     let named = frame.meta.tag.map(|tag| tag.tci() & 0xfff).filter(|vid| *vid != 0);
     match (&port.vlan, named) {
         (VlanMode::Access(_), None) if begins_with_tag(frame) => Err(DropReason::TaggedOnAccess),
@@ -275,10 +290,12 @@ fn vlan_of(port: &PortSpec, frame: &Frame) -> Result<Option<VlanId>, DropReason>
 }
 
 /// Returns an address that two ports have on a VLAN they share.
-pub(crate) fn shared_address(ports: &[PortSpec]) -> Option<MacAddr> {
+pub(crate) fn shared_address(ports: &[ForwardingPortSpec]) -> Option<MacAddr> {
     let vlans = [None, VlanId::new(1), VlanId::new(2), VlanId::new(3), VlanId::new(4094)];
     let pairs = ports.iter().flat_map(|a| ports.iter().map(move |b| (a, b)));
-    let both = |a: &PortSpec, b: &PortSpec| vlans.iter().any(|v| carries(a, *v) && carries(b, *v));
+    let both = |a: &ForwardingPortSpec, b: &ForwardingPortSpec| {
+        vlans.iter().any(|v| carries(a, *v) && carries(b, *v))
+    };
     let sharing = pairs.filter(|(a, b)| a.id < b.id && a.switch == b.switch && both(a, b));
     let sharing: Vec<_> = sharing.collect();
     let fixed = sharing.iter().find_map(|(a, b)| a.mac.filter(|mac| b.mac == Some(*mac)));

@@ -9,8 +9,8 @@ use suimon_frame::MacAddr;
 use suimon_quantity::Time;
 use suimon_teaming::MemberId;
 use suimon_teaming::lacp::{
-    Action, Lacp, LacpSpec, Link, MarkerKind, MemberState, MuxState, PortSpec, PortState, Selected,
-    SlowPdu, parse, parse_exact,
+    Lacp, LacpAction, LacpPortSpec, LacpSpec, Link, MarkerKind, MemberState, MuxState, PortState,
+    Selected, SlowPdu, parse, parse_exact,
 };
 
 /// One end of a link: a system and one of its members.
@@ -92,7 +92,7 @@ impl World {
         let member = MemberId(number.into());
         let mac = MacAddr::new([2, 0, 1, system as u8, 0, number as u8]);
         let priority = 1 + self.dice.below(3) as u16;
-        let spec = PortSpec { port: number, priority, mac };
+        let spec = LacpPortSpec { port: number, priority, mac };
         self.systems[system].add_member(member, spec, self.now).unwrap();
         (system, member)
     }
@@ -149,13 +149,13 @@ impl World {
         assert!(deadline.is_none_or(|at| at > self.now), "something was left to do");
         for action in actions {
             match action {
-                Action::Use { member, collecting, distributing, .. } => {
+                LacpAction::Use { member, collecting, distributing, .. } => {
                     assert_eq!(collecting, distributing, "coupled control");
                     let before = self.used.insert((system, member), distributing);
                     assert_ne!(before.unwrap_or(false), distributing, "only changes are told");
                 }
-                Action::Send { member, frame } => self.send((system, member), frame.bytes()),
-                Action::Churn { .. } | Action::Loopback { .. } => {}
+                LacpAction::Send { member, frame } => self.send((system, member), frame.bytes()),
+                LacpAction::Churn { .. } | LacpAction::Loopback { .. } => {}
             }
         }
         self.check(system);

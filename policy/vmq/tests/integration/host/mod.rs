@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use suimon_quantity::{Direction, PortId, QueueId, Time, WorkerId};
 use suimon_vmq::{
-    Effect, Measurements, Move, NicSpec, QueueBusy, Reason, Vmq, VmqSpec, WorkerBusy, WorkerSpec,
+    Measurements, Move, MoveEffect, MoveReason, NicSpec, QueueBusy, Vmq, VmqSpec, WorkerBusy,
+    WorkerSpec,
 };
 
 /// Interval of measurements passed to the policy.
@@ -51,7 +52,7 @@ pub(crate) struct Host {
     worker_ns: Vec<f64>,
     /// Moves carried out, with their times.
     pub(crate) moves: Vec<(Time, Move)>,
-    pub(crate) effects: Vec<Effect>,
+    pub(crate) effects: Vec<MoveEffect>,
     /// Load of queues in the last step, in percent of a worker.
     pub(crate) got: Vec<f64>,
 }
@@ -216,7 +217,11 @@ impl Host {
     /// Returns the time from `from` to the last move that relieved a worker.
     pub(crate) fn last_shed(&self, from: Time) -> Option<Duration> {
         let shed = self.moves.iter().rev().find(|(at, moved)| {
-            *at > from && matches!(moved.reason, Reason::Overloaded { .. } | Reason::Crowded { .. })
+            *at > from
+                && matches!(
+                    moved.reason,
+                    MoveReason::Overloaded { .. } | MoveReason::Crowded { .. }
+                )
         });
         // Carrying out the move takes a step.
         shed.map(|(at, _)| (*at + STEP).since(from))

@@ -138,13 +138,13 @@ impl Etcd {
             tls: self.tls.clone(),
             user: None,
             prefix: "/suimon/".to_owned(),
-            timeout: PATIENCE,
+            timeout: REPLY_TIMEOUT,
         }
     }
 
     /// Connects, and waits until there is a leader.
     pub(crate) fn connect(&self) -> EtcdStore {
-        self.connect_for(PATIENCE)
+        self.connect_for(REPLY_TIMEOUT)
     }
 
     /// Connects with this time limit for requests without reply.
@@ -195,7 +195,7 @@ impl Drop for Etcd {
 }
 
 /// Time limit for requests without reply, generous because the machine may be loaded.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Deadline of conditions.
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -213,13 +213,13 @@ pub(crate) fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) ->
 
 /// Observer that records what it receives.
 #[derive(Default)]
-pub(crate) struct Ears {
+pub(crate) struct RecordingObserver {
     pub(crate) snapshots: Mutex<Vec<ClusterView>>,
     pub(crate) changes: Mutex<Vec<(u64, String, Option<ClusterEntry>)>>,
     pub(crate) errors: Mutex<Vec<ClusterStoreError>>,
 }
 
-impl Ears {
+impl RecordingObserver {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self::default())
     }
@@ -237,7 +237,7 @@ impl Ears {
     }
 }
 
-impl ClusterObserver for Ears {
+impl ClusterObserver for RecordingObserver {
     fn snapshot(&self, view: ClusterView) {
         self.snapshots.lock().unwrap().push(view);
     }

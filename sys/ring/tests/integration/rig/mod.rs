@@ -146,7 +146,7 @@ pub fn count(fd: &OwnedFd) -> u64 {
 }
 
 /// Returns the ring's side of a kick eventfd. Its counter is 0.
-pub fn kick_of(fd: &OwnedFd) -> Arc<PeerEventFd> {
+pub fn kick_eventfd(fd: &OwnedFd) -> Arc<PeerEventFd> {
     Arc::new(PeerEventFd::signalled(fd.try_clone().unwrap()).unwrap())
 }
 

@@ -13,7 +13,7 @@ use vm_memory::{Bytes, GuestAddress};
 
 use super::{
     AREA_BYTES, GUEST_BASE, INDIRECT, NEXT, Piece, TABLE_BYTES, USER_BASE, Used, Vm, WRITE,
-    kick_of, stagger,
+    kick_eventfd, stagger,
 };
 
 const AVAIL: u16 = 1 << 7;
@@ -115,7 +115,7 @@ impl<'a> PackedDriver<'a> {
             },
             base: self.base(),
             features: RingFeatures(features | RING_PACKED),
-            kick: kick.map(|kick| kick_of(kick)),
+            kick: kick.map(|kick| kick_eventfd(kick)),
             call: Arc::clone(call),
             error: Arc::default(),
         }

@@ -11,7 +11,7 @@ use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
 use super::{
     AREA_BYTES, GUEST_BASE, INDIRECT, NEXT, Piece, TABLE_BYTES, USER_BASE, Used, Vm, WRITE,
-    kick_of, stagger,
+    kick_eventfd, stagger,
 };
 
 /// Driver of one split ring.
@@ -154,7 +154,7 @@ impl<'a> Driver<'a> {
             },
             base: self.avail,
             features: RingFeatures(features),
-            kick: kick.map(|kick| kick_of(kick)),
+            kick: kick.map(|kick| kick_eventfd(kick)),
             call: Arc::clone(call),
             error: Arc::default(),
         }

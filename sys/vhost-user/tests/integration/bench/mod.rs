@@ -84,14 +84,14 @@ impl QueueHost for Loopback {
     }
 }
 
-pub struct Ear(pub Mutex<Sender<DeviceNotice>>);
+pub struct NoticeSender(pub Mutex<Sender<DeviceNotice>>);
 
 /// Creates separate threads for each device of a test.
 pub fn threads() -> VhostUserThreads {
     VhostUserThreads::unconfined().unwrap()
 }
 
-impl PortObserver for Ear {
+impl PortObserver for NoticeSender {
     fn handle_notice(&self, _port: PortId, notice: DeviceNotice) {
         let _ = self.0.lock().unwrap().send(notice);
     }
@@ -126,7 +126,7 @@ impl Bench {
         };
         let host = Arc::new(Loopback::default());
         let (sender, notices) = channel();
-        let ear = Arc::new(Ear(Mutex::new(sender)));
+        let ear = Arc::new(NoticeSender(Mutex::new(sender)));
         let nic = VhostUserNic::open(PortId(7), &spec, host.clone(), ear, &threads()).unwrap();
         Self { nic: Some(nic), host, notices, socket, spec, _directory: directory }
     }

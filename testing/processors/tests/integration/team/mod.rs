@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec};
 use suimon_frame::MacAddr;
 use suimon_ports::{QueueHost, WorkerRuntime};
 use suimon_processor_tests::{Receiver, Sender, mac};
@@ -67,7 +67,10 @@ pub(crate) fn queue(port: PortId, direction: Direction) -> QueueId {
 
 fn port(id: PortId, role: PortRole, mac: Option<[u8; 6]>) -> PortTopology {
     PortTopology {
-        spec: PortSpec { mac: mac.map(MacAddr::new), ..PortSpec::new(id, SWITCH, role) },
+        spec: ForwardingPortSpec {
+            mac: mac.map(MacAddr::new),
+            ..ForwardingPortSpec::new(id, SWITCH, role)
+        },
         bandwidth: None,
         storm_limit_fps: None,
         receive_coalescing: true,
