@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 use suimon_qmp::{
-    AGENT_TEXT_CHARS_MAX, AgentCommand, AgentReader, Event, LINE_BYTES_MAX, Message, QmpReadError,
+    AGENT_TEXT_CHARS_MAX, AgentCommand, AgentReader, Event, LINE_BYTES_MAX, QmpMessage, QmpReadError,
     QmpReader, ReadErrorKind, TEXT_CHARS_MAX, agent_count, agent_host_name, agent_interfaces,
     agent_is_frozen, agent_version, base_memory, chardevs, cpu_count, cpu_slots,
     decode_agent_system, has_standby, is_driver_ready, is_kvm_enabled, machine_name, migration,
@@ -39,19 +39,19 @@ pub fn check(input: &[u8]) -> Outcome {
     let mut outcome = Outcome { was_cut: error.is_some(), ..Outcome::default() };
     for message in &messages {
         match message {
-            Message::Greeting(greeting) => {
+            QmpMessage::Greeting(greeting) => {
                 outcome.greetings += 1;
                 check_text(&greeting.package);
             }
-            Message::Return { value, .. } => {
+            QmpMessage::Return { value, .. } => {
                 outcome.returns += 1;
                 read_answers(value);
             }
-            Message::Error { text, .. } => {
+            QmpMessage::Error { text, .. } => {
                 outcome.errors += 1;
                 check_text(text);
             }
-            Message::Event(event) => {
+            QmpMessage::Event(event) => {
                 outcome.events += 1;
                 check_event(event);
             }
@@ -60,7 +60,7 @@ pub fn check(input: &[u8]) -> Outcome {
     outcome
 }
 
-fn read(input: &[u8], piece: usize) -> (Vec<Message>, Option<QmpReadError>) {
+fn read(input: &[u8], piece: usize) -> (Vec<QmpMessage>, Option<QmpReadError>) {
     let mut reader = QmpReader::new();
     let mut messages = Vec::new();
     for bytes in input.chunks(piece.min(input.len().max(1))) {
@@ -97,7 +97,7 @@ fn read_agent(input: &[u8]) {
 }
 
 /// Each whole line that is no blank one is a message, up to the first that cannot be one.
-fn judge(input: &[u8], messages: &[Message], error: Option<&QmpReadError>) {
+fn judge(input: &[u8], messages: &[QmpMessage], error: Option<&QmpReadError>) {
     let mut offset = 0;
     let mut expected = messages.iter();
     for line in input.split_inclusive(|byte| *byte == b'\n') {
@@ -157,7 +157,7 @@ fn read_answers(value: &Value) {
         assert!(slots.iter().all(|slot| slot.cpus <= u64::from(u16::MAX)));
     }
     if let Ok(read) = migration(value) {
-        assert!(read.bytes_sent <= 1 << 56 && read.bytes_left <= 1 << 56);
+        assert!(read.bytes_sent <= 1 << 56 && read.REPL <= 1 << 56);
     }
     let _ = (machine_name(value), has_standby(value), is_driver_ready(value));
     let _ = (run_state(value), is_kvm_enabled(value), cpu_count(value), cpu_slots(value));

@@ -71,7 +71,7 @@ pub enum ControlError {
         bytes: usize,
     },
     /// A system call on the socket failed.
-    #[error("{doing} device {device}: {errno}")]
+    #[error("{operation} device {device}: {errno}")]
     Host {
         /// Operation, as in `sending on`.
         operation: &'static str,

@@ -61,7 +61,7 @@ pub enum StoreFault {
     #[error("the file exists already; choose another name, or remove it")]
     Exists,
     /// The file is locked in a conflicting mode, by this daemon or another program.
-    #[error("the file is in use, by Suimon or by another program (QEMU's locks): {holder}")]
+    #[error("the file is in use, by Suimon or by another program (QEMU's locks): {lock_holder}")]
     InUse {
         /// Holder of the lock, as far as known.
         lock_holder: String,

@@ -99,10 +99,10 @@ fn run_undisturbed(command: &mut Command) {
     match command.process_group(0).status() {
         Ok(status) if status.success() => {}
         Ok(status) => {
-            print_line(format_args!("xtask: {} failed ({status})", workspace::name(command)))
+            print_line(format_args!("xtask: {} failed ({status})", workspace::name(command)));
         }
         Err(error) => {
-            print_line(format_args!("xtask: cannot run {}: {error}", workspace::name(command)))
+            print_line(format_args!("xtask: cannot run {}: {error}", workspace::name(command)));
         }
     }
 }

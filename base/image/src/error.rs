@@ -18,7 +18,7 @@ pub enum ImageFault {
         file_len: u64,
     },
     /// The stored and the computed checksum differ.
-    #[error("wrong checksum: stored {said:#010x}, computed {computed:#010x}")]
+    #[error("wrong checksum: stored {stored:#010x}, computed {computed:#010x}")]
     Checksum {
         /// Checksum stored in the structure.
         stored: u32,

@@ -53,7 +53,7 @@ pub fn is_id(text: &str) -> bool {
 
 /// Error: an id is not a file name that stays in its folder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} `{id}` may contain only letters, digits, `-`, `.` and `+`")]
+#[error("{subject} `{id}` may contain only letters, digits, `-`, `.` and `+`")]
 pub struct InvalidId {
     /// Subject of the id, such as `run`.
     subject: String,

@@ -96,7 +96,7 @@ pub enum AgentError {
         text: String,
     },
     /// The response violates the protocol.
-    #[error("the guest agent returned an invalid response to `{command}`: {what}")]
+    #[error("the guest agent returned an invalid response to `{command}`: {defect}")]
     InvalidResponse {
         /// Name of the command sent.
         command: &'static str,

@@ -40,7 +40,7 @@ pub enum TablesError {
         switch: SwitchId,
     },
     /// More switches or ports than tables can hold.
-    #[error("{count} {what} exceed the limit of {max} per host; remove some")]
+    #[error("{count} {kind} exceed the limit of {max} per host; remove some")]
     TooMany {
         /// Kind of the objects: `switches` or `ports`.
         kind: &'static str,

@@ -150,7 +150,7 @@ mod tests {
     fn a_thread_keeps_nothing_and_its_process_everything() {
         let before = capabilities(None).unwrap();
         let dropped = std::thread::spawn(|| drop_all().unwrap()).join().unwrap();
-        assert_eq!(dropped.left, Vec::<&str>::new());
+        assert_eq!(dropped.remaining, Vec::<&str>::new());
         assert_eq!(capabilities(None).unwrap(), before);
     }
 }

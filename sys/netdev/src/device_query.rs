@@ -57,7 +57,7 @@ enum QueryError {
 }
 
 impl QueryError {
-    fn from_open_error(self) -> Self {
+    fn into_open_error(self) -> Self {
         Self::Unable(Box::new(self))
     }
 }
@@ -101,7 +101,7 @@ impl DeviceQuery {
         let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
         let open = match asker.take() {
             Some(open) => open,
-            None => QuerySocket::open().map_err(QueryError::from_open_error)?,
+            None => QuerySocket::open().map_err(QueryError::into_open_error)?,
         };
         let answer = question(asker.insert(open));
         if matches!(answer, Err(QueryError::Socket(_))) {

@@ -40,7 +40,7 @@ pub(crate) enum ConnectionEnd {
     #[error("the front-end disconnected")]
     PeerClosed,
     /// The front-end closed its end inside a message.
-    #[error("the connection ended after {got} of {expected} bytes of a message")]
+    #[error("the connection ended after {received_bytes} of {expected} bytes of a message")]
     Truncated {
         /// Bytes of the message received so far.
         received_bytes: usize,
@@ -48,7 +48,7 @@ pub(crate) enum ConnectionEnd {
         expected: usize,
     },
     /// The rest of a message did not arrive in time.
-    #[error("{got} of {expected} bytes of a message were received, the rest did not follow")]
+    #[error("{received_bytes} of {expected} bytes of a message were received, the rest did not follow")]
     Stalled {
         /// Bytes of the message received so far.
         received_bytes: usize,
@@ -62,7 +62,7 @@ pub(crate) enum ConnectionEnd {
     #[error("a message has more than {FDS_MAX} descriptors")]
     Descriptors,
     /// A descriptor of a kind that the protocol does not have.
-    #[error("{request}: the descriptor is not {}", kind_of(*.request))]
+    #[error("{request}: the descriptor is not {}", descriptor_kind(*.request))]
     OtherUser {
         /// Request that the descriptor was sent with.
         request: Request,

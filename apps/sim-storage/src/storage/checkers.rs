@@ -167,7 +167,7 @@ impl Checker<Fact> for Order {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
         match *fact {
             Fact::Submitted { disk, tag, .. } => {
-                self.waiting.entry(disk).or_default().push_back(tag)
+                self.waiting.entry(disk).or_default().push_back(tag);
             }
             Fact::LetGo { disk, tag, .. } => {
                 let first = self.waiting.get_mut(&disk).and_then(VecDeque::pop_front);

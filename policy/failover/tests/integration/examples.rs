@@ -79,7 +79,7 @@ fn a_failure_falls_back_at_once_and_the_way_back_is_held_down() {
             failover.handle_deadline(now);
             match actions(&mut failover).as_slice() {
                 [] | [FailoverAction::StayParavirtual { .. }] => {
-                    now = failover.next_deadline().unwrap()
+                    now = failover.next_deadline().unwrap();
                 }
                 [FailoverAction::PlugVf { vf, .. }] => {
                     failover.handle(now, &Event::VfPathReady { nic: WEB, vf: *vf });

@@ -75,7 +75,7 @@ pub struct Link {
 #[non_exhaustive]
 pub enum LacpSpecError {
     /// The address is a group address or zero.
-    #[error("{what} {mac} is a group address or zero; set a unicast address")]
+    #[error("{field} {mac} is a group address or zero; set a unicast address")]
     NotAStation {
         /// Name of the field: `system` or `member address`.
         field: &'static str,

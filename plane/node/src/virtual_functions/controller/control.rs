@@ -259,7 +259,7 @@ impl Controller {
             match action {
                 FailoverAction::PlugVf { vf, .. } => self.give_vf(config, name, vf),
                 FailoverAction::UnplugVf { vf, reason: why, .. } => {
-                    self.take_vf(config, name, vf, why)
+                    self.take_vf(config, name, vf, why);
                 }
                 FailoverAction::UseVf { vf, .. } => {
                     let Some(place) = self.iov.reported_vfs.get(&vf).cloned() else { continue };
