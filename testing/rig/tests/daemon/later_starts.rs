@@ -108,7 +108,7 @@ fn a_listener_that_cannot_be_used_does_not_keep_a_host_down_and_is_tried_again()
         change_address("delete")?;
         daemon.restart(rig)?;
         fs::write(daemon.file(), HOST)?;
-        daemon.ok(&["apply", "-f", &daemon.file().display().to_string()])?;
+        daemon.ok(&["apply", "-f", daemon.file()])?;
         change_address("add")?;
         // Nothing may listen meanwhile.
         std::thread::sleep(3 * RETRY_INTERVAL);
