@@ -9,6 +9,7 @@
 //! Four names whose lookups hang reach the limit of all lookups. Until one ends, no other name is
 //! resolved, also not a name in `/etc/hosts`. IP addresses are not looked up.
 #![forbid(unsafe_code)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 use std::collections::BTreeMap;
 use std::io;
