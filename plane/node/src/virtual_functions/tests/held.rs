@@ -207,6 +207,10 @@ fn a_stale_record_of_a_held_vf_takes_the_vf_from_no_vm() {
     assert_eq!([bench.path("web"), bench.path("db")], [IovPath::Synthetic, IovPath::Vf]);
     assert_eq!(bench.harness.events(9013).len(), 1, "of the first daemon");
     bench.work("db", VmAction::Kill);
+    wait_until("it is released", || bench.vms.vfs().is_empty());
+    bench.sriov.change(0, |pf| {
+        pf.vfs.iter_mut().for_each(|vf| vf.driver = Some("igbvf".to_owned()));
+    });
     bench.wait_path("web", IovPath::Vf);
 }
 
