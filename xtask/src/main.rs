@@ -29,6 +29,7 @@ mod module_tree;
 mod nextest;
 mod oldest_rust;
 mod output;
+mod resource_bounds;
 mod run_folder;
 mod session;
 mod sources;
@@ -67,7 +68,11 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["docs"] => docs::write(&root),
         ["docs", "--check"] => docs::check(&root),
         ["book"] => book::check(&Session::new(&root)?),
-        ["specification"] => specification::check(&root).and_then(|()| architecture::check(&root)),
+        ["specification"] => {
+            specification::check(&root)?;
+            architecture::check(&root)?;
+            resource_bounds::check(&root)
+        }
         ["lengths"] => lengths::report(&root),
         ["test", "--package", name] => in_session(|session| tiers::package(session, name, None)),
         ["test", "--package", name, "--test", test] => {

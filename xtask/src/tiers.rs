@@ -14,8 +14,8 @@ use crate::output::print_line;
 use crate::run_folder::Sweep;
 use crate::session::{Session, Tests};
 use crate::{
-    architecture, book, doc_tests, docs, layers, lengths, metadata, sources, specification,
-    workspace,
+    architecture, book, doc_tests, docs, layers, lengths, metadata, resource_bounds, sources,
+    specification, workspace,
 };
 
 /// Named part of the full tier or of the campaigns.
@@ -100,6 +100,7 @@ fn guard_with(session: &mut Session, seed: Option<u64>) -> Result<()> {
     session.check("layers", |session| layers::check(session.root()));
     session.check("specification", |session| specification::check(session.root()));
     session.check("architecture", |session| architecture::check(session.root()));
+    session.check("resource bounds", |session| resource_bounds::check(session.root()));
     lengths::report(session.root())?;
     if !build(session) {
         return Ok(());

@@ -1751,6 +1751,13 @@ export interface components {
             disks: components["schemas"]["DiskConfig"][];
             /** @description Disks handed over. They are opened when the VM becomes active. */
             handed_over?: components["schemas"]["DiskHandedOver"][];
+            /**
+             * @description Disks that are copied, with the space that they need. Disks whose space is unknown are left
+             *     out.
+             */
+            copied?: components["schemas"]["DiskCopied"][];
+            /** @description Switches of the NICs on the source node. Those of this node must have the same kinds. */
+            switches?: components["schemas"]["SourceSwitch"][];
             /** @description Files that prove that both nodes access the same stores, one for each store. */
             stores?: components["schemas"]["StoreToken"][];
             /** @description QoS policies that the disks refer to. */
@@ -2311,6 +2318,17 @@ export interface components {
          * @enum {string}
          */
         DiskController: "virtio" | "ide" | "sata";
+        /** @description Disk whose contents are copied to the destination. */
+        DiskCopied: {
+            /** @description Name of the disk. */
+            name: components["schemas"]["Name"];
+            /**
+             * Format: int64
+             * @description Space in bytes that the disk occupies on the source node; with several image files, the space
+             *     of the largest one.
+             */
+            allocated_bytes: number;
+        };
         /** @description Requests of a disk since it was opened. */
         DiskCounters: {
             /** @description Counters of read requests. */
@@ -4881,6 +4899,13 @@ export interface components {
          * @enum {string}
          */
         SocketMode: "server" | "client";
+        /** @description Switch of a NIC on the source node. */
+        SourceSwitch: {
+            /** @description Name of the switch. */
+            name: components["schemas"]["Name"];
+            /** @description Kind of the switch. */
+            kind: components["schemas"]["SwitchKind"];
+        };
         /** @description SR-IOV network adapter (physical function), whether or not it is configured. */
         SriovAdapter: {
             /** @description PCI address of the physical function. */

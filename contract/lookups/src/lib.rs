@@ -5,19 +5,23 @@
 //! waiting. While the resolver does not respond, each attempt to connect begins another lookup, also
 //! those of connections that replace a failed one. The limits are therefore those of the process,
 //! not of a connection.
+//!
+//! Four names whose lookups hang reach the limit of all lookups. Until one ends, no other name is
+//! resolved, also not a name in `/etc/hosts`. IP addresses are not looked up.
 #![forbid(unsafe_code)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::task::spawn_blocking;
 
 /// Maximum number of lookups in progress.
 pub const LOOKUPS_MAX: usize = 16;
-/// Maximum number of lookups of one name in progress. Less than [`LOOKUPS_MAX`], so that names
-/// whose lookups hang leave threads for others, such as those in `/etc/hosts`.
+/// Maximum number of lookups of one name in progress. Less than [`LOOKUPS_MAX`], so that up to three
+/// names whose lookups hang leave threads for others, such as those in `/etc/hosts`.
 pub const LOOKUPS_PER_NAME_MAX: usize = 4;
 
 /// Function that resolves a name, and blocks meanwhile.
@@ -61,6 +65,9 @@ impl Lookups {
     /// # Errors
     /// The name does not exist, the resolver has failed, or too many lookups are in progress.
     pub async fn resolve(&self, name: &str) -> io::Result<Vec<SocketAddr>> {
+        if let Ok(address) = name.parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(address, 0)]);
+        }
         let lookup = self.begin(name)?;
         let call = spawn_blocking(move || {
             // Dropped when the call has ended, also if the task has been dropped before.

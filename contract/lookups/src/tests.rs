@@ -35,6 +35,9 @@ fn lookups_that_hang_are_bounded_and_count_until_they_end() {
         assert_eq!(lookups.in_progress(), LOOKUPS_MAX);
         let error = abandon("other.example").await.unwrap();
         assert!(error.to_string().starts_with("16 lookups of host names"), "{error}");
+        // Four names are sufficient for that. An IP address needs no lookup.
+        let found = lookups.resolve("192.0.2.1").await.unwrap();
+        assert_eq!(found, [SocketAddr::from(([192, 0, 2, 1], 0))]);
     });
     drop(hold);
     // Waits for all calls in progress.

@@ -163,9 +163,9 @@ pub use lab_status::{
 pub use lacp_status::{LacpCounters, LacpMemberStatus, LacpPortStatus};
 pub use libvirt::libvirt_elements;
 pub use migration::{
-    DOWNTIME_MS_DEFAULT, DOWNTIME_MS_MAX, DiskHandedOver, IncomingMigration,
+    DOWNTIME_MS_DEFAULT, DOWNTIME_MS_MAX, DiskCopied, DiskHandedOver, IncomingMigration,
     IncomingMigrationRequest, IncomingMigrationState, IncomingPort, MIGRATION_PROTOCOL,
-    MigrateVmRequest, MigrationPhase, StoreToken, VmMigration,
+    MigrateVmRequest, MigrationPhase, SourceSwitch, StoreToken, VmMigration,
 };
 pub use nbd_status::{NbdPeerStatus, NbdStatus};
 pub use node_status::NodeStatus;

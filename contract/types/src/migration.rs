@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{ByteSize, DiskConfig, Name, NicConfig, QosPolicyConfig, VmConfig};
+use crate::{ByteSize, DiskConfig, Name, NicConfig, QosPolicyConfig, SwitchKind, VmConfig};
 
 /// Version of the protocol between nodes. Nodes with different versions do not migrate VMs.
 pub const MIGRATION_PROTOCOL: u32 = 2;
@@ -117,6 +117,28 @@ pub struct DiskHandedOver {
     pub physical_sector: u32,
 }
 
+/// Disk whose contents are copied to the destination.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DiskCopied {
+    /// Name of the disk.
+    pub name: Name,
+    /// Space in bytes that the disk occupies on the source node; with several image files, the space
+    /// of the largest one.
+    #[schema(minimum = 0, maximum = 9_223_372_036_854_775_807usize)]
+    pub allocated_bytes: u64,
+}
+
+/// Switch of a NIC on the source node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SourceSwitch {
+    /// Name of the switch.
+    pub name: Name,
+    /// Kind of the switch.
+    pub kind: SwitchKind,
+}
+
 /// File that the source node created in a shared store and keeps open. A destination that finds the
 /// file in its store of the same name accesses the same directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -157,6 +179,13 @@ pub struct IncomingMigrationRequest {
     /// Disks handed over. They are opened when the VM becomes active.
     #[serde(default)]
     pub handed_over: Vec<DiskHandedOver>,
+    /// Disks that are copied, with the space that they need. Disks whose space is unknown are left
+    /// out.
+    #[serde(default)]
+    pub copied: Vec<DiskCopied>,
+    /// Switches of the NICs on the source node. Those of this node must have the same kinds.
+    #[serde(default)]
+    pub switches: Vec<SourceSwitch>,
     /// Files that prove that both nodes access the same stores, one for each store.
     #[serde(default)]
     pub stores: Vec<StoreToken>,

@@ -3,7 +3,7 @@
 /// Magic number at the start of a recording.
 pub const MAGIC: [u8; 8] = *b"SUIMONRC";
 /// Format version written and read by this crate.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Length of the file header in bytes.
 pub const FILE_HEADER_BYTES: usize = 12;
 /// Length of a block header in bytes.

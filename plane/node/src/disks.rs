@@ -27,7 +27,6 @@ mod open_stores;
 mod opening;
 mod pausing;
 mod plane;
-mod planned_kinds;
 mod planning;
 mod records;
 mod reopening;
@@ -41,11 +40,13 @@ mod steps;
 mod store_states;
 mod store_threads;
 mod unfinished;
+mod unsettled_files;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
 use suimon_ports::{DiskDevices, FileIoSource, RedoRecords, StoreFiles, StoreSource};
@@ -200,9 +201,19 @@ impl Disks {
         path: &Path,
         ask: impl FnOnce(&dyn StoreFiles) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
+        self.query_store_within(STORE_TIMEOUT, path, ask)
+    }
+
+    /// As [`Self::query_store`], with a time limit.
+    fn query_store_within<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        path: &Path,
+        ask: impl FnOnce(&dyn StoreFiles) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
         let (stores, store) = (self.stores.clone(), path.to_owned());
         let asked = move || stores.files(&store).map(|files| ask(files.as_ref()));
-        let answer = self.threads.run(path, STORE_TIMEOUT, asked, drop);
+        let answer = self.threads.run(path, limit, asked, drop);
         let answer = answer.map_err(NoResult::abandon)?;
         answer.map_err(|error| ApiError::new(ErrorCode::HostError, error.to_string()))
     }

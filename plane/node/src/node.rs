@@ -156,7 +156,9 @@ impl Node {
     /// # Errors
     /// Validation errors of the change (those of the first check that fails); never empty.
     pub fn preview(&self, edit: &Edit, options: ChangeOptions) -> Result<Plan, Vec<ApiError>> {
-        self.shared.check(edit, options).map(|candidate| candidate.plan)
+        let change = self.shared.check(edit, options)?;
+        let missing = self.shared.missing_images(&change);
+        if missing.is_empty() { Ok(change.plan) } else { Err(missing) }
     }
 
     /// Queues a change. Validation errors are returned at once, unless an earlier change is in

@@ -47,6 +47,9 @@ const UEFI_FILES: [(&str, &str); 4] = [
 /// Time limit for the launcher's report on a process that has closed its monitor.
 const REASON_LIMIT: Duration = Duration::from_secs(6);
 
+/// Maximum number of threads that close connections to monitors (before Linux 6.16).
+const CLOSING_MAX: usize = 64;
+
 /// Starts VMs through the launcher, and reconnects to running ones.
 pub struct QemuHost {
     client: LauncherClient,
@@ -54,6 +57,8 @@ pub struct QemuHost {
     /// when it has no connection.
     _kept: OwnedFd,
     thread_start: ThreadStart,
+    /// Closes of connections to monitors.
+    closes: Closes,
 }
 
 impl QemuHost {
@@ -65,7 +70,8 @@ impl QemuHost {
     pub fn connect(launcher: &Path, thread_start: ThreadStart) -> Result<Self, VmError> {
         let client = LauncherClient::new(launcher);
         let kept = client.connect()?;
-        Ok(Self { client, _kept: kept, thread_start })
+        let closes = Closes::new(CLOSING_MAX);
+        Ok(Self { client, _kept: kept, thread_start, closes })
     }
 
     /// Connects to a running process, queries its state, and sends the command `begin`.
@@ -90,7 +96,8 @@ impl QemuHost {
             Err(error) => return Err(Self::why_not(&watch).unwrap_or_else(|| host(error))),
         };
         let thread_start = Arc::clone(&self.thread_start);
-        let parts = SessionParts { name, stream, watch, observer, thread_start };
+        let closes = &self.closes;
+        let parts = SessionParts { name, stream, watch, observer, thread_start, closes };
         let (session, greeted) = Session::start(parts).map_err(host)?;
         let shared = Arc::clone(session.shared());
         let negotiated = negotiate(&shared, &greeted, begin);

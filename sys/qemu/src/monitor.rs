@@ -2,7 +2,6 @@
 //! monitor.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::Shutdown;
 use std::os::fd::BorrowedFd;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -28,8 +27,18 @@ pub(crate) type Outcome = Result<Value, String>;
 
 /// Maximum number of commands without a reply. Further commands are not sent: a QEMU that has
 /// stalled for hours reads none, and its socket has room for some hundred. A command that does not
-/// fit would end the connection, and with it the VM.
+/// fit would end the connection, and with it the VM. One of these commands is always of
+/// [`Waiting::Unplugging`], which sends one at a time.
 pub(crate) const UNANSWERED_MAX: usize = 64;
+
+/// Reason why a command was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotSent {
+    /// [`UNANSWERED_MAX`] commands have no reply.
+    Stalled,
+    /// The connection has ended, or ends because the command could not be written completely.
+    Disconnected,
+}
 
 /// Receiver of the reply to a QMP command.
 pub(crate) enum Waiting {
@@ -76,18 +85,27 @@ impl Shared {
         command: &Command,
         descriptor: Option<BorrowedFd<'_>>,
         waiting: Waiting,
-    ) -> io::Result<u64> {
+    ) -> Result<u64, NotSent> {
+        let limit = match waiting {
+            Waiting::Unplugging => UNANSWERED_MAX,
+            Waiting::Caller(_) | Waiting::Abandoned => UNANSWERED_MAX - 1,
+        };
         let mut last = lock(&self.writing);
+        let mut unanswered = lock(&self.waiting);
+        if unanswered.len() >= limit {
+            return Err(NotSent::Stalled);
+        }
         *last += 1;
         let id = *last;
-        lock(&self.waiting).insert(id, waiting);
+        unanswered.insert(id, waiting);
+        drop(unanswered);
         let sent = write_line(&self.stream, &command.line(id), descriptor);
         if sent.is_err() {
             lock(&self.waiting).remove(&id);
             // After an incomplete command, QEMU could not parse the next one.
             let _ = self.stream.shutdown(Shutdown::Both);
         }
-        sent.map(|()| id)
+        sent.map(|()| id).map_err(|_| NotSent::Disconnected)
     }
 
     /// Sends a command and blocks until the reply, for at most [`ANSWER_LIMIT`].
@@ -117,12 +135,11 @@ impl Shared {
         fd: Option<BorrowedFd<'_>>,
         limit: Duration,
     ) -> Result<Value, VmError> {
-        if lock(&self.waiting).len() >= UNANSWERED_MAX {
-            return Err(self.stalled());
-        }
         let (sender, receiver) = sync_channel(1);
-        let id =
-            self.send(command, fd, Waiting::Caller(sender)).map_err(|_| self.is_disconnected())?;
+        let id = self.send(command, fd, Waiting::Caller(sender)).map_err(|error| match error {
+            NotSent::Stalled => self.stalled(),
+            NotSent::Disconnected => self.is_disconnected(),
+        })?;
         let answer = receiver.recv_timeout(limit);
         if matches!(answer, Err(RecvTimeoutError::Timeout)) {
             // The entry does not exist if the reply has just arrived, or the connection has ended.

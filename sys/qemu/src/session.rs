@@ -39,14 +39,16 @@ pub(crate) struct SessionParts<'a> {
     pub(crate) watch: Watch,
     pub(crate) observer: Arc<dyn VmObserver>,
     pub(crate) thread_start: ThreadStart,
+    /// Closes of sessions. Longer-lived than a session, whose close may be queued.
+    pub(crate) closes: &'a Closes,
 }
 
 impl Session {
     /// Starts the reading thread. Returns the session and the channel on which QEMU's greeting
     /// arrives.
     pub(crate) fn start(parts: SessionParts<'_>) -> io::Result<(Self, Receiver<Greeting>)> {
-        let SessionParts { name, stream, watch, observer, thread_start } = parts;
-        let stream = QemuStream::new(stream, &Closes::default())?;
+        let SessionParts { name, stream, watch, observer, thread_start, closes } = parts;
+        let stream = QemuStream::new(stream, closes)?;
         stream.set_write_timeout(Some(ANSWER_LIMIT))?;
         let known = Known {
             state: VmRunState::Paused,

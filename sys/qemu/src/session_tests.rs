@@ -1,9 +1,9 @@
 //! Tests of the connection to a monitor with a hostile QEMU at the other end of a real socket.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Barrier, Mutex, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use suimon_ports::{Standby, VmDevice, VmErrorKind, VmNotice};
 use suimon_qmp::Command;
 
 use super::*;
-use crate::monitor::{OPERATION_LIMIT, UNANSWERED_MAX};
+use crate::monitor::{NotSent, OPERATION_LIMIT, UNANSWERED_MAX, Waiting};
 use crate::peer::send_message;
 use crate::wire::{Ended, Reply};
 
@@ -49,6 +49,7 @@ impl Bench {
             watch: Watch::of(watch),
             observer: Arc::new(Notices(Mutex::new(sender))),
             thread_start: Arc::new(|| Ok(())),
+            closes: &Closes::default(),
         })
         .unwrap();
         Self { session: Some(session), qemu, launcher, notices }
@@ -329,16 +330,20 @@ fn queries_of_all_nics_have_one_time_limit_and_a_stalled_qemu_gets_no_more_of_th
         let devices = json!([{"name": "vf-nic0", "type": "child<vfio-pci>"}]);
         let features = json!({"dev-features": ["VIRTIO_NET_F_STANDBY: standby"]});
         let status = json!({"guest-features": features, "status": {"statuses": []}});
-        let (mut buffer, mut id) = ([0; 4096], 2);
-        while id < 12 && matches!((&qemu).read(&mut buffer), Ok(1..)) {
-            let value = if id == 2 { &devices } else { &status };
-            let reply = format!("{}\n", json!({"return": value, "id": id}));
+        // Each command is one line. The caller sends the next one after the reply.
+        for line in BufReader::new(&qemu).lines().map_while(Result::ok) {
+            let command: serde_json::Value = serde_json::from_str(&line).unwrap();
+            let value = match command["execute"].as_str() {
+                Some("qom-list") => &devices,
+                Some("x-query-virtio-status") => &status,
+                other => panic!("{other:?}"),
+            };
+            let reply = format!("{}\n", json!({"return": value, "id": command["id"]}));
             thread::sleep(Duration::from_millis(600));
             // The connection may have ended meanwhile.
             if (&qemu).write_all(reply.as_bytes()).is_err() {
                 return;
             }
-            id += 1;
         }
     });
     let until = Instant::now() + LIMIT;
@@ -363,23 +368,33 @@ fn queries_of_all_nics_have_one_time_limit_and_a_stalled_qemu_gets_no_more_of_th
 fn a_qemu_that_does_not_reply_gets_a_bounded_number_of_commands() {
     let mut bench = Bench::new();
     let shared = bench.shared();
-    let callers: Vec<_> = (0..UNANSWERED_MAX)
+    // All callers at once, more than the limit.
+    let barrier = Arc::new(Barrier::new(2 * UNANSWERED_MAX));
+    let (report, refusals) = channel();
+    let callers: Vec<_> = (0..2 * UNANSWERED_MAX)
         .map(|_| {
-            let shared = Arc::clone(&shared);
-            thread::spawn(move || shared.request(&Command::QueryStatus))
+            let (shared, barrier) = (Arc::clone(&shared), Arc::clone(&barrier));
+            let report = report.clone();
+            thread::spawn(move || {
+                barrier.wait();
+                let error = shared.request(&Command::QueryStatus).unwrap_err();
+                let _ = report.send(error);
+            })
         })
         .collect();
-    let until = Instant::now() + LIMIT;
-    while lock(&shared.waiting).len() < UNANSWERED_MAX {
-        assert!(Instant::now() < until, "{} commands", lock(&shared.waiting).len());
-        thread::sleep(Duration::from_millis(1));
+    // The other callers have sent a command, and wait. One command remains for unplugged devices.
+    for _ in 0..=UNANSWERED_MAX {
+        let error = refusals.recv_timeout(LIMIT).unwrap();
+        assert_eq!(error.kind, VmErrorKind::Timeout);
+        assert!(error.text.contains("VM web: QEMU has not replied to earlier commands"), "{error}");
     }
-    let error = shared.request(&Command::QueryStatus).unwrap_err();
-    assert_eq!(error.kind, VmErrorKind::Timeout);
-    assert!(error.text.contains("VM web: QEMU has not replied to earlier commands"), "{error}");
+    assert_eq!(lock(&shared.waiting).len(), UNANSWERED_MAX - 1);
+    let remove = || shared.send(&Command::QueryStatus, None, Waiting::Unplugging);
+    assert!(remove().is_ok());
+    assert_eq!(remove(), Err(NotSent::Stalled));
     assert_eq!(bench.commands().len(), UNANSWERED_MAX);
     bench.session = None;
     for caller in callers {
-        assert!(caller.join().unwrap().is_err());
+        caller.join().unwrap();
     }
 }

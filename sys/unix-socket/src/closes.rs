@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Close that waits for a thread.
@@ -24,9 +25,16 @@ struct Inner {
 #[derive(Default)]
 struct State {
     queued: VecDeque<PendingClose>,
+    /// Threads that run or are being started.
     threads: usize,
-    /// Closes that have not ended, including queued ones.
-    count: usize,
+    /// Closes in progress, with one thread each.
+    closing: usize,
+}
+
+impl State {
+    fn count(&self) -> usize {
+        self.queued.len() + self.closing
+    }
 }
 
 impl Closes {
@@ -38,41 +46,44 @@ impl Closes {
     }
 
     /// Returns the number of closes that have not ended, including those that are queued for a
-    /// thread.
+    /// thread. Starts threads for these if the host had no thread left before.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.0.state().count
+        self.start(spawn_thread);
+        self.0.state().count()
     }
 
     /// Waits until all closes have ended, which takes as long as the start of a thread unless a
-    /// peer delays one. Returns false after `limit`.
+    /// peer delays one. Returns false after `limit`. Starts threads as [`Self::count`] does.
     #[must_use]
     pub fn wait(&self, limit: Duration) -> bool {
+        self.start(spawn_thread);
         let state = self.0.state();
-        let waited = self.0.changed.wait_timeout_while(state, limit, |state| state.count > 0);
-        waited.is_ok_and(|(state, _)| state.count == 0)
+        let waited = self.0.changed.wait_timeout_while(state, limit, |state| state.count() > 0);
+        waited.is_ok_and(|(state, _)| state.count() == 0)
     }
 
     /// Drops values in a thread of their own. If the host has no thread left, this happens after a
-    /// later call.
+    /// later call of any function.
     pub fn close<T: Send + 'static>(&self, values: T) {
-        self.close_with(values, |run| {
-            std::thread::Builder::new().name("close".to_owned()).spawn(run).map(drop)
-        });
+        self.queue(values);
+        self.start(spawn_thread);
     }
 
-    fn close_with<T: Send + 'static>(
-        &self,
-        values: T,
-        spawn: impl Fn(PendingClose) -> io::Result<()>,
-    ) {
+    fn queue<T: Send + 'static>(&self, values: T) {
         // The values of a close that is never performed are not dropped by another thread either.
         let values = ManuallyDrop::new(values);
+        let close = move || drop(ManuallyDrop::into_inner(values));
+        self.0.state().queued.push_back(Box::new(close));
+    }
+
+    /// Starts the threads that queued closes need beside those that run.
+    fn start(&self, spawn: impl Fn(PendingClose) -> io::Result<()>) {
         let mut state = self.0.state();
-        state.count += 1;
-        state.queued.push_back(Box::new(move || drop(ManuallyDrop::into_inner(values))));
         let free = self.0.threads_max.saturating_sub(state.threads);
-        let needed = free.min(state.queued.len());
+        // Each of these threads takes a queued close next.
+        let idle = state.threads.saturating_sub(state.closing);
+        let needed = free.min(state.queued.len().saturating_sub(idle));
         state.threads += needed;
         drop(state);
         for started in 0..needed {
@@ -98,12 +109,30 @@ impl Inner {
                 state.threads -= 1;
                 return;
             };
+            state.closing += 1;
             drop(state);
-            close();
-            self.state().count -= 1;
+            // A panic, which the hook reports, must not keep the closes behind from being performed.
+            let _ = catch_unwind(AssertUnwindSafe(close));
+            self.state().closing -= 1;
             self.changed.notify_all();
         }
     }
+}
+
+/// Closes that are still queued had no thread, and no later call will start one.
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let queued = core::mem::take(&mut state.queued);
+        if !queued.is_empty() {
+            // Without a thread, the values remain open: their close may block.
+            let _ = spawn_thread(Box::new(move || queued.into_iter().for_each(|close| close())));
+        }
+    }
+}
+
+fn spawn_thread(run: PendingClose) -> io::Result<()> {
+    std::thread::Builder::new().name("close".to_owned()).spawn(run).map(drop)
 }
 
 /// One close at a time.
@@ -115,7 +144,7 @@ impl Default for Closes {
 
 impl fmt::Debug for Closes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Closes").field("count", &self.count()).finish_non_exhaustive()
+        f.debug_struct("Closes").field("count", &self.0.state().count()).finish_non_exhaustive()
     }
 }
 
@@ -164,26 +193,63 @@ mod tests {
         assert_eq!(closes.count(), 0);
     }
 
+    /// Returns a value whose drop reports its beginning, and does not block.
+    fn value(begun: &Sender<u32>, number: u32) -> Blocking {
+        let (_, released) = channel();
+        Blocking(begun.clone(), number, released)
+    }
+
+    fn refuse(_: PendingClose) -> io::Result<()> {
+        Err(io::ErrorKind::OutOfMemory.into())
+    }
+
     #[test]
     fn closes_without_a_thread_remain_queued_and_a_later_call_starts_them() {
+        let later_calls: [fn(&Closes); 2] =
+            [|closes| assert!(closes.wait(LIMIT)), |closes| assert!(closes.count() <= 2)];
+        for call in later_calls {
+            let closes = Closes::new(8);
+            let (begun, begins) = channel();
+            closes.queue(value(&begun, 0));
+            closes.start(refuse);
+            closes.queue(value(&begun, 1));
+            closes.start(refuse);
+            assert!(begins.try_recv().is_err());
+            call(&closes);
+            let mut all = [(); 2].map(|()| begins.recv_timeout(LIMIT).unwrap());
+            all.sort_unstable();
+            assert_eq!(all, [0, 1]);
+            assert!(closes.wait(LIMIT));
+        }
+    }
+
+    /// The owner of the last connection of a VM is dropped with the VM.
+    #[test]
+    fn closes_without_a_thread_are_performed_when_their_owner_is_dropped() {
         let closes = Closes::new(8);
         let (begun, begins) = channel();
-        let value = |number| {
-            let (release, released) = channel();
-            drop(release);
-            Blocking(begun.clone(), number, released)
-        };
-        closes.close_with(value(0), |_| Err(io::ErrorKind::OutOfMemory.into()));
-        assert!(begins.try_recv().is_err());
-        assert_eq!(closes.count(), 1);
+        closes.queue(value(&begun, 0));
+        closes.start(refuse);
+        drop(closes);
+        assert_eq!(begins.recv_timeout(LIMIT), Ok(0));
+    }
+
+    #[test]
+    fn each_close_needs_one_thread() {
+        let closes = Closes::new(8);
+        let (begun, begins) = channel();
         let started = RefCell::new(Vec::new());
-        closes.close_with(value(1), |run| {
-            started.borrow_mut().push(run);
-            Ok(())
-        });
-        assert_eq!(closes.count(), 2);
-        started.into_inner().into_iter().for_each(|run| run());
-        assert_eq!(begins.try_iter().collect::<Vec<_>>(), [0, 1]);
+        for number in 0..3 {
+            closes.queue(value(&begun, number));
+            closes.start(|run| {
+                started.borrow_mut().push(run);
+                Ok(())
+            });
+        }
+        let started = started.into_inner();
+        assert_eq!(started.len(), 3);
+        started.into_iter().for_each(|run| run());
+        assert_eq!(begins.try_iter().collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(closes.count(), 0);
     }
 }

@@ -138,10 +138,11 @@ fn any_bytes_are_an_answer_or_an_error_with_its_place() {
         (&b""[..], "does not begin like a recording"),
         (
             b"SUIMONRC\x01\0\0\0",
-            "format version 1, and this program reads version 2; use the `sim` of the release",
+            "format version 1, and this program reads version 3; use the `sim` of the release",
         ),
-        (b"SUIMONRC\x03\0\0\0", "format version 3"),
-        (b"SUIMONRC\x02\0\0\0\xff\xff\xff\xff\0\0\0\0", "block at offset 12: 4294967295 bytes"),
+        (b"SUIMONRC\x02\0\0\0", "format version 2"),
+        (b"SUIMONRC\x04\0\0\0", "format version 4"),
+        (b"SUIMONRC\x03\0\0\0\xff\xff\xff\xff\0\0\0\0", "block at offset 12: 4294967295 bytes"),
         (b"\x7fELF\x02\x01\x01\0\0\0\0\0", "does not begin like a recording"),
     ] {
         let error = replayed(bytes).unwrap_err();

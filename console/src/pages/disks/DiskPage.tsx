@@ -4,6 +4,7 @@ import { useState } from "react";
 import type { DiskStatus, QosFlowStatus } from "../../api/types";
 import { useTopic } from "../../live/hooks";
 import { Bar } from "../../parts/Bar";
+import { ChangeDialog } from "../../parts/ChangeDialog";
 import { DataTable } from "../../parts/DataTable";
 import { Facts } from "../../parts/Facts";
 import { PageFrame } from "../../parts/PageFrame";
@@ -14,6 +15,7 @@ import { link } from "../../shell/router";
 import { useTexts } from "../../texts/texts";
 import { bytes, count, latency, percent, size } from "../../units/units";
 import { DiskChart } from "./FlowCharts";
+import { createImage, lacksImage } from "./images";
 import { limitsInShort } from "./limits";
 import { LimitsDialog } from "./LimitsDialog";
 
@@ -23,13 +25,19 @@ export function DiskPage(props: { name: string }) {
   const flows = useTopic("qos/flows");
   const policies = useTopic("qos-policies");
   const [changing, setChanging] = useState(false);
+  const [creating, setCreating] = useState(false);
   const disk = disks.data?.find((one) => one.config.name === props.name);
   const flow = flows.data?.find((one) => one.disk === props.name);
   return (
     <PageFrame
       title={t("disk.title", { disk: props.name })}
       about={<a href={link("disks")}>{t("disk.all")}</a>}
-      actions={disk && <Button variant="primary" onClick={() => setChanging(true)}>{t("disk.change")}</Button>}
+      actions={disk && (
+        <>
+          {lacksImage(disk) && <Button variant="secondary" onClick={() => setCreating(true)}>{t("disk.create")}</Button>}{" "}
+          <Button variant="primary" onClick={() => setChanging(true)}>{t("disk.change")}</Button>
+        </>
+      )}
     >
       <WhenHeard of={[disks, flows]}>
         {() => disk ? (
@@ -43,6 +51,16 @@ export function DiskPage(props: { name: string }) {
           </>
         ) : <Empty title={t("disk.gone", { disk: props.name })} />}
       </WhenHeard>
+      {creating && disk && (
+        <ChangeDialog
+          title={t("disk.create.title", { disk: props.name })}
+          about={t("disk.create.about", { file: disk.file })}
+          change={createImage(disk)}
+          action={t("disk.create")}
+          danger={t("disk.create.danger")}
+          onClose={() => setCreating(false)}
+        />
+      )}
       {changing && disk && <LimitsDialog disk={disk} policies={policies.data ?? []} onClose={() => setChanging(false)} />}
     </PageFrame>
   );

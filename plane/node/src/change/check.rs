@@ -81,6 +81,15 @@ impl Shared {
         Ok(ValidatedChange { state, required: wanted, disks, images, plan, forced, options })
     }
 
+    /// Returns an error for each disk whose missing image file would fail the change.
+    pub(crate) fn missing_images(&self, change: &ValidatedChange) -> Vec<ApiError> {
+        if change.options.keeps_faulty_disks {
+            return Vec::new();
+        }
+        let before = required_disks(&self.desired().config);
+        self.disks.check_images_exist(&before, &change.disks, &change.images)
+    }
+
     /// Returns errors for CPUs and devices that do not exist or cannot be used.
     fn check_devices(
         &self,

@@ -1,12 +1,28 @@
-//! Images of disks at a change: which disks are new, and which image the change creates.
+//! Images of disks at a change: which disks are new, which image the change creates, and which kinds
+//! the images have.
+//!
+//! A configuration need not contain the kind of an image: an existing VHD or VHDX keeps its kind. The
+//! kinds of the former and the new image are therefore taken from the images.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-use suimon_contract::{Kind, Name, Plan, PlanAction, PlanStep};
+use suimon_contract::{
+    ApiError, DiskKind, ErrorCode, FieldChange, Kind, Name, Plan, PlanAction, PlanStep,
+};
+use suimon_ports::StoreFiles;
+use suimon_storage::{images, inspect};
 
-use super::required::{RequiredDisk, RequiredDisks};
-use crate::transaction::clean;
+use super::Disks;
+use super::missing_image::missing_image;
+use super::required::{RequiredDisk, RequiredDisks, contract_kind, disk_format};
+
+/// Keys that precede `kind` in a plan.
+const BEFORE_KIND: [&str; 3] = ["store", "file", "format"];
+
+/// Time limit for all queries of images for one plan.
+const PLAN_LIMIT: Duration = Duration::from_secs(2);
 
 /// Images of disks before a change, and the image that the change creates on request.
 #[derive(Clone, Debug, Default)]
@@ -32,14 +48,19 @@ impl DiskImages {
             return Some(true);
         }
         // A renamed disk, or one that takes over the file of another.
-        let file = image_path(wanted);
+        let file = wanted.image_path();
         let is_image_of = |(other, of): (&Name, &RequiredDisk)| {
-            other != name && !self.new.contains(other) && image_path(of) == file
+            other != name && !self.new.contains(other) && of.image_path() == file
         };
         if before.iter().any(is_image_of) {
             return Some(false);
         }
         (!before.contains_key(name)).then_some(true)
+    }
+
+    /// Returns true if the change opens the images of a disk.
+    pub(super) fn opens(&self, name: &Name, wanted: &RequiredDisk, before: &RequiredDisks) -> bool {
+        before.get(name).is_none_or(|old| self.is_reopened(name) || !old.can_change_live(wanted))
     }
 
     pub(super) fn is_reopened(&self, name: &Name) -> bool {
@@ -50,11 +71,11 @@ impl DiskImages {
     pub(crate) fn note(&self, before: &RequiredDisks, after: &RequiredDisks, plan: &mut Plan) {
         let Some(name) = &self.created else { return };
         let (Some(old), Some(wanted)) = (before.get(name), after.get(name)) else { return };
-        if !self.is_reopened && image_path(old) == image_path(wanted) {
+        if !self.is_reopened && old.image_path() == wanted.image_path() {
             return;
         }
         let resource = format!("{}/{name}", Kind::Disk.word());
-        let path = image_path(wanted);
+        let path = wanted.image_path();
         let note = format!("creates the image file {} if it is missing", path.display());
         match plan.steps.iter_mut().find(|step| step.resource == resource) {
             Some(step) => {
@@ -71,6 +92,119 @@ impl DiskImages {
     }
 }
 
-fn image_path(disk: &RequiredDisk) -> PathBuf {
-    clean(&disk.config.path_in(&disk.store))
+/// Queries of images for one plan, with a time limit for all.
+struct PlanQueries<'d> {
+    disks: &'d Disks,
+    until: Instant,
+}
+
+impl PlanQueries<'_> {
+    fn query<T: Send + 'static>(
+        &self,
+        store: &Path,
+        ask: impl FnOnce(&dyn StoreFiles) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            let limit = PLAN_LIMIT.as_secs();
+            let text = format!("stores have not responded within {limit} s; check their devices");
+            return Err(ApiError::new(ErrorCode::HostError, text));
+        }
+        self.disks.query_store_within(left, store, ask)
+    }
+
+    /// Returns the kind that the image of a disk will have: the configured one, that of the existing
+    /// file, or that of a new file.
+    fn kind_after_change(&self, disk: &RequiredDisk) -> Result<DiskKind, String> {
+        let new = disk.config.kind_of_new_file();
+        if disk.config.required_kind().is_some() {
+            return Ok(new);
+        }
+        let Some(file) = disk.plan().file else { return Ok(new) };
+        let format = disk_format(disk.config.format);
+        let found = self.query(&disk.store.path, move |files| {
+            if files.status(&file).is_err_and(|error| error.is_missing()) {
+                return Ok(None);
+            }
+            inspect::kind(files, &file, format).map_err(|error| error.to_string())
+        });
+        let found = found.map_err(|error| error.to_string())??;
+        Ok(found.map_or(new, contract_kind))
+    }
+
+    /// Returns true if the image file of a disk is missing. A store that cannot be queried counts as
+    /// one with the file.
+    fn is_missing(&self, disk: &RequiredDisk) -> bool {
+        let plan = disk.plan();
+        if plan.file.is_none() {
+            return false;
+        }
+        let exists = move |files: &dyn StoreFiles| images::exists(files, &plan);
+        matches!(self.query(&disk.store.path, exists), Ok(Ok(false)))
+    }
+}
+
+impl Disks {
+    fn plan_queries(&self) -> PlanQueries<'_> {
+        PlanQueries { disks: self, until: Instant::now() + PLAN_LIMIT }
+    }
+
+    /// Adds the changes of kinds that result from other images to the steps of disks. Blocks for up
+    /// to [`PLAN_LIMIT`] if stores do not respond.
+    pub(crate) fn plan_kinds(&self, from: &RequiredDisks, to: &RequiredDisks, plan: &mut Plan) {
+        let queries = self.plan_queries();
+        for (name, after) in to {
+            let is_other = |before: &&RequiredDisk| before.image_path() != after.image_path();
+            let Some(before) = from.get(name).filter(is_other) else { continue };
+            let label = format!("disk/{name}");
+            let Some(step) = plan.steps.iter_mut().find(|step| step.resource == label) else {
+                continue;
+            };
+            let former = self.kind_in_service(name).unwrap_or(before.config.kind_of_new_file());
+            match queries.kind_after_change(after) {
+                Ok(kind) => set_kinds(step, former, kind),
+                Err(error) => {
+                    let unknown = format!("the kind of the image is unknown: {error}");
+                    step.note.get_or_insert(unknown);
+                }
+            }
+        }
+    }
+
+    /// Returns an error for each disk whose missing image file would fail the change. Blocks for up
+    /// to [`PLAN_LIMIT`] if stores do not respond.
+    pub(crate) fn check_images_exist(
+        &self,
+        from: &RequiredDisks,
+        to: &RequiredDisks,
+        images: &DiskImages,
+    ) -> Vec<ApiError> {
+        let queries = self.plan_queries();
+        let is_needed = |(name, wanted): &(&Name, &RequiredDisk)| {
+            let is_new = images.is_new(name, wanted, from);
+            images.opens(name, wanted, from) && !is_new.unwrap_or(images.new.contains(name))
+        };
+        let needed = to.iter().filter(is_needed);
+        let missing = needed.filter(|(_, wanted)| queries.is_missing(wanted));
+        missing.map(|(name, wanted)| missing_image(&format!("disk/{name}"), wanted)).collect()
+    }
+
+    /// Returns the kind of the image of a disk in service; `None` if it is not in service, or raw.
+    fn kind_in_service(&self, name: &Name) -> Option<DiskKind> {
+        let kind = self.find(name)?.lock().open.as_ref().and_then(|open| open.kind);
+        kind.map(contract_kind)
+    }
+}
+
+/// Sets the change of `kind` of a step.
+fn set_kinds(step: &mut PlanStep, from: DiskKind, to: DiskKind) {
+    step.changes.retain(|change| change.field != "kind");
+    if from == to {
+        return;
+    }
+    let value = |kind: DiskKind| serde_json::to_value(kind).ok();
+    let change = FieldChange { field: "kind".to_owned(), from: value(from), to: value(to) };
+    let precedes = |change: &FieldChange| BEFORE_KIND.contains(&change.field.as_str());
+    let at = step.changes.iter().rposition(precedes).map_or(0, |last| last + 1);
+    step.changes.insert(at, change);
 }

@@ -11,7 +11,7 @@ use suimon_ports::{DeviceError, DiskDevice, FileName, StoreFiles};
 use suimon_quantity::DiskId;
 use suimon_storage::{Freeing, PlaneError, images};
 
-use super::file_work::Opened;
+use super::file_work::Opening;
 use super::required::RequiredDisk;
 use super::store_threads::StoreWork;
 use crate::errors::error_code;
@@ -26,9 +26,8 @@ pub(crate) struct DiskEntry {
     /// plane.
     pub(super) awaited_by: Mutex<BTreeSet<Name>>,
     /// True if the disk has had no image yet. Only then a missing image file is created
-    /// (`new_disks.rs`). Shared with attempts to open the disk, which set it to false when they
-    /// find an image file.
-    is_new: Arc<AtomicBool>,
+    /// (`new_disks.rs`). An attempt to open the disk uses the value from its beginning.
+    is_new: AtomicBool,
     state: Mutex<DiskState>,
 }
 
@@ -56,7 +55,7 @@ pub(crate) struct DiskState {
 
 /// Pending attempt to open a disk.
 pub(crate) struct PendingOpen {
-    pub(crate) work: StoreWork<Result<Opened, ApiError>>,
+    pub(crate) work: StoreWork<Opening>,
     /// True if an event has reported that the store does not respond.
     pub(crate) is_reported: bool,
 }
@@ -112,7 +111,7 @@ impl DiskEntry {
             work: None,
             moving: None,
         };
-        let (awaited_by, is_new) = (Mutex::default(), Arc::default());
+        let (awaited_by, is_new) = (Mutex::default(), AtomicBool::new(false));
         Self { name, id, awaited_by, is_new, state: Mutex::new(state) }
     }
 
@@ -133,11 +132,6 @@ impl DiskEntry {
     /// Sets whether the disk has had no image yet.
     pub(super) fn set_new(&self, is_new: bool) {
         self.is_new.store(is_new, Ordering::Release);
-    }
-
-    /// Returns the flag of [`Self::is_new`].
-    pub(super) fn new_flag(&self) -> Arc<AtomicBool> {
-        self.is_new.clone()
     }
 
     /// Returns true if another node owns the file during a migration. This node must neither open

@@ -2,7 +2,6 @@
 //! the store does not respond.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use suimon_contract::{ApiError, ErrorCode, EventKind};
 use suimon_ports::{RedoRecords, StoreFiles};
@@ -17,6 +16,7 @@ use super::missing_image::missing_image;
 use super::open_stores::OpenStores;
 use super::opening::{disk_error, store_file_error};
 use super::required::RequiredDisk;
+use super::unsettled_files::UnsettledFile;
 use crate::RandomSource;
 use crate::UnixClock;
 use crate::events::Draft;
@@ -34,7 +34,9 @@ pub(crate) struct ImageTask {
     pub(super) verifies: bool,
     pub(super) clock: UnixClock,
     /// True if the disk has had no image yet (`new_disks.rs`).
-    pub(super) is_new: Arc<AtomicBool>,
+    pub(super) is_new: bool,
+    /// True if an attempt to open the disk has found its image file.
+    pub(super) has_file: bool,
     /// Disks of the same store that are not open. Empty except for opening a disk.
     pub(super) beside: Vec<ClosedDisk>,
     pub(super) known_parents: Arc<ParentCache>,
@@ -47,22 +49,36 @@ pub(crate) struct Opened {
     pub(super) work: ImageTask,
     pub(super) files: Arc<dyn StoreFiles>,
     pub(super) images: OpenedDisk,
-    /// True if the image file was created by this attempt.
-    pub(super) is_made: bool,
+    /// Image file that this attempt has created; `None` if it existed before. Dropped when the disk is
+    /// in service, or when the file is removed.
+    pub(super) made: Option<UnsettledFile>,
 }
+
+/// Failed attempt to open a disk.
+pub(crate) struct Unopened {
+    pub(super) error: ApiError,
+    /// True if the disk has an image file.
+    pub(super) has_file: bool,
+}
+
+/// Result of an attempt to open a disk.
+pub(crate) type Opening = Result<Opened, Box<Unopened>>;
+
+/// Store, images and created file of a disk.
+type FoundImages = (Arc<dyn StoreFiles>, OpenedDisk, Option<UnsettledFile>);
 
 impl Opened {
     /// Closes the images, and removes the file if it was created by this attempt.
     pub(super) fn undo(self) {
         self.work.close_images(self.images.spec);
-        if self.is_made {
+        if self.made.is_some() {
             self.work.remove_file(&self.files);
         }
     }
 
     /// Closes the images and removes created files of an open that succeeded after the caller's
     /// timeout.
-    pub(super) fn take_back_result(result: Result<Self, ApiError>) {
+    pub(super) fn take_back_result<E>(result: Result<Self, E>) {
         if let Ok(opened) = result {
             opened.undo();
         }
@@ -96,14 +112,21 @@ impl ImageTask {
     /// # Errors
     /// Fails if the file is a parent of another disk, is missing and the disk is not new or has no
     /// configured size, or cannot be opened. A file created by this attempt is removed.
-    pub(super) fn open(mut self) -> Result<Opened, ApiError> {
+    pub(super) fn open(mut self) -> Opening {
+        match self.open_or_make() {
+            Ok((files, images, made)) => Ok(Opened { work: self, files, images, made }),
+            Err(error) => Err(Box::new(Unopened { error, has_file: self.has_file })),
+        }
+    }
+
+    fn open_or_make(&mut self) -> Result<FoundImages, ApiError> {
         let files = self.files()?;
         self.check_not_parent(&files)?;
-        let is_made = self.make_file(&files)?;
+        let made = self.make_file(&files)?;
         match self.open_extended(&files) {
-            Ok(images) => Ok(Opened { work: self, files, images, is_made }),
+            Ok(images) => Ok((files, images, made)),
             Err(error) => {
-                if is_made {
+                if made.is_some() {
                     self.remove_file(&files);
                 }
                 Err(error)
@@ -111,17 +134,27 @@ impl ImageTask {
         }
     }
 
-    fn make_file(&mut self, files: &Arc<dyn StoreFiles>) -> Result<bool, ApiError> {
+    fn make_file(
+        &mut self,
+        files: &Arc<dyn StoreFiles>,
+    ) -> Result<Option<UnsettledFile>, ApiError> {
         let plan = self.required.plan();
-        if plan.file.is_none() {
-            return Ok(false);
-        }
+        let Some(file) = &plan.file else { return Ok(None) };
+        let (unsettled, store) = (&self.stores.unsettled, &self.required.store.path);
+        // Before the file is searched for, so that one of another attempt is not found.
+        let made = match self.is_new {
+            true => Some(unsettled.add_new(store, file).ok_or_else(|| self.is_unsettled())?),
+            false => None,
+        };
         let failed = |error: DiskError| self.failed(&error);
         if images::exists(files.as_ref(), &plan).map_err(failed)? {
-            self.is_new.store(false, Ordering::Release);
-            return Ok(false);
+            if made.is_none() && unsettled.contains(store, file) {
+                return Err(self.is_unsettled());
+            }
+            self.has_file = true;
+            return Ok(None);
         }
-        if !self.is_new.load(Ordering::Acquire) {
+        if made.is_none() {
             return Err(missing_image(&self.label, &self.required));
         }
         if plan.size.is_none() && plan.parent.is_none() {
@@ -137,7 +170,22 @@ impl ImageTask {
         let text = format!("The image file {} was created.", plan.label());
         let draft = Draft::new(EventKind::DiskFileMade, &self.label, text);
         self.drafts.push(draft.with("file", plan.label()));
-        Ok(true)
+        Ok(made)
+    }
+
+    fn is_unsettled(&self) -> ApiError {
+        let text = format!(
+            "the image file {} is being created or removed by an earlier operation; repeat this one \
+             when the store responds",
+            self.required.image_path().display()
+        );
+        ApiError::new(ErrorCode::DeviceBusy, text).about(&self.label).field("file")
+    }
+
+    /// Prevents that disks open the file, because it is about to be removed.
+    pub(super) fn unsettle(&self) -> Option<UnsettledFile> {
+        let file = self.required.plan().file?;
+        Some(self.stores.unsettled.add(&self.required.store.path, &file))
     }
 
     /// Opens the images. Extends the disk first if it is smaller than desired, for example after a

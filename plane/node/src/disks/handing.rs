@@ -209,10 +209,10 @@ impl Shared {
         let open = move || {
             let files = work.files()?;
             let images = work.open_images(&files)?;
-            Ok(Opened { work, files, images, is_made: false })
+            Ok(Opened { work, files, images, made: None })
         };
         let Opened { files, images, .. } =
-            self.with_store(entry, open, Opened::take_back_result)??;
+            self.with_store(entry, open, Opened::take_back_result::<ApiError>)??;
         let images::OpenedDisk { spec, kind, shape, layers, .. } = images;
         let sees = |shape: &DiskGeometry| (shape.size, shape.logical_sector, shape.physical_sector);
         if known.is_some_and(|known| sees(&known) != sees(&shape)) {

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use suimon_contract::{ApiError, ErrorCode};
-use suimon_ports::{FileName, StoreFileError, StoreFiles};
+use suimon_contract::{ApiError, ErrorCode, Name};
+use suimon_ports::{FileName, StoreFileError, StoreFiles, StoreSpace};
 
 use super::Disks;
 
@@ -23,6 +24,31 @@ impl Disks {
     /// The store cannot be opened.
     pub(crate) fn store_files(&self, store: &Path) -> Result<Arc<dyn StoreFiles>, StoreFileError> {
         self.stores.files(store)
+    }
+
+    /// Returns the space in bytes that the largest image file of a disk occupies; `None` if the disk is
+    /// not open or its store does not respond within `limit`.
+    pub(crate) fn allocated_bytes(&self, disk: &Name, limit: Duration) -> Option<u64> {
+        let entry = self.find(disk)?;
+        let (store, files, layers) = {
+            let state = entry.lock();
+            let open = state.open.as_ref()?;
+            (state.required.store.path.clone(), open.files.clone(), open.layers.clone())
+        };
+        let look = move || {
+            let of = layers.iter().filter_map(|name| files.status(name).ok());
+            of.map(|file| file.allocated_bytes).max()
+        };
+        self.threads.run(&store, limit, look, drop).ok().flatten()
+    }
+
+    /// Returns the space of a store.
+    ///
+    /// # Errors
+    /// The store does not respond or cannot be queried.
+    pub(crate) fn store_space(&self, store: &Path) -> Result<StoreSpace, ApiError> {
+        let space = self.query_store(store, |files| files.space())?;
+        space.map_err(|error| ApiError::new(ErrorCode::HostError, error.to_string()))
     }
 
     /// Empties the cache of parents. Called after an image was linked to another parent.

@@ -6,7 +6,7 @@ use super::required::RequiredDisk;
 
 /// Returns the error that the image file of a disk is missing and is not created.
 pub(super) fn missing_image(label: &str, wanted: &RequiredDisk) -> ApiError {
-    let path = wanted.config.path_in(&wanted.store);
+    let path = wanted.image_path();
     let (name, store) = (&wanted.config.name, &wanted.config.store);
     let text = format!(
         "the image file {} is missing, and is created only for a new disk. Mount the file system \

@@ -1,6 +1,8 @@
 //! Disks whose image files are missing: an empty image is created only for a disk that has had none.
 
-use suimon_contract::{ErrorCode, EventKind, HostConfig, Operation, OperationState, StorageState};
+use suimon_contract::{
+    ApiError, ErrorCode, EventKind, HostConfig, Operation, OperationState, StorageState,
+};
 use suimon_ports::testing::MemoryStore as MemoryFiles;
 use suimon_ports::{FileLockMode, FileName, StoreFiles};
 
@@ -389,4 +391,99 @@ fn a_new_disk_is_not_in_service_before_its_record_is_deleted() {
     harness.store.set_full(false);
     wait_until("the disks are in service", || harness.disks.served().0 == 2);
     assert!(harness.store.keys(NEW_DISKS).is_empty());
+}
+
+fn preview(harness: &Harness, patch: &str, creates_image: bool) -> Result<(), Vec<ApiError>> {
+    let edit = Edit::Disk(ResourceEdit::Patch(name("boot"), patch.as_bytes().to_vec()));
+    let options = ChangeOptions { creates_image, ..ChangeOptions::default() };
+    harness.node.preview(&edit, options).map(drop)
+}
+
+#[test]
+fn a_plan_of_a_change_that_needs_a_missing_file_is_refused() {
+    let harness = with_data();
+    let missing = r#"{"file": "new.raw"}"#;
+    let errors = preview(&harness, missing, false).unwrap_err();
+    assert_eq!(errors.len(), 1);
+    assert_eq!(errors[0].resource.as_deref(), Some("disk/boot"));
+    assert!(errors[0].message.contains("/srv/fast/new.raw"), "{errors:?}");
+    preview(&harness, missing, true).unwrap();
+    // Neither an existing file, nor a live change, nor a new disk needs an image.
+    let config = HostConfig { disks: Vec::new(), ..two_disks() };
+    preview(&harness, r#"{"serial": "S1"}"#, false).unwrap();
+    preview(&harness, r#"{"qos": {"max_iops": 500}}"#, false).unwrap();
+    harness.node.preview(&Edit::Apply(Box::new(config)), ChangeOptions::default()).unwrap();
+    let added = host(&format!("{}{}", stores(), disk("added", "raw"))).disks.remove(0);
+    let add = Edit::Disk(ResourceEdit::Add(added));
+    harness.node.preview(&add, ChangeOptions::default()).unwrap();
+
+    let (harness, _) = restarted_without(harness, &["boot.raw"]);
+    assert_missing(&harness, "boot", "/srv/fast/boot.raw");
+    assert_eq!(preview(&harness, r#"{"serial": "S1"}"#, false).unwrap_err().len(), 1);
+    preview(&harness, r#"{"qos": {"max_iops": 500}}"#, false).unwrap();
+    preview(&harness, "{}", true).unwrap();
+}
+
+/// QEMU does not reconnect a device that its guest has not started.
+#[test]
+fn a_failed_disk_that_is_still_offered_gets_an_image_on_request() {
+    let harness = with_data();
+    harness.disks.connect(true);
+    harness.disks.put_store(DISK_STORE, MemoryFiles::default());
+    harness.disks.lose("the store was unmounted");
+    wait_until("the disk has failed", || state(&harness, "boot") == StorageState::Failed);
+    let operation = set(&harness, "boot", "{}", true);
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    assert_eq!(state(&harness, "boot"), StorageState::Ready);
+    assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw"]);
+}
+
+#[test]
+fn a_disk_with_a_pending_retry_is_opened_anew_on_request() {
+    let (store, devices, disks) = with_data().kill_with_disks();
+    let files = disks.store(DISK_STORE);
+    files.set_stalled(true);
+    let harness = Harness::with_disks(store, devices, disks);
+    let disks = &harness.node.shared().disks;
+    let entry = disks.find(&name("boot")).unwrap();
+    assert!(entry.lock().opening.is_some());
+    assert!(disks.images_before(Some(name("boot"))).is_reopened);
+    files.set_stalled(false);
+    wait_until("the disk is in service", || state(&harness, "boot") == StorageState::Ready);
+    assert!(!disks.images_before(Some(name("boot"))).is_reopened);
+}
+
+/// An attempt that began before the request must not create the image after it.
+#[test]
+fn an_attempt_uses_what_was_known_at_its_beginning() {
+    let (harness, _) = restarted_without(with_data(), &["boot.raw"]);
+    assert_missing(&harness, "boot", "/srv/fast/boot.raw");
+    let shared = harness.node.shared();
+    let entry = shared.disks.find(&name("boot")).unwrap();
+    let earlier = shared.file_work(&entry);
+    entry.set_new(true);
+    let later = shared.file_work(&entry);
+    let unopened = earlier.open().err().unwrap();
+    assert!(unopened.error.message.contains("is missing") && !unopened.has_file);
+    entry.set_new(false);
+    let opened = later.open().ok().unwrap();
+    assert!(opened.made.is_some());
+    opened.undo();
+    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
+}
+
+/// The removal is queued behind a store that does not respond.
+#[test]
+fn a_file_that_is_about_to_be_removed_is_not_opened() {
+    let harness = with_data();
+    let disks = &harness.node.shared().disks;
+    let removed = disks.stores.unsettled.add(DISK_STORE.as_ref(), &file("boot.raw"));
+    let operation = set(&harness, "boot", r#"{"serial": "S1"}"#, false);
+    assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
+    assert_eq!(operation.error.unwrap().code, ErrorCode::DeviceBusy);
+    // Also the rollback does not open it.
+    wait_until("the disk has failed", || state(&harness, "boot") == StorageState::Failed);
+    drop(removed);
+    wait_until("the disk is in service", || state(&harness, "boot") == StorageState::Ready);
+    assert!(has_pattern(&harness));
 }

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use suimon_ports::{FileName, StoreFileError, StoreFiles, StoreSource};
 use suimon_storage::images;
 
+use super::unsettled_files::UnsettledFiles;
+
 /// Slot of one store; empty until the store is open. Its lock is held while the store is opened, so
 /// that opening blocks only users of the same store.
 type Slot = Arc<Mutex<Option<Arc<dyn StoreFiles>>>>;
@@ -17,11 +19,14 @@ pub(crate) struct OpenStores {
     slots: Mutex<BTreeMap<PathBuf, Slot>>,
     /// Unfinished images of jobs that will be resumed, with the paths of their stores.
     kept: Mutex<Vec<(PathBuf, FileName)>>,
+    /// Image files that no disk may open.
+    pub(super) unsettled: UnsettledFiles,
 }
 
 impl OpenStores {
     pub(crate) fn new(source: Arc<dyn StoreSource>) -> Self {
-        Self { source, slots: Mutex::default(), kept: Mutex::default() }
+        let (slots, kept, unsettled) = <_>::default();
+        Self { source, slots, kept, unsettled }
     }
 
     /// Protects an unfinished image from removal when its store is opened.

@@ -15,10 +15,11 @@ use suimon_storage::{DiskSpec, images};
 pub(super) use self::errors::fault_code;
 pub(crate) use self::errors::{NotOpened, disk_error, store_file_error};
 use super::entry::{DiskEntry, OpenDisk, PendingOpen};
-use super::file_work::{ImageTask, Opened, close_images};
+use super::file_work::{ImageTask, Opened, Opening, Unopened, close_images};
 use super::notices::{disk_failed, opening_stalled};
 use super::required::RequiredDisk;
 use super::store_threads::{NoResult, STORE_TIMEOUT};
+use super::unsettled_files::UnsettledFile;
 use super::work::has_stopped_vm;
 use crate::control::Controller;
 use crate::device_notices::{DeviceNotices, DeviceOwner};
@@ -35,8 +36,6 @@ impl DiskObserver for NoticeSender {
     }
 }
 
-type Opening = Result<Opened, ApiError>;
-
 impl Controller {
     /// Opens a closed disk, and creates its file if that is missing and the disk is new. Returns
     /// true if the file was created. Blocks at most [`STORE_TIMEOUT`].
@@ -45,7 +44,7 @@ impl Controller {
     /// Fails if the disk cannot be opened or its store does not respond in time.
     pub(crate) fn open_disk(&mut self, entry: &DiskEntry) -> Result<bool, ApiError> {
         match self.begin_opening(entry, STORE_TIMEOUT) {
-            Ok(opened) => self.attach(entry, opened?),
+            Ok(opened) => self.attach(entry, opened_by(entry, opened)?),
             Err(unanswered) => Err(unanswered.abandon().about(entry.label())),
         }
     }
@@ -61,7 +60,7 @@ impl Controller {
         timeout: Duration,
     ) -> Result<(), NotOpened> {
         match self.begin_opening(entry, timeout) {
-            Ok(opened) => opened
+            Ok(opened) => opened_by(entry, opened)
                 .and_then(|opened| self.attach(entry, opened))
                 .map(|_| ())
                 .map_err(NotOpened::Failed),
@@ -108,7 +107,7 @@ impl Controller {
             let Some(opening) = opening else { continue };
             let PendingOpen { work, is_reported } = opening;
             let opened = match work.wait(Duration::ZERO) {
-                Ok(opened) => opened,
+                Ok(opened) => opened_by(&entry, opened),
                 Err(NoResult::Late(work)) => {
                     self.go_on_opening(&entry, PendingOpen { work, is_reported });
                     continue;
@@ -158,7 +157,7 @@ impl Controller {
         };
         entry.set_new(false);
         let disks = &self.shared.disks;
-        let Opened { mut work, files, images, is_made } = opened;
+        let Opened { mut work, files, images, made } = opened;
         let images::OpenedDisk { spec, kind, shape, layers, .. } = images;
         let store = disks.store_id(&wanted.config.store);
         entry.lock().freeing = spec.freeing();
@@ -175,11 +174,11 @@ impl Controller {
                 state.open = Some(OpenDisk { kind: Some(kind), shape, files, layers, device });
                 state.failing.now = None;
                 state.has_failed_flush = false;
-                Ok(is_made)
+                Ok(made.is_some())
             }
             Err(error) => {
-                if is_made {
-                    self.remove_file(entry, &files);
+                if made.is_some() {
+                    self.remove_file(entry, &files, made);
                     self.make_new_again(entry, was_recorded);
                 }
                 Err(error)
@@ -293,12 +292,32 @@ impl Controller {
         true
     }
 
-    /// Removes the file of a closed disk, in a store thread.
-    pub(crate) fn remove_file(&self, entry: &DiskEntry, files: &Arc<dyn StoreFiles>) {
+    /// Removes the file of a closed disk, in a store thread. `made`: the file, if it was not in service.
+    pub(super) fn remove_file(
+        &self,
+        entry: &DiskEntry,
+        files: &Arc<dyn StoreFiles>,
+        made: Option<UnsettledFile>,
+    ) {
         let (work, files) = (self.shared.file_work(entry), files.clone());
         let store = work.required.store.path.clone();
-        self.shared.disks.threads.run_eventually(&store, move || work.remove_file(&files));
+        let unsettled = made.or_else(|| work.unsettle());
+        self.shared.disks.threads.run_eventually(&store, move || {
+            work.remove_file(&files);
+            drop(unsettled);
+        });
     }
+}
+
+/// Returns the result of an attempt to open a disk. A disk that has an image file is not new.
+fn opened_by(entry: &DiskEntry, opened: Opening) -> Result<Opened, ApiError> {
+    opened.map_err(|unopened| {
+        let Unopened { error, has_file } = *unopened;
+        if has_file {
+            entry.set_new(false);
+        }
+        error
+    })
 }
 
 impl Shared {
@@ -316,7 +335,8 @@ impl Shared {
             records: self.disks.parts.records.clone(),
             left_records: RemainingRecords::Redo,
             clock: self.clock.clone(),
-            is_new: entry.new_flag(),
+            is_new: entry.is_new(),
+            has_file: false,
             beside: Vec::new(),
             known_parents: self.disks.known_parents.clone(),
             drafts: Vec::new(),

@@ -83,9 +83,9 @@ impl Shared {
         let wanted = work.required.clone();
         let open = move || {
             let images = work.open_images(&of_store)?;
-            Ok(Opened { work, files: of_store, images, is_made: false })
+            Ok(Opened { work, files: of_store, images, made: None })
         };
-        let opened = self.with_store(entry, open, Opened::take_back_result)??;
+        let opened = self.with_store(entry, open, Opened::take_back_result::<ApiError>)??;
         let OpenedDisk { spec, kind, shape, layers, .. } = opened.images;
         entry.lock().freeing = spec.freeing();
         let resumed = self.disks.parts.plane.resume_disk(entry.id, spec);

@@ -35,7 +35,7 @@ impl Disks {
         let new = new.map(|entry| entry.name.clone()).collect();
         let has_failed = |entry: &Arc<DiskEntry>| {
             let state = entry.lock();
-            state.failing.now.is_some() && state.open.is_none() && state.work.is_none()
+            (state.failing.now.is_some() || state.opening.is_some()) && state.work.is_none()
         };
         let of_created = created.as_ref().and_then(|name| self.find(name));
         let is_reopened = of_created.as_ref().is_some_and(has_failed);
@@ -60,9 +60,8 @@ pub(crate) fn disk_steps(
     }
     for (name, wanted) in after {
         match before.get(name) {
-            Some(_) if images.is_reopened(name) => steps.push(DiskStep::Close(name.clone())),
-            Some(old) if old == wanted => continue,
-            Some(old) if old.can_change_live(wanted) => {
+            Some(old) if old == wanted && !images.is_reopened(name) => continue,
+            Some(old) if !images.opens(name, wanted, before) => {
                 if old.is_nbd_acquired(acquired) {
                     steps.push(DiskStep::Withdraw(name.clone(), wanted.clone()));
                 }

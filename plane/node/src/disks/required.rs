@@ -72,6 +72,11 @@ impl RequiredDisk {
         fixed
     }
 
+    /// Returns the path of the image file or block device.
+    pub(super) fn image_path(&self) -> PathBuf {
+        clean(&self.config.path_in(&self.store))
+    }
+
     /// Returns true if the disk can change to this configuration while it is in service.
     pub(crate) fn can_change_live(&self, other: &Self) -> bool {
         self.without_live_keys() == other.without_live_keys()

@@ -27,9 +27,9 @@ impl Disks {
     ) -> Vec<ApiError> {
         let children = self.children(from);
         let errors = to.iter().filter_map(|(name, after)| {
-            let file = path(after);
+            let file = after.image_path();
             let before = from.get(name);
-            if after.config.read_only || before.is_some_and(|before| path(before) == file) {
+            if after.config.read_only || before.is_some_and(|before| before.image_path() == file) {
                 return None;
             }
             if let Some(child) = children.get(&file) {
@@ -61,10 +61,6 @@ impl Disks {
         let layers = entry.lock().open.as_ref().map(|open| open.layers.clone());
         layers.filter(|layers| !layers.is_empty())
     }
-}
-
-fn path(disk: &RequiredDisk) -> PathBuf {
-    clean(&disk.config.path_in(&disk.store))
 }
 
 fn is_differencing(disk: &RequiredDisk) -> bool {

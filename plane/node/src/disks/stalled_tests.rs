@@ -7,7 +7,7 @@ use suimon_ports::testing::MemoryStore;
 
 use super::store_threads::STORE_TIMEOUT;
 use crate::testing::{DEADLINE, DISK_STORE, Harness, host, name, wait_until};
-use crate::{DiskFileJob, Edit, ResourceEdit};
+use crate::{ChangeOptions, DiskFileJob, Edit, ResourceEdit};
 
 /// Upper bound for operations that must not wait for the store; operations that need the store wait
 /// this long. Unaffected operations need milliseconds of CPU time, and a start waits for stores a
@@ -179,4 +179,20 @@ fn queries_of_a_store_that_stalls_have_one_thread_and_make_it_silent() {
     wait_until("it is not silent", || disks.threads.check(path).is_ok());
     disks.query_stores();
     wait_until("it was queried", || disks.threads.running_on(path) == 0);
+}
+
+#[test]
+fn a_plan_does_not_wait_for_a_store_that_stalls() {
+    let (harness, store) = ready();
+    store.set_stalled(true);
+    let edit = |file: &str| {
+        let patch = format!("{{\"file\": \"{file}\"}}");
+        Edit::Disk(ResourceEdit::Patch(name("data"), patch.into_bytes()))
+    };
+    let began = Instant::now();
+    let plan = harness.node.preview(&edit("other.vhdx"), ChangeOptions::default()).unwrap();
+    let note = plan.steps[0].note.clone().unwrap();
+    assert!(note.contains("the kind of the image is unknown"), "{note}");
+    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    store.set_stalled(false);
 }

@@ -279,7 +279,7 @@ impl Controller {
         let files = entry.lock().open.as_ref().map(|open| open.files.clone());
         self.close_disk(entry);
         if let Some(files) = files.filter(|_| is_made) {
-            self.remove_file(entry, &files);
+            self.remove_file(entry, &files, None);
         }
     }
 
@@ -300,9 +300,11 @@ impl Controller {
                 // The file of a disk that another node has belongs to that node.
                 if to.options.with_file && !entry.is_away() {
                     let work = self.shared.file_work(&entry);
+                    let unsettled = work.unsettle();
                     let remove = move || {
                         let files = opened.map_or_else(|| work.files(), Ok)?;
                         work.remove_file(&files);
+                        drop(unsettled);
                         Ok(())
                     };
                     let removed = self.shared.with_store(&entry, remove, drop);

@@ -2,6 +2,7 @@
 //! VM.
 
 mod abandoned;
+mod preconditions;
 mod requests;
 mod spec;
 

@@ -1,16 +1,20 @@
 //! Contents of a migration: the VM, its NICs, disks and stores, as sent to the destination.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use suimon_contract::{
-    ApiError, ByteSize, DiskConfig, DiskFormat, DiskHandedOver, DiskKind, ErrorCode, HostConfig,
-    IncomingMigrationRequest, IncomingPort, MIGRATION_PROTOCOL, Name, NicConfig, QosPolicyConfig,
-    StoreToken, VmConfig,
+    ApiError, ByteSize, DiskConfig, DiskCopied, DiskFormat, DiskHandedOver, DiskKind, ErrorCode,
+    HostConfig, IncomingMigrationRequest, IncomingPort, MIGRATION_PROTOCOL, Name, NicConfig,
+    QosPolicyConfig, SourceSwitch, StoreToken, VmConfig,
 };
 use suimon_ports::{RunningVmStatus, VmAccelerator, VmDevice, VmHardware};
 
 use crate::shared::Shared;
 use crate::vms::{StoredRun, VmEntry};
+
+/// Time limit for queries of the space that the disks of a VM occupy.
+const ALLOCATED_LIMIT: Duration = Duration::from_secs(2);
 
 fn digits(bytes: [u8; 16]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -51,7 +55,10 @@ pub(crate) fn arrival_request(
         disks.iter().any(|disk| disk.qos_policy.as_ref() == Some(&policy.name))
     };
     let qos_policies = config.qos_policies.iter().filter(is_policy).cloned().collect();
-    let nics = vm.nics.iter().filter_map(|nic| nic_to_go(config, layout, nic)).collect();
+    let nics: Vec<NicConfig> =
+        vm.nics.iter().filter_map(|nic| nic_to_go(config, layout, nic)).collect();
+    let copied = copied(shared, &disks, &handed_over);
+    let switches = switches_of(config, &nics);
     Ok(IncomingMigrationRequest {
         protocol: MIGRATION_PROTOCOL,
         id: digits((shared.disks.parts.random)()),
@@ -66,6 +73,8 @@ pub(crate) fn arrival_request(
         nics,
         disks,
         handed_over,
+        copied,
+        switches,
         stores,
         qos_policies,
         is_kvm: properties.accelerator == VmAccelerator::Kvm,
@@ -78,6 +87,30 @@ pub(crate) fn arrival_request(
             VmAccelerator::Tcg => Vec::new(),
         },
     })
+}
+
+/// Returns the disks that are copied, with the space that they occupy. A disk whose store does not
+/// respond is left out: the destination then does not check the space of its copy.
+fn copied(
+    shared: &Shared,
+    disks: &[DiskConfig],
+    handed_over: &[DiskHandedOver],
+) -> Vec<DiskCopied> {
+    let until = Instant::now() + ALLOCATED_LIMIT;
+    let names = disks.iter().map(|disk| &disk.name);
+    let names = names.filter(|name| handed_over.iter().all(|of| of.name != **name));
+    let copied = names.filter_map(|name| {
+        let left = until.saturating_duration_since(Instant::now());
+        let allocated_bytes = shared.disks.allocated_bytes(name, left)?;
+        Some(DiskCopied { name: name.clone(), allocated_bytes })
+    });
+    copied.collect()
+}
+
+fn switches_of(config: &HostConfig, nics: &[NicConfig]) -> Vec<SourceSwitch> {
+    let names: BTreeSet<&Name> = nics.iter().map(|nic| &nic.switch).collect();
+    let of_nics = config.switches.iter().filter(|switch| names.contains(&switch.name));
+    of_nics.map(|of| SourceSwitch { name: of.name.clone(), kind: of.kind }).collect()
 }
 
 /// Returns the VM's disks in shared stores, which are handed over instead of copied.

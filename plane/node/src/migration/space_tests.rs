@@ -224,3 +224,24 @@ fn a_disk_that_was_copied_is_not_new_at_its_destination() {
     });
     assert!(there.disks.files(PATHS[1]).is_empty());
 }
+
+fn migrated(pair: &Pair) -> Operation {
+    pair.end(&pair.begin())
+}
+
+#[test]
+fn a_vm_whose_disks_do_not_fit_is_refused_before_anything_is_copied() {
+    let pair = Pair::new();
+    pair.there.disks.store(PATHS[1]).set_change_limit(Some(0));
+    let operation = migrated(&pair);
+    assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
+    let error = operation.error.unwrap();
+    for part in ["node there rejected", "store/all", "0 bytes are free", "free space"] {
+        assert!(error.message.contains(part), "{part}: {error}");
+    }
+    assert!(pair.there.disks.files(PATHS[1]).is_empty());
+    assert_eq!((pair.state(), pair.there.node.config().vms.len()), (VmState::Running, 0));
+    pair.there.disks.store(PATHS[1]).set_change_limit(None);
+    let operation = migrated(&pair);
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+}

@@ -218,6 +218,17 @@ fn what_cannot_go_is_refused_before_anything_changes() {
     let full = refusal(&pair, "there").message;
     assert!(full.contains("node there rejected") && full.contains("enough memory"), "{full}");
 
+    let other = NODES.replace("private", "internal");
+    pair.there.apply_ok(&host(&other));
+    let other_kind = refusal(&pair, "there");
+    assert_eq!(other_kind.code, ErrorCode::Conflict);
+    for part in ["internal on this node", "private on node", "same kind on both nodes"] {
+        assert!(other_kind.message.contains(part), "{part}: {other_kind}");
+    }
+    let operation = pair.migrate();
+    assert_eq!(operation.state, OperationState::Failed);
+    assert!(operation.error.unwrap().message.contains("private on node"));
+
     pair.there.apply_ok(&HostConfig::default());
     let no_switch = refusal(&pair, "there").message;
     assert!(no_switch.contains("lan"), "{no_switch}");

@@ -43,6 +43,10 @@ struct World {
     holds_prepare: bool,
     /// Number of calls of `prepare` that block.
     held: u32,
+    /// True while calls of `running` block.
+    holds_list: bool,
+    /// Number of calls of `running` that block.
+    held_lists: u32,
     has_agent: bool,
     /// True if guests' drivers do not support VFs.
     takes_no_vfs: bool,
@@ -109,7 +113,7 @@ impl FakeVms {
     }
 
     /// Has the next call of this method fail: `probe`, `prepare`, `start`, `adopt`, `running`,
-    /// `kill`, `give_vf`, `standby`, `guest`, `send`, `receive`, `migration_status` or `tell`.
+    /// `kill`, `give_vf`, `take_vf`, `standby`, `guest`, `send`, `receive`, `migration_status` or `tell`.
     pub(crate) fn refuse(&self, call: &'static str, kind: VmErrorKind, text: &str) {
         let mut world = self.world();
         world.refusal = Some((call, VmError::new(kind, text)));
@@ -130,6 +134,16 @@ impl FakeVms {
     /// Sets whether calls of `prepare` block, and with them the control thread.
     pub(crate) fn hold_prepare(&self, holds: bool) {
         self.world().holds_prepare = holds;
+    }
+
+    /// Sets whether calls of `running` block.
+    pub(crate) fn hold_list(&self, holds: bool) {
+        self.world().holds_list = holds;
+    }
+
+    /// Returns true if a call of `running` blocks.
+    pub(crate) fn is_list_held(&self) -> bool {
+        self.world().held_lists > 0
     }
 
     /// Returns true if a call of `prepare` blocks.
@@ -359,6 +373,13 @@ impl VmHost for FakeVms {
 
     fn running(&self) -> Result<Vec<VmIdentity>, VmError> {
         self.check("running")?;
+        self.world().held_lists += 1;
+        // Limited, so that a failed test ends.
+        let limit = Instant::now() + DEADLINE;
+        while self.world().holds_list && Instant::now() < limit {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.world().held_lists -= 1;
         Ok(self.world().running.iter().map(|(name, guest)| identity(name, guest)).collect())
     }
 
@@ -456,6 +477,7 @@ impl VmHost for FakeVms {
     }
 
     fn reclaim_vf(&self, _vm: &str, vf: PciAddress) -> Result<(), VmError> {
+        self.check("take_vf")?;
         let mut world = self.world();
         if world.ignores_returns {
             world.held_vfs += 1;

@@ -79,6 +79,11 @@ impl Bench {
 
     /// Kills the daemon and starts another. `meanwhile` changes VMs while no daemon runs.
     fn die(self, meanwhile: impl FnOnce(&FakeVms)) -> Self {
+        self.die_with_store(|vms, _| meanwhile(vms))
+    }
+
+    /// As [`Self::die`]; `meanwhile` also changes the state store.
+    fn die_with_store(self, meanwhile: impl FnOnce(&FakeVms, &MemoryStore)) -> Self {
         let Self { harness, sriov, vms } = self;
         // The kernel shows VFs bound to `vfio-pci`.
         sriov.change(0, |pf| {
@@ -87,7 +92,7 @@ impl Bench {
         vms.forget_observers();
         let (store, _) = harness.kill();
         sriov.leads();
-        meanwhile(&vms);
+        meanwhile(&vms, &store);
         let harness = Harness::with_iov(store, sriov.clone(), vms.clone());
         harness.plane.run_clock();
         Self { harness, sriov, vms }

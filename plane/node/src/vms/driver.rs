@@ -97,8 +97,8 @@ pub(super) struct Run {
 }
 
 impl Driver {
-    /// Runs the driver until [`Message::Detach`] or [`Message::Delete`] arrives. `left` is the run
-    /// that the previous daemon recorded.
+    /// Runs the driver until [`Message::Detach`] or [`Message::Delete`] arrives, and executes kills
+    /// that were queued behind. `left` is the run that the previous daemon recorded.
     pub(super) fn drive(mut self, left: Option<StoredRun>) {
         self.take_up(left);
         loop {
@@ -130,6 +130,9 @@ impl Driver {
                     break;
                 }
             }
+        }
+        for kill in self.entry.inbox.close() {
+            self.begin_kill(&kill);
         }
     }
 
@@ -199,11 +202,25 @@ impl Driver {
         let checked = if is_paused { self.check_stays(work) } else { self.check_action(work) };
         let done = checked.and_then(|()| match work {
             VmAction::Start if operation.is_none() => self.start_with_host(),
-            VmAction::Start => self.start(),
             VmAction::Pause if is_paused => {
                 self.set_paused_on_request();
                 Ok(())
             }
+            work => self.execute_action(work),
+        });
+        match (work, operation) {
+            (VmAction::Stop(request), operation) if done.is_ok() => {
+                self.begin_stopping(request, operation);
+            }
+            (_, Some(operation)) => operation.end(&done),
+            (_, None) => self.report_not_done(state, &done),
+        }
+    }
+
+    /// Executes an operation that the VM's state permits.
+    pub(super) fn execute_action(&mut self, work: VmAction) -> Result<(), ApiError> {
+        match work {
+            VmAction::Start => self.start(),
             // QEMU may have paused the VM for lack of space immediately before; that notice has not
             // been handled yet.
             VmAction::Pause => {
@@ -217,13 +234,6 @@ impl Driver {
             VmAction::Stop(request) => self.request_stop(request.by),
             VmAction::Freeze(request) => self.freeze(request),
             VmAction::Thaw => self.thaw(),
-        });
-        match (work, operation) {
-            (VmAction::Stop(request), operation) if done.is_ok() => {
-                self.begin_stopping(request, operation);
-            }
-            (_, Some(operation)) => operation.end(&done),
-            (_, None) => self.report_not_done(state, &done),
         }
     }
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use suimon_contract::{Name, VmAccelerator, VmConfig, VmMigration, VmState};
-use suimon_ports::{Vm, VmRunState};
+use suimon_contract::{ApiError, ErrorCode, Name, VmAccelerator, VmConfig, VmMigration, VmState};
+use suimon_ports::{Vm, VmError, VmErrorKind, VmRunState};
 
 use super::inbox::Inbox;
 
@@ -26,6 +26,9 @@ pub(crate) struct VmEntry {
     /// True while a thread other than the driver kills the process, and until the driver has handled
     /// its end.
     is_killed: AtomicBool,
+    /// Locked while a thread other than the driver kills the process, and while the switchover of an
+    /// outgoing migration begins.
+    switchover: Mutex<()>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -90,6 +93,7 @@ impl VmEntry {
             arrived: OnceLock::new(),
             view: Mutex::new(view),
             is_killed: AtomicBool::new(false),
+            switchover: Mutex::default(),
             thread: Mutex::default(),
         }
     }
@@ -103,6 +107,18 @@ impl VmEntry {
         format!("vm/{}", self.name)
     }
 
+    /// Converts an error of the VM host or of the VM's QEMU.
+    pub(super) fn error_of(&self, error: &VmError) -> ApiError {
+        let code = match error.kind {
+            VmErrorKind::Host | VmErrorKind::Timeout => ErrorCode::HostError,
+            VmErrorKind::AlreadyRunning | VmErrorKind::NotRunning | VmErrorKind::Busy => {
+                ErrorCode::Conflict
+            }
+            VmErrorKind::Refused => ErrorCode::Unsupported,
+        };
+        ApiError::new(code, error.text.clone()).about(self.label())
+    }
+
     /// Records that the VM has come by this migration.
     pub(super) fn set_arrived(&self, id: &str) {
         // A VM comes once: it is deleted when it leaves.
@@ -112,6 +128,14 @@ impl VmEntry {
     /// Sets whether a thread other than the driver kills the process. Returns the former value.
     pub(super) fn set_killed(&self, is_killed: bool) -> bool {
         self.is_killed.swap(is_killed, Ordering::AcqRel)
+    }
+
+    pub(super) fn is_killed(&self) -> bool {
+        self.is_killed.load(Ordering::Acquire)
+    }
+
+    pub(super) fn lock_switchover(&self) -> MutexGuard<'_, ()> {
+        self.switchover.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn set_thread(&self, thread: JoinHandle<()>) {

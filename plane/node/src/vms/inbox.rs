@@ -78,6 +78,8 @@ struct PendingInput {
     notices: Option<PendingNotices>,
     /// Number of notices returned in succession while messages were queued.
     in_a_row: u32,
+    /// True if the driver has ended.
+    is_closed: bool,
 }
 
 /// Inbox of a VM's driver. The number of messages is bounded by the operations in progress and
@@ -90,9 +92,13 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     /// Appends a message. A request of a source node beyond [`ARRIVAL_REQUESTS_MAX`] replaces the
-    /// oldest one, whose caller gets an error.
-    pub(crate) fn put(&self, message: Message) {
+    /// oldest one, whose caller gets an error. Returns false if the driver has ended; the message is
+    /// then dropped, which fails its operation.
+    pub(crate) fn put(&self, message: Message) -> bool {
         let mut waiting = self.lock();
+        if waiting.is_closed {
+            return false;
+        }
         let is_request = |of: &Message| matches!(of, Message::ArrivalQuery(_));
         let messages = &mut waiting.messages;
         if is_request(&message) {
@@ -105,6 +111,21 @@ impl Inbox {
         messages.push_back(message);
         drop(waiting);
         self.arrived.notify_one();
+        true
+    }
+
+    /// Closes the inbox, because the driver ends. Returns the queued kills; other messages are
+    /// dropped, which fails their operations.
+    pub(crate) fn close(&self) -> Vec<Arc<PendingKill>> {
+        let mut waiting = self.lock();
+        waiting.is_closed = true;
+        let messages = std::mem::take(&mut waiting.messages);
+        drop(waiting);
+        let kill = |message| match message {
+            Message::Kill(kill) => Some(kill),
+            _ => None,
+        };
+        messages.into_iter().filter_map(kill).collect()
     }
 
     /// Blocks until there is input or `until` has passed. Notices precede messages, except after
@@ -166,6 +187,7 @@ mod tests {
 
     use super::*;
     use crate::migration::ArrivalCall;
+    use crate::vms::pending_kill::tests::kill as pending_kill;
 
     /// The source node repeats its requests, also while the driver waits for a store or for QEMU.
     #[test]
@@ -190,5 +212,20 @@ mod tests {
         // Other messages stay, in order.
         assert_eq!(inbox.lock().messages.len(), queued + 2);
         assert!(matches!(inbox.take(None), Input::Message(Message::Reconcile)));
+    }
+
+    /// A kill that arrives when the daemon ends must neither hang nor be executed without a driver.
+    #[test]
+    fn kills_behind_the_end_of_the_driver_are_returned_and_later_messages_refused() {
+        let inbox = Inbox::default();
+        let (kill, _table) = pending_kill();
+        inbox.put(Message::Detach);
+        assert!(inbox.put(Message::Kill(Arc::clone(&kill))));
+        assert!(inbox.put(Message::Reconcile));
+        assert!(matches!(inbox.take(None), Input::Message(Message::Detach)));
+        let kills = inbox.close();
+        assert!(kills.len() == 1 && Arc::ptr_eq(&kills[0], &kill));
+        assert!(!inbox.put(Message::Kill(kill)));
+        assert!(inbox.lock().messages.is_empty());
     }
 }

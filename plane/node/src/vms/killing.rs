@@ -6,31 +6,43 @@
 
 use std::sync::Arc;
 
-use suimon_contract::MigrationPhase;
+use suimon_contract::{ApiError, ErrorCode, MigrationPhase};
 use suimon_ports::{VmError, VmErrorKind};
 
 use super::VmEntry;
 use super::driver::Driver;
 use super::inbox::Message;
-use super::pending_kill::PendingKill;
+use super::pending_kill::{LateKill, PendingKill};
 use super::texts::ON_REQUEST;
 use super::work::VmAction;
 use crate::operations::OperationHandle;
 use crate::shared::Shared;
 
+/// Result of a kill without the driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum KilledWithoutDriver {
+    /// The process has ended.
+    Killed,
+    /// The driver must decide, for this reason.
+    LeftToDriver(&'static str),
+    /// The process may still run. The driver's attempt would fail in the same way.
+    Failed(VmError),
+}
+
 impl Shared {
     /// Submits a kill to the VM's driver, and executes it without the driver if that is blocked.
     pub(super) fn submit_kill(self: &Arc<Self>, entry: Arc<VmEntry>, operation: OperationHandle) {
         let kill = Arc::new(PendingKill::new(operation));
-        entry.inbox.put(Message::Kill(Arc::clone(&kill)));
+        if !entry.inbox.put(Message::Kill(Arc::clone(&kill))) {
+            let text = "the daemon ends, or the VM is being deleted; repeat the command if the VM \
+                        still exists when the daemon runs";
+            let error = ApiError::new(ErrorCode::Conflict, text).about(entry.label());
+            return kill.operation().end(&Err(error));
+        }
         let (shared, vm) = (Arc::clone(self), entry.name.clone());
         let bypass = move || {
-            if kill.is_late() {
-                let killed = shared.kill_without_driver(&entry);
-                if let Err(error) = &killed {
-                    tracing::warn!(vm = %entry.name, %error, "cannot kill a VM before its driver does");
-                }
-                kill.end(killed.is_ok());
+            if let Some(late) = kill.wait_late() {
+                shared.execute_late_kill(&entry, late);
             }
         };
         // Without the thread, the driver kills the VM as soon as it is not blocked any more.
@@ -39,23 +51,46 @@ impl Shared {
         }
     }
 
+    fn execute_late_kill(&self, entry: &VmEntry, mut late: LateKill<'_>) {
+        match self.kill_without_driver(entry) {
+            KilledWithoutDriver::Killed => late.set_killed(),
+            KilledWithoutDriver::LeftToDriver(reason) => {
+                tracing::info!(vm = %entry.name, reason, "a kill waits for the driver of the VM");
+            }
+            KilledWithoutDriver::Failed(error) => {
+                late.operation().end(&Err(entry.error_of(&error)));
+            }
+        }
+    }
+
     /// Kills the process of a VM. The driver handles its end.
-    fn kill_without_driver(&self, entry: &VmEntry) -> Result<(), VmError> {
-        let refused = |text: &str| Err(VmError::new(VmErrorKind::Refused, text));
+    pub(crate) fn kill_without_driver(&self, entry: &VmEntry) -> KilledWithoutDriver {
+        use KilledWithoutDriver::{Failed, Killed, LeftToDriver};
+        const NOT_PERMITTED: &str = "the state of the VM does not permit it";
         if !entry.may_be_killed() {
-            return refused("the state of the VM does not permit it");
+            return LeftToDriver(NOT_PERMITTED);
         }
         let host = &self.vms.parts.host;
-        let Some(vm) = host.running()?.into_iter().find(|vm| vm.name == entry.name.as_str()) else {
-            return refused("the VM has no process");
+        let vm = match host.running() {
+            Ok(running) => running.into_iter().find(|vm| vm.name == entry.name.as_str()),
+            Err(error) => return Failed(error),
         };
+        let Some(vm) = vm else { return LeftToDriver("the VM has no process") };
+        // The list can take long. Until the process has ended, no switchover begins.
+        let _no_switchover = entry.lock_switchover();
+        // Another VM of this name may have arrived.
+        let is_present =
+            self.vms.find(&entry.name).is_some_and(|of| std::ptr::eq(Arc::as_ptr(&of), entry));
+        if !is_present || !entry.may_be_killed() {
+            return LeftToDriver(NOT_PERMITTED);
+        }
         // The notice of the end can precede the return.
         entry.set_killed(true);
         match host.kill(&vm) {
-            Ok(()) | Err(VmError { kind: VmErrorKind::NotRunning, .. }) => Ok(()),
+            Ok(()) | Err(VmError { kind: VmErrorKind::NotRunning, .. }) => Killed,
             Err(error) => {
                 entry.set_killed(false);
-                Err(error)
+                Failed(error)
             }
         }
     }
@@ -71,6 +106,20 @@ impl VmEntry {
         });
         is_here && VmAction::Kill.check(&self.name, view.state).is_ok()
     }
+
+    /// Publishes that the switchover of an outgoing migration begins: from now on, only the driver
+    /// may kill the process. Blocks while another thread kills it. Returns false if the process was
+    /// killed.
+    pub(super) fn begin_switchover(&self) -> bool {
+        let _no_kill = self.lock_switchover();
+        if self.is_killed() {
+            return false;
+        }
+        if let Some(moving) = &mut self.view().migration {
+            moving.phase = MigrationPhase::Switching;
+        }
+        true
+    }
 }
 
 impl Driver {
@@ -80,8 +129,12 @@ impl Driver {
         if !kill.operation().begin() {
             return;
         }
-        let checked = if is_killed { Ok(()) } else { self.check_action(VmAction::Kill) };
-        let done = checked.and_then(|()| self.kill());
+        // The end of the process may have been handled already.
+        let checked = match is_killed {
+            true => self.check_stays(VmAction::Kill),
+            false => self.check_action(VmAction::Kill),
+        };
+        let done = checked.and_then(|()| self.execute_action(VmAction::Kill));
         self.entry.set_killed(false);
         kill.operation().end(&done);
     }

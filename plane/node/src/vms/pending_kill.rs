@@ -27,6 +27,13 @@ enum Stage {
     Ended { is_killed: bool },
 }
 
+/// Kill that another thread than the driver executes. Dropping it lets the driver proceed, also
+/// after a panic of the thread.
+pub(super) struct LateKill<'k> {
+    kill: &'k PendingKill,
+    is_killed: bool,
+}
+
 impl PendingKill {
     /// Returns a kill that no thread has begun.
     pub(super) fn new(operation: OperationHandle) -> Self {
@@ -54,21 +61,108 @@ impl PendingKill {
         is_killed
     }
 
-    /// Waits until the driver begins the kill. Returns true if it has not done so in time; the
-    /// driver then waits for [`Self::end`].
-    pub(super) fn is_late(&self) -> bool {
+    /// Waits until the driver begins the kill. Returns the kill if the driver has not done so in
+    /// time.
+    pub(super) fn wait_late(&self) -> Option<LateKill<'_>> {
         let is_queued = |stage: &mut Stage| *stage == Stage::Queued;
         let waited = self.changed.wait_timeout_while(self.lock(), GRACE, is_queued);
         let (mut stage, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if *stage != Stage::Queued || !self.operation.begin() {
-            return false;
+            return None;
         }
         *stage = Stage::Killing;
-        true
+        Some(LateKill { kill: self, is_killed: false })
+    }
+}
+
+impl LateKill<'_> {
+    /// Records that the process was killed. The driver completes the operation.
+    pub(super) const fn set_killed(&mut self) {
+        self.is_killed = true;
     }
 
-    pub(super) fn end(&self, is_killed: bool) {
-        *self.lock() = Stage::Ended { is_killed };
-        self.changed.notify_all();
+    /// Returns the operation of the request.
+    pub(super) const fn operation(&self) -> &OperationHandle {
+        &self.kill.operation
+    }
+}
+
+impl Drop for LateKill<'_> {
+    fn drop(&mut self) {
+        *self.kill.lock() = Stage::Ended { is_killed: self.is_killed };
+        self.kill.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    use suimon_contract::OperationState;
+
+    use super::*;
+    use crate::NoListener;
+    use crate::operations::Operations;
+    use crate::testing::DEADLINE;
+
+    /// Returns a kill that no thread has begun, and the table of its operation.
+    pub(in crate::vms) fn kill() -> (Arc<PendingKill>, Arc<Operations>) {
+        let table = Arc::new(Operations::new(Arc::new(|| 0), Arc::new(NoListener)));
+        let operation = table.add("vm kill", "vm/web", false).unwrap();
+        (Arc::new(PendingKill::new(operation)), table)
+    }
+
+    #[test]
+    fn a_kill_that_the_driver_begins_in_time_is_not_late() {
+        let (kill, _table) = kill();
+        let driver = Arc::clone(&kill);
+        let driver = thread::spawn(move || driver.begin());
+        // The driver begins at any time, before or after the other thread waits.
+        drop(kill.wait_late());
+        assert!(!driver.join().unwrap());
+        assert!(kill.wait_late().is_none(), "the driver has begun it");
+    }
+
+    #[test]
+    fn the_driver_waits_for_a_late_kill_and_gets_its_result() {
+        for is_killed in [false, true] {
+            let (kill, _table) = kill();
+            let mut late = kill.wait_late().expect("no driver");
+            let (report, begun) = channel();
+            let driver = Arc::clone(&kill);
+            thread::spawn(move || report.send(driver.begin()));
+            if is_killed {
+                late.set_killed();
+            }
+            assert!(begun.try_recv().is_err(), "the process is being killed");
+            drop(late);
+            assert_eq!(begun.recv_timeout(DEADLINE), Ok(is_killed));
+        }
+    }
+
+    #[test]
+    fn the_driver_does_not_wait_for_a_thread_that_has_panicked() {
+        let (kill, _table) = kill();
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let _late = kill.wait_late();
+            panic!("a defect");
+        }));
+        assert!(result.is_err());
+        let (report, begun) = channel();
+        let driver = Arc::clone(&kill);
+        thread::spawn(move || report.send(driver.begin()));
+        assert_eq!(begun.recv_timeout(DEADLINE), Ok(false));
+    }
+
+    #[test]
+    fn a_kill_that_was_cancelled_is_not_executed() {
+        let (kill, table) = kill();
+        let id = kill.operation().id();
+        assert_eq!(table.cancel(id).unwrap().state, OperationState::Cancelled);
+        assert!(kill.wait_late().is_none());
+        assert!(!kill.begin());
     }
 }

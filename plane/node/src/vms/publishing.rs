@@ -1,7 +1,7 @@
 //! Publication of a VM's state: to the state store, to the view that the API reads, and as events.
 
 use suimon_contract::{ApiError, ErrorCode, VmState};
-use suimon_ports::{VmError, VmErrorKind};
+use suimon_ports::VmError;
 
 use super::driver::Driver;
 use super::entry::RunView;
@@ -93,13 +93,6 @@ impl Driver {
 
     /// Converts a VM's error to an API error.
     pub(super) fn api_error(&self, error: &VmError) -> ApiError {
-        let code = match error.kind {
-            VmErrorKind::Host | VmErrorKind::Timeout => ErrorCode::HostError,
-            VmErrorKind::AlreadyRunning | VmErrorKind::NotRunning | VmErrorKind::Busy => {
-                ErrorCode::Conflict
-            }
-            VmErrorKind::Refused => ErrorCode::Unsupported,
-        };
-        self.error(code, &error.text)
+        self.entry.error_of(error)
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, VmState};
 use suimon_ports::{StateStoreError, VmError, VmErrorKind};
+use suimon_quantity::PciAddress;
 
 use super::VmEntry;
 use super::control_line::ControlLine;
@@ -242,6 +243,7 @@ impl Controller {
             let StoredVm { run, moving, held_vfs, .. } = stored;
             left.push(RecordedVm { entry, left: LeftVm { run, moving, held_vfs } });
         }
+        forget_stale_vfs(&mut left);
         Ok(left)
     }
 
@@ -272,6 +274,20 @@ impl Controller {
             }
         }
         if is_new_boot { self.store.commit(&[save_boot(&boot)]) } else { Ok(()) }
+    }
+}
+
+/// Deletes the records of held VFs that a recorded run has: such a VF was returned and assigned again,
+/// and the deletion of the record has failed. Otherwise the VM that held it would take it from the
+/// VM that has it.
+fn forget_stale_vfs(vms: &mut [RecordedVm]) {
+    let runs = vms.iter().filter_map(|vm| vm.left.run.as_ref());
+    let assigned = runs.flat_map(|run| run.vfs.values()).filter_map(StoredVfId::address);
+    let assigned: BTreeSet<PciAddress> = assigned.map(|vf| vf.address).collect();
+    let is_held =
+        |stored: &StoredVfId| stored.address().is_none_or(|vf| !assigned.contains(&vf.address));
+    for vm in vms {
+        vm.left.held_vfs.retain(|(_, stored)| is_held(stored));
     }
 }
 

@@ -11,6 +11,7 @@ use suimon_contract::{
 };
 use suimon_storage::images;
 
+use super::preconditions::check_switches;
 use super::{ArrivalAnswer, ArrivalCall, arrival_spec, hex, not_hexadecimal, uuid_of};
 use crate::change::ValidatedChange;
 use crate::disks::RequiredDisk;
@@ -124,7 +125,9 @@ impl Shared {
             );
             return refuse(ApiError::new(ErrorCode::Unsupported, text).about("host"));
         }
+        check_switches(request, config).map_err(|error| vec![error.into()])?;
         self.check_files(request, &candidate).map_err(|error| vec![error])?;
+        self.check_space(request, &candidate).map_err(|error| vec![error])?;
         note_disks(request, &mut candidate.plan);
         let name = request.vm.name.clone();
         let user = self.vms.free_user().ok_or_else(|| vec![crate::vms::no_user_left(&name)])?;

@@ -5,6 +5,7 @@ use suimon_ports::{StateStore, VmErrorKind, VmRunState};
 
 use super::{NODES, Pair, failure, wait_one_event};
 use crate::testing::{DEADLINE, Harness, StoreFailure, host, name, wait_until};
+use crate::vms::KilledWithoutDriver;
 use crate::{Edit, ResourceEdit, VmAction};
 
 const SILENT: &str = "it has not answered in 10 s";
@@ -288,4 +289,29 @@ fn a_migration_that_ends_while_the_control_thread_is_busy_has_succeeded() {
     let ended = pair.here.node.operations();
     let departs = ended.iter().filter(|of| of.kind == "vm depart");
     assert!(departs.clone().all(|of| of.state == OperationState::Succeeded), "{ended:?}");
+}
+
+/// The launcher lists the VMs slowly, so that the switchover is complete before the process is
+/// killed.
+#[test]
+fn a_vm_that_is_handed_over_meanwhile_is_not_killed_here() {
+    let pair = Pair::copying();
+    pair.here
+        .far_nodes
+        .intercept(|_, asked| asked.starts_with("activate_arrival").then(|| failure(false)));
+    pair.here.vms.hold_list(true);
+    let shared = std::sync::Arc::clone(pair.here.node.shared());
+    let kill = std::thread::spawn(move || {
+        let entry = shared.vms.find(&name("web")).unwrap();
+        shared.kill_without_driver(&entry)
+    });
+    wait_until("the launcher is asked", || pair.here.vms.is_list_held());
+    pair.here.vms.hold_memory(false);
+    pair.wait_for_state_here(VmState::HandedOver);
+    pair.here.vms.hold_list(false);
+    let killed = kill.join().unwrap();
+    assert!(matches!(killed, KilledWithoutDriver::LeftToDriver(_)), "{killed:?}");
+    assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Paused));
+    pair.here.far_nodes.intercept(|_, _| None);
+    pair.assert_there();
 }

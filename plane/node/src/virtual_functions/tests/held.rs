@@ -1,10 +1,12 @@
 //! VFs after a reset of the guest, and VFs that QEMU keeps open.
 
-use suimon_contract::{IovPath, VmState};
-use suimon_ports::VmNotice;
+use std::time::{Duration, Instant};
+
+use suimon_contract::{IovPath, OperationState, VmState};
+use suimon_ports::{StateStore, VmErrorKind, VmNotice};
 
 use super::{Bench, HOST, config};
-use crate::testing::wait_until;
+use crate::testing::{DEADLINE, name, wait_until};
 use crate::vms::VmAction;
 
 /// The next guest after a reset may have another driver, which does not support failover.
@@ -162,33 +164,123 @@ fn a_vf_of_an_ended_vm_that_is_not_back_is_recorded_for_the_next_daemon() {
     assert_eq!(bench.vms.held_vfs(), before);
 }
 
+/// The launcher does not run, or could not change the driver of the VF.
+#[test]
+fn a_vf_whose_return_fails_is_not_free() {
+    let bench = Bench::new(HOST);
+    bench.start("web");
+    bench.wait_path("web", IovPath::Vf);
+    bench.vms.refuse_all("take_vf", VmErrorKind::Host, "the launcher does not respond");
+    bench.work("web", VmAction::Kill);
+    let held = bench.harness.wait_events(9012, 1).remove(0);
+    assert!(held.text.contains("the launcher does not respond"), "{}", held.text);
+    bench.start("db");
+    bench.wait_reason("db", "no VF for this NIC is free");
+    bench.vms.refuse("none", VmErrorKind::Host, "");
+    bench.wait_path("db", IovPath::Vf);
+    bench.harness.wait_events(9013, 1);
+}
+
+/// The record of a held VF could not be deleted when the VF was returned.
+#[test]
+fn a_stale_record_of_a_held_vf_takes_the_vf_from_no_vm() {
+    let bench = Bench::new(HOST);
+    bench.start("web");
+    bench.wait_path("web", IovPath::Vf);
+    bench.vms.hold_vfs(true);
+    bench.work("web", VmAction::Kill);
+    bench.harness.wait_events(9012, 1);
+    let stale = bench.harness.store.read("vms", "web").unwrap();
+    assert!(stale.is_some());
+    bench.vms.hold_vfs(false);
+    bench.start("db");
+    bench.wait_path("db", IovPath::Vf);
+    bench.harness.wait_events(9013, 1);
+    let bench = bench.die_with_store(|_, store| {
+        store.commit(&[("vms", "web".to_owned(), stale)]).unwrap();
+    });
+    wait_until("db is adopted", || bench.vm("db").state == VmState::Running);
+    bench.wait_path("db", IovPath::Vf);
+    // The simulated launcher rejects the return of a VF that a guest has.
+    bench.start("web");
+    bench.wait_reason("web", "no VF for this NIC is free");
+    assert_eq!([bench.path("web"), bench.path("db")], [IovPath::Synthetic, IovPath::Vf]);
+    assert_eq!(bench.harness.events(9013).len(), 1, "of the first daemon");
+    bench.work("db", VmAction::Kill);
+    wait_until("it is released", || bench.vms.vfs().is_empty());
+    bench.sriov.change(0, |pf| {
+        pf.vfs.iter_mut().for_each(|vf| vf.driver = Some("igbvf".to_owned()));
+    });
+    bench.wait_path("web", IovPath::Vf);
+}
+
+/// Promised time of a kill.
+const KILL_LIMIT: Duration = Duration::from_secs(1);
+
+/// Kills a VM in each of the given states until a kill ends in time, because other processes can
+/// delay one.
+fn assert_killed_at_once(mut bench: Bench, attempts: u32, stall: impl Fn(Bench) -> Bench) {
+    for attempt in 1..=attempts {
+        bench.start("web");
+        bench.wait_path("web", IovPath::Vf);
+        bench = stall(bench);
+        wait_until("the driver is blocked", || bench.vms.is_stalled());
+        let began = Instant::now();
+        // The query blocks for longer than the limit of this operation.
+        bench.work("web", VmAction::Kill);
+        let time = began.elapsed();
+        assert_eq!(bench.vm("web").state, VmState::Stopped);
+        assert!(bench.vms.running().is_empty());
+        let ended = bench.harness.events(7011).pop().unwrap();
+        assert!(ended.text.contains("killed on request"), "{}", ended.text);
+        wait_until("its VF is returned", || bench.vms.vfs().is_empty());
+        if time < KILL_LIMIT {
+            return;
+        }
+        eprintln!("attempt {attempt}: {time:?}");
+        bench.vms.stall_queries(false);
+        bench.sriov.change(0, |pf| {
+            pf.vfs.iter_mut().for_each(|vf| vf.driver = Some("igbvf".to_owned()));
+        });
+    }
+    panic!("no kill ended within {KILL_LIMIT:?}");
+}
+
 /// The query of the failover state blocks the driver of the VM.
 #[test]
 fn a_vm_whose_qemu_stalls_is_killed_at_once() {
+    assert_killed_at_once(Bench::new(HOST), 3, |bench| {
+        bench.vms.stall_queries(true);
+        bench.vms.guest("web", VmNotice::Reset);
+        bench
+    });
+}
+
+/// QEMU stalls while a new daemon tries to adopt the VM.
+#[test]
+fn a_vm_that_cannot_be_adopted_is_killed_at_once() {
+    assert_killed_at_once(Bench::new(HOST), 3, |bench| bench.die(|vms| vms.stall_queries(true)));
+}
+
+/// The process is in an uninterruptible system call.
+#[test]
+fn a_kill_that_fails_is_reported_while_the_driver_is_blocked() {
     let bench = Bench::new(HOST);
     bench.start("web");
     bench.wait_path("web", IovPath::Vf);
     bench.vms.stall_queries(true);
     bench.vms.guest("web", VmNotice::Reset);
     wait_until("the driver is blocked", || bench.vms.is_stalled());
-    // The query blocks for longer than the limit of this operation.
+    let refused = bench.vms.refused();
+    bench.vms.refuse_all("kill", VmErrorKind::Timeout, "it does not end");
+    let kill = bench.harness.node.start_vm_action(&name("web"), VmAction::Kill).unwrap();
+    let kill = bench.harness.node.wait_operation(kill.id, DEADLINE).unwrap();
+    assert_eq!(kill.state, OperationState::Failed);
+    assert!(kill.error.unwrap().message.contains("it does not end"));
+    // One attempt: a second one by the driver would last as long again.
+    assert!(bench.vms.is_stalled());
+    assert_eq!(bench.vms.refused(), refused + 1);
+    bench.vms.refuse("none", VmErrorKind::Host, "");
     bench.work("web", VmAction::Kill);
     assert_eq!(bench.vm("web").state, VmState::Stopped);
-    assert!(bench.vms.running().is_empty());
-    let ended = bench.harness.events(7011).pop().unwrap();
-    assert!(ended.text.contains("killed on request"), "{}", ended.text);
-    wait_until("its VF is returned", || bench.vms.vfs().is_empty());
-}
-
-/// QEMU stalls while a new daemon tries to adopt the VM.
-#[test]
-fn a_vm_that_cannot_be_adopted_is_killed_at_once() {
-    let bench = Bench::new(HOST);
-    bench.start("web");
-    bench.wait_path("web", IovPath::Vf);
-    let bench = bench.die(|vms| vms.stall_queries(true));
-    wait_until("the driver is blocked", || bench.vms.is_stalled());
-    bench.work("web", VmAction::Kill);
-    assert_eq!(bench.vm("web").state, VmState::Stopped);
-    assert!(bench.vms.running().is_empty());
 }

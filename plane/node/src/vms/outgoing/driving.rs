@@ -304,6 +304,9 @@ impl Driver {
                 Ok((Stage::CopyingMemory(order, mirrors), POLL_INTERVAL))
             }
             SendingPhase::Waiting | SendingPhase::Finishing | SendingPhase::Done => {
+                if !self.entry.begin_switchover() {
+                    return Err(self.error(ErrorCode::Conflict, "the VM was killed"));
+                }
                 let until = Instant::now() + FINAL_COPY_LIMIT;
                 for mirror in &mirrors {
                     mirror.finish(until)?;

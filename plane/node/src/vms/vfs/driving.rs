@@ -97,8 +97,9 @@ impl Driver {
         let text = |error: VmError| error.text;
         let assigned = self.shared.vms.parts.host.assign_vf(&vm.identity(), vf.address, memory);
         if let Err(error) = assigned {
-            if error.kind == VmErrorKind::Busy {
-                // Another process has it: this VM got nothing that it could keep open.
+            if matches!(error.kind, VmErrorKind::Busy | VmErrorKind::Refused) {
+                // Another process has it, or it cannot be assigned: this VM got nothing that it could
+                // keep open.
                 if let Some(run) = &mut self.run {
                     run.stored.vfs.remove(nic);
                 }

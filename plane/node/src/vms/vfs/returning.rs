@@ -26,7 +26,8 @@ const RETRY_UNANSWERED: Duration = Duration::from_secs(60);
 /// Result of an attempt to return a VF to the host.
 enum Reclaim {
     Returned,
-    /// A process has the VF open, or the change of its driver has not ended; with the reason.
+    /// A process has the VF open, or the change of its driver has failed or not ended; with the
+    /// reason.
     Held(String),
     /// The launcher did not respond in time; the VF may still be open. With the reason.
     Unanswered(String),
@@ -59,11 +60,10 @@ impl Driver {
     fn reclaim(&self, nic: &Name, vf: &VfAddress) -> Reclaim {
         let vm = &self.entry.name;
         if let Err(error) = self.shared.vms.parts.host.reclaim_vf(vm.as_str(), vf.address) {
-            match error.kind {
-                VmErrorKind::Busy => return Reclaim::Held(error.text),
-                VmErrorKind::Timeout => return Reclaim::Unanswered(error.text),
-                _ => tracing::warn!(%vm, %nic, %error, "cannot return a VF to the host"),
-            }
+            return match error.kind {
+                VmErrorKind::Timeout => Reclaim::Unanswered(error.text),
+                _ => Reclaim::Held(error.text),
+            };
         }
         self.report(VfReport::Released { nic: nic.clone(), vf: vf.clone() });
         Reclaim::Returned

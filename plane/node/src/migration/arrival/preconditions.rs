@@ -1,0 +1,138 @@
+//! Checks that the destination of a migration has space for copied disks, and switches as the source.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use suimon_contract::{
+    ApiError, DiskKind, ErrorCode, HostConfig, IncomingMigrationRequest, Kind, Name, SwitchKind,
+};
+use thiserror::Error;
+
+use crate::change::ValidatedChange;
+use crate::shared::Shared;
+
+/// Reason why this node cannot take a VM.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(super) enum Unsuitable {
+    /// The copies of the disks do not fit into a store.
+    #[error(
+        "the disks copied from node {from} need at least {needed} bytes in this store, and \
+         {free} bytes are free on this node; free space, or move disks of the VM to another store"
+    )]
+    NoSpace {
+        /// Store.
+        store: Name,
+        /// Host name of the source node.
+        from: String,
+        /// Space that the copies need.
+        needed: u64,
+        /// Free space.
+        free: u64,
+    },
+    /// A switch has another kind than on the source node.
+    #[error(
+        "this switch is {} on this node and {} on node {from}, so that the VM would \
+         lose peers; set the same kind on both nodes, or connect the NIC to another switch",
+        word(*here),
+        word(*there)
+    )]
+    OtherSwitch {
+        /// Switch.
+        switch: Name,
+        /// Host name of the source node.
+        from: String,
+        /// Kind on this node.
+        here: SwitchKind,
+        /// Kind on the source node.
+        there: SwitchKind,
+    },
+}
+
+const fn word(kind: SwitchKind) -> &'static str {
+    match kind {
+        SwitchKind::Private => "private",
+        SwitchKind::Internal => "internal",
+        SwitchKind::External => "external",
+    }
+}
+
+impl From<Unsuitable> for ApiError {
+    fn from(error: Unsuitable) -> Self {
+        let (kind, name) = match &error {
+            Unsuitable::NoSpace { store, .. } => (Kind::Store, store),
+            Unsuitable::OtherSwitch { switch, .. } => (Kind::Switch, switch),
+        };
+        let about = format!("{}/{name}", kind.word());
+        let refusal = Self::new(ErrorCode::Conflict, error.to_string()).about(about);
+        match error {
+            Unsuitable::NoSpace { .. } => refusal,
+            Unsuitable::OtherSwitch { .. } => refusal.field("kind"),
+        }
+    }
+}
+
+/// Checks that the switches of the VM's NICs have the same kinds as on the source node. A missing
+/// switch is reported by the validation.
+pub(super) fn check_switches(
+    request: &IncomingMigrationRequest,
+    config: &HostConfig,
+) -> Result<(), Unsuitable> {
+    for of in &request.switches {
+        let here = config.switches.iter().find(|switch| switch.name == of.name);
+        if let Some(here) = here.filter(|here| here.kind != of.kind) {
+            return Err(Unsuitable::OtherSwitch {
+                switch: of.name.clone(),
+                from: request.from.clone(),
+                here: here.kind,
+                there: of.kind,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the space that the copies of disks need, by store. A fixed image occupies its whole size.
+fn needed_space(
+    request: &IncomingMigrationRequest,
+    change: &ValidatedChange,
+) -> BTreeMap<Name, u64> {
+    let mut needed: BTreeMap<Name, u64> = BTreeMap::new();
+    let copied = request.disks.iter().filter(|disk| {
+        request.handed_over.iter().all(|of| of.name != disk.name)
+            && change.disks.contains_key(&disk.name)
+    });
+    for disk in copied {
+        let size = disk.size_bytes.map_or(0, suimon_contract::ByteSize::bytes);
+        let allocated = request.copied.iter().find(|of| of.name == disk.name);
+        let bytes = match disk.kind_of_new_file() {
+            DiskKind::Fixed => size,
+            _ => allocated.map_or(0, |of| of.allocated_bytes).min(size),
+        };
+        let of_store = needed.entry(disk.store.clone()).or_default();
+        *of_store = of_store.saturating_add(bytes);
+    }
+    needed
+}
+
+impl Shared {
+    /// Checks that the stores have space for the disks that are copied.
+    pub(super) fn check_space(
+        &self,
+        request: &IncomingMigrationRequest,
+        change: &ValidatedChange,
+    ) -> Result<(), ApiError> {
+        for (store, needed) in needed_space(request, change) {
+            let config = change.state.config.stores.iter().find(|of| of.name == store);
+            let Some(path) = config.map(|of| Path::new(&of.path)) else { continue };
+            let about = format!("{}/{store}", Kind::Store.word());
+            let space = self.disks.store_space(path).map_err(|error| error.about(about))?;
+            // The size of a block device or of an unknown file system.
+            if space.total_bytes == 0 || needed <= space.free_bytes {
+                continue;
+            }
+            let (from, free) = (request.from.clone(), space.free_bytes);
+            return Err(Unsuitable::NoSpace { store, from, needed, free }.into());
+        }
+        Ok(())
+    }
+}
