@@ -157,7 +157,7 @@ fn read_answers(value: &Value) {
         assert!(slots.iter().all(|slot| slot.cpus <= u64::from(u16::MAX)));
     }
     if let Ok(read) = migration(value) {
-        assert!(read.bytes_sent <= 1 << 56 && read.REPL <= 1 << 56);
+        assert!(read.bytes_sent <= 1 << 56 && read.remaining_bytes <= 1 << 56);
     }
     let _ = (machine_name(value), has_standby(value), is_driver_ready(value));
     let _ = (run_state(value), is_kvm_enabled(value), cpu_count(value), cpu_slots(value));
