@@ -10,7 +10,7 @@ use core::time::Duration;
 use suimon_frame::MacAddr;
 use suimon_quantity::Time;
 use suimon_teaming::MemberId;
-use suimon_teaming::lacp::{Action, Activity, Lacp, LacpSpec, Link, PortSpec, Timer};
+use suimon_teaming::lacp::{LacpAction, Activity, Lacp, LacpSpec, Link, LacpPortSpec, Timer};
 
 const MEMBERS: usize = 2;
 const SYSTEM: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -88,7 +88,7 @@ impl World {
             let id = MemberId(nth as u32);
             let port = nth as u16 + 1;
             let mac = MacAddr::new([2, 0, 0, 0, 1, port as u8]);
-            lacp.add_member(id, PortSpec { port, priority: 0x8000, mac }, now).expect("it can be");
+            lacp.add_member(id, LacpPortSpec { port, priority: 0x8000, mac }, now).expect("it can be");
             Member {
                 id,
                 has_link: false,
@@ -203,15 +203,15 @@ impl World {
         panic!("something is always due");
     }
 
-    fn carry_out(&mut self, action: &Action) {
+    fn carry_out(&mut self, action: &LacpAction) {
         match action {
-            Action::Use { member, collecting, distributing, .. } => {
+            LacpAction::Use { member, collecting, distributing, .. } => {
                 let member = &mut self.members[member.0 as usize];
                 assert!(!distributing || (*collecting && member.has_link), "{action:?}");
                 self.outcome.was_stopped |= member.distributing && !distributing;
                 (member.collecting, member.distributing) = (*collecting, *distributing);
             }
-            Action::Send { member, frame } => {
+            LacpAction::Send { member, frame } => {
                 let member = &mut self.members[member.0 as usize];
                 assert!(member.has_link, "a frame leaves a member without link");
                 let bytes = frame.bytes();
@@ -228,7 +228,7 @@ impl World {
                     assert!(self.now.since(times[first]) >= SECOND, "too many frames in a second");
                 }
             }
-            Action::Churn { .. } | Action::Loopback { .. } => {}
+            LacpAction::Churn { .. } | LacpAction::Loopback { .. } => {}
         }
     }
 

@@ -19,7 +19,7 @@ use suimon_storage::StoragePlane;
 use suimon_store::FileStore;
 use suimon_switch::DataPlane;
 use suimon_uring::UringSource;
-use suimon_wait::{WorkerThreads, cpu_places};
+use suimon_wait::{WorkerThreads, cpu_topology};
 use suimond_api::host_file::read;
 use suimond_api::{
     AccessFailures, ApiState, Listeners, NotificationSender, Notifications, console_router,
@@ -183,7 +183,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         clock: Arc::new(unix_time_ms),
         listener: sender.clone(),
         recording: sink,
-        cpu_topology,
+        cpu_places,
         cpus: runtime.cpus(),
         host_name: host_name(),
         confinement: Arc::new(move || confinement::status(&reader)),

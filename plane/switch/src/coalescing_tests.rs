@@ -140,7 +140,7 @@ impl World {
         while let Some(mail) = self.links[1].poll_message() {
             match mail {
                 LinkMessage::FrameMessage(parcel) => {
-                    self.other.handle_frame_message(parcel, &mut Probe::none())
+                    self.other.handle_frame_message(parcel, &mut Probe::none());
                 }
                 LinkMessage::Learned(learned) => self.other.handle_learned(Time::ZERO, learned),
                 _ => panic!("mail of a hand-over"),

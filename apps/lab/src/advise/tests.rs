@@ -63,7 +63,7 @@ fn the_algorithm_that_carries_most_is_advised_for_teams_of_its_mode() {
 }
 
 /// Returns the recommendations from a run with these values by case and measure.
-fn advice(plan: &str, value: impl Fn(&str, &str) -> f64) -> Vec<Advice> {
+fn recommend(plan: &str, value: impl Fn(&str, &str) -> f64) -> Vec<Advice> {
     let mut run = full_run(plan);
     let measures: Vec<String> = run.measures.iter().map(|of| of.id.clone()).collect();
     for part in &mut run.parts {
@@ -83,7 +83,7 @@ fn recommended(advice: &[Advice]) -> Option<(&'static str, &'static str, Value)>
 #[test]
 fn an_uplinks_driver_is_advised_by_throughput_then_by_cpu_time() {
     let of = |xdp_sent: f64, xdp_cpu: f64| {
-        advice("offload-ftp", |case, measure| match (case, measure) {
+        recommend("offload-ftp", |case, measure| match (case, measure) {
             ("xdp+both", "sent") => xdp_sent,
             ("xdp+both", "cpu-byte") => xdp_cpu,
             _ => 1000.0,
@@ -117,7 +117,7 @@ fn as_many_workers_as_surely_carry_more_than_fewer() {
 #[test]
 fn a_power_plan_is_advised_where_it_surely_brings_something() {
     let of = |saver: f64, watts: f64, high: f64| {
-        advice("power-plan", |case, measure| match (case, measure) {
+        recommend("power-plan", |case, measure| match (case, measure) {
             ("power-saver", "tcp-rate") => saver,
             ("power-saver", _) if measure.ends_with("-watts") => watts,
             ("high-performance", _) if measure.ends_with("-rate") => high,
@@ -150,12 +150,12 @@ fn nothing_follows_from_what_the_spread_does_not_tell_apart() {
 
 #[test]
 fn what_formats_cost_and_how_many_tiles_fit_is_told_and_nothing_is_changed() {
-    let told = advice("disk-io", |case, _| if case.contains("dynamic") { 500.0 } else { 1000.0 });
+    let told = recommend("disk-io", |case, _| if case.contains("dynamic") { 500.0 } else { 1000.0 });
     let [advice] = told.as_slice() else { panic!("{told:?}") };
     assert_eq!(advice.target, None);
     let text = &advice.reason.en;
     assert!(text.contains("vhdx-dynamic 50 %") && text.contains("vhdx-fixed 100 %"), "{text}");
-    let told = advice("tiles", |case, _| if case == "tiles.2" { 3.0 } else { 2.0 });
+    let told = recommend("tiles", |case, _| if case == "tiles.2" { 3.0 } else { 2.0 });
     let [advice] = told.as_slice() else { panic!("{told:?}") };
     assert!(advice.reason.en.contains("2 tiles"), "{advice:?}");
 }

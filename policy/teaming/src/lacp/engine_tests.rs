@@ -372,7 +372,7 @@ fn what_cannot_be_configured_is_refused_and_nothing_changes() {
         LacpSpecError::DuplicatePort { member: MemberId(40), port: 3, other: MemberId(3) };
     assert_eq!(add(40, port(3)), Err(duplicate));
     let no_station = LacpPortSpec { mac: group, ..port(40) };
-    let what = "member address";
+    let field = "member address";
     assert_eq!(add(40, no_station), Err(LacpSpecError::NotAStation { field, mac: group }));
     let unknown = Err(LacpSpecError::UnknownMember(MemberId(40)));
     assert_eq!(bench.lacp.set_member(MemberId(40), port(40), now), unknown);

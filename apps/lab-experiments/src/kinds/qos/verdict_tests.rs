@@ -36,7 +36,7 @@ fn record<'a>(settings: &'a Settings, rates: &[(f64, f64)]) -> Record<'a> {
     Record { settings, calibration, steps: vec![begun], seconds }
 }
 
-fn verdicts(rates: &[(f64, f64)]) -> (Maximum, Minimum, Vec<Verdict>) {
+fn verdicts_of_two(rates: &[(f64, f64)]) -> (Maximum, Minimum, Vec<Verdict>) {
     let settings = settings();
     let verdicts = verdicts(&record(&settings, rates), 0, 2.0);
     (verdicts[0].maximum.unwrap(), verdicts[1].minimum.unwrap(), verdicts)
@@ -44,7 +44,7 @@ fn verdicts(rates: &[(f64, f64)]) -> (Maximum, Minimum, Vec<Verdict>) {
 
 #[test]
 fn limits_that_hold() {
-    let (maximum, minimum, verdicts) = verdicts(&[(50.0, 101.0); 8]);
+    let (maximum, minimum, verdicts) = verdicts_of_two(&[(50.0, 101.0); 8]);
     assert_eq!((maximum.within_maximum, maximum.disks), (1, 1));
     assert_eq!((maximum.mean, maximum.highest_window), (1.0, 1.0));
     let expected = Minimum {
@@ -64,15 +64,15 @@ fn limits_that_hold() {
 fn a_minimum_that_is_met_late_or_not() {
     // Reached after three seconds, and missed once later; the mean reaches it.
     let rates = [20.0, 60.0, 100.0, 100.0, 96.0, 110.0, 100.0, 100.0, 100.0, 100.0];
-    let (_, minimum, _) = verdicts(&rates.map(|b| (1.0, b)));
+    let (_, minimum, _) = verdicts_of_two(&rates.map(|b| (1.0, b)));
     assert_eq!((minimum.met, minimum.met_after_s), (1, Some(3.0)));
     assert_eq!((minimum.seconds_below, minimum.seconds), (1, 8));
     // The first two seconds do not count, and 97 afterwards is too little: the limit is 98 less one
     // request in six seconds.
     let (_, minimum, _) =
-        verdicts(&[200.0, 200.0, 97.0, 97.0, 97.0, 97.0, 97.0, 97.0].map(|b| (1.0, b)));
+        verdicts_of_two(&[200.0, 200.0, 97.0, 97.0, 97.0, 97.0, 97.0, 97.0].map(|b| (1.0, b)));
     assert_eq!((minimum.met, minimum.met_after_s, minimum.least), (0, Some(1.0), 0.97));
-    let (_, minimum, _) = verdicts(&[(1.0, 90.0); 8]);
+    let (_, minimum, _) = verdicts_of_two(&[(1.0, 90.0); 8]);
     let never = Minimum { disks: 1, least: 0.9, ..Minimum::default() };
     assert_eq!(minimum, never);
 }
@@ -81,17 +81,17 @@ fn a_minimum_that_is_met_late_or_not() {
 fn a_maximum_is_judged_by_its_worst_window() {
     // 51.2 is 50 plus 2 % plus one request in five seconds.
     let held = [40.0, 50.0, 51.0, 52.0, 51.0, 52.0, 50.0, 40.0].map(|a| (a, 200.0));
-    let (maximum, ..) = verdicts(&held);
+    let (maximum, ..) = verdicts_of_two(&held);
     assert_eq!(maximum.within_maximum, 1);
     assert!((maximum.highest_window - 1.024).abs() < 1e-9, "{maximum:?}");
     let exceeded = [0.0, 52.0, 52.0, 52.0, 52.0, 52.0, 0.0, 0.0].map(|a| (a, 200.0));
-    let (maximum, ..) = verdicts(&exceeded);
+    let (maximum, ..) = verdicts_of_two(&exceeded);
     assert_eq!(maximum.within_maximum, 0, "{maximum:?}");
     assert!(maximum.mean < 1.0, "{maximum:?}");
     // A step shorter than the window is one window.
-    let (maximum, ..) = verdicts(&[(60.0, 200.0); 3]);
+    let (maximum, ..) = verdicts_of_two(&[(60.0, 200.0); 3]);
     assert_eq!((maximum.within_maximum, maximum.highest_window), (0, 1.2));
-    let (maximum, ..) = verdicts(&[]);
+    let (maximum, ..) = verdicts_of_two(&[]);
     assert_eq!((maximum.within_maximum, maximum.highest_window), (1, 0.0));
 }
 
