@@ -166,18 +166,18 @@ fn a_status_query_returns_the_last_known_state_of_a_stalled_worker() {
     }
 }
 
-/// Placeholders of the retiring worker's disk are charged for longer than the worker may take to
+/// Placeholders of the retiring worker's disk may be charged for longer than the worker may take to
 /// return its grants.
 #[test]
 fn a_worker_that_retires_with_placeholders_leaves_the_store() {
     let (plane, workers) = two_disks();
-    let slow = Limits { max_iops: Iops::new(1), ..Limits::default() };
+    let slow = Limits { max_iops: Iops::new(10), ..Limits::default() };
     plane.propose(STORE, &[Proposal::Disk(DiskId(0), Assignment::Own(slow))], false).unwrap();
     let queue = FakeQueue::new(16);
     queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
     let client = Arc::clone(&queue.client);
     plane.attach_queue(DiskId(0), QueueKey::Ring(0), Box::new(queue)).unwrap();
-    (0..3).for_each(|tag| ask(&client, tag, WRITE, 0));
+    (0..8).for_each(|tag| ask(&client, tag, WRITE, 0));
     let is_queued = |view: &StoreView| view.worker == WorkerId(0) && view.status.waiting > 0;
     wait_until(|| plane.stores().iter().any(is_queued));
     // The worker ends when it has retired, as the runtime does it.
