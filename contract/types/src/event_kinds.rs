@@ -313,6 +313,10 @@ catalogue! {
         "A policy of the cluster was deleted while disks of a node use it. It stays in effect until these disks get another policy, or none. Set another policy for these disks, or create the policy again.";
     6222 SharedPolicyUnknown "shared_policy_unknown" Warning
         "Disks use a policy that the cluster does not have. Disks of an aggregated policy may be limited to 0 IOPS on shared stores: create the policy, or set another one.";
+    6223 SharedStoreUnmeasured "shared_store_unmeasured" Warning
+        "The capacity of a shared store with `capacity_iops = \"measure\"` was not measured on this host, which therefore cannot lead the store. If another node knows the capacity, its leader grants leases to this host, too. If no node knows it, the cluster does not limit the store's disks and guarantees nothing. Measure the capacity with `suimon store measure`, or set `capacity_iops` to a number.";
+    6224 SharedStoreMeasured "shared_store_measured" Info
+        "The capacity of a shared store is known on this host, which can lead the store.";
     7001 VmCreated "vm_created" Info
         "A VM was created; it is not running.";
     7002 VmChanged "vm_changed" Info

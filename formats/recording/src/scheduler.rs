@@ -18,6 +18,7 @@
 //! | 9 | end of sharing | pairs (slot, tag) of requests queued at the remaining worker | |
 //! | 10 | request ended without service | slot, bytes | |
 //! | 11 | a worker has stopped reporting | worker | |
+//! | 12 | a worker has ended its membership | worker | |
 //!
 //! An operation is 0 for a read, 1 for a write, 2 for a flush and 3 for others. A completion in a report
 //! consists of a slot, an operation, bytes and a latency as in 3. A time consists of a slot, the
@@ -188,6 +189,12 @@ impl Recorded<StoreBudget> {
     pub fn handle_absent(&mut self, now: Time, worker: WorkerId) {
         self.policy.handle_absent(worker);
         self.record_bytes(now, |input, _| code::put_absent(input, worker));
+    }
+
+    /// As [`StoreBudget::handle_ended`], with recording.
+    pub fn handle_ended(&mut self, now: Time, worker: WorkerId) {
+        self.policy.handle_ended(worker);
+        self.note_bytes(now, |input, _| code::put_ended(input, worker));
     }
 
     /// As [`StoreBudget::poll_grant`], with recording.

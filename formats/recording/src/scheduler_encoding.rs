@@ -24,6 +24,7 @@ pub(crate) const POLL_GRANT: u8 = 8;
 const UNSHARE: u8 = 9;
 const UNDONE: u8 = 10;
 const ABSENT: u8 = 11;
+const ENDED: u8 = 12;
 
 /// Maximum number of requests in one submission or report.
 const REQUESTS_MAX: u64 = 1 << 20;
@@ -80,6 +81,8 @@ pub enum StoreInput {
     },
     /// Worker with grants that has stopped reporting.
     Absent(WorkerId),
+    /// End of a worker's membership.
+    Ended(WorkerId),
     /// Poll for the next grant to another worker.
     PollGrant,
     /// End of sharing: slots and tags of the requests queued at the remaining worker.
@@ -180,6 +183,11 @@ pub(crate) fn put_absent(out: &mut Vec<u8>, worker: WorkerId) {
     put(out, worker.0.into());
 }
 
+pub(crate) fn put_ended(out: &mut Vec<u8>, worker: WorkerId) {
+    out.push(ENDED);
+    put(out, worker.0.into());
+}
+
 pub(crate) fn put_report(out: &mut Vec<u8>, from: WorkerId, report: &LoanReport) {
     out.push(REPORT);
     put(out, from.0.into());
@@ -252,6 +260,7 @@ pub fn decode_store_input(body: &[u8]) -> Result<StoreInput, RecordError> {
         SHARE => StoreInput::Share(worker(&mut bytes)?),
         REPORT => StoreInput::Report { from: worker(&mut bytes)?, report: report(&mut bytes)? },
         ABSENT => StoreInput::Absent(worker(&mut bytes)?),
+        ENDED => StoreInput::Ended(worker(&mut bytes)?),
         POLL_GRANT => StoreInput::PollGrant,
         UNSHARE => {
             let mut waiting = Vec::new();

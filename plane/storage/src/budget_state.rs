@@ -34,10 +34,9 @@ pub(crate) struct MemberFlags<F> {
 struct Member<F> {
     flags: Arc<MemberFlags<F>>,
     waker: Option<Arc<dyn Waker>>,
-    /// Grants that the worker has not fetched, and the time of the first one. Bounded by the
+    /// Grants that the worker has not fetched, oldest first, each with its time. Bounded by the
     /// worker's queued requests and requested loans.
-    grants: Vec<Grant>,
-    granted_at: Time,
+    grants: Vec<(Time, Grant)>,
     /// Time of the last exchange.
     seen: Time,
     /// True if the worker will leave the store.
@@ -47,10 +46,7 @@ struct Member<F> {
 impl<F: Flag> Member<F> {
     /// Adds a grant; appends the waker to `to_wake` if the worker has no other news.
     fn post(&mut self, now: Time, grant: Grant, to_wake: &mut Vec<Arc<dyn Waker>>) {
-        if self.grants.is_empty() {
-            self.granted_at = now;
-        }
-        self.grants.push(grant);
+        self.grants.push((now, grant));
         self.notify(to_wake);
     }
 
@@ -70,7 +66,7 @@ pub(crate) struct Pending {
     spent: LoanReport,
     /// Time of the budget's next action as of the last exchange.
     pub(crate) due: Time,
-    /// Workers with new grants, to be woken after the exchange.
+    /// Workers with news, to be woken after the lock is released.
     pub(crate) to_wake: Vec<Arc<dyn Waker>>,
 }
 
@@ -98,6 +94,15 @@ impl Pending {
     }
 }
 
+/// Sampling of delivered operations.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Observation {
+    /// Time of the last sample.
+    pub(crate) at: Time,
+    /// True if a request arrived since then.
+    pub(crate) is_used: bool,
+}
+
 /// Budget with its members.
 pub(crate) struct BudgetState<F> {
     /// Budget; `None` after its last user has become the only user of the store.
@@ -108,40 +113,41 @@ pub(crate) struct BudgetState<F> {
     keeper: Option<WorkerId>,
     /// Latest time of an exchange. The members' rounds begin at different times.
     now: Time,
-    observed: Time,
+    observation: Observation,
     /// Time of the last check for absent workers.
     checked: Time,
-    /// True if a worker reported since the last observation.
-    is_used: bool,
 }
 
 impl<F: Flag> BudgetState<F> {
-    pub(crate) fn new(now: Time, budget: Recorded<StoreBudget>) -> Self {
+    /// Creates the state of a budget without members. `observation` is that of the scheduler before
+    /// it became the budget.
+    pub(crate) fn new(now: Time, budget: Recorded<StoreBudget>, observation: Observation) -> Self {
         Self {
             budget: Some(Box::new(budget)),
             members: BTreeMap::new(),
             changes: Vec::new(),
             keeper: None,
             now,
-            observed: Time::ZERO,
+            observation,
             checked: now,
-            is_used: true,
         }
     }
 
-    /// Adds a worker, or replaces its former membership.
+    /// Adds a worker. Ends its former membership, if any.
     pub(crate) fn join(
         &mut self,
         me: WorkerId,
         waker: Option<Arc<dyn Waker>>,
+        to_wake: &mut Vec<Arc<dyn Waker>>,
     ) -> Arc<MemberFlags<F>> {
+        if self.members.contains_key(&me) {
+            self.remove(me, to_wake);
+        }
         let flags = Arc::<MemberFlags<F>>::default();
         // The first exchange arms the deadline of the budget.
         flags.has_news.set(true);
-        let (grants, granted_at, seen) = (Vec::new(), self.now, self.now);
-        let is_leaving = false;
-        let member =
-            Member { flags: Arc::clone(&flags), waker, grants, granted_at, seen, is_leaving };
+        let (grants, seen, is_leaving) = (Vec::new(), self.now, false);
+        let member = Member { flags: Arc::clone(&flags), waker, grants, seen, is_leaving };
         self.members.insert(me, member);
         flags
     }
@@ -155,22 +161,43 @@ impl<F: Flag> BudgetState<F> {
         true
     }
 
-    /// Removes a worker. Another one then arms the deadline of the budget.
+    /// Removes a worker. Grants that it has not fetched are returned. Another worker then arms the
+    /// deadline of the budget.
     pub(crate) fn remove(&mut self, me: WorkerId, to_wake: &mut Vec<Arc<dyn Waker>>) {
-        self.members.remove(&me);
-        if self.keeper == Some(me) {
-            self.keeper = None;
+        let Some(member) = self.members.remove(&me) else { return };
+        if let Some(budget) = &mut self.budget {
+            for (_, grant) in &member.grants {
+                budget.handle_report(self.now, me, &returned(*grant));
+            }
+            budget.handle_ended(self.now, me);
+        }
+        if self.keeper == Some(me) || !member.grants.is_empty() {
+            self.keeper = self.keeper.filter(|keeper| *keeper != me);
             self.members.values().for_each(|of| of.notify(to_wake));
         }
     }
 
-    /// Adds changes for the next exchange. Returns false if there is no budget any more.
-    pub(crate) fn apply(&mut self, changes: &[Change]) -> bool {
+    /// Removes a worker, unless it has joined again meanwhile.
+    pub(crate) fn abandon(
+        &mut self,
+        me: WorkerId,
+        flags: &Arc<MemberFlags<F>>,
+        to_wake: &mut Vec<Arc<dyn Waker>>,
+    ) {
+        if self.members.get(&me).is_some_and(|of| Arc::ptr_eq(&of.flags, flags)) {
+            self.remove(me, to_wake);
+        }
+    }
+
+    /// Adds changes for the next exchange. Returns false if there is no budget any more. Notifies
+    /// all members: one that leaves the store receives no command, and could not leave with news
+    /// that it has not fetched.
+    pub(crate) fn apply(&mut self, changes: &[Change], to_wake: &mut Vec<Arc<dyn Waker>>) -> bool {
         if self.budget.is_none() {
             return false;
         }
         self.changes.extend_from_slice(changes);
-        self.members.values().for_each(|of| of.flags.has_news.set(true));
+        self.members.values().for_each(|of| of.notify(to_wake));
         true
     }
 
@@ -194,7 +221,7 @@ impl<F: Flag> BudgetState<F> {
             if !pending.report.is_empty() {
                 budget.handle_report(at, me, &pending.report);
                 pending.report.clear();
-                self.is_used = true;
+                self.observation.is_used = true;
             }
             if !self.grant(now, me, own, &mut pending.to_wake) {
                 break;
@@ -212,15 +239,15 @@ impl<F: Flag> BudgetState<F> {
         }
     }
 
-    /// Passes a worker's grants to its borrower, which declines them if they are too old.
+    /// Passes a worker's grants to its borrower. Each grant has its own age: the first one is as old
+    /// as the time between two exchanges of the worker, however short the ages of the others are.
     fn fetch(&mut self, now: Time, me: WorkerId, own: &mut Borrower) {
         let Some(member) = self.members.get_mut(&me) else { return };
         member.seen = self.now;
         member.flags.has_news.set(false);
-        let is_late = self.now > member.granted_at + GRANT_AGE_MAX;
-        for grant in member.grants.drain(..) {
-            if is_late {
-                own.decline_grant(now, grant);
+        for (granted_at, grant) in member.grants.drain(..) {
+            if self.now > granted_at + GRANT_AGE_MAX {
+                own.handle_late_grant(now, grant);
             } else {
                 own.handle_grant(now, grant);
             }
@@ -267,23 +294,24 @@ impl<F: Flag> BudgetState<F> {
     }
 
     fn is_busy(&self) -> bool {
-        self.is_used || self.budget.as_ref().is_some_and(|budget| budget.in_flight() > 0)
+        self.observation.is_used
+            || self.budget.as_ref().is_some_and(|budget| budget.in_flight() > 0)
     }
 
     /// Samples the delivered operations if due.
     fn observe(&mut self) -> Vec<Event> {
         let at = self.now;
-        if at < self.observed + SAMPLE || !self.is_busy() {
+        if at < self.observation.at + SAMPLE || !self.is_busy() {
             return Vec::new();
         }
-        (self.observed, self.is_used) = (at, false);
+        self.observation = Observation { at, is_used: false };
         self.budget.as_mut().map_or_else(Vec::new, |budget| budget.observe(at))
     }
 
     /// Returns the time of the next grant or observation that is due by time alone.
     fn due(&self) -> Time {
         let grants = self.budget.as_ref().and_then(|budget| budget.next_deadline());
-        let observation = self.is_busy().then_some(self.observed + SAMPLE);
+        let observation = self.is_busy().then_some(self.observation.at + SAMPLE);
         grants.into_iter().chain(observation).min().unwrap_or(Time::NEVER)
     }
 
@@ -301,17 +329,19 @@ impl<F: Flag> BudgetState<F> {
         }
     }
 
-    /// Returns the budget if the worker is its only user, see [`StoreBudget::is_settled`].
+    /// Returns the budget if the worker is its only user, see [`StoreBudget::is_settled`], and the
+    /// state of its observation.
     pub(crate) fn take_settled(
         &mut self,
         me: WorkerId,
         own: &Borrower,
         in_flight: u32,
-    ) -> Option<Box<Recorded<StoreBudget>>> {
+    ) -> Option<(Box<Recorded<StoreBudget>>, Observation)> {
         let is_alone = self.members.len() == 1
             && self.members.get(&me).is_some_and(|of| of.grants.is_empty())
             && self.changes.is_empty();
-        self.budget.take_if(|budget| is_alone && budget.is_settled(own, in_flight))
+        let budget = self.budget.take_if(|budget| is_alone && budget.is_settled(own, in_flight));
+        budget.map(|budget| (budget, self.observation))
     }
 
     /// Returns the budget, for its state.
@@ -336,7 +366,7 @@ impl<F: Flag> BudgetState<F> {
     #[cfg(test)]
     pub(crate) fn unfetched(&self, worker: WorkerId) -> u32 {
         let grants = self.members.get(&worker).into_iter().flat_map(|of| &of.grants);
-        let count = |grant: &Grant| match grant.of {
+        let count = |(_, grant): &(Time, Grant)| match grant.of {
             GrantKind::Waiting(requests) => requests,
             _ => 1,
         };
@@ -361,3 +391,7 @@ fn returned(grant: Grant) -> LoanReport {
     let of = Return { disk: grant.disk, requests, cost: 0, bytes: 0 };
     LoanReport { returns: vec![of], ..LoanReport::default() }
 }
+
+#[cfg(test)]
+#[path = "budget_state_tests.rs"]
+mod tests;

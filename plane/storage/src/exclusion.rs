@@ -7,6 +7,9 @@ use std::sync::{Mutex, PoisonError, TryLockError};
 pub(crate) trait Primitives {
     type Lock<T: Send>: Lock<T>;
     type Flag: Flag;
+
+    /// Lets another thread run on the caller's CPU, if one is runnable.
+    fn yield_now();
 }
 
 /// Mutual exclusion for a value.
@@ -30,6 +33,10 @@ pub(crate) struct StdPrimitives;
 impl Primitives for StdPrimitives {
     type Lock<T: Send> = Mutex<T>;
     type Flag = AtomicBool;
+
+    fn yield_now() {
+        std::thread::yield_now();
+    }
 }
 
 impl<T> Lock<T> for Mutex<T> {

@@ -46,12 +46,12 @@
 //!   is at most the disk's maximum
 //!   ([`Limits::operations_max`](suimon_storage_qos::Limits::operations_max)) plus one request.
 //!   When a queue is closed or the disk is suspended, the requests queued at that time are added
-//!   once, until they are charged. If several workers use the store, the excess also includes the
-//!   maximum's operations in [`HELD_MAX`](suimon_storage_qos::HELD_MAX) and in the time until a
-//!   worker fetches its grants, at most [`GRANT_AGE_MAX`](suimon_storage_qos::GRANT_AGE_MAX).
+//!   once, until they are charged. If several workers use the store, the excess is larger, by the
+//!   bound of [`Borrower`](suimon_storage_qos::Borrower).
 //! - A worker that does not proceed stops only its own disks. Its grants count as used until it
-//!   proceeds. The requests that it had fetched grants for before are then dispatched in addition
-//!   once.
+//!   proceeds. It then declines grants that are older than
+//!   [`GRANT_AGE_MAX`](suimon_storage_qos::GRANT_AGE_MAX), except for one request per disk, and
+//!   dispatches the requests that it had fetched grants for before.
 //! - Requests queued for one disk's maximum do not block other disks' queues. Requests that
 //!   cannot be queued remain in their virtqueue or connection.
 //! - A request for which its store has no space is queued if [`FullPolicy`] permits it,
@@ -205,6 +205,7 @@ pub use plane_error::PlaneError;
 pub use plane_mirror::copied_disk;
 pub use plane_notices::PlaneNotice;
 pub use plane_suspend::NotResumed;
+pub use plane_views::VIEW_WAIT_MAX;
 pub use queue_key::QueueKey;
 pub use shared_budget::SharedBudget;
 pub use stall::STALLED_AFTER;

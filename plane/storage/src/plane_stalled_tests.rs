@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use suimon_ports::{TaskDescriptors, WorkerTasks};
-use suimon_quantity::{DiskId, StoreId, TimedRateLimit, WorkerId};
+use suimon_quantity::{DiskId, Iops, StoreId, TimedRateLimit, WorkerId};
 use suimon_storage_qos::{Assignment, Capacity, Limits, Proposal, StoreSpec};
 
-use crate::StoragePlane;
 use crate::fakes::FakeQueue;
 use crate::plane_retire_tests::disk;
 use crate::plane_suspend_tests::{NoWaker, Sleepless, Source, answer, ask, close};
 use crate::queue_key::QueueKey;
 use crate::work_tests::WRITE;
+use crate::{StoragePlane, StoreRole, StoreView, VIEW_WAIT_MAX};
 
 const STORE: StoreId = StoreId(7);
 const LIMIT: Duration = Duration::from_secs(90);
@@ -110,4 +110,87 @@ fn changes_and_the_removal_of_a_disk_do_not_wait_for_a_stalled_worker() {
             close(plane.take_disk(id).unwrap());
         }
     }
+}
+
+/// Returns a plane with two workers that have a disk each.
+fn two_disks() -> (StoragePlane, Ends) {
+    let plane = StoragePlane::new(Arc::new(Source));
+    let workers = Ends([0, 1].map(|id| Worker::start(&plane, id)).into());
+    plane.add_store(STORE, StoreSpec::default()).unwrap();
+    plane.set_capacity(STORE, Capacity::Declared(10_000));
+    for id in [DiskId(0), DiskId(1)] {
+        let assigned = Assignment::Own(Limits::default());
+        plane.propose(STORE, &[Proposal::Disk(id, assigned)], false).unwrap();
+        plane.add_disk(id, disk().0, Some(STORE)).unwrap();
+    }
+    (plane, workers)
+}
+
+fn wait_until(mut condition: impl FnMut() -> bool) {
+    let until = Instant::now() + LIMIT;
+    while !condition() {
+        assert!(Instant::now() < until, "the condition does not become true");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_status_query_returns_the_last_known_state_of_a_stalled_worker() {
+    for stalled in 0..2 {
+        let (plane, workers) = two_disks();
+        let are_current = |plane: &StoragePlane| {
+            let (disks, stores) = (plane.disks(), plane.stores());
+            let disks: Vec<bool> = disks.iter().map(|view| view.is_current).collect();
+            (disks, stores.iter().map(|view| view.is_current).collect::<Vec<bool>>())
+        };
+        wait_until(|| are_current(&plane) == (vec![true; 2], vec![true; 2]));
+        workers.0[stalled].set_stalled(true);
+        let of_thread = plane.clone();
+        let (report, reports) = channel();
+        std::thread::spawn(move || {
+            // Many queries, of which only the first one waits.
+            let began = Instant::now();
+            (0..200).for_each(|_| drop(of_thread.disks()));
+            report.send(began.elapsed()).unwrap();
+        });
+        let took = reports.recv_timeout(LIMIT).expect("a query waits for the worker");
+        assert!(took < 20 * VIEW_WAIT_MAX, "{took:?} for 200 queries");
+        wait_until(|| {
+            let expected: Vec<bool> = (0..2).map(|at| at != stalled).collect();
+            are_current(&plane) == (expected.clone(), expected)
+        });
+        assert_eq!(plane.stores()[stalled].worker, WorkerId(stalled as u16));
+        workers.0[stalled].set_stalled(false);
+        wait_until(|| are_current(&plane) == (vec![true; 2], vec![true; 2]));
+        [DiskId(0), DiskId(1)].into_iter().for_each(|id| close(plane.take_disk(id).unwrap()));
+    }
+}
+
+/// Placeholders of the retiring worker's disk may be charged for longer than the worker may take to
+/// return its grants.
+#[test]
+fn a_worker_that_retires_with_placeholders_leaves_the_store() {
+    let (plane, workers) = two_disks();
+    let slow = Limits { max_iops: Iops::new(10), ..Limits::default() };
+    plane.propose(STORE, &[Proposal::Disk(DiskId(0), Assignment::Own(slow))], false).unwrap();
+    let queue = FakeQueue::new(16);
+    queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
+    let client = Arc::clone(&queue.client);
+    plane.attach_queue(DiskId(0), QueueKey::Ring(0), Box::new(queue)).unwrap();
+    (0..8).for_each(|tag| ask(&client, tag, WRITE, 0));
+    let is_queued = |view: &StoreView| view.worker == WorkerId(0) && view.status.waiting > 0;
+    wait_until(|| plane.stores().iter().any(is_queued));
+    // The worker ends when it has retired, as the runtime does it.
+    let (of_thread, first) = (plane.clone(), Arc::clone(&workers.0[0]));
+    let (report, reports) = channel();
+    std::thread::spawn(move || {
+        of_thread.retire(&[WorkerId(0)]);
+        first.ended.store(true, Ordering::Relaxed);
+        report.send(()).unwrap();
+    });
+    reports.recv_timeout(LIMIT).expect("the worker retires");
+    assert!(plane.disks().iter().all(|view| view.worker == WorkerId(1)));
+    // The remaining worker proceeds as the only user.
+    wait_until(|| plane.stores().iter().all(|view| view.status.role == StoreRole::Sole));
+    [DiskId(0), DiskId(1)].into_iter().for_each(|id| close(plane.take_disk(id).unwrap()));
 }

@@ -1,22 +1,71 @@
 //! State of the disks and stores of all workers.
 
-use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use suimon_quantity::{StoreId, WorkerId};
+use suimon_storage_qos::DiskSlot;
 
 use crate::command::Command;
 use crate::plane::{StoragePlane, lock};
+use crate::worker_channel::WorkerChannel;
 use crate::worker_view::{DiskView, Looked, StoreView};
 
+/// Longest time for which a status query waits for the workers. A worker that is not blocked
+/// replies within a round. Until a blocked worker replies, further queries do not wait for it.
+pub const VIEW_WAIT_MAX: Duration = Duration::from_millis(500);
+
+/// Slots of disks by store whose state is requested.
+type Slots = Arc<BTreeMap<StoreId, Vec<DiskSlot>>>;
+
+/// Last known state of a worker.
+#[derive(Default)]
+pub(crate) struct LastView {
+    known: Looked,
+    /// Reply that a query did not wait for any longer. Until it arrives, no further query is sent to
+    /// the worker, so that the number of its commands is bounded.
+    outstanding: Option<Receiver<Looked>>,
+}
+
+impl LastView {
+    /// Returns true if the worker has not replied to an earlier query.
+    fn is_late(&mut self) -> bool {
+        match self.outstanding.as_ref().map(Receiver::try_recv) {
+            Some(Err(TryRecvError::Empty)) => return true,
+            Some(Ok(known)) => self.known = known,
+            Some(Err(TryRecvError::Disconnected)) | None => {}
+        }
+        self.outstanding = None;
+        false
+    }
+
+    /// Returns the last known state, marked as such.
+    fn known(&self) -> Looked {
+        let mut known = self.known.clone();
+        known.disks.iter_mut().for_each(|view| view.is_current = false);
+        known.stores.iter_mut().for_each(|view| view.is_current = false);
+        known
+    }
+}
+
 impl StoragePlane {
-    /// Returns the state of all disks, in ascending order.
+    /// Returns the state of all disks, in ascending order. Blocks for up to [`VIEW_WAIT_MAX`] if a
+    /// worker does not respond. The state of its disks is then the last known one.
     #[must_use]
     pub fn disks(&self) -> Vec<DiskView> {
         let mut views: Vec<DiskView> = self.query().into_iter().flat_map(|of| of.disks).collect();
-        views.sort_by_key(|view| view.disk);
+        views.retain(|view| view.is_current || self.record(view.disk).is_ok());
+        // A disk may be on another worker meanwhile.
+        views.sort_by_key(|view| (view.disk, !view.is_current));
+        views.dedup_by_key(|view| view.disk);
         views
     }
 
-    /// Returns the state of stores on all workers, in ascending order of store and worker.
+    /// Returns the state of stores on all workers, in ascending order of store and worker. Blocks
+    /// for up to [`VIEW_WAIT_MAX`] if a worker does not respond. The state of its stores is then
+    /// the last known one.
     #[must_use]
     pub fn stores(&self) -> Vec<StoreView> {
         let mut views: Vec<StoreView> = self.query().into_iter().flat_map(|of| of.stores).collect();
@@ -26,12 +75,52 @@ impl StoragePlane {
 
     fn query(&self) -> Vec<Looked> {
         let slots = lock(&self.0.stores).iter().map(|(id, of)| (*id, of.slots())).collect();
-        let slots = Arc::new(slots);
-        let (reply, answers) = channel();
-        for worker_channel in lock(&self.0.channels).values() {
-            worker_channel.send(Command::View(Arc::clone(&slots), reply.clone()));
+        let slots: Slots = Arc::new(slots);
+        let channels: Vec<Arc<WorkerChannel>> =
+            lock(&self.0.channels).values().map(Arc::clone).collect();
+        let until = Instant::now() + VIEW_WAIT_MAX;
+        let replies: Vec<_> = channels.iter().map(|channel| begin(channel, &slots)).collect();
+        let both = channels.iter().zip(replies);
+        both.map(|(channel, reply)| end(&channel.view, reply, until)).collect()
+    }
+
+    /// Returns true if a worker has replied that it has no stores, or has ended.
+    pub(crate) fn has_no_stores(&self, worker: WorkerId) -> bool {
+        let Some(channel) = self.channel(worker) else { return true };
+        let Some(reply) = begin(&channel, &Slots::default()) else { return false };
+        match reply.recv_timeout(VIEW_WAIT_MAX) {
+            Ok(looked) => looked.stores.is_empty(),
+            Err(RecvTimeoutError::Timeout) => false,
+            Err(RecvTimeoutError::Disconnected) => true,
         }
-        drop(reply);
-        answers.into_iter().collect()
+    }
+}
+
+/// Requests the state of a worker; `None` if the worker has not replied to an earlier request.
+fn begin(worker_channel: &WorkerChannel, slots: &Slots) -> Option<Receiver<Looked>> {
+    if lock(&worker_channel.view).is_late() {
+        return None;
+    }
+    let (reply, answer) = channel();
+    worker_channel.send(Command::View(Arc::clone(slots), reply));
+    Some(answer)
+}
+
+/// Waits for the state of a worker. Returns the last known state if it does not reply in time.
+fn end(view: &Mutex<LastView>, reply: Option<Receiver<Looked>>, until: Instant) -> Looked {
+    let Some(reply) = reply else { return lock(view).known() };
+    let received = reply.recv_timeout(until.saturating_duration_since(Instant::now()));
+    let mut view = lock(view);
+    match received {
+        Ok(looked) => {
+            view.known = looked.clone();
+            looked
+        }
+        Err(RecvTimeoutError::Timeout) => {
+            view.outstanding = Some(reply);
+            view.known()
+        }
+        // The worker has ended.
+        Err(RecvTimeoutError::Disconnected) => Looked::default(),
     }
 }

@@ -54,7 +54,7 @@ fn a_minimum_is_met_whichever_worker_the_disk_is_on() {
     for workers in [2, 4] {
         let mut bench = Bench::new(workers, &Default::default(), 8, 200_000);
         for disk in 0..4 * workers as u32 {
-            // The disk with the minimum is not on the worker with the budget.
+            // The disk with the minimum is not on the first worker, which shared its scheduler.
             let min = if disk == 1 { 8000 } else { 0 };
             bench.add_disk(disk as usize % workers, disk, limits(min, 0));
             bench.add_seat(disk, Load::reads(4096, 32));
@@ -234,6 +234,76 @@ fn use_after_all_workers_left(seeds: Range<u64>) {
 #[test]
 fn a_store_that_all_workers_left_is_used_again() {
     use_after_all_workers_left(0..40);
+}
+
+/// Placeholders of a queue that was closed are queued at a low maximum when the store is used again
+/// with a new scheduler.
+#[test]
+fn placeholders_of_a_former_budget_are_not_counted_in_another_one() {
+    let mut bench = Bench::new(2, &deep(), 32, 200_000);
+    for disk in 0..2 {
+        bench.add_disk(disk as usize, disk, limits(0, 5));
+        bench.add_seat(disk, Load::reads(4096, 16));
+    }
+    bench.run(100 * MILLISECOND);
+    close_disk(&mut bench, 0);
+    close_disk(&mut bench, 1);
+    assert!(bench.works[0].remove_store(STORE) && bench.works[1].remove_store(STORE));
+    let waiting = bench.works[1].store_status(STORE).unwrap().waiting;
+    assert!(waiting >= 14, "{waiting} placeholders");
+    let now = bench.time();
+    bench.shared = None;
+    assert!(bench.works[1].add_store(now, STORE, deep(), None));
+    // The new scheduler has disks in the same slots.
+    for change in bench.store.changes() {
+        bench.works[1].apply(now, STORE, change);
+    }
+    bench.run(100 * MILLISECOND);
+    let status = bench.works[1].store_status(STORE).unwrap();
+    assert_eq!((status.waiting, status.in_flight), (0, 0));
+    let view = bench.works[1].disk_view(bench.time(), STORE, bench.slot(1)).unwrap();
+    assert_eq!((view.done.demanded, view.done.delivered), (0, 0), "{view:?}");
+}
+
+/// The times of samples do not depend on whether the store is shared in between.
+#[test]
+fn sharing_a_store_causes_no_sample() {
+    let mut bench = Bench::new(1, &deep(), 32, 200_000);
+    bench.add_disk(0, 0, limits(0, 0));
+    bench.add_seat(0, Load::reads(4096, 4));
+    bench.run(SECOND);
+    let sampled = |bench: &Bench| bench.works[0].stores.get(0).unwrap().observation.at;
+    let before = sampled(&bench);
+    let now = bench.time();
+    assert!(bench.works[0].share_store(now, STORE).is_some());
+    bench.run(20 * MILLISECOND);
+    let now = bench.time();
+    assert!(bench.works[0].end_sharing(now, STORE));
+    bench.run(20 * MILLISECOND);
+    assert_eq!(bench.works[0].store_status(STORE).unwrap().role, StoreRole::Sole);
+    assert_eq!(sampled(&bench), before);
+    bench.run(SECOND);
+    assert!(sampled(&bench) > before);
+}
+
+/// A worker with a disk of the store ends without leaving the store.
+#[test]
+fn a_worker_that_ends_does_not_keep_the_store_shared() {
+    let (mut bench, disks) = shared(2, 2000, 4096);
+    bench.run(100 * MILLISECOND);
+    let ended = bench.works.remove(0);
+    drop(ended);
+    // The other worker is now the first one.
+    bench.seats.retain(|seat| seat.at == 1);
+    bench.seats.iter_mut().for_each(|seat| seat.at = 0);
+    let now = bench.time();
+    assert!(bench.works[0].end_sharing(now, STORE));
+    bench.run(300 * MILLISECOND);
+    assert_eq!(bench.works[0].store_status(STORE).unwrap().role, StoreRole::Sole);
+    let from = bench.device().now;
+    bench.run(SECOND);
+    let got: u64 = disks.iter().map(|disk| bench.device().count(*disk, from, u64::MAX)).sum();
+    assert!((1960..=2041).contains(&got), "{got}");
 }
 
 #[test]

@@ -17,6 +17,10 @@ struct ModelPrimitives;
 impl Primitives for ModelPrimitives {
     type Lock<T: Send> = Mutex<T>;
     type Flag = AtomicBool;
+
+    fn yield_now() {
+        shuttle::thread::yield_now();
+    }
 }
 
 impl<T> Lock<T> for Mutex<T> {
@@ -68,6 +72,7 @@ impl Sleeper {
 }
 
 const NOW: Time = Time::from_ns(1 << 40);
+const UNUSED: Observation = Observation { at: NOW, is_used: false };
 
 /// Creates the budget of a device that serves one request at a time, with a disk for each worker.
 fn budget(workers: u32) -> Locked<ModelPrimitives> {
@@ -80,7 +85,7 @@ fn budget(workers: u32) -> Locked<ModelPrimitives> {
         scheduler.apply(NOW, change);
     }
     let budget = scheduler.share(NOW, WorkerId(0), &mut own);
-    Arc::new(Mutex::new(State::<ModelPrimitives>::new(NOW, budget)))
+    Arc::new(Mutex::new(State::<ModelPrimitives>::new(NOW, budget, UNUSED)))
 }
 
 /// Runs a worker with a number of requests. It sleeps when it has nothing to do and `may_sleep`
@@ -125,9 +130,8 @@ fn work(
         client.exchange(NOW, &mut own);
         shuttle::thread::yield_now();
     }
-    while !client.leave() {
-        shuttle::thread::yield_now();
-    }
+    // The attempt is not repeated, so it must succeed even if another worker holds the lock.
+    assert!(client.leave(), "the worker has no grants");
 }
 
 fn run(

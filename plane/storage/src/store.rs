@@ -14,6 +14,7 @@ use suimon_storage_qos::{
     SAMPLE, StoreScheduler, StoreSpec, SubmitError, Submitted, Unscheduled,
 };
 
+use crate::budget_state::Observation;
 use crate::ended::CompletionBatch;
 use crate::exclusion::StdPrimitives;
 use crate::shared_budget::{BudgetClient, SharedBudget};
@@ -76,9 +77,9 @@ pub(crate) struct WorkerStore {
     pub(crate) uncharged: BTreeMap<DiskSlot, VecDeque<u32>>,
     /// Disk queues that are not read, because the store has no room for further queued requests.
     pub(crate) starved: VecDeque<usize>,
-    /// True if a request arrived since the last observation.
-    is_used: bool,
-    observed: Time,
+    /// Sampling of delivered operations, in [`Mode::Sole`]. Those of a budget are sampled by the
+    /// exchange with it.
+    pub(crate) observation: Observation,
 }
 
 impl WorkerStore {
@@ -105,8 +106,7 @@ impl WorkerStore {
             ended: CompletionBatch::default(),
             uncharged: BTreeMap::new(),
             starved: VecDeque::new(),
-            is_used: false,
-            observed: Time::ZERO,
+            observation: Observation { at: Time::ZERO, is_used: false },
         }
     }
 
@@ -133,7 +133,7 @@ impl WorkerStore {
         bytes: u32,
         tag: u32,
     ) -> Result<Submitted, SubmitError> {
-        self.is_used = true;
+        self.observation.is_used = true;
         let submitted = match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.submit(now, slot, bytes, tag),
             of => match of.borrower() {
@@ -160,7 +160,7 @@ impl WorkerStore {
     ) -> Option<BatchSubmitted> {
         let Mode::Sole(scheduler) = &mut self.mode else { return None };
         let of = scheduler.submit_together(now, slot, sizes, tag).ok()?;
-        self.is_used = true;
+        self.observation.is_used = true;
         self.in_flight += u32::try_from(of.dispatched).unwrap_or(u32::MAX);
         self.waiting += u32::try_from(of.waiting).unwrap_or(u32::MAX);
         Some(of)
@@ -308,7 +308,7 @@ impl WorkerStore {
                 of.client.next_deadline().into_iter().chain(of.own.next_deadline()).min()
             }
         };
-        let observes = self.is_busy().then(|| self.observed + SAMPLE);
+        let observes = self.is_busy().then(|| self.observation.at + SAMPLE);
         lets_go.into_iter().chain(observes).min()
     }
 
@@ -332,6 +332,13 @@ impl WorkerStore {
         self.waiting = self.waiting.saturating_sub(u32::try_from(owed).unwrap_or(u32::MAX));
     }
 
+    /// Removes the placeholders of requests that started without being charged.
+    pub(crate) fn clear_placeholders(&mut self) {
+        let owed: usize = core::mem::take(&mut self.uncharged).values().map(VecDeque::len).sum();
+        self.waiting = self.waiting.saturating_sub(u32::try_from(owed).unwrap_or(u32::MAX));
+        self.ended = CompletionBatch::default();
+    }
+
     /// Returns true if the slot has a disk.
     pub(crate) fn has(&self, slot: DiskSlot) -> bool {
         match &self.mode {
@@ -349,14 +356,21 @@ impl WorkerStore {
     }
 }
 
+impl Mode {
+    /// Flushes the recording of the scheduler.
+    pub(crate) fn flush(&mut self) {
+        match self {
+            Self::Sole(of) => of.flush(),
+            Self::Shared(of) => of.budget.flush(),
+            Self::Between => {}
+        }
+    }
+}
+
 /// Flushes the recording of the scheduler.
 impl Drop for WorkerStore {
     fn drop(&mut self) {
-        match &mut self.mode {
-            Mode::Sole(of) => of.flush(),
-            Mode::Shared(of) => of.budget.flush(),
-            Mode::Between => {}
-        }
+        self.mode.flush();
     }
 }
 

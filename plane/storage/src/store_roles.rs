@@ -28,10 +28,13 @@ impl WorkerStore {
     /// Ends the sharing of the store if no other worker has requests or grants.
     fn settle(&mut self, now: Time) {
         let Mode::Shared(of) = &mut self.mode else { return };
-        let Some(budget) = of.client.take_settled(&of.own, self.in_flight) else { return };
+        let Some((budget, observation)) = of.client.take_settled(&of.own, self.in_flight) else {
+            return;
+        };
         if let Mode::Shared(of) = core::mem::replace(&mut self.mode, Mode::Between) {
             self.mode = Mode::Sole(Box::new(budget.unshare(now, of.own)));
         }
+        self.observation = observation;
         self.is_to_be_sole = false;
     }
 
@@ -52,7 +55,8 @@ impl WorkerStore {
         self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
             Mode::Sole(scheduler) => {
                 let mut own = self.borrower();
-                let budget = SharedBudget::new(now, scheduler.share(now, me.0, &mut own));
+                let budget = scheduler.share(now, me.0, &mut own);
+                let budget = SharedBudget::new(now, budget, self.observation);
                 Mode::Shared(Box::new(sharing(budget, me, own)))
             }
             Mode::Shared(mut of) => {
@@ -64,48 +68,36 @@ impl WorkerStore {
         if let Mode::Shared(of) = &self.mode { Some(of.budget.clone()) } else { None }
     }
 
-    /// Uses a budget of other workers. Queued requests of another budget, which has ended for this
-    /// worker, may be dispatched at once.
-    pub(crate) fn join(&mut self, now: Time, me: User<'_>, budget: &SharedBudget) {
+    /// Uses a budget of other workers.
+    pub(crate) fn join(&mut self, me: User<'_>, budget: &SharedBudget) {
         self.is_to_be_sole = false;
-        self.report_completions(now);
-        let own = match core::mem::replace(&mut self.mode, Mode::Between) {
-            Mode::Shared(mut of) if of.budget.is(budget) => {
+        if let Mode::Shared(of) = &mut self.mode {
+            if of.budget.is(budget) {
                 of.own.set_settling(false);
                 of.client.set_leaving(false);
-                self.mode = Mode::Shared(of);
                 return;
             }
-            Mode::Shared(mut of) => {
-                of.client.abandon();
-                of.own.forget_budget();
-                of.own.set_settling(false);
-                of.own
-            }
-            Mode::Sole(scheduler) => {
-                let mut own = self.borrower();
-                scheduler.share(now, me.0, &mut own);
-                own.forget_budget();
-                own
-            }
-            Mode::Between => self.borrower(),
-        };
-        self.mode = Mode::Shared(Box::new(sharing(budget.clone(), me, own)));
+        }
+        self.forget_former();
+        self.mode = Mode::Shared(Box::new(sharing(budget.clone(), me, self.borrower())));
     }
 
     /// Uses a new scheduler after the last other worker has left the store, while this worker was
     /// leaving it.
-    pub(crate) fn begin_again(&mut self, now: Time, me: User<'_>, sink: Option<&Arc<dyn Sink>>) {
-        let Mode::Shared(_) = &self.mode else { return };
-        let scheduler = self.new_scheduler(now, sink);
-        let Mode::Shared(mut of) = core::mem::replace(&mut self.mode, Mode::Between) else {
-            return;
-        };
-        of.client.abandon();
-        of.own.forget_budget();
-        let budget = SharedBudget::new(now, scheduler.share(now, me.0, &mut of.own));
-        self.mode = Mode::Shared(Box::new(sharing(budget, me, of.own)));
-        self.end_sharing(now);
+    pub(crate) fn begin_again(&mut self, now: Time, sink: Option<&Arc<dyn Sink>>) {
+        if let Mode::Shared(_) = &self.mode {
+            self.forget_former();
+            self.mode = Mode::Sole(Box::new(self.new_scheduler(now, sink)));
+        }
+    }
+
+    /// Ends the use of the former scheduler or budget. A store that leaves its worker has no disks
+    /// there, so that only placeholders of requests that have started are queued. They are not
+    /// charged any more, and must not be counted by the next scheduler.
+    fn forget_former(&mut self) {
+        self.mode.flush();
+        self.mode = Mode::Between;
+        self.clear_placeholders();
     }
 
     /// Prepares the removal of the store from this worker.

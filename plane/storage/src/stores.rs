@@ -46,16 +46,15 @@ impl StorageEngine {
             let left = self.stores.get_mut(number).filter(|of| of.is_leaving);
             let Some(of) = left else { return false };
             of.is_leaving = false;
-            let me = (self.worker, self.waker.as_ref());
             match shared {
-                Some(budget) => of.join(now, me, budget),
-                None => of.begin_again(now, me, self.recording.as_ref()),
+                Some(budget) => of.join((self.worker, self.waker.as_ref()), budget),
+                None => of.begin_again(now, self.recording.as_ref()),
             }
             return true;
         }
         let mut of = WorkerStore::new(now, store, spec, self.recording.as_ref());
         if let Some(budget) = shared {
-            of.join(now, (self.worker, self.waker.as_ref()), budget);
+            of.join((self.worker, self.waker.as_ref()), budget);
         }
         self.stores.insert(of);
         true
@@ -131,15 +130,26 @@ impl StorageEngine {
     /// Returns the status of a store on this worker.
     #[must_use]
     pub fn store_status(&self, store: StoreId) -> Option<StoreStatus> {
-        let number = self.store_number(store)?;
-        self.stores.get(number).map(|of| of.status(self.worker))
+        self.store_view(self.now, store, &[]).map(|(status, _)| status)
     }
 
-    /// Returns the state of a store's disk on any worker; `None` if another worker with the store
-    /// reports it.
+    /// Returns the status of a store on this worker, and the state of the store's disks in these
+    /// slots, on any worker; no disks if another worker with the store reports them.
     #[must_use]
-    pub fn disk_view(&self, now: Time, store: StoreId, slot: DiskSlot) -> Option<DiskFlow> {
-        self.stores.get(self.store_number(store)?)?.view(now, self.worker, slot)
+    pub fn store_view(
+        &self,
+        now: Time,
+        store: StoreId,
+        slots: &[DiskSlot],
+    ) -> Option<(StoreStatus, Vec<DiskFlow>)> {
+        let number = self.store_number(store)?;
+        self.stores.get(number).map(|of| of.status(now, self.worker, slots))
+    }
+
+    /// Returns the state of a store's disk; `None` if another worker reports it.
+    #[cfg(test)]
+    pub(crate) fn disk_view(&self, now: Time, store: StoreId, slot: DiskSlot) -> Option<DiskFlow> {
+        self.store_view(now, store, &[slot])?.1.pop()
     }
 
     pub(crate) fn store_number(&self, store: StoreId) -> Option<usize> {

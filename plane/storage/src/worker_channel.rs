@@ -1,19 +1,22 @@
 //! Channel for commands to one worker.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
 
 use suimon_ports::Waker;
 
 use crate::command::Command;
 use crate::plane_error::PlaneError;
+use crate::plane_views::LastView;
 
 /// Channel for commands to one worker.
 pub(crate) struct WorkerChannel {
     pub(crate) commands: Sender<Command>,
     pub(crate) waker: Arc<dyn Waker>,
     pub(crate) has_io: AtomicBool,
+    /// State that the worker has last reported.
+    pub(crate) view: Mutex<LastView>,
 }
 
 impl WorkerChannel {

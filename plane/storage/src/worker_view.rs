@@ -28,6 +28,8 @@ pub struct DiskView {
     pub full: Option<FullView>,
     /// Error of the failed flush that makes writes and flushes fail; `None` if no flush has failed.
     pub failed_flush: Option<String>,
+    /// False if the worker did not respond, and the state is the last known one.
+    pub is_current: bool,
 }
 
 /// State of a store on a worker.
@@ -41,12 +43,15 @@ pub struct StoreView {
     pub status: StoreStatus,
     /// Time at which the state was read, by the worker's clock.
     pub at: Time,
-    /// State of the store's disks, if this worker holds the budget.
+    /// State of the store's disks on all workers, if this worker reports it: the only worker with
+    /// disks of the store, or the one with the lowest number.
     pub flows: Vec<suimon_storage_qos::DiskFlow>,
+    /// False if the worker did not respond, and the state is the last known one.
+    pub is_current: bool,
 }
 
 /// State of one worker's disks and stores.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Looked {
     pub(crate) disks: Vec<DiskView>,
     pub(crate) stores: Vec<StoreView>,

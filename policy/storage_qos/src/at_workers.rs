@@ -3,8 +3,7 @@
 /// Requests in flight at workers that borrow, as far as these have reported them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AtWorkers {
-    /// Number of requests in flight. Signed for the reason given at
-    /// [`crate::disk::Disk::at_workers`].
+    /// Number of requests in flight. Signed: the sum of the changes that workers report.
     pub(crate) in_flight: i32,
     /// Queue depth at which the requests of the current report completed: requests in flight after
     /// the report, plus those that complete in it.

@@ -18,7 +18,7 @@ use crate::{
 /// Time after which an unused loan is returned to the budget.
 pub const HELD_MAX: Duration = Duration::from_millis(1);
 /// Time for which a grant is valid after the budget has decided it. A worker that was blocked for
-/// longer declines the grant, and gets no refund for loans: the requests would otherwise be
+/// longer declines it, see [`Borrower::handle_late_grant`]: the requests would otherwise be
 /// dispatched together with those that the maximums permit at that time.
 pub const GRANT_AGE_MAX: Duration = crate::CATCH_UP;
 /// Largest number of loans (requests granted in advance) for one disk.
@@ -63,8 +63,13 @@ impl Queue {
 ///
 /// The worker dispatches only requests that the budget has granted. A loan is used for a request,
 /// or returned after at most [`HELD_MAX`]. Over any time window, the requests that all workers
-/// dispatch for a disk therefore exceed those of a single scheduler by no more than the disk's
-/// maximum allows in that time plus the latency of a message, which [`GRANT_AGE_MAX`] limits.
+/// dispatch for a disk therefore exceed those of a single scheduler by no more than its maximum
+/// permits in that time plus the latency of a message.
+///
+/// If workers are blocked meanwhile, the excess is larger by no more than what the maximum permits
+/// in [`GRANT_AGE_MAX`], for grants that are fetched late; one request of each disk of the flow;
+/// and what the maximum permits in its catch-up time, for each worker that returns: refunds of
+/// grants that it declines may concern a time that has passed.
 #[derive(Clone, Debug)]
 pub struct Borrower {
     normalization: Normalization,
@@ -254,7 +259,7 @@ impl Borrower {
             GrantKind::Ahead(bytes) => {
                 queue.loans_requested = queue.loans_requested.saturating_sub(1);
                 if queue.loans > 0 && queue.ahead_bytes != bytes {
-                    return_loan(&mut self.report, Some(self.normalization), grant.disk, queue);
+                    return_loan(&mut self.report, self.normalization, grant.disk, queue);
                 }
                 queue.loans += 1;
                 queue.ahead_bytes = bytes;
@@ -310,8 +315,6 @@ impl Borrower {
             let disk = DiskSlot(*slot);
             if queue.loans > 0 && (is_settling || now >= queue.ahead_since + HELD_MAX) {
                 queue.loan_target = queue.loan_target.saturating_sub(queue.loans);
-                let normalization =
-                    (now <= queue.ahead_since + GRANT_AGE_MAX).then_some(normalization);
                 return_loan(report, normalization, disk, queue);
             }
             // While requests are queued, a loan must not let a new request pass them.
@@ -360,17 +363,15 @@ impl Borrower {
     }
 }
 
-/// Returns all loans of a disk to the budget; without a normalisation, the charge is not refunded.
+/// Returns all loans of a disk to the budget.
 fn return_loan(
     report: &mut LoanReport,
-    normalization: Option<Normalization>,
+    normalization: Normalization,
     disk: DiskSlot,
     queue: &mut Queue,
 ) {
     let requests = core::mem::take(&mut queue.loans);
-    let (cost, bytes) = normalization.map_or((0, 0), |of| {
-        let cost = of.cost(queue.ahead_bytes).saturating_mul(requests);
-        (cost, queue.ahead_bytes.saturating_mul(requests))
-    });
+    let cost = normalization.cost(queue.ahead_bytes).saturating_mul(requests);
+    let bytes = queue.ahead_bytes.saturating_mul(requests);
     report.returns.push(Return { disk, requests, cost, bytes });
 }

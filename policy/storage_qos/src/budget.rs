@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
-use suimon_quantity::{DiskId, Time, WorkerId};
+use suimon_quantity::{Time, WorkerId};
 
 use crate::at_workers::at_least_zero;
 use crate::disk::Disk;
@@ -172,11 +172,6 @@ impl StoreBudget {
         self.scheduler.at_workers.map_or(0, |of| at_least_zero(of.in_flight))
     }
 
-    /// Returns the disk in a slot.
-    pub fn disk(&self, slot: DiskSlot) -> Option<DiskId> {
-        self.scheduler.disk(slot)
-    }
-
     /// Returns the mean device latency; see [`StoreScheduler::latency_ns`].
     pub const fn latency_ns(&self) -> u64 {
         self.scheduler.latency_ns()
@@ -205,6 +200,16 @@ impl StoreBudget {
     pub fn handle_absent(&mut self, worker: WorkerId) {
         if let Some(of) = self.workers.get_mut(&worker).filter(|of| !of.is_absent) {
             of.is_absent = true;
+            let in_flight = &mut self.scheduler.depth.in_flight;
+            *in_flight = in_flight.saturating_sub(of.in_flight);
+        }
+    }
+
+    /// Records that a worker uses the budget no more and sends no further reports. The device depth
+    /// does not count its remaining requests. Queued requests that it has reported are granted once
+    /// more; the caller must return these grants.
+    pub fn handle_ended(&mut self, worker: WorkerId) {
+        if let Some(of) = self.workers.remove(&worker).filter(|of| !of.is_absent) {
             let in_flight = &mut self.scheduler.depth.in_flight;
             *in_flight = in_flight.saturating_sub(of.in_flight);
         }
@@ -249,6 +254,8 @@ impl StoreBudget {
 
 #[cfg(test)]
 mod tests {
+    use suimon_quantity::DiskId;
+
     use super::*;
     use crate::{
         Assignment, Capacity, Limits, PolicyId, PolicyKind, PolicySpec, Proposal, RequestTime,

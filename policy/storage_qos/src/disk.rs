@@ -33,10 +33,8 @@ pub(crate) struct Disk {
     pub(crate) accounted: Time,
     pub(crate) totals: Totals,
     phases: Phases,
-    /// Requests in flight at workers that borrow, as reported by them.
-    ///
-    /// Signed: while the budget moves between workers, a later report of a worker may arrive before
-    /// an earlier one. The completion of a request may therefore be counted before its dispatch.
+    /// Requests in flight at workers that borrow, as reported by them. Signed: the sum of the
+    /// changes that workers report.
     pub(crate) at_workers: i32,
 }
 

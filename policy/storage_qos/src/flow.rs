@@ -256,8 +256,9 @@ impl Flow {
         self.has_more_limits = self.peak.is_some() || self.part.is_some();
     }
 
-    /// Refunds charges for operations that were not performed.
-    pub(crate) fn reclaim(&mut self, units: Units) {
+    /// Refunds charges for operations that were not performed; `clock` is the value of the
+    /// reservation clock.
+    pub(crate) fn reclaim(&mut self, clock: FixedNs, units: Units) {
         for meter in [&mut self.maximum, &mut self.peak].into_iter().flatten() {
             meter.refund(units.cost);
         }
@@ -269,7 +270,7 @@ impl Flow {
         }
         self.reopen();
         if let Some(minimum) = &mut self.minimum {
-            minimum.refund(units.cost);
+            minimum.refund(clock, units.cost);
         }
         self.served = self.served.saturating_sub(self.span(units.cost));
     }

@@ -51,9 +51,11 @@ impl Minimum {
         self.last = cost;
     }
 
-    /// Refunds the charge of a request.
-    pub(crate) fn refund(&mut self, cost: u32) {
-        self.due = self.due.saturating_sub(self.pace.span(cost));
+    /// Refunds the charge of requests. The refund does not let the minimum lag behind by more than
+    /// what may be made up for, because the catch-up of other flows would then be dropped, too.
+    pub(crate) fn refund(&mut self, clock: FixedNs, cost: u32) {
+        let oldest = self.due.min(clock.saturating_sub(self.guaranteed()));
+        self.due = self.due.saturating_sub(self.pace.span(cost)).max(oldest);
     }
 
     /// Cancels owed operations that the disk's own maximum has prevented.

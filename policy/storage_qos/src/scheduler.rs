@@ -343,6 +343,7 @@ impl StoreScheduler {
     /// Removes `requests` dispatched requests that were not executed, and refunds `units`.
     /// `requests` is 0 for requests that were executed but charged too much.
     pub(crate) fn reclaim(&mut self, now: Time, slot: DiskSlot, requests: u32, units: Units) {
+        let clock = self.clock(now);
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let of = disk.flow;
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
@@ -351,7 +352,7 @@ impl StoreScheduler {
         disk.account(now, flow.held_by.unwrap_or(self.contention));
         disk.totals.demanded = disk.totals.demanded.wrapping_sub(cost);
         flow.demanded = flow.demanded.wrapping_sub(cost);
-        flow.reclaim(units);
+        flow.reclaim(clock, units);
         self.gate.refund(units.cost);
         disk.in_flight -= requests;
         disk.end_phases();

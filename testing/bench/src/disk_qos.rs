@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use suimon_disk_tests::{
     Asks, ClientSpec, EngineLoad, QosLimits, StoreFolder, new_disk, request_cost_ns,
+    shared_request_cost_ns,
 };
 use suimon_quantity::Iops;
 use suimon_rig::{Rig, fill_disk};
@@ -41,11 +42,40 @@ const CASES: [Case; 4] = [
     ),
 ];
 
-/// Measures `pairs` pairs of each case. The peer is Suimon without Storage QoS.
+/// Limits, whether both workers run at the same time, and name and description of a case with two
+/// workers on one store.
+type SharedCase = (QosLimits, bool, &'static str, &'static str);
+
+const SHARED_CASES: [SharedCase; 4] = [
+    (QosLimits::NoLimits, false, "two-workers", "two workers in turn, one disk each, no limits"),
+    (
+        QosLimits::AllLimits,
+        false,
+        "two-workers-limits",
+        "two workers in turn, one disk each, limits",
+    ),
+    (
+        QosLimits::AllLimitsAndWait,
+        false,
+        "two-workers-wait",
+        "two workers in turn, one disk each, limits, all requests wait",
+    ),
+    (
+        QosLimits::AllLimits,
+        true,
+        "two-workers-at-once",
+        "two workers at the same time, one disk each, limits",
+    ),
+];
+
+/// Measures `pairs` pairs of each case. The peer is Suimon without Storage QoS, or one worker.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let works: Result<Vec<Work>> =
         CASES.into_iter().map(|case| in_the_engine(case, pairs)).collect();
     let mut works = works?;
+    let shared: Result<Vec<Work>> =
+        SHARED_CASES.into_iter().map(|case| of_two_workers(case, pairs)).collect();
+    works.extend(shared?);
     works.extend(on_files(pairs)?);
     Ok(works)
 }
@@ -63,13 +93,32 @@ fn in_the_engine(([disks, busy], held_to, name, words): Case, pairs: usize) -> R
     Ok(work)
 }
 
-/// Returns the cost of a request in nanoseconds under each load. The loads alternate, because
-/// earlier measurements affect the state of memory.
+/// Measures the requests of two workers that share a store. The peer is one worker with the same
+/// limits.
+fn of_two_workers((limits, in_threads, name, words): SharedCase, pairs: usize) -> Result<Work> {
+    let title = format!("A request's way through the engine: {words}");
+    let name = format!("disk-qos-engine-{name}");
+    let mut work = Work::new(&name, &title, "Suimon with one worker", "ns").less_is_better();
+    let load = EngineLoad { disks: 1, busy: 1, ends: ENDS, limits };
+    for _ in 0..pairs {
+        let two = || shared_request_cost_ns(&load, in_threads);
+        work.push(alternating_pair(&[&|| request_cost_ns(&load), &two])?);
+    }
+    Ok(work)
+}
+
+/// Returns the cost of a request in nanoseconds under each load.
 pub(crate) fn engine_pair(peer: &EngineLoad, suimon: &EngineLoad) -> Result<Pair> {
+    alternating_pair(&[&|| request_cost_ns(peer), &|| request_cost_ns(suimon)])
+}
+
+/// Returns the medians of repeated measurements of a peer and of Suimon. They alternate, because
+/// earlier measurements affect the state of memory.
+fn alternating_pair(measures: &[&dyn Fn() -> Result<f64>; 2]) -> Result<Pair> {
     let mut measured = [Vec::new(), Vec::new()];
     for round in 0..=MEASUREMENTS {
-        for (of, load) in measured.iter_mut().zip([peer, suimon]) {
-            let cost = request_cost_ns(load)?;
+        for (of, measure) in measured.iter_mut().zip(measures) {
+            let cost = measure()?;
             // The first measurement of each load uses fresh memory and is discarded.
             if round > 0 {
                 of.push(cost);

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
 use suimon_image::{DiskGeometry, Linear};
 use suimon_ports::testing::NullFile;
-use suimon_quantity::{ByteRate, DiskId, Iops, StoreId, Time};
+use suimon_quantity::{ByteRate, DiskId, Iops, StoreId, Time, WorkerId};
 use suimon_storage::{DiskLayer, DiskLocation, DiskSpec, StorageEngine};
 use suimon_storage_qos::{Assignment, Capacity, Limits, Proposal, Store, StoreSpec};
 
@@ -94,42 +94,101 @@ pub fn hollow_client(depth: u32, wake: &Arc<OwnedFd>) -> Client {
 /// # Errors
 /// The limits are rejected, or the process has no descriptor left.
 pub fn request_cost_ns(load: &EngineLoad) -> Result<f64> {
-    let EngineLoad { busy, ends, .. } = *load;
-    let mut now = Time::from_ns(1 << 40);
-    let mut work = worker(now, load)?;
-    let mut turns = |work: &mut StorageEngine, count: u64| {
+    let now = Time::from_ns(1 << 40);
+    Ok(cost_of(vec![worker(now, load)?], now, load))
+}
+
+/// Returns the CPU time per request in nanoseconds of two workers that share a store, each with the
+/// disks and clients of `load`. `in_threads`: the workers run at the same time, so that they contend
+/// for the store's budget; otherwise their rounds alternate on one thread.
+///
+/// # Errors
+/// The limits are rejected, or the process has no descriptor or thread left.
+pub fn shared_request_cost_ns(load: &EngineLoad, in_threads: bool) -> Result<f64> {
+    let now = Time::from_ns(1 << 40);
+    let workers = workers(now, load, 2)?;
+    if !in_threads {
+        return Ok(cost_of(workers, now, load));
+    }
+    let costs: Vec<f64> = std::thread::scope(|scope| {
+        let start = |worker| scope.spawn(move || cost_of(vec![worker], now, load));
+        let threads: Vec<_> = workers.into_iter().map(start).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or(f64::NAN)).collect()
+    });
+    Ok(costs.iter().sum::<f64>() / costs.len() as f64)
+}
+
+/// Runs rounds of these workers in turn, and returns the CPU time per request in nanoseconds.
+fn cost_of(mut workers: Vec<StorageEngine>, mut now: Time, load: &EngineLoad) -> f64 {
+    let mut turns = |workers: &mut [StorageEngine], count: u64| {
         for _ in 0..count {
             now = now + Duration::from_micros(16);
-            work.poll(now);
+            for work in &mut *workers {
+                work.poll(now);
+            }
         }
     };
-    let under_way = u64::from(REQUESTS.max(busy));
-    let count = MEASURED / under_way.min(ends as u64).max(1);
-    let done = |work: &StorageEngine| -> u64 {
-        (0..busy).filter_map(|disk| work.tally(disk as usize)).map(|of| of.reads.requests).sum()
+    let under_way = u64::from(REQUESTS.max(load.busy));
+    let count = MEASURED / under_way.min(load.ends as u64).max(1);
+    let done = |workers: &[StorageEngine]| -> u64 {
+        let of = |work: &StorageEngine| -> u64 {
+            let disks = (0..load.busy).filter_map(|disk| work.tally(disk as usize));
+            disks.map(|of| of.reads.requests).sum()
+        };
+        workers.iter().map(of).sum()
     };
-    turns(&mut work, count / 10);
-    let (before, began) = (done(&work), cpu_ns());
-    turns(&mut work, count);
+    turns(&mut workers, count / 10);
+    let (before, began) = (done(&workers), cpu_ns());
+    turns(&mut workers, count);
     let spent = cpu_ns() - began;
-    Ok(spent as f64 / (done(&work) - before) as f64)
+    spent as f64 / (done(&workers) - before) as f64
 }
 
 fn worker(now: Time, load: &EngineLoad) -> Result<StorageEngine> {
-    let EngineLoad { disks, busy, ends, limits: held_to } = *load;
-    let mut work = StorageEngine::new(Box::new(NullIo::ending(ends)?));
+    workers(now, load, 1)?.pop().context("one worker was requested")
+}
+
+/// Creates workers that share a store, each with the disks and clients of `load`.
+fn workers(now: Time, load: &EngineLoad, count: u32) -> Result<Vec<StorageEngine>> {
+    let EngineLoad { disks, ends, limits: held_to, .. } = *load;
     let (depth_min, depth_max) = (held_to.depth(), held_to.depth());
     let spec = StoreSpec { depth_min, depth_max, ..StoreSpec::default() };
-    work.add_store(now, STORE, spec, None);
     let mut store = Store::new(Capacity::Declared(10_000_000));
-    let limits = Assignment::Own(held_to.limits(disks));
-    let all: Vec<Proposal> = (0..disks).map(|disk| Proposal::Disk(DiskId(disk), limits)).collect();
-    for change in store.propose(&all, false)? {
-        work.apply(now, STORE, change);
+    let limits = Assignment::Own(held_to.limits(disks * count));
+    let all = (0..disks * count).map(|disk| Proposal::Disk(DiskId(disk), limits));
+    let changes = store.propose(&all.collect::<Vec<_>>(), false)?;
+    let mut workers: Vec<StorageEngine> = Vec::new();
+    let mut shared = None;
+    for at in 0..count {
+        let mut work = StorageEngine::new(Box::new(NullIo::ending(ends)?));
+        work.set_worker(WorkerId(u16::try_from(at)?));
+        work.add_store(now, STORE, spec.clone(), shared.as_ref());
+        for change in &changes {
+            if shared.is_some() {
+                work.follow(now, STORE, *change);
+            } else {
+                work.apply(now, STORE, *change);
+            }
+        }
+        if count > 1 && shared.is_none() {
+            shared = work.share_store(now, STORE);
+        }
+        add_disks(&mut work, load, (&store, at * disks))?;
+        workers.push(work);
     }
+    Ok(workers)
+}
+
+/// Adds the disks of a worker, whose numbers begin with `first`, and their clients.
+fn add_disks(
+    work: &mut StorageEngine,
+    load: &EngineLoad,
+    (store, first): (&Store, u32),
+) -> Result<()> {
+    let EngineLoad { disks, busy, limits: held_to, .. } = *load;
     let wake = Arc::new(never_readable()?);
     for number in 0..disks {
-        let slot = store.slot(DiskId(number)).context("it was proposed")?;
+        let slot = store.slot(DiskId(first + number)).context("it was proposed")?;
         let place = (held_to != QosLimits::NoStore).then_some(DiskLocation { store: STORE, slot });
         let added = work.add_disk(hollow_disk(), place).ok().context("the disk is refused")?;
         if number < busy {
@@ -137,7 +196,7 @@ fn worker(now: Time, load: &EngineLoad) -> Result<StorageEngine> {
             work.add_queue(added, Box::new(client)).context("the disk is not there")?;
         }
     }
-    Ok(work)
+    Ok(())
 }
 
 fn cpu_ns() -> u64 {

@@ -27,7 +27,9 @@ mod worker;
 
 pub use client::{Answers, Asks, Client, ClientSpec, never_readable};
 pub use copying::{CopiedDisk, ServedCopy, used};
-pub use engine_cost::{EngineLoad, QosLimits, hollow_client, hollow_disk, request_cost_ns};
+pub use engine_cost::{
+    EngineLoad, QosLimits, hollow_client, hollow_disk, request_cost_ns, shared_request_cost_ns,
+};
 pub use exports::DiskExports;
 pub use fault::{Fault, FaultyIo};
 pub use null::NullIo;

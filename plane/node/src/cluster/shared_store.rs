@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::discriminant;
 use std::sync::Arc;
+use std::time::Duration;
 
 use suimon_cluster_qos::{
     Allocator, AllocatorAction, AllocatorEvent, Candidacy, DiskKey, DiskLoad, DurableState, Grant,
@@ -21,6 +22,10 @@ use super::keys::NodeReport;
 use super::loads::Loads;
 use super::releasing::Release;
 use super::reservation_requests::ReservationRequest;
+
+/// Time without a leader after which a store of unknown capacity counts as unlimited. Another node
+/// that knows the capacity is elected sooner.
+const LEADERLESS_MAX: Duration = Duration::from_secs(5);
 
 /// Pending action of the member of a store.
 pub(super) enum StoreAction {
@@ -90,6 +95,13 @@ pub(super) struct SharedStore {
     wants_more: bool,
     /// True if an event has reported that the lease has expired.
     is_lapse_reported: bool,
+    /// Time since which no leader is known.
+    leaderless_since: Option<Time>,
+    /// True if the disks of the store on this host are not limited: the host does not know the
+    /// capacity, nothing is reserved for it, and the store has no leader.
+    pub(super) is_unlimited: bool,
+    /// True if an event has reported that the capacity is unknown.
+    is_unmeasured_reported: bool,
     /// Pending actions of the member. A failed action is first; see [`SharedStore::put_back`].
     todo: VecDeque<StoreAction>,
     /// Pending actions of the allocator.
@@ -145,6 +157,9 @@ impl SharedStore {
             delivered_iops: 0,
             wants_more: false,
             is_lapse_reported: false,
+            leaderless_since: None,
+            is_unlimited: false,
+            is_unmeasured_reported: false,
             todo: actions.into_iter().map(of_member).collect(),
             leads: VecDeque::new(),
         }
@@ -165,6 +180,7 @@ impl SharedStore {
         self.reports.clear();
         self.todo = actions.into_iter().map(of_member).collect();
         (self.is_known, self.look_at, self.heartbeat_at) = (false, now, now);
+        (self.leaderless_since, self.is_unlimited) = (None, false);
         if self.release == Release::Withdraws {
             // The result of the former session is not received.
             self.release = Release::GivesBack;
@@ -173,22 +189,53 @@ impl SharedStore {
 
     /// Returns the reason why this host does not take part in the store; `None` if it does.
     pub(super) fn why_not(&self) -> Option<String> {
-        let is_unmeasured = self.capacity.is_none();
+        // A leader that knows the capacity grants leases to this host, too.
+        let is_unmeasured = self.capacity.is_none() && self.leader.is_none();
         let unmeasured = || {
             let name = &self.name;
             format!(
-                "the capacity of the store is unknown; measure it with `suimon store measure \
-                 {name}`"
+                "the capacity of the store is unknown, so its disks have no limits and no \
+                 guarantees here; measure it with `suimon store measure {name}`"
             )
         };
         let wrong = self.wrong.as_ref().map(|wrong| wrong.reason.clone());
         wrong.or_else(|| is_unmeasured.then(unmeasured))
     }
 
-    /// Returns true if this host takes part in the store: the identity is right, and the capacity
-    /// known.
+    /// Returns true if this host takes part in the store: the identity is right. Its reports need no
+    /// capacity, which the leader knows.
     pub(super) fn takes_part(&self) -> bool {
-        self.is_known && self.wrong.is_none() && self.capacity.is_some()
+        self.is_known && self.wrong.is_none()
+    }
+
+    /// Updates whether the disks of the store are unlimited on this host. `is_joined`: the host is
+    /// connected to the cluster. Requests of a store whose capacity nobody knows would otherwise
+    /// wait for ever, because the store can have no leader.
+    pub(super) fn follow_leader(&mut self, now: Time, is_joined: bool) {
+        let is_led = self.leader.is_some() || self.leads().is_some();
+        if is_led || !is_joined || !self.takes_part() {
+            self.leaderless_since = None;
+        }
+        let since = match self.leaderless_since {
+            None if is_joined && !is_led && self.takes_part() => *self.leaderless_since.insert(now),
+            Some(since) => since,
+            None => now,
+        };
+        self.is_unlimited = self.capacity.is_none()
+            && self.durable == DurableState::default()
+            && now >= since + LEADERLESS_MAX;
+    }
+
+    /// Returns true if an event must report a change: the capacity is unknown (`Some(true)`), or
+    /// known again (`Some(false)`).
+    pub(super) fn take_capacity_change(&mut self) -> Option<bool> {
+        let is_unmeasured = self.takes_part() && self.capacity.is_none();
+        let is_known = self.capacity.is_some();
+        if is_unmeasured && !self.is_unmeasured_reported {
+            self.is_unmeasured_reported = true;
+            return Some(true);
+        }
+        (is_known && std::mem::take(&mut self.is_unmeasured_reported)).then_some(false)
     }
 
     /// Processes a change of the leader.
@@ -444,8 +491,6 @@ fn of_member(action: MemberAction) -> StoreAction {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::testing::name;
 
@@ -486,6 +531,44 @@ mod tests {
             store.put_back(failed.unwrap());
             assert!(store.todo.len() <= 8, "{} after {turn}", store.todo.len());
         }
+    }
+
+    /// Nobody knows the capacity of a store, so that it has no leader.
+    #[test]
+    fn disks_of_a_store_without_capacity_and_leader_are_unlimited_after_a_time() {
+        let mut store = store();
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        assert_eq!(store.take_capacity_change(), None, "its identity is not known yet");
+        store.is_known = true;
+        assert_eq!(store.take_capacity_change(), Some(true));
+        assert_eq!(store.take_capacity_change(), None);
+        let is_unlimited = |now, is_joined, store: &mut SharedStore| {
+            store.follow_leader(at(now), is_joined);
+            store.is_unlimited
+        };
+        assert!(!is_unlimited(100, false, &mut store), "others may know the capacity");
+        assert!(!is_unlimited(101, true, &mut store));
+        assert!(!is_unlimited(105, true, &mut store));
+        assert!(is_unlimited(106, true, &mut store));
+        // Connection lost.
+        assert!(!is_unlimited(107, false, &mut store));
+        assert!(!is_unlimited(108, true, &mut store));
+        assert!(is_unlimited(113, true, &mut store));
+        // A node that knows the capacity is elected.
+        store.handle_leader(at(114), Some(("n2".to_owned(), Term(1))));
+        assert!(!is_unlimited(120, true, &mut store));
+        assert!(store.takes_part() && store.why_not().is_none());
+        store.handle_leader(at(121), None);
+        assert!(!is_unlimited(121, true, &mut store));
+        assert!(is_unlimited(126, true, &mut store));
+        // A reservation holds without a leader.
+        store.durable = kept(64);
+        assert!(!is_unlimited(127, true, &mut store));
+        store.durable = DurableState::default();
+        store.capacity = Some(SharedStoreCapacity::Measured(1000));
+        assert!(!is_unlimited(200, true, &mut store));
+        assert_eq!(store.take_capacity_change(), Some(false));
+        assert_eq!(store.take_capacity_change(), None);
     }
 
     /// No report is sent before the state that it describes is durable and in effect.

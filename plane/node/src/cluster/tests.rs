@@ -74,6 +74,7 @@ pub(super) fn load(of: &Harness, iops: u64) {
         status,
         at: Time::ZERO,
         flows: vec![flow],
+        is_current: true,
     };
     of.disks.set_views(vec![view]);
 }

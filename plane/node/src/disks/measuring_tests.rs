@@ -222,6 +222,7 @@ fn an_estimate_is_shown_with_its_age_and_too_little_is_an_event() {
         status,
         at: at + Duration::from_millis(1500),
         flows: Vec::new(),
+        is_current: true,
     };
     harness.disks.set_views(vec![view]);
     let shown = harness.node.store("fast").unwrap().estimate.unwrap();

@@ -537,6 +537,7 @@ impl DiskPlane for FakeDisks {
             uncommitted_bytes: 0,
             full: world.full.get(disk).copied(),
             failed_flush: failed_flush(spec),
+            is_current: true,
         };
         world.in_service.iter().map(view).collect()
     }

@@ -1,9 +1,9 @@
 //! Addition and removal of workers.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use suimon_ports::{Waker, WorkerTask, WorkerTasks};
 use suimon_quantity::{DiskId, WorkerId};
@@ -17,8 +17,9 @@ use crate::plane_notices::PlaneNotice;
 use crate::resident::StorageWorker;
 use crate::worker_channel::WorkerChannel;
 
-/// Number of checks for returned grants of a retiring worker, and the interval of the checks.
-const SETTLES_MAX: usize = 100;
+/// Longest time for which a retiring worker may return the grants of its stores, and the interval
+/// of the checks.
+const SETTLE_MAX: Duration = Duration::from_secs(1);
 const SETTLES_EVERY: Duration = Duration::from_millis(10);
 
 impl WorkerTasks for StoragePlane {
@@ -27,7 +28,8 @@ impl WorkerTasks for StoragePlane {
         let told = Arc::clone(&self.0.told);
         let recording = self.0.recording.clone();
         let resident = StorageWorker::new(processor, receiver, told, Arc::clone(&waker), recording);
-        let worker_channel = WorkerChannel { commands, waker, has_io: AtomicBool::new(false) };
+        let (has_io, view) = (AtomicBool::new(false), Mutex::default());
+        let worker_channel = WorkerChannel { commands, waker, has_io, view };
         lock(&self.0.channels).insert(processor, Arc::new(worker_channel));
         Box::new(resident)
     }
@@ -58,10 +60,9 @@ impl WorkerTasks for StoragePlane {
 impl StoragePlane {
     /// Blocks until a worker has returned the grants of all stores. The time is bounded.
     fn wait_for_settled(&self, processor: WorkerId) {
-        for _ in 0..SETTLES_MAX {
-            let stores = self.stores();
-            let has_loans = stores.iter().any(|view| view.worker == processor);
-            if !has_loans {
+        let until = Instant::now() + SETTLE_MAX;
+        while Instant::now() < until {
+            if self.has_no_stores(processor) {
                 return;
             }
             std::thread::sleep(SETTLES_EVERY);

@@ -274,12 +274,13 @@ impl StorageWorker {
             uncommitted_bytes: work.uncommitted_bytes(*number),
             full: work.full(*number),
             failed_flush: work.failed_flush(*number),
+            is_current: true,
         });
         let stores = self.stores.iter().filter_map(|store| {
-            let status = work.store_status(*store)?;
-            let slots = slots.get(store).map_or(&[][..], Vec::as_slice).iter();
-            let flows = slots.filter_map(|slot| work.disk_view(self.now, *store, *slot)).collect();
-            Some(StoreView { store: *store, worker: self.worker, status, at: self.now, flows })
+            let slots = slots.get(store).map_or(&[][..], Vec::as_slice);
+            let (status, flows) = work.store_view(self.now, *store, slots)?;
+            let (store, worker, at) = (*store, self.worker, self.now);
+            Some(StoreView { store, worker, status, at, flows, is_current: true })
         });
         Looked { disks: views.collect(), stores: stores.collect() }
     }

@@ -3,6 +3,7 @@
 use suimon_quantity::{Time, WorkerId};
 use suimon_storage_qos::{DiskFlow, DiskSlot, Event, SAMPLE};
 
+use crate::budget_state::Observation;
 use crate::store::{Mode, WorkerStore};
 use crate::store_status::{StoreRole, StoreStatus};
 
@@ -13,54 +14,49 @@ impl WorkerStore {
             // The exchange with the budget includes the observation.
             Mode::Shared(_) | Mode::Between => return false,
         };
-        self.is_used || in_flight > 0 || self.waiting > 0
+        self.observation.is_used || in_flight > 0 || self.waiting > 0
     }
 
     /// Samples the delivered operations if due, and returns events of the scheduler.
     pub(crate) fn observe(&mut self, now: Time) -> Vec<Event> {
-        if now < self.observed + SAMPLE || !self.is_busy() {
+        if now < self.observation.at + SAMPLE || !self.is_busy() {
             return Vec::new();
         }
-        self.observed = now;
-        self.is_used = false;
+        self.observation = Observation { at: now, is_used: false };
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.observe(now),
             Mode::Shared(_) | Mode::Between => Vec::new(),
         }
     }
 
-    /// Returns the state of a disk; `None` if another worker reports it.
-    pub(crate) fn view(&self, now: Time, me: WorkerId, slot: DiskSlot) -> Option<DiskFlow> {
-        match &self.mode {
-            Mode::Sole(scheduler) => scheduler.view(now, slot),
-            Mode::Shared(of) => {
-                of.budget.with_budget(
-                    me,
-                    |budget, is_first| {
-                        if is_first { budget.view(now, slot) } else { None }
-                    },
-                )?
-            }
-            Mode::Between => None,
-        }
-    }
-
-    pub(crate) fn status(&self, me: WorkerId) -> StoreStatus {
-        let (role, budget) = match &self.mode {
+    /// Returns the status of the store, and the state of the disks in these slots; no disks if
+    /// another worker reports them. Locks a budget once.
+    pub(crate) fn status(
+        &self,
+        now: Time,
+        me: WorkerId,
+        slots: &[DiskSlot],
+    ) -> (StoreStatus, Vec<DiskFlow>) {
+        let (role, (of, flows)) = match &self.mode {
             Mode::Sole(of) => {
+                let flows = slots.iter().filter_map(|slot| of.view(now, *slot)).collect();
                 let of = (of.in_flight(), of.depth(), of.latency_ns(), of.estimate());
-                (StoreRole::Sole, of)
+                (StoreRole::Sole, (of, flows))
             }
-            Mode::Shared(of) => {
-                let budget = of.budget.with_budget(me, |of, _| {
-                    (of.in_device(), of.depth(), of.latency_ns(), of.estimate())
+            Mode::Shared(sharing) => {
+                let read = sharing.budget.with_budget(me, |of, is_first| {
+                    let slots = if is_first { slots } else { &[] };
+                    let flows = slots.iter().filter_map(|slot| of.view(now, *slot)).collect();
+                    ((of.in_device(), of.depth(), of.latency_ns(), of.estimate()), flows)
                 });
-                (StoreRole::Shared, budget.unwrap_or_default())
+                (StoreRole::Shared, read.unwrap_or_default())
             }
-            Mode::Between => (StoreRole::Shared, (0, 0, 0, None)),
+            Mode::Between => (StoreRole::Shared, Default::default()),
         };
-        let (in_flight, depth, latency_ns, estimate) = budget;
+        let (in_flight, depth, latency_ns, estimate) = of;
         let (waiting, under_way) = (self.waiting, self.in_flight);
-        StoreStatus { role, waiting, under_way, in_flight, depth, latency_ns, estimate }
+        let status =
+            StoreStatus { role, waiting, under_way, in_flight, depth, latency_ns, estimate };
+        (status, flows)
     }
 }

@@ -3,28 +3,44 @@
 use suimon_quantity::Time;
 
 use crate::borrower::Borrower;
-use crate::{Grant, GrantKind, RequestedGrant, Return};
+use crate::records::Units;
+use crate::{DiskSlot, Grant, GrantKind, RequestedGrant, Return};
 
 impl Borrower {
-    /// Declines a grant that is older than [`GRANT_AGE_MAX`](crate::GRANT_AGE_MAX). The granted
-    /// requests are reported again. Their charge is not refunded, because the maximum was used up
-    /// for them while other workers dispatched requests.
-    pub fn decline_grant(&mut self, now: Time, grant: Grant) {
-        let Some(queue) = self.queues.get_mut(grant.disk.0 as usize) else { return };
+    /// Applies a grant that is older than [`GRANT_AGE_MAX`](crate::GRANT_AGE_MAX). One of the
+    /// granted requests may be dispatched if no other request of the disk may: a worker whose
+    /// rounds take longer than that age would otherwise dispatch nothing. All further requests are
+    /// declined: they are reported again, and their charge is refunded.
+    pub fn handle_late_grant(&mut self, now: Time, grant: Grant) {
         let disk = grant.disk;
+        let Some(queue) = self.queues.get(disk.0 as usize) else { return };
         match grant.of {
-            GrantKind::Waiting(requests) => {
-                self.report.returns.push(Return { disk, requests, cost: 0, bytes: 0 });
-                let waiting = self.records.units(&queue.fifo).skip(queue.granted as usize);
-                let again = waiting.take(requests as usize);
-                let again = again.map(|units| RequestedGrant { disk, bytes: units.bytes });
-                self.report.loan_demand.extend(again);
+            GrantKind::Waiting(requests) if queue.granted == 0 && requests > 0 => {
+                self.handle_grant(now, Grant { of: GrantKind::Waiting(1), ..grant });
+                self.decline(disk, requests - 1);
             }
-            GrantKind::Ahead(_) => {
-                queue.loans_requested = queue.loans_requested.saturating_sub(1);
-                self.report.returns.push(Return { disk, requests: 1, cost: 0, bytes: 0 });
+            GrantKind::Waiting(requests) => self.decline(disk, requests),
+            GrantKind::Ahead(bytes) => {
+                let cost = self.normalization.cost(bytes);
+                self.report.returns.push(Return { disk, requests: 1, cost, bytes });
+                self.handle_grant(now, Grant { of: GrantKind::Nothing, ..grant });
             }
             GrantKind::Nothing | GrantKind::Refused(_) => self.handle_grant(now, grant),
         }
+    }
+
+    /// Declines a grant for a number of queued requests. The refund is that of the requests that
+    /// are reported again, so that a request is never refunded without being charged later.
+    fn decline(&mut self, disk: DiskSlot, requests: u32) {
+        let Some(queue) = self.queues.get(disk.0 as usize).filter(|_| requests > 0) else { return };
+        let waiting = self.records.units(&queue.fifo).skip(queue.granted as usize);
+        let mut sum = Units::default();
+        for units in waiting.take(requests as usize) {
+            sum.cost = sum.cost.saturating_add(units.cost);
+            sum.bytes = sum.bytes.saturating_add(units.bytes);
+            self.report.loan_demand.push(RequestedGrant { disk, bytes: units.bytes });
+        }
+        let Units { cost, bytes } = sum;
+        self.report.returns.push(Return { disk, requests, cost, bytes });
     }
 }

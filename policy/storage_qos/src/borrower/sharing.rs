@@ -9,19 +9,6 @@ use crate::records::Units;
 use crate::{DiskSlot, LoanReport};
 
 impl Borrower {
-    /// Starts again with another budget, because the previous budget has ended. Queued requests may
-    /// be dispatched. Nothing is expected from or returned to the previous budget.
-    pub fn forget_budget(&mut self) {
-        self.report.clear();
-        self.ready.clear();
-        for (slot, queue) in (0..).zip(&mut self.queues) {
-            (queue.granted, queue.loans, queue.loans_requested) = (queue.waiting, 0, 0);
-            if queue.granted > 0 {
-                self.ready.push_back(slot);
-            }
-        }
-    }
-
     /// Adds a queued request that the budget already counts.
     pub(crate) fn take_on(&mut self, disk: DiskSlot, tag: u32, units: Units) {
         let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };

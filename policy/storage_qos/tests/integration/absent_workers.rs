@@ -6,7 +6,8 @@ use crate::array::limits;
 use suimon_quantity::{DiskId, Time, WorkerId};
 use suimon_storage_qos::{
     Assignment, Borrower, Capacity, Completion, DiskSlot, GRANT_AGE_MAX, Grant, GrantKind, Limits,
-    LoanReport, Next, Normalization, Operation, Proposal, Store, StoreBudget, StoreSpec, Submitted,
+    LoanReport, Next, Normalization, Operation, Proposal, Return, Store, StoreBudget, StoreSpec,
+    Submitted,
 };
 
 const NOW: Time = Time::from_ns(1 << 44);
@@ -119,7 +120,7 @@ fn requests_of_an_absent_worker_do_not_occupy_the_device() {
 }
 
 #[test]
-fn a_declined_grant_remains_charged_and_is_requested_again() {
+fn a_late_grant_permits_one_request_and_the_others_are_refunded_and_requested_again() {
     let mut host = Host::new(limits(0, 1000, 100));
     host.submit(NOW, 0, 64);
     let (mut now, mut granted) = (NOW, Vec::new());
@@ -130,10 +131,14 @@ fn a_declined_grant_remains_charged_and_is_requested_again() {
     }
     let count = waiting(&granted, 0);
     assert_eq!(count, 4, "the depth limits them");
-    granted.into_iter().for_each(|grant| host.borrowers[0].decline_grant(now, grant));
-    assert_eq!(host.dispatch(now, 0), 0);
-    host.report(now, 0);
-    let (mut again, mut in_flight) = (0, 0);
+    granted.into_iter().for_each(|grant| host.borrowers[0].handle_late_grant(now, grant));
+    assert_eq!(host.dispatch(now, 0), 1);
+    let report = host.borrowers[0].poll_report(now, LoanReport::default()).unwrap();
+    let returned = |units: fn(&Return) -> u32| report.returns.iter().map(units).sum::<u32>();
+    assert_eq!((returned(|of| of.requests), returned(|of| of.cost)), (3, 3));
+    assert_eq!(report.loan_demand.len(), 3);
+    host.budget.handle_report(now, WORKERS[0], &report);
+    let (mut again, mut in_flight) = (0, 1);
     for _ in 0..100 {
         for grant in host.grants(now) {
             host.borrowers[0].handle_grant(now, grant);
@@ -146,9 +151,32 @@ fn a_declined_grant_remains_charged_and_is_requested_again() {
     assert_eq!((again, host.borrowers[0].waiting(DISKS[0])), (64, 0), "each is dispatched once");
 }
 
+/// The worker fetches its grants so rarely that all of them are late.
 #[test]
-fn a_loan_that_was_held_for_too_long_is_not_refunded() {
-    for (held, is_refunded) in [(GRANT_AGE_MAX, true), (2 * GRANT_AGE_MAX, false)] {
+fn a_worker_with_late_grants_only_dispatches_a_request_of_each_disk_per_fetch() {
+    let mut host = Host::new(limits(0, 100, 100));
+    host.submit(NOW, 0, 32);
+    let mut now = NOW;
+    host.grants(now).into_iter().for_each(|grant| host.borrowers[0].handle_grant(now, grant));
+    let first = host.dispatch(now, 0);
+    host.complete(now, 0, first);
+    for _ in 0..8 {
+        let mut granted = Vec::new();
+        for _ in 0..30 {
+            now = now + Duration::from_millis(1);
+            granted.extend(host.grants(now));
+        }
+        now = now + 2 * GRANT_AGE_MAX;
+        granted.into_iter().for_each(|grant| host.borrowers[0].handle_late_grant(now, grant));
+        let dispatched = host.dispatch(now, 0);
+        assert!(dispatched >= 1);
+        host.complete(now, 0, dispatched);
+    }
+}
+
+#[test]
+fn a_loan_is_refunded_when_it_is_returned_however_long_it_was_held() {
+    for held in [GRANT_AGE_MAX, 2 * GRANT_AGE_MAX] {
         let mut host = Host::new(Limits::default());
         host.submit(NOW, 0, 1);
         host.grants(NOW).into_iter().for_each(|grant| host.borrowers[0].handle_grant(NOW, grant));
@@ -160,8 +188,26 @@ fn a_loan_that_was_held_for_too_long_is_not_refunded() {
         let report = host.borrowers[0].poll_report(NOW + held, LoanReport::default()).unwrap();
         let returned: u32 = report.returns.iter().map(|of| of.requests).sum();
         let refunded: u32 = report.returns.iter().map(|of| of.cost).sum();
-        assert_eq!((returned > 0, refunded), (true, if is_refunded { returned } else { 0 }));
+        assert!(returned > 0 && refunded == returned, "{report:?}");
         host.budget.handle_report(NOW + held, WORKERS[0], &report);
         assert_eq!(host.budget.in_flight(), 0);
+    }
+}
+
+/// A worker ends with requests in flight and queued ones, without a report.
+#[test]
+fn requests_of_a_worker_that_has_ended_do_not_occupy_the_device() {
+    for is_absent in [false, true] {
+        let mut host = Host::new(Limits::default());
+        host.borrowers.iter_mut().for_each(|borrower| borrower.set_settling(true));
+        host.submit(NOW, 0, 4);
+        host.submit(NOW, 1, 6);
+        assert_eq!(waiting(&host.grants(NOW), 0), 4);
+        if is_absent {
+            host.budget.handle_absent(WORKERS[0]);
+        }
+        host.budget.handle_ended(WORKERS[0]);
+        let grants = host.grants(NOW);
+        assert_eq!((waiting(&grants, 1), host.budget.in_flight()), (4, 4), "{is_absent}");
     }
 }

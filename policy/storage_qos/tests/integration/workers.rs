@@ -283,8 +283,7 @@ fn a_report_lists_only_disks_with_changed_requests() {
     assert_eq!(in_flight_ns, u64::from(BUSY) * last.ns_since(start), "no time is lost");
 }
 
-/// While a budget moves, a worker's later report may arrive before an earlier one, which was sent
-/// to the budget's former worker.
+/// The changes of reports are added, so that their order and a negative sum do not matter.
 #[test]
 fn requests_in_flight_are_counted_in_any_order_of_reports() {
     let now = Time::from_ns(SECOND);

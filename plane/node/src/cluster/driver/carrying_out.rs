@@ -30,9 +30,12 @@ impl Driver {
             while let Some(todo) = store.poll_member() {
                 match todo {
                     StoreAction::Apply(cap, policies) => {
-                        self.shared.disks.parts.plane.set_cap(store.id, Some(cap));
-                        self.policies.hold_parts(&self.shared, (name, store.id), &policies);
                         store.policy_caps = policies;
+                        if !store.is_unlimited {
+                            let caps = &store.policy_caps;
+                            self.shared.disks.parts.plane.set_cap(store.id, Some(cap));
+                            self.policies.hold_parts(&self.shared, (name, store.id), caps);
+                        }
                     }
                     StoreAction::Keep(kept) => {
                         let state = self.shared.store.as_ref();

@@ -29,7 +29,7 @@ impl Driver {
                     let task = Task::Resign { store: name.clone(), term: *term };
                     self.tasks.push(self.session, task);
                 }
-            } else if store.takes_part() {
+            } else if store.takes_part() && store.capacity.is_some() {
                 store.is_candidate = true;
                 self.tasks.push(self.session, Task::Elect { store: name.clone() });
             }

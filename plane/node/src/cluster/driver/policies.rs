@@ -47,6 +47,15 @@ impl KnownPolicies {
             disks.parts.plane.set_policy_share(id, policy, Some(part));
         }
     }
+
+    /// Lets policies that span nodes apply to this node alone, for the disks on a store.
+    pub(super) fn release_parts(&self, shared: &Shared, (name, id): (&Name, StoreId)) {
+        let desired = shared.desired();
+        for policy in policies_on(&desired.config, name) {
+            let policy = shared.disks.policy_id(&policy.name);
+            shared.disks.parts.plane.set_policy_share(id, policy, None);
+        }
+    }
 }
 
 /// Returns this node's part of each policy that spans nodes and is used on a store. The part is 0

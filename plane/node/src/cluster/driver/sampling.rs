@@ -26,6 +26,8 @@ impl Driver {
         let (desired, views) = (self.shared.desired(), self.shared.disks.parts.plane.stores());
         let disks = &self.shared.disks;
         let keys = self.policies.keys();
+        let is_joined = matches!(self.link, Link::Up { .. });
+        let mut drafts = Vec::new();
         for (name, store) in &mut self.stores {
             let known = (disks, &desired.config, &keys);
             let reported = store.loads.sample(now, known, (name, store.id), &views);
@@ -52,11 +54,19 @@ impl Driver {
                 let loads = if gives_back { Vec::new() } else { reported.disks };
                 store.handle_loads(now, loads, reported.latency_ns);
             }
+            drafts.extend(store.take_capacity_change().map(|is| capacity_draft(name, is)));
+            store.follow_leader(now, is_joined);
             // Repeated, because the store may have been added to the storage plane since the last
             // call.
-            disks.parts.plane.set_cap(store.id, Some(store.cap()));
-            self.policies.hold_parts(&self.shared, (name, store.id), &store.policy_caps);
+            if store.is_unlimited {
+                disks.parts.plane.set_cap(store.id, None);
+                self.policies.release_parts(&self.shared, (name, store.id));
+            } else {
+                disks.parts.plane.set_cap(store.id, Some(store.cap()));
+                self.policies.hold_parts(&self.shared, (name, store.id), &store.policy_caps);
+            }
         }
+        self.emit(drafts);
     }
 
     /// Starts checks of the identity of stores that are due, in a thread per store, because file
@@ -132,4 +142,19 @@ impl Driver {
             _ => {}
         }
     }
+}
+
+/// Returns the event that the capacity of a store is unknown, or known again.
+fn capacity_draft(name: &Name, is_unknown: bool) -> Draft {
+    let subject = format!("store/{name}");
+    if is_unknown {
+        let text = format!(
+            "The capacity of store {name} is unknown on this host, which cannot lead the store. \
+             Measure it with `suimon store measure {name}`, or set `capacity_iops`. While no node \
+             knows the capacity, disks of the store have no limits by the cluster and no guarantees."
+        );
+        return Draft::new(EventKind::SharedStoreUnmeasured, subject, text);
+    }
+    let text = format!("The capacity of store {name} is known on this host.");
+    Draft::new(EventKind::SharedStoreMeasured, subject, text)
 }
