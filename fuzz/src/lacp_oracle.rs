@@ -10,7 +10,7 @@ use core::time::Duration;
 use suimon_frame::MacAddr;
 use suimon_quantity::Time;
 use suimon_teaming::MemberId;
-use suimon_teaming::lacp::{LacpAction, Activity, Lacp, LacpSpec, Link, LacpPortSpec, Timer};
+use suimon_teaming::lacp::{Activity, Lacp, LacpAction, LacpPortSpec, LacpSpec, Link, Timer};
 
 const MEMBERS: usize = 2;
 const SYSTEM: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -88,7 +88,8 @@ impl World {
             let id = MemberId(nth as u32);
             let port = nth as u16 + 1;
             let mac = MacAddr::new([2, 0, 0, 0, 1, port as u8]);
-            lacp.add_member(id, LacpPortSpec { port, priority: 0x8000, mac }, now).expect("it can be");
+            lacp.add_member(id, LacpPortSpec { port, priority: 0x8000, mac }, now)
+                .expect("it can be");
             Member {
                 id,
                 has_link: false,

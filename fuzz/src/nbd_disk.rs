@@ -2,7 +2,8 @@
 //! read as a client reads them.
 
 use suimon_nbd::{
-    ChunkKind, Extent, ExtentState, Framing, NbdCommand, REPLY_BYTES_MAX, Request, RequestParser,
+    ChunkKind, ExtentState, Framing, NbdCommand, REPLY_BYTES_MAX, Request, RequestParser,
+    StatusExtent,
 };
 
 use super::nbd_client::{Answer, Ask, BLOCK_STATUS, DF, READ, REQ_ONE, answer};
@@ -27,11 +28,11 @@ fn byte_at(offset: u64) -> u8 {
 }
 
 /// The disk from here on, piece by piece.
-fn extents_from(offset: u64) -> impl Iterator<Item = Extent> {
+fn extents_from(offset: u64) -> impl Iterator<Item = StatusExtent> {
     let mut at = offset;
     std::iter::from_fn(move || {
         let length = PIECE_BYTES - at % PIECE_BYTES;
-        let extent = Extent { length, state: state_at(at) };
+        let extent = StatusExtent { length, state: state_at(at) };
         at += length;
         Some(extent)
     })

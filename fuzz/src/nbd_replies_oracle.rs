@@ -2,7 +2,9 @@
 //! pieces it comes, and each reply has the bytes that the protocol gives it (`doc/proto.md`,
 //! sections "Simple reply message" and "Structured reply chunk message").
 
-use suimon_nbd::{ClientHandshake, ClientStep, RemoteExport, Reply, ReplyContent, ReplyReader};
+use suimon_nbd::{
+    ClientHandshake, ClientStep, ParsedReply, RemoteExport, ReplyContent, ReplyReader,
+};
 
 /// What a handshake came to.
 #[derive(Debug, PartialEq)]
@@ -52,8 +54,8 @@ fn head_bytes(bytes: &[u8]) -> usize {
 
 fn replies(mut bytes: &[u8]) {
     while let Ok(reply) = ReplyReader.read(bytes) {
-        let Reply::Chunk { consumed, replied, .. } = &reply else {
-            let Reply::Incomplete { required: needed } = reply else { return };
+        let ParsedReply::Chunk { consumed, replied, .. } = &reply else {
+            let ParsedReply::Incomplete { required: needed } = reply else { return };
             assert!(needed > bytes.len(), "it is not all there");
             return;
         };
@@ -61,7 +63,7 @@ fn replies(mut bytes: &[u8]) {
         for cut in 0..*consumed {
             let part = ReplyReader.read(&bytes[..cut]);
             assert!(
-                matches!(part, Ok(Reply::Incomplete { required: needed }) if needed > cut),
+                matches!(part, Ok(ParsedReply::Incomplete { required: needed }) if needed > cut),
                 "{part:?}"
             );
         }

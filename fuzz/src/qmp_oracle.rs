@@ -5,9 +5,9 @@
 
 use serde_json::Value;
 use suimon_qmp::{
-    AGENT_TEXT_CHARS_MAX, AgentCommand, AgentReader, Event, LINE_BYTES_MAX, QmpMessage, QmpReadError,
-    QmpReader, ReadErrorKind, TEXT_CHARS_MAX, agent_count, agent_host_name, agent_interfaces,
-    agent_is_frozen, agent_version, base_memory, chardevs, cpu_count, cpu_slots,
+    AGENT_TEXT_CHARS_MAX, AgentCommand, AgentReader, Event, LINE_BYTES_MAX, QmpMessage,
+    QmpReadError, QmpReader, ReadErrorKind, TEXT_CHARS_MAX, agent_count, agent_host_name,
+    agent_interfaces, agent_is_frozen, agent_version, base_memory, chardevs, cpu_count, cpu_slots,
     decode_agent_system, has_standby, is_driver_ready, is_kvm_enabled, machine_name, migration,
     qom_properties, run_state,
 };

@@ -65,7 +65,7 @@ pub fn check(input: &[u8]) -> Outcome {
     let of_table = |field| field != "sector bitmap";
     let damage = report.findings.iter().filter(|found| of_table(found.error.field));
     assert!(
-        damage.clone().all(|found| found.severity != suimon_vhd::Severity::Damage),
+        damage.clone().all(|found| found.severity != suimon_vhd::FindingSeverity::Damage),
         "{report:?}"
     );
     outcome.opened = Some(vhd.footer().disk_type);

@@ -2,7 +2,7 @@
 //!
 //! The input is cut into messages: request, flags, descriptors, payload. Checked:
 //! nothing crashes, no queue is handed over twice, none is left when the device
-//! is gone, no ring is taken back that [`Device::stops`] lacks, and an answer is as long as its header
+//! is gone, no ring is taken back that [`VhostUserDevice::stops`] lacks, and an answer is as long as its header
 //! says. What is no request stands
 //! for what happens beside them: a fault is asked for, the MTU changes.
 
@@ -20,7 +20,8 @@ use suimon_ports::{DiskQueue, DiskQueueHost, FrameSink, FrameSource, OffloadTogg
 use suimon_quantity::{Direction, DiskId, PortId, QueueId};
 use suimon_ring::{DiskProperties, GuestVisibleDisk, OffloadMask};
 use suimon_vhost_user::{
-    Device, DeviceLink, DiskModel, HEADER_BYTES, Header, Message, Model, NicModel, Offer, Request,
+    DeviceLink, DiskModel, FrontEndMessage, HEADER_BYTES, Header, Model, NicModel, Offer, Request,
+    VhostUserDevice,
 };
 
 const MESSAGES_MAX: usize = 64;
@@ -101,7 +102,7 @@ pub fn check(input: &[u8]) {
 fn check_device(input: &[u8], rings: usize, model: impl Fn(Arc<Register>) -> (Model, Offer)) {
     let host = Arc::new(Register::default());
     let (model, offer) = model(host.clone());
-    let mut device = Device::new(DeviceLink {
+    let mut device = VhostUserDevice::new(DeviceLink {
         model,
         offer,
         faults: Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap()),
@@ -123,7 +124,9 @@ fn check_device(input: &[u8], rings: usize, model: impl Fn(Arc<Register>) -> (Mo
             continue;
         }
         let Ok(header) = Header::decode(&head) else { continue };
-        let Ok(message) = Message::parse(&header, payload, descriptors(*kinds)) else { continue };
+        let Ok(message) = FrontEndMessage::parse(&header, payload, descriptors(*kinds)) else {
+            continue;
+        };
         let detached = || host.1.load(Ordering::Relaxed);
         let stops = device.stops(&message);
         // Every other message is executed as the device's task does it.

@@ -194,7 +194,7 @@ impl Recorded<StoreBudget> {
     /// As [`StoreBudget::handle_ended`], with recording.
     pub fn handle_ended(&mut self, now: Time, worker: WorkerId) {
         self.policy.handle_ended(worker);
-        self.note_bytes(now, |input, _| code::put_ended(input, worker));
+        self.record_bytes(now, |input, _| code::put_ended(input, worker));
     }
 
     /// As [`StoreBudget::poll_grant`], with recording.

@@ -48,7 +48,9 @@ pub(crate) enum ConnectionEnd {
         expected: usize,
     },
     /// The rest of a message did not arrive in time.
-    #[error("{received_bytes} of {expected} bytes of a message were received, the rest did not follow")]
+    #[error(
+        "{received_bytes} of {expected} bytes of a message were received, the rest did not follow"
+    )]
     Stalled {
         /// Bytes of the message received so far.
         received_bytes: usize,

@@ -150,7 +150,8 @@ fn nothing_follows_from_what_the_spread_does_not_tell_apart() {
 
 #[test]
 fn what_formats_cost_and_how_many_tiles_fit_is_told_and_nothing_is_changed() {
-    let told = recommend("disk-io", |case, _| if case.contains("dynamic") { 500.0 } else { 1000.0 });
+    let told =
+        recommend("disk-io", |case, _| if case.contains("dynamic") { 500.0 } else { 1000.0 });
     let [advice] = told.as_slice() else { panic!("{told:?}") };
     assert_eq!(advice.target, None);
     let text = &advice.reason.en;

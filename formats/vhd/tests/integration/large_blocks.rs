@@ -1,7 +1,9 @@
 //! Differencing disks with blocks so large that the cache cannot hold every bitmap.
 
 use crate::support::disk_file::DiskFile;
-use crate::support::{PARENT_SECTOR, new_vhd, parent, range, read_parent, sector, sector_number};
+use crate::support::{
+    PARENT_SECTOR, new_vhd, parent, range, read_parent, sector_data, sector_number,
+};
 use suimon_image::testing::TestDisk;
 use suimon_vhd::{Access, NewDisk, OpenOptions, SizeSource, Vhd, check};
 
@@ -24,7 +26,7 @@ fn evicted_bitmaps_are_reloaded() {
     for round in 0..3 {
         for block in 0..BLOCKS {
             let sector = block * BLOCK_SECTORS + 1000 * round;
-            disk.write(sector * 512, &sector(sector)).unwrap();
+            disk.write(sector * 512, &sector_data(sector)).unwrap();
         }
     }
     disk.flush().unwrap();

@@ -180,7 +180,7 @@ fn submits(processor: &SimulatedCpu) -> bool {
     let mut ring = Producer::<u32, _>::new(processor);
     ring.push(7);
     ring.submit();
-    ring.needs_wakeup()
+    ring.requires_wakeup()
 }
 
 /// Acts as `xsk_set_tx_need_wakeup` and the following read: a driver reads the ring once more after

@@ -9,7 +9,7 @@ use crate::disk::{
 };
 use crate::rig::any::AnyDriver;
 use crate::rig::packed::RING_PACKED;
-use crate::rig::{Used, Vm, call_line, count, event, kick_of};
+use crate::rig::{Used, Vm, call_line, count, event, kick_eventfd};
 use suimon_ports::{ArmResult, DiskOp, DiskOutcome, DiskQueue};
 use suimon_ring::{DiskProperties, DiskRing, RingSetup, used_position};
 
@@ -245,7 +245,7 @@ fn a_polled_ring_never_sleeps() {
     let mut polled = queue_of(&vm, &setup);
     assert_eq!(polled.arm(), ArmResult::Pending);
     let kick = event();
-    let mut woken = queue_of(&vm, &RingSetup { kick: Some(kick_of(&kick)), ..setup });
+    let mut woken = queue_of(&vm, &RingSetup { kick: Some(kick_eventfd(&kick)), ..setup });
     rustix::io::write(&kick, &1_u64.to_ne_bytes()).unwrap();
     woken.disarm();
     assert_eq!(count(&kick), 0, "disarm empties the descriptor");

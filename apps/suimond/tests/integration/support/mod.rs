@@ -28,7 +28,7 @@ use suimon_storage::StoragePlane;
 use suimon_store::FileStore;
 use suimon_switch::DataPlane;
 use suimon_uring::UringSource;
-use suimon_wait::{WorkerThreads, cpu_places};
+use suimon_wait::{WorkerThreads, cpu_topology};
 use suimond::clusters::HostClusters;
 use suimond::disk_factory::host_disks;
 use suimond::peer_nodes::HostPeerNodes;

@@ -56,7 +56,7 @@ pub(crate) fn open(file: &MemoryFile, access: Access) -> Result<Vhd, ImageError>
 /// Reads the parent, which contains the number of each sector.
 pub(crate) fn read_parent(range: ByteRange, bytes: &mut [u8]) {
     for (sector, bytes) in (range.offset() / SECTOR..).zip(bytes.chunks_exact_mut(512)) {
-        bytes.copy_from_slice(&sector(PARENT_SECTOR | sector));
+        bytes.copy_from_slice(&sector_data(PARENT_SECTOR | sector));
     }
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn disk_on<'a>(
     Ok(TestDisk { image: open(file, access)?, file, parent: Some(parent) })
 }
 
-pub(crate) fn sector(number: u64) -> [u8; 512] {
+pub(crate) fn sector_data(number: u64) -> [u8; 512] {
     let mut bytes = [0; 512];
     bytes.chunks_exact_mut(8).for_each(|place| place.copy_from_slice(&number.to_le_bytes()));
     bytes
@@ -77,7 +77,7 @@ pub(crate) fn sector(number: u64) -> [u8; 512] {
 /// Returns the number stored in a sector; asserts that the sector is not torn.
 pub(crate) fn sector_number(bytes: &[u8]) -> u64 {
     let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
-    assert_eq!(bytes, sector(number), "a sector is torn");
+    assert_eq!(bytes, sector_data(number), "a sector is torn");
     number
 }
 
@@ -94,5 +94,5 @@ pub(crate) fn numbers<I: Image>(disk: &mut TestDisk<'_, I>) -> Vec<u64> {
 
 /// Returns sectors filled with `number` combined with the sector number.
 pub(crate) fn payload(number: u64, sector: u64, sectors: u64) -> Vec<u8> {
-    (sector..sector + sectors).flat_map(|at| sector(number << 24 | at)).collect()
+    (sector..sector + sectors).flat_map(|at| sector_data(number << 24 | at)).collect()
 }
