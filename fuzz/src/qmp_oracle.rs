@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 use suimon_qmp::{
-    AGENT_TEXT_CHARS_MAX, AgentCommand, AgentReader, Event, LINE_BYTES_MAX, QmpMessage,
+    AGENT_TEXT_CHARS_MAX, AgentCommand, AgentReader, LINE_BYTES_MAX, QmpEvent, QmpMessage,
     QmpReadError, QmpReader, ReadErrorKind, TEXT_CHARS_MAX, agent_count, agent_host_name,
     agent_interfaces, agent_is_frozen, agent_version, base_memory, chardevs, cpu_count, cpu_slots,
     decode_agent_system, has_standby, is_driver_ready, is_kvm_enabled, machine_name, migration,
@@ -133,21 +133,21 @@ fn check_text(text: &str) {
     assert!(!text.chars().any(char::is_control), "{text:?} has control characters");
 }
 
-fn check_event(event: &Event) {
+fn check_event(event: &QmpEvent) {
     match event {
-        Event::Reset(trigger) | Event::Shutdown(trigger) => check_text(&trigger.reason),
-        Event::DeviceDeleted { device, path } => {
+        QmpEvent::Reset(trigger) | QmpEvent::Shutdown(trigger) => check_text(&trigger.reason),
+        QmpEvent::DeviceDeleted { device, path } => {
             check_text(device.as_deref().unwrap_or_default());
             check_text(path);
         }
-        Event::DeviceUnplugGuestError { device } => {
+        QmpEvent::DeviceUnplugGuestError { device } => {
             check_text(device.as_deref().unwrap_or_default());
         }
-        Event::BlockIoError { node: text, .. }
-        | Event::GuestPanicked { action: text }
-        | Event::VserportChange { id: text, .. }
-        | Event::Other { name: text } => check_text(text),
-        Event::Stop | Event::Resume | Event::Powerdown => {}
+        QmpEvent::BlockIoError { node: text, .. }
+        | QmpEvent::GuestPanicked { action: text }
+        | QmpEvent::VserportChange { id: text, .. }
+        | QmpEvent::Other { name: text } => check_text(text),
+        QmpEvent::Stop | QmpEvent::Resume | QmpEvent::Powerdown => {}
     }
 }
 

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use suimon_image::testing::{MemoryFile, TestDisk};
-use suimon_image::{ByteRange, Extent, Image, Location, Translation};
+use suimon_image::{ByteRange, Image, ImageExtent, Location, Translation};
 use suimon_vhd::{Access, DiskType, OpenOptions, SizeSource, Vhd, check as check_image};
 
 const SECTOR: u64 = 512;
@@ -140,7 +140,7 @@ fn sectors(vhd: &Vhd) -> Vec<u64> {
 fn judge_places(disk: &mut TestDisk<'_, Vhd>, sectors: &[u64], len: u64) -> u64 {
     let mut places = Vec::new();
     for sector in sectors {
-        let mut extents: Vec<Extent> = Vec::new();
+        let mut extents: Vec<ImageExtent> = Vec::new();
         while let Translation::NeedsMetadata(need) =
             disk.image.translate_read(range(*sector, 1), &mut extents).unwrap()
         {
@@ -148,7 +148,9 @@ fn judge_places(disk: &mut TestDisk<'_, Vhd>, sectors: &[u64], len: u64) -> u64 
             let bytes = disk_bytes(disk, need);
             disk.image.handle_metadata(need, &bytes).unwrap();
         }
-        let [Extent { location: place, len: SECTOR }] = extents[..] else { panic!("{extents:?}") };
+        let [ImageExtent { location: place, len: SECTOR }] = extents[..] else {
+            panic!("{extents:?}")
+        };
         if let Location::File(offset) = place {
             assert!(offset % SECTOR == 0 && offset + SECTOR <= len, "{offset} of {len}");
             places.push(offset);

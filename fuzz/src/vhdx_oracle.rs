@@ -8,7 +8,7 @@
 use std::io;
 
 use suimon_image::testing::{MemoryFile, TestDisk};
-use suimon_image::{ByteRange, Extent, FileError, Image, ImageFile, Location, Translation};
+use suimon_image::{ByteRange, FileError, Image, ImageExtent, ImageFile, Location, Translation};
 use suimon_vhdx::{Guid, NewImage, ParentLocator, Vhdx, WriteGuids, check as check_image};
 
 const MB: u64 = 1 << 20;
@@ -218,7 +218,7 @@ fn judge_places(image: &mut Vhdx, file: &MemoryFile) {
     let mut places = Vec::new();
     let all = ByteRange::new(0, size).expect("a disk has at most 64 TB");
     for (_, piece) in all.blocks(QUESTION).take(QUESTIONS_MAX as usize) {
-        let mut extents: Vec<Extent> = Vec::new();
+        let mut extents: Vec<ImageExtent> = Vec::new();
         if !located(image, file, piece, &mut extents) {
             return;
         }
@@ -240,7 +240,7 @@ fn located(
     image: &mut Vhdx,
     file: &MemoryFile,
     range: ByteRange,
-    extents: &mut Vec<Extent>,
+    extents: &mut Vec<ImageExtent>,
 ) -> bool {
     for _ in 0..1 << 16 {
         let located = image.translate_read(range, extents).expect("it is a range of the disk");

@@ -129,7 +129,7 @@ pub trait ClusterLease: Send + Sync {
 
 /// Linearizable key-value store of a cluster: a read returns the last committed write of any node.
 /// All calls block, for at most the time configured for the store.
-pub trait ClusterStore: Send + Sync {
+pub trait ClusterKvStore: Send + Sync {
     /// Returns all keys with a prefix.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ pub trait ClusterStore: Send + Sync {
     fn read(&self, prefix: &str) -> Result<ClusterView, ClusterStoreError>;
 
     /// Applies all changes if all conditions hold, and otherwise none. Conditions and changes
-    /// together must not exceed [`ClusterStore::changes_max`].
+    /// together must not exceed [`ClusterKvStore::changes_max`].
     ///
     /// # Errors
     /// Fails with nothing changed, unless the kind is [`ClusterStoreErrorKind::OutcomeUnknown`].
@@ -176,7 +176,7 @@ pub trait ClusterStore: Send + Sync {
     /// Other candidates learn by a watch that the key was removed.
     ///
     /// # Errors
-    /// As [`ClusterStore::commit`]. After an unknown outcome, a repeated call determines the
+    /// As [`ClusterKvStore::commit`]. After an unknown outcome, a repeated call determines the
     /// result.
     fn elect(
         &self,

@@ -123,7 +123,7 @@ pub struct UplinkSpec {
 
 /// Specification of the device behind a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PortSpec {
+pub enum PortDeviceSpec {
     /// NIC of a VM over vhost-user.
     VhostUser(VhostUserSpec),
     /// NIC of a VM, emulated by QEMU.
@@ -269,7 +269,7 @@ pub trait PortDevice: Send {
     ///
     /// # Errors
     /// Fails if the host rejects the change; the device keeps its previous configuration.
-    fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError>;
+    fn change(&mut self, to: &PortDeviceSpec) -> Result<bool, DeviceError>;
 
     /// Replaces the receive queue steering rules of the device. The result appears in
     /// [`DeviceStatus::steering`]. Steering affects only the receiving queue, not the forwarding
@@ -284,7 +284,7 @@ pub trait DeviceFactory: Send + Sync {
     ///
     /// # Errors
     /// Returns the error that `open` would return.
-    fn probe(&self, spec: &PortSpec) -> Result<(), DeviceError>;
+    fn probe(&self, spec: &PortDeviceSpec) -> Result<(), DeviceError>;
 
     /// Opens the device of `port` and attaches its queues to `queues`: immediately, or for
     /// vhost-user whenever a front-end connects. An existing TAP device is taken over; otherwise
@@ -296,7 +296,7 @@ pub trait DeviceFactory: Send + Sync {
     fn open(
         &self,
         port: PortId,
-        spec: &PortSpec,
+        spec: &PortDeviceSpec,
         queues: Arc<dyn QueueHost>,
         observer: Arc<dyn PortObserver>,
     ) -> Result<Box<dyn PortDevice>, DeviceError>;
@@ -307,12 +307,15 @@ pub trait DeviceFactory: Send + Sync {
     ///
     /// # Errors
     /// Fails if the device does not exist or the kernel query fails.
-    fn hardware_features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError>;
+    fn hardware_features(
+        &self,
+        spec: &PortDeviceSpec,
+    ) -> Result<Option<DeviceFeatures>, DeviceError>;
 
     /// Returns the index of the network device that has the name in `spec` now. `None` if there is no
     /// such device, or if opening the port creates it. Another index than before tells that another
     /// device has taken the name. Does not block.
-    fn device_index(&self, spec: &PortSpec) -> Option<u32>;
+    fn device_index(&self, spec: &PortDeviceSpec) -> Option<u32>;
 
     /// Replaces the kernel path table. When the call returns, the kernel forwards exactly the
     /// frames between TAP devices that `table` specifies. Ports without an open device, or with a

@@ -19,7 +19,7 @@
 //! - [`RedoRecords`]: metadata changes of images that survive the process.
 //! - [`SocketFiles`]: stale socket files of earlier processes.
 //! - [`StateStore`]: durable keys and values.
-//! - [`ClusterStore`]: the store shared by the nodes of a cluster: transactions, watches, leases,
+//! - [`ClusterKvStore`]: the store shared by the nodes of a cluster: transactions, watches, leases,
 //!   elections.
 //! - [`PowerHost`]: frequencies, idle states and energy counters of the host's CPUs.
 //! - [`VmHost`], [`Vm`]: start, adopt and control VMs.
@@ -58,8 +58,8 @@ mod worker;
 mod worker_task;
 
 pub use cluster_store::{
-    ClusterChange, ClusterCommit, ClusterCondition, ClusterElection, ClusterEntry, ClusterLease,
-    ClusterLeaseId, ClusterObserver, ClusterStore, ClusterStoreError, ClusterStoreErrorKind,
+    ClusterChange, ClusterCommit, ClusterCondition, ClusterElection, ClusterEntry, ClusterKvStore,
+    ClusterLease, ClusterLeaseId, ClusterObserver, ClusterStoreError, ClusterStoreErrorKind,
     ClusterView, ClusterWatch,
 };
 pub use control_socket::{
@@ -69,7 +69,7 @@ pub use control_socket::{
 pub use detaching::{AlreadyDetached, DetachingQueue};
 pub use device::{
     DeviceError, DeviceErrorKind, DeviceFactory, DeviceNotice, DeviceStatus, NegotiatedFeatures,
-    PortDevice, PortObserver, PortSpec, StreamSpec, TapSpec, UplinkDriver, UplinkSpec,
+    PortDevice, PortDeviceSpec, PortObserver, StreamSpec, TapSpec, UplinkDriver, UplinkSpec,
     VhostUserMode, VhostUserSpec, XdpHook, XdpState,
 };
 pub use disk_client::{DISK_CLIENT_REQUEST_BYTES_MAX, DiskClient, DiskClientError};

@@ -1,7 +1,7 @@
 //! Text output of the cluster's state.
 
 use suimon_contract::{
-    ClusterDisk, ClusterMember, ClusterShare, ClusterStatus, ClusterStore, Kind,
+    ClusterDisk, ClusterMember, ClusterShare, ClusterStatus, ResourceKind, SharedStoreStatus,
 };
 
 use crate::columns;
@@ -13,7 +13,7 @@ use crate::units;
 pub fn details(cluster: &ClusterStatus) -> String {
     let mut lines = Lines::default();
     match &cluster.config {
-        Some(config) => lines.keys(Kind::Cluster, config),
+        Some(config) => lines.keys(ResourceKind::Cluster, config),
         None => lines.add("cluster", "none: this host is not a member of a cluster"),
     }
     if cluster.config.is_none() {
@@ -45,7 +45,7 @@ fn members(all: &[ClusterMember]) -> Table {
     table
 }
 
-fn stores(all: &[ClusterStore]) -> Table {
+fn stores(all: &[SharedStoreStatus]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_STORES);
     for store in all {
         let external = store.has_external_load.then_some("external load");
@@ -65,7 +65,7 @@ fn stores(all: &[ClusterStore]) -> Table {
     table
 }
 
-fn shares(all: &[ClusterStore]) -> Table {
+fn shares(all: &[SharedStoreStatus]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_SHARES);
     for store in all {
         for ClusterShare { node, leased_iops, reserved_iops } in &store.shares {
@@ -81,7 +81,7 @@ fn shares(all: &[ClusterStore]) -> Table {
 }
 
 /// Returns the table of nodes whose heartbeats were read on stores.
-fn seen(all: &[ClusterStore]) -> Table {
+fn seen(all: &[SharedStoreStatus]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_SEEN);
     for store in all {
         for heartbeat in &store.heartbeats {

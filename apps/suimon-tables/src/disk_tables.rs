@@ -2,7 +2,7 @@
 
 use suimon_contract::{
     CapacitySource, DiskConfig, DiskCounters, DiskKind, DiskNbdTransport, DiskRequestCounters,
-    DiskStatus, Kind, Resource, StoreCapacity, StoreConfig, StoreMeasurement, StoreStatus,
+    DiskStatus, Resource, ResourceKind, StoreCapacity, StoreConfig, StoreMeasurement, StoreStatus,
 };
 
 use crate::columns;
@@ -279,10 +279,10 @@ pub fn export_details(disk: &DiskStatus) -> String {
     lines.add("disk", &disk.config.name);
     lines.add("state", storage_state(disk.state, disk.reason.as_ref()));
     if let Some(vhost_user) = &disk.config.vhost_user {
-        lines.keys_within(Kind::DiskVhostUser, "vhost_user", vhost_user);
+        lines.keys_within(ResourceKind::DiskVhostUser, "vhost_user", vhost_user);
     }
     if let Some(nbd) = &disk.config.nbd {
-        lines.keys_within(Kind::DiskNbd, "nbd", nbd);
+        lines.keys_within(ResourceKind::DiskNbd, "nbd", nbd);
     }
     for uri in uris(&disk.config) {
         lines.add("NBD URI", uri);

@@ -69,7 +69,7 @@ fn confinement(status: &ConfinementStatus) -> String {
             "processors" => "workers",
             other => other,
         };
-        text += &format!("  {threads}: {}\n", layer.in_words());
+        text += &format!("  {threads}: {}\n", layer.summary());
     }
     for feature in &status.missing {
         text += &format!("  missing: {feature}\n");

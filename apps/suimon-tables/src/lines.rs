@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 use suimon_contract::{
-    ByteSize, Condition, DropCounter, Form, Health, KernelPathStatus, Kind, OffloadStatus,
-    PortCounters, Resource, StorageState,
+    ByteSize, Condition, DropCounter, Form, Health, KernelPathStatus, OffloadStatus, PortCounters,
+    Resource, ResourceKind, StorageState,
 };
 
 use crate::offload_tables::offload_table;
@@ -27,7 +27,7 @@ impl Lines {
     }
 
     /// Adds the desired keys of a table.
-    pub(crate) fn keys<T: Serialize>(&mut self, kind: Kind, table: &T) {
+    pub(crate) fn keys<T: Serialize>(&mut self, kind: ResourceKind, table: &T) {
         let table = serde_json::to_value(table).unwrap_or_default();
         for key in kind.keys().iter().filter(|key| !matches!(key.form, Form::Tables(_))) {
             if let Some(value) = table.get(key.name) {
@@ -37,7 +37,7 @@ impl Lines {
     }
 
     /// Adds the desired keys of a table inside a resource, prefixed by the table's name.
-    pub(crate) fn keys_within<T: Serialize>(&mut self, kind: Kind, name: &str, table: &T) {
+    pub(crate) fn keys_within<T: Serialize>(&mut self, kind: ResourceKind, name: &str, table: &T) {
         let table = serde_json::to_value(table).unwrap_or_default();
         for key in kind.keys() {
             if let Some(value) = table.get(key.name) {

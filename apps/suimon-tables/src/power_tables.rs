@@ -1,7 +1,8 @@
 //! Text output of power management.
 
 use suimon_contract::{
-    Kind, PowerChangedStatus, PowerCpuStatus, PowerEnergyStatus, PowerSettingStatus, PowerStatus,
+    PowerChangedStatus, PowerCpuStatus, PowerEnergyStatus, PowerSettingStatus, PowerStatus,
+    ResourceKind,
 };
 
 use crate::columns;
@@ -13,7 +14,7 @@ use crate::units;
 pub fn details(power: &PowerStatus) -> String {
     let mut lines = Lines::default();
     match &power.config {
-        Some(config) => lines.keys(Kind::Power, config),
+        Some(config) => lines.keys(ResourceKind::Power, config),
         None => lines.add("plan", "none: CPU settings are not changed"),
     }
     lines.add("in effect", power.effect.as_str());

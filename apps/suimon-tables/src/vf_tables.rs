@@ -1,6 +1,6 @@
 //! Text output of SR-IOV adapters and their VFs.
 
-use suimon_contract::{Kind, PfConfig, PfStatus, SriovAdapter, VfStatus};
+use suimon_contract::{PfConfig, PfStatus, ResourceKind, SriovAdapter, VfStatus};
 
 use crate::columns;
 use crate::lines::{Lines, health, word};
@@ -27,7 +27,7 @@ impl Shown for PfConfig {
     fn details(one: &PfStatus) -> String {
         let mut lines = Lines::of(&one.config, &one.condition);
         for vf in &one.config.vf {
-            lines.keys_within(Kind::Vf, &format!("vf {}", vf.index), vf);
+            lines.keys_within(ResourceKind::Vf, &format!("vf {}", vf.index), vf);
         }
         if let Some(adapter) = &one.adapter {
             add_adapter(&mut lines, adapter);

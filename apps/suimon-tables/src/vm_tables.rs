@@ -28,7 +28,7 @@ impl Shown for VmConfig {
 
     fn details(one: &VmStatus) -> String {
         let mut lines = Lines::default();
-        lines.keys(suimon_contract::Kind::Vm, &one.config);
+        lines.keys(suimon_contract::ResourceKind::Vm, &one.config);
         lines.add("state", state(one));
         if let Some(migration) = &one.migration {
             add_migration(&mut lines, migration);

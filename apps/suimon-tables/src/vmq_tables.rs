@@ -2,7 +2,7 @@
 
 use core::cmp::Reverse;
 
-use suimon_contract::{Kind, VmqQueueStatus, VmqStatus, VmqWorkerStatus};
+use suimon_contract::{ResourceKind, VmqQueueStatus, VmqStatus, VmqWorkerStatus};
 
 use crate::columns;
 use crate::lines::{Lines, word};
@@ -33,7 +33,7 @@ pub fn table(all: &[VmqStatus]) -> Table {
 pub fn details(vmq: &VmqStatus) -> String {
     let mut lines = Lines::default();
     lines.add("uplink", &vmq.uplink);
-    lines.keys(Kind::Vmq, &vmq.config);
+    lines.keys(ResourceKind::Vmq, &vmq.config);
     lines.table(&worker_table(&vmq.workers));
     lines.table(&queue_table(&vmq.queues));
     lines.text()

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use suimon_client::ChangeOptions;
-use suimon_contract::{ClusterConfig, ClusterTls, Kind, Name, renamed_key};
+use suimon_contract::{ClusterConfig, ClusterTls, Name, ResourceKind, renamed_key};
 use suimon_tables::cluster_tables::details;
 
 use crate::change_flags::ChangeFlags;
@@ -87,7 +87,7 @@ pub(crate) struct ClusterSetFlags {
         required = true,
         value_parser = setting,
         help = settings_help(),
-        long_help = settings::long_help(&settings_help(), &[Kind::Cluster, Kind::ClusterTls])
+        long_help = settings::long_help(&settings_help(), &[ResourceKind::Cluster, ResourceKind::ClusterTls])
     )]
     settings: Vec<ClusterSetting>,
     #[command(flatten)]
@@ -103,30 +103,30 @@ enum ClusterSetting {
 
 fn setting(text: &str) -> Result<ClusterSetting, String> {
     let name = text.split_once('=').map_or(text, |(name, _)| name);
-    let name = renamed_key(Kind::ClusterTls, name).map_or(name, |rename| rename.new);
+    let name = renamed_key(ResourceKind::ClusterTls, name).map_or(name, |rename| rename.new);
     if IDENTITY.contains(&name) {
         return Err(format!(
             "`{name}` cannot be changed; leave the cluster with `suimon cluster leave`, then join \
              with the other name"
         ));
     }
-    if Kind::ClusterTls.key(name).is_none() && Kind::Cluster.key(name).is_none() {
+    if ResourceKind::ClusterTls.key(name).is_none() && ResourceKind::Cluster.key(name).is_none() {
         return Err(format!("no key `{name}` exists; the keys are {}", keys()));
     }
     if !text.contains('=') {
         return Err(format!("must be KEY=VALUE or KEY=default; the keys are {}", keys()));
     }
-    if Kind::ClusterTls.key(name).is_some() {
-        return settings::parse(Kind::ClusterTls, text).map(ClusterSetting::Tls);
+    if ResourceKind::ClusterTls.key(name).is_some() {
+        return settings::parse(ResourceKind::ClusterTls, text).map(ClusterSetting::Tls);
     }
-    settings::parse(Kind::Cluster, text).map(ClusterSetting::Own)
+    settings::parse(ResourceKind::Cluster, text).map(ClusterSetting::Own)
 }
 
 /// Returns the keys that can be changed.
 fn keys() -> String {
-    let own = Kind::Cluster.keys().iter().map(|key| key.name);
+    let own = ResourceKind::Cluster.keys().iter().map(|key| key.name);
     let own = own.filter(|name| !IDENTITY.contains(name) && *name != "tls");
-    let tls = Kind::ClusterTls.keys().iter().map(|key| key.name);
+    let tls = ResourceKind::ClusterTls.keys().iter().map(|key| key.name);
     own.chain(tls).collect::<Vec<&str>>().join(", ")
 }
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::json;
-use suimon_contract::{DiskConfig, Kind, Name};
+use suimon_contract::{DiskConfig, Name, ResourceKind};
 use suimon_tables::disk_tables::export_details;
 
 use crate::change_flags::ChangeFlags;
@@ -18,9 +18,9 @@ pub(crate) struct ExportFlags {
     name: Name,
     #[arg(
         value_name = "KEY=VALUE",
-        value_parser = settings::parser(Kind::DiskNbd),
+        value_parser = settings::parser(ResourceKind::DiskNbd),
         help = keys_help(),
-        long_help = settings::long_help(&keys_help(), &[Kind::DiskNbd])
+        long_help = settings::long_help(&keys_help(), &[ResourceKind::DiskNbd])
     )]
     settings: Vec<Setting>,
     /// Remove the NBD export; its clients are disconnected.
@@ -31,7 +31,7 @@ pub(crate) struct ExportFlags {
 }
 
 fn keys_help() -> String {
-    let keys = settings::keys(Kind::DiskNbd);
+    let keys = settings::keys(ResourceKind::DiskNbd);
     format!(
         "Keys of the export and their values, such as `socket=/run/suimon/nbd.sock`; `KEY=default` \
          removes a key. Without keys, the export is shown. The keys are {keys}"

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser, Value
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command};
 use serde_json::{Map, Value};
-use suimon_contract::{Effect, Form, Key, Kind, Resource, docs_of, old_key};
+use suimon_contract::{ChangeEffect, Form, Key, Resource, ResourceKind, docs_of, old_key};
 
 use crate::key_help;
 
@@ -22,7 +22,7 @@ pub(crate) struct KeyFlags<R, const ADDING: bool> {
 /// Key of a resource, or of a table inside it.
 struct Flag {
     table: Option<&'static Key>,
-    kind: Kind,
+    kind: ResourceKind,
     key: &'static Key,
 }
 
@@ -42,11 +42,11 @@ impl Flag {
     }
 
     /// Returns the effect of changing the key. A change of a nested table has the effect of its key.
-    fn effect(&self) -> Effect {
+    fn effect(&self) -> ChangeEffect {
         self.table.map_or(self.key.effect, |table| table.effect)
     }
 
-    fn arg(&self, of: Kind, adding: bool) -> Arg {
+    fn arg(&self, of: ResourceKind, adding: bool) -> Arg {
         let long = self.id().replace(['_', '.'], "-");
         let effect = (!adding).then(|| (of, self.effect()));
         let meaning = docs_of(self.kind, self.key.name).unwrap_or_default();
@@ -71,7 +71,7 @@ impl Flag {
 }
 
 /// Returns the flags of a kind of resource. The name is a positional argument instead.
-fn flags(kind: Kind) -> Vec<Flag> {
+fn flags(kind: ResourceKind) -> Vec<Flag> {
     let mut flags = Vec::new();
     for key in kind.keys().iter().filter(|key| key.name != "name") {
         match key.form {
@@ -94,14 +94,14 @@ fn option(id: &str) -> String {
 }
 
 /// Returns the old options of renamed keys of this kind of resource, each with its present one.
-pub(crate) fn old_options(kind: Kind) -> Vec<(String, String)> {
+pub(crate) fn old_options(kind: ResourceKind) -> Vec<(String, String)> {
     let flags = flags(kind).into_iter();
     flags.filter_map(|flag| Some((flag.old_option()?, option(&flag.id())))).collect()
 }
 
 /// Returns the id of a key given with its old or new name, such as `vmq.max_workers` for
 /// `vmq.max_workers`.
-pub(crate) fn present_id(kind: Kind, id: &str) -> String {
+pub(crate) fn present_id(kind: ResourceKind, id: &str) -> String {
     let known = |flag: &Flag| {
         let old = old_key(flag.kind, flag.key.name).map(|rename| rename.old);
         match (flag.table, old) {
@@ -114,7 +114,7 @@ pub(crate) fn present_id(kind: Kind, id: &str) -> String {
 }
 
 /// Returns the parser of `--unset`: names of optional keys and tables. Old names are accepted.
-pub(crate) fn unset_parser(kind: Kind) -> ValueParser {
+pub(crate) fn unset_parser(kind: ResourceKind) -> ValueParser {
     let names = unsettable(kind).into_iter().map(|id| {
         let old = flags(kind).into_iter().find(|flag| flag.id() == id).and_then(|flag| {
             let old = old_key(flag.kind, flag.key.name)?.old;
@@ -126,7 +126,7 @@ pub(crate) fn unset_parser(kind: Kind) -> ValueParser {
 }
 
 /// Returns the names accepted by `--unset`: all optional keys and tables.
-fn unsettable(kind: Kind) -> Vec<String> {
+fn unsettable(kind: ResourceKind) -> Vec<String> {
     let is_table = |key: &&Key| matches!(key.form, Form::Table(_)) && !key.required;
     let tables = kind.keys().iter().filter(is_table).map(|key| key.name.to_owned());
     let keys = flags(kind).into_iter().filter(|flag| !flag.key.required);

@@ -1,15 +1,15 @@
 //! Help for the keys of resources: meaning, form of the value, default, and effect of a change.
 
-use suimon_contract::{Effect, Form, Key, Kind, default_text, docs_of};
+use suimon_contract::{ChangeEffect, Form, Key, ResourceKind, default_text, docs_of};
 
 /// Returns the long help of the option for a key of a table of this kind: meaning, value and
 /// default; with `effect` also an interruption that a change of the value causes on a resource of
 /// kind `of`. A change without interruption is described by the command.
 pub(crate) fn option(
-    kind: Kind,
+    kind: ResourceKind,
     key: &Key,
     meaning: &str,
-    effect: Option<(Kind, Effect)>,
+    effect: Option<(ResourceKind, ChangeEffect)>,
 ) -> String {
     let mut facts = Vec::new();
     facts.extend(option_value(key.form).map(|value| format!("Value: {value}.")));
@@ -24,7 +24,7 @@ pub(crate) fn option(
 }
 
 /// Returns one line per key of a table of this kind for arguments `KEY=VALUE`.
-pub(crate) fn settings<'k>(kind: Kind, keys: impl Iterator<Item = &'k Key>) -> String {
+pub(crate) fn settings<'k>(kind: ResourceKind, keys: impl Iterator<Item = &'k Key>) -> String {
     let line = |key: &Key| {
         let meaning = docs_of(kind, key.name).unwrap_or_default();
         let value = match key.form {
@@ -42,7 +42,7 @@ pub(crate) fn settings<'k>(kind: Kind, keys: impl Iterator<Item = &'k Key>) -> S
     keys.map(line).collect()
 }
 
-fn default(kind: Kind, key: &Key) -> Option<String> {
+fn default(kind: ResourceKind, key: &Key) -> Option<String> {
     if !key.has_default {
         return None;
     }
@@ -70,57 +70,59 @@ fn option_value(form: Form) -> Option<String> {
 }
 
 /// Returns the interruption by a change; `None` if the change applies at once without one.
-const fn effect_of(effect: Effect, of: Kind) -> Option<&'static str> {
+const fn effect_of(effect: ChangeEffect, of: ResourceKind) -> Option<&'static str> {
     Some(match (effect, of) {
-        (Effect::Live, _) => return None,
-        (Effect::LiveOnTap, _) => {
+        (ChangeEffect::Live, _) => return None,
+        (ChangeEffect::LiveOnTap, _) => {
             "applies at once on a TAP NIC; on a vhost-user NIC, the link is down until the VM has \
              reconnected"
         }
-        (Effect::Replace, Kind::Uplink) => "reopens the device, which interrupts its traffic",
-        (Effect::Replace, Kind::Nic) => {
+        (ChangeEffect::Replace, ResourceKind::Uplink) => {
+            "reopens the device, which interrupts its traffic"
+        }
+        (ChangeEffect::Replace, ResourceKind::Nic) => {
             "reopens the port, which interrupts its traffic; a VM reconnects by itself"
         }
-        (Effect::Replace, Kind::Store) => {
+        (ChangeEffect::Replace, ResourceKind::Store) => {
             "reopens all disks of the store; requests of their VMs are queued meanwhile, and their \
              NBD clients are disconnected"
         }
-        (Effect::Replace, _) => {
+        (ChangeEffect::Replace, _) => {
             "reopens the disk; requests of its VM are queued meanwhile, and its NBD clients are \
              disconnected"
         }
-        (Effect::NextBoot, _) => "takes effect at the next start of the VM",
-        (Effect::NextStart, _) => "takes effect at the next start of the daemon",
-        (Effect::Identity, _) => "not possible; delete the object and add another one",
+        (ChangeEffect::NextBoot, _) => "takes effect at the next start of the VM",
+        (ChangeEffect::NextStart, _) => "takes effect at the next start of the daemon",
+        (ChangeEffect::Identity, _) => "not possible; delete the object and add another one",
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use suimon_contract::{Effect, Kind};
+    use suimon_contract::{ChangeEffect, ResourceKind};
 
     use super::{effect_of, option, settings};
 
     #[test]
     fn an_option_states_value_default_and_interruption() {
-        let of = |kind: Kind, name| {
+        let of = |kind: ResourceKind, name| {
             let key = kind.key(name).unwrap();
             let text = option(kind, key, "Meaning.", Some((kind, key.effect)));
             text.strip_prefix("Meaning.\n\n").unwrap().to_owned()
         };
-        let ageing = of(Kind::Switch, "ageing_s");
+        let ageing = of(ResourceKind::Switch, "ageing_s");
         assert_eq!(ageing, "Value: a whole number from 10 to 1000000. Default: 300.");
-        let queues = of(Kind::Uplink, "queues");
+        let queues = of(ResourceKind::Uplink, "queues");
         assert!(queues.ends_with("Change: reopens the device, which interrupts its traffic."));
-        let memory = of(Kind::Vm, "memory_bytes");
+        let memory = of(ResourceKind::Vm, "memory_bytes");
         assert!(memory.ends_with("Change: takes effect at the next start of the VM."), "{memory}");
     }
 
     #[test]
     fn only_changes_without_interruption_have_no_text() {
-        for kind in Kind::RESOURCES {
+        for kind in ResourceKind::RESOURCES {
             for key in kind.keys() {
-                let is_live = key.effect == Effect::Live;
+                let is_live = key.effect == ChangeEffect::Live;
                 assert_eq!(effect_of(key.effect, kind).is_none(), is_live, "{}", key.name);
             }
         }
@@ -128,12 +130,12 @@ mod tests {
 
     #[test]
     fn settings_have_a_line_per_key_with_value_and_default() {
-        let text = settings(Kind::Offload, Kind::Offload.keys().iter());
-        assert_eq!(text.lines().count(), Kind::Offload.keys().len());
+        let text = settings(ResourceKind::Offload, ResourceKind::Offload.keys().iter());
+        assert_eq!(text.lines().count(), ResourceKind::Offload.keys().len());
         for line in text.lines() {
             assert!(line.ends_with(" Value: `on` or `off`. Default: on."), "{line}");
         }
-        let vmq = settings(Kind::Vmq, Kind::Vmq.keys().iter());
+        let vmq = settings(ResourceKind::Vmq, ResourceKind::Vmq.keys().iter());
         assert!(vmq.contains(" Value: a whole number from 1 to 64. Default: 4."), "{vmq}");
         assert!(vmq.contains(" Value: one of `static`, `dynamic`. Default: dynamic."), "{vmq}");
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use suimon_contract::{
-    DeviceFeaturesStatus, Kind, Name, NicConfig, OffloadStatus, SwitchConfig, SwitchKind,
+    DeviceFeaturesStatus, Name, NicConfig, OffloadStatus, ResourceKind, SwitchConfig, SwitchKind,
     UplinkConfig,
 };
 use suimon_tables::offload_tables::port_offload_table;
@@ -45,9 +45,9 @@ pub(crate) struct SetFlags {
     #[arg(
         value_name = "KEY=on|off|default",
         required = true,
-        value_parser = settings::parser(Kind::Offload),
+        value_parser = settings::parser(ResourceKind::Offload),
         help = switches_help(),
-        long_help = settings::long_help(&switches_help(), &[Kind::Offload])
+        long_help = settings::long_help(&switches_help(), &[ResourceKind::Offload])
     )]
     switches: Vec<Setting>,
     #[command(flatten)]
@@ -126,7 +126,7 @@ fn switches_help() -> String {
     format!(
         "Offloads to enable (`on`) or disable (`off`), such as `segmentation=off`; `default` \
          removes the key, which enables the offload. The keys are {}",
-        settings::keys(Kind::Offload)
+        settings::keys(ResourceKind::Offload)
     )
 }
 

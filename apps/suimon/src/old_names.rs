@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 
 use clap::Command;
-use suimon_contract::{Kind, RENAMES, Rename, Renamed, renamed_key};
+use suimon_contract::{RENAMES, Rename, Renamed, ResourceKind, renamed_key};
 
 use crate::key_flags::{old_options, present_id};
 
@@ -95,7 +95,7 @@ fn is_option(word: &str, option: &str) -> bool {
 /// Returns the warning about an option with the old name of a key, `KEY=VALUE` with an old key, or an
 /// old key after `--unset`.
 fn of_word(noun: &str, before: &str, word: &str) -> Option<String> {
-    let kind = Kind::RESOURCES.into_iter().find(|kind| kind.word() == noun);
+    let kind = ResourceKind::RESOURCES.into_iter().find(|kind| kind.word() == noun);
     if let Some(kind) = kind {
         let used = old_options(kind).into_iter().find(|(old, _)| is_option(word, old));
         if let Some((old, new)) = used {
@@ -107,7 +107,7 @@ fn of_word(noun: &str, before: &str, word: &str) -> Option<String> {
         }
     }
     let key = word.split_once('=').map_or("", |(key, _)| key);
-    Kind::ALL.into_iter().find_map(|kind| renamed_key(kind, key)).map(Rename::warning)
+    ResourceKind::ALL.into_iter().find_map(|kind| renamed_key(kind, key)).map(Rename::warning)
 }
 
 fn warning(old: &str, new: &str) -> String {
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn options_of_renamed_keys_are_accepted_with_a_warning() {
         let mut count = 0;
-        for kind in Kind::RESOURCES {
+        for kind in ResourceKind::RESOURCES {
             for (old, new) in old_options(kind) {
                 let set = |option: &str| format!("{option}=1");
                 let value = if old.ends_with("authority") { "/ca.pem" } else { "1" };

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
-use suimon_contract::{Kind, PowerConfig};
+use suimon_contract::{PowerConfig, ResourceKind};
 use suimon_tables::power_tables::details;
 
 use crate::change_flags::ChangeFlags;
@@ -29,7 +29,7 @@ pub(crate) struct SetFlags {
         required = true,
         value_parser = setting_or_plan,
         help = settings_help(),
-        long_help = settings::long_help(&settings_help(), &[Kind::Power])
+        long_help = settings::long_help(&settings_help(), &[ResourceKind::Power])
     )]
     settings: Vec<Setting>,
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub(crate) struct SetFlags {
 
 /// Parses `KEY=VALUE`, or a plan's name without its key.
 fn setting_or_plan(text: &str) -> Result<Setting, String> {
-    let parse = |text: &str| settings::parse(Kind::Power, text);
+    let parse = |text: &str| settings::parse(ResourceKind::Power, text);
     if text.contains('=') {
         return parse(text);
     }
@@ -46,7 +46,7 @@ fn setting_or_plan(text: &str) -> Result<Setting, String> {
         format!(
             "`{text}` is neither a plan (balanced, high-performance, power-saver, custom) nor \
              KEY=VALUE; the keys are {}",
-            settings::keys(Kind::Power)
+            settings::keys(ResourceKind::Power)
         )
     })
 }
@@ -57,7 +57,7 @@ fn settings_help() -> String {
          precedence over it, such as `turbo=on`. With a plan, keys that are not given have the \
          values of the plan; without one, only the given keys change. `KEY=default` removes a key. \
          The keys are {}",
-        settings::keys(Kind::Power)
+        settings::keys(ResourceKind::Power)
     )
 }
 

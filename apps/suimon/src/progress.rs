@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use suimon_client::Outcome;
+use suimon_client::ChangeOutcome;
 use suimon_contract::{Operation, OperationState};
 use suimon_tables::operation_tables::plan_text;
 
@@ -15,15 +15,15 @@ use crate::output::Context;
 /// Shows the result of a change: the plan of a dry run, else the operation's progress and end.
 pub(crate) async fn finish(
     context: &Context,
-    outcome: Outcome,
+    outcome: ChangeOutcome,
     flags: ChangeFlags,
 ) -> Result<(), Failure> {
     match outcome {
-        Outcome::Planned(plan) => {
+        ChangeOutcome::Planned(plan) => {
             old_names::warn(context.json, &plan.warnings);
             Ok(context.show(&plan, plan_text)?)
         }
-        Outcome::Started(operation) => {
+        ChangeOutcome::Started(operation) => {
             old_names::warn(context.json, &operation.warnings);
             if let (false, Some(plan)) = (context.json, &operation.plan) {
                 crate::output::print(&plan_text(plan))?;

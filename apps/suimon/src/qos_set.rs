@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Map, Value};
 use suimon_client::ChangeOptions;
-use suimon_contract::{DiskConfig, Kind, Name};
+use suimon_contract::{DiskConfig, Name, ResourceKind};
 
 use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
@@ -19,9 +19,9 @@ pub(crate) struct SetFlags {
     #[arg(
         value_name = "KEY=VALUE",
         required_unless_present = "policy",
-        value_parser = settings::parser(Kind::DiskQos),
+        value_parser = settings::parser(ResourceKind::DiskQos),
         help = keys_help(),
-        long_help = settings::long_help(&keys_help(), &[Kind::DiskQos])
+        long_help = settings::long_help(&keys_help(), &[ResourceKind::DiskQos])
     )]
     settings: Vec<Setting>,
     /// Policy whose limits the disk has from now on, instead of limits of its own.
@@ -36,7 +36,7 @@ pub(crate) struct SetFlags {
 }
 
 fn keys_help() -> String {
-    let keys = settings::keys(Kind::DiskQos);
+    let keys = settings::keys(ResourceKind::DiskQos);
     format!(
         "Limits of the disk and their values, such as `min_iops=500`; `KEY=default` removes a limit. \
          The keys are {keys}"

@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use suimon_contract::{
-    ApiError, DiskProposal, DiskQos, ErrorCode, HostConfig, Key, Kind, Name, QosPolicyProposal,
-    QosProposal, StoreProposal, WhatIfRequest, WhatIfResponse, renamed_key,
+    ApiError, DiskProposal, DiskQos, ErrorCode, HostConfig, Key, Name, QosPolicyProposal,
+    QosProposal, ResourceKind, StoreProposal, WhatIfRequest, WhatIfResponse, renamed_key,
 };
 use suimon_tables::qos_tables::reservation_table;
 
@@ -30,7 +30,7 @@ pub(crate) struct WhatIfFlags {
 /// Proposed keys of one resource.
 #[derive(Clone, Debug, PartialEq)]
 struct Different {
-    kind: Kind,
+    kind: ResourceKind,
     name: Name,
     /// Limits in the form of a merge patch.
     limits: Map<String, Value>,
@@ -75,7 +75,7 @@ fn read(words: &[String]) -> Result<Vec<Different>, Failure> {
     }
     let empty = all.iter().find(|one| one.limits.is_empty() && one.others.is_empty());
     // A new disk may be proposed without limits; a policy or store without keys proposes nothing.
-    match empty.filter(|one| one.kind != Kind::Disk) {
+    match empty.filter(|one| one.kind != ResourceKind::Disk) {
         Some(one) => Err(Failure::Usage(format!(
             "{}/{}: no key is given; give at least one of {}",
             one.kind.word(),
@@ -94,7 +94,7 @@ impl Different {
             ))
         };
         let (kind, name) = word.split_once('/').ok_or_else(wrong)?;
-        let kinds = [Kind::Disk, Kind::QosPolicy, Kind::Store];
+        let kinds = [ResourceKind::Disk, ResourceKind::QosPolicy, ResourceKind::Store];
         let kind = kinds.into_iter().find(|known| known.word() == kind).ok_or_else(wrong)?;
         let name = name.parse().map_err(|_| wrong())?;
         Ok(Self { kind, name, limits: Map::new(), others: Map::new() })
@@ -103,19 +103,19 @@ impl Different {
     /// Returns the keys other than limits that affect QoS.
     const fn other_keys(&self) -> &'static [&'static str] {
         match self.kind {
-            Kind::Disk => &["store", "qos_policy"],
-            Kind::QosPolicy => &["kind"],
+            ResourceKind::Disk => &["store", "qos_policy"],
+            ResourceKind::QosPolicy => &["kind"],
             _ => &["capacity_iops"],
         }
     }
 
     /// Returns the limit with this name, for resources with limits.
     fn limit(&self, name: &str) -> Option<&'static Key> {
-        Kind::DiskQos.key(name).filter(|_| self.kind != Kind::Store)
+        ResourceKind::DiskQos.key(name).filter(|_| self.kind != ResourceKind::Store)
     }
 
     fn keys(&self) -> String {
-        let limits = Kind::DiskQos.keys().iter().map(|key| key.name);
+        let limits = ResourceKind::DiskQos.keys().iter().map(|key| key.name);
         let limits = limits.filter(|name| self.limit(name).is_some());
         let keys: Vec<_> = self.other_keys().iter().copied().chain(limits).collect();
         keys.join(", ")
@@ -148,7 +148,7 @@ impl Different {
     fn proposal(self, config: &HostConfig) -> Result<QosProposal, Failure> {
         let Self { kind, name, limits, others } = self;
         Ok(match kind {
-            Kind::Disk => {
+            ResourceKind::Disk => {
                 let known = config.disks.iter().find(|disk| disk.name == name);
                 let before = DiskProposal {
                     name,
@@ -168,7 +168,7 @@ impl Different {
                 }
                 QosProposal::Disk(disk)
             }
-            Kind::QosPolicy => {
+            ResourceKind::QosPolicy => {
                 let known = config.qos_policies.iter().find(|policy| policy.name == name);
                 let before = known.map_or(DiskQos::NONE, |policy| policy.limits());
                 let policy =

@@ -2,7 +2,8 @@
 
 use clap::Command;
 use suimon_contract::{
-    Effect, ErrorCode, EventKind, Form, Key, Kind, default_text, docs_of, renames_page,
+    ChangeEffect, ErrorCode, EventKind, Form, Key, ResourceKind, default_text, docs_of,
+    renames_page,
 };
 
 use crate::exit::CODES;
@@ -53,9 +54,16 @@ fn host_file() -> String {
          | at daemon start | Takes effect when the daemon starts next. |\n\
          | another resource | The name identifies the object: another name denotes another object. |\n\n",
     );
-    for kind in [Kind::Host, Kind::Api, Kind::Console, Kind::Lab, Kind::Power, Kind::Cluster]
-        .into_iter()
-        .chain(Kind::RESOURCES)
+    for kind in [
+        ResourceKind::Host,
+        ResourceKind::Api,
+        ResourceKind::Console,
+        ResourceKind::Lab,
+        ResourceKind::Power,
+        ResourceKind::Cluster,
+    ]
+    .into_iter()
+    .chain(ResourceKind::RESOURCES)
     {
         let header = match kind.is_resource() {
             true => format!("[[{}]]", kind.word()),
@@ -82,7 +90,7 @@ const fn is_table(key: &Key) -> bool {
 }
 
 /// Appends one table of the host file. A change of a nested table has the effect of its key.
-fn keys(text: &mut String, header: &str, kind: Kind, of_table: Option<Effect>) {
+fn keys(text: &mut String, header: &str, kind: ResourceKind, of_table: Option<ChangeEffect>) {
     text.push_str(&format!("## `{header}`\n\n"));
     text.push_str("| key | value | default | change | meaning |\n|---|---|---|---|---|\n");
     for key in kind.keys().iter().filter(|key| !is_table(key)) {
@@ -98,14 +106,14 @@ fn keys(text: &mut String, header: &str, kind: Kind, of_table: Option<Effect>) {
     text.push('\n');
 }
 
-const fn effect(effect: Effect) -> &'static str {
+const fn effect(effect: ChangeEffect) -> &'static str {
     match effect {
-        Effect::Live => "live",
-        Effect::LiveOnTap => "live on TAP",
-        Effect::Replace => "replace",
-        Effect::NextBoot => "when a VM starts",
-        Effect::NextStart => "at daemon start",
-        Effect::Identity => "another resource",
+        ChangeEffect::Live => "live",
+        ChangeEffect::LiveOnTap => "live on TAP",
+        ChangeEffect::Replace => "replace",
+        ChangeEffect::NextBoot => "when a VM starts",
+        ChangeEffect::NextStart => "at daemon start",
+        ChangeEffect::Identity => "another resource",
     }
 }
 
@@ -182,21 +190,21 @@ mod tests {
     fn every_key_command_error_and_event_has_its_line() {
         let [(_, cli), (_, config), (_, errors), (_, events), ..] = pages(crate::cli::command());
         let tables = [
-            Kind::Host,
-            Kind::Api,
-            Kind::Console,
-            Kind::Lab,
-            Kind::Power,
-            Kind::Cluster,
-            Kind::ClusterTls,
-            Kind::Offload,
-            Kind::Vmq,
-            Kind::DiskQos,
-            Kind::DiskVhostUser,
-            Kind::DiskNbd,
-            Kind::Vf,
+            ResourceKind::Host,
+            ResourceKind::Api,
+            ResourceKind::Console,
+            ResourceKind::Lab,
+            ResourceKind::Power,
+            ResourceKind::Cluster,
+            ResourceKind::ClusterTls,
+            ResourceKind::Offload,
+            ResourceKind::Vmq,
+            ResourceKind::DiskQos,
+            ResourceKind::DiskVhostUser,
+            ResourceKind::DiskNbd,
+            ResourceKind::Vf,
         ];
-        for kind in tables.into_iter().chain(Kind::RESOURCES) {
+        for kind in tables.into_iter().chain(ResourceKind::RESOURCES) {
             let own = kind.keys().iter().filter(|key| !is_table(key));
             for key in own {
                 assert!(config.contains(&format!("\n| `{}` | ", key.name)), "{}", key.name);

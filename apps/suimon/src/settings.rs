@@ -2,7 +2,7 @@
 
 use clap::builder::ValueParser;
 use serde_json::{Map, Value};
-use suimon_contract::{Form, Key, Kind, renamed_key};
+use suimon_contract::{Form, Key, ResourceKind, renamed_key};
 
 use crate::exit::Failure;
 use crate::key_flags::read;
@@ -17,19 +17,19 @@ pub(crate) struct Setting {
 }
 
 /// Returns a parser of settings for a table of this kind.
-pub(crate) fn parser(kind: Kind) -> ValueParser {
+pub(crate) fn parser(kind: ResourceKind) -> ValueParser {
     ValueParser::new(move |text: &str| parse(kind, text))
 }
 
 /// Returns the names of the keys, for help and errors.
-pub(crate) fn keys(kind: Kind) -> String {
+pub(crate) fn keys(kind: ResourceKind) -> String {
     let keys: Vec<_> = kind.keys().iter().map(|key| key.name).collect();
     keys.join(", ")
 }
 
 /// Returns the long help of an argument with settings for tables of these kinds: its help with a line
 /// for each key in place of the list of keys.
-pub(crate) fn long_help(help: &str, kinds: &[Kind]) -> String {
+pub(crate) fn long_help(help: &str, kinds: &[ResourceKind]) -> String {
     /// Keys that identify an object and are not settings of it.
     const IDENTITY: [&str; 3] = ["name", "node", "index"];
     let lines: String = kinds
@@ -58,7 +58,7 @@ pub(crate) fn table(settings: &[Setting]) -> Result<Map<String, Value>, Failure>
 }
 
 /// Parses one setting of a table of this kind.
-pub(crate) fn parse(kind: Kind, text: &str) -> Result<Setting, String> {
+pub(crate) fn parse(kind: ResourceKind, text: &str) -> Result<Setting, String> {
     let Some((name, word)) = text.split_once('=') else {
         let only_flags = kind.keys().iter().all(|key| key.form == Form::Flag);
         let forms = if only_flags { "KEY=on, KEY=off" } else { "KEY=VALUE" };

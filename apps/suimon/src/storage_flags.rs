@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use suimon_contract::{Kind, Resource};
+use suimon_contract::{Resource, ResourceKind};
 
 /// Flag that applies to some kinds of resource only.
 pub(crate) trait KindFlag {
@@ -11,10 +11,10 @@ pub(crate) trait KindFlag {
     const LONG: &'static str;
 
     /// Returns the help text of the flag.
-    fn help(kind: Kind) -> &'static str;
+    fn help(kind: ResourceKind) -> &'static str;
 
     /// Returns true if the flag applies to the kind.
-    fn applies_to(kind: Kind) -> bool;
+    fn applies_to(kind: ResourceKind) -> bool;
 }
 
 /// `--force`.
@@ -23,9 +23,9 @@ pub(crate) struct Force;
 
 impl KindFlag for Force {
     const LONG: &'static str = "force";
-    fn help(kind: Kind) -> &'static str {
+    fn help(kind: ResourceKind) -> &'static str {
         match kind {
-            Kind::Store => {
+            ResourceKind::Store => {
                 "Accept minimums that exceed 90 % of the capacity of the store, or an unknown \
                  capacity, or disks without a limit by the cluster in a store that is no longer \
                  `shared`"
@@ -37,8 +37,8 @@ impl KindFlag for Force {
         }
     }
 
-    fn applies_to(kind: Kind) -> bool {
-        matches!(kind, Kind::Store | Kind::QosPolicy | Kind::Disk)
+    fn applies_to(kind: ResourceKind) -> bool {
+        matches!(kind, ResourceKind::Store | ResourceKind::QosPolicy | ResourceKind::Disk)
     }
 }
 
@@ -48,12 +48,12 @@ pub(crate) struct WithFile;
 
 impl KindFlag for WithFile {
     const LONG: &'static str = "with-file";
-    fn help(_: Kind) -> &'static str {
+    fn help(_: ResourceKind) -> &'static str {
         "Delete the image file with its data, too"
     }
 
-    fn applies_to(kind: Kind) -> bool {
-        kind == Kind::Disk
+    fn applies_to(kind: ResourceKind) -> bool {
+        kind == ResourceKind::Disk
     }
 }
 
@@ -63,12 +63,12 @@ pub(crate) struct CreateImage;
 
 impl KindFlag for CreateImage {
     const LONG: &'static str = "create-image";
-    fn help(_: Kind) -> &'static str {
+    fn help(_: ResourceKind) -> &'static str {
         "Create a new, empty image file if the file is missing"
     }
 
-    fn applies_to(kind: Kind) -> bool {
-        kind == Kind::Disk
+    fn applies_to(kind: ResourceKind) -> bool {
+        kind == ResourceKind::Disk
     }
 }
 

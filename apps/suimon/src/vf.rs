@@ -5,7 +5,7 @@
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use suimon_contract::{Form, Kind, Name, PfConfig, SriovAdapter, VfConfig, parse_resource};
+use suimon_contract::{Form, Name, PfConfig, ResourceKind, SriovAdapter, VfConfig, parse_resource};
 use suimon_tables::vf_tables::{adapter_details, adapter_table, vf_details};
 
 use crate::change_flags::ChangeFlags;
@@ -55,9 +55,9 @@ pub(crate) struct SetFlags {
     #[arg(
         value_name = "KEY=VALUE|default",
         required = true,
-        value_parser = settings::parser(Kind::Vf),
+        value_parser = settings::parser(ResourceKind::Vf),
         help = settings_help(),
-        long_help = settings::long_help(&settings_help(), &[Kind::Vf])
+        long_help = settings::long_help(&settings_help(), &[ResourceKind::Vf])
     )]
     settings: Vec<Setting>,
     #[command(flatten)]
@@ -65,7 +65,7 @@ pub(crate) struct SetFlags {
 }
 
 fn settings_help() -> String {
-    let keys = Kind::Vf.keys().iter().filter(|key| key.name != "index");
+    let keys = ResourceKind::Vf.keys().iter().filter(|key| key.name != "index");
     let keys: Vec<_> = keys.map(|key| key.name).collect();
     format!(
         "Keys and their values, such as `vlan=20` or `trust=on`; `KEY=default` removes a key, which \

@@ -1,7 +1,7 @@
 //! Commands of `vm`: actions on a VM.
 
 use clap::{Args, Subcommand};
-use suimon_client::Outcome;
+use suimon_client::ChangeOutcome;
 use suimon_contract::{
     ByteSize, FREEZE_SECONDS_DEFAULT, FREEZE_SECONDS_MAX, FreezeVmRequest, MigrateVmRequest, Name,
     STOP_SECONDS_DEFAULT, STOP_SECONDS_MAX, StopBy, StopVmRequest, VmConfig,
@@ -123,10 +123,10 @@ impl MigrateFlags {
             with_files: self.with_files,
         };
         let outcome = if self.change.dry_run {
-            Outcome::Planned(context.client.check_migration(&self.name, &request).await?)
+            ChangeOutcome::Planned(context.client.check_migration(&self.name, &request).await?)
         } else {
             let operation = context.client.migrate_vm(&self.name, &request).await?;
-            Outcome::Started(Box::new(operation))
+            ChangeOutcome::Started(Box::new(operation))
         };
         finish(context, outcome, self.change).await
     }

@@ -3,7 +3,8 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 use suimon_contract::{
-    Kind, Name, NicConfig, SwitchConfig, TeamConfig, UplinkConfig, VmqQueueStatus, VmqStatus,
+    Name, NicConfig, ResourceKind, SwitchConfig, TeamConfig, UplinkConfig, VmqQueueStatus,
+    VmqStatus,
 };
 use suimon_tables::vmq_tables::{details, explanation, table};
 
@@ -41,9 +42,9 @@ pub(crate) struct SetFlags {
     #[arg(
         value_name = "KEY=VALUE|default",
         required = true,
-        value_parser = settings::parser(Kind::Vmq),
+        value_parser = settings::parser(ResourceKind::Vmq),
         help = settings_help(),
-        long_help = settings::long_help(&settings_help(), &[Kind::Vmq])
+        long_help = settings::long_help(&settings_help(), &[ResourceKind::Vmq])
     )]
     settings: Vec<Setting>,
     #[command(flatten)]
@@ -61,7 +62,7 @@ fn settings_help() -> String {
     format!(
         "Keys and their values, such as `max_workers=2` or `enabled=off`; `KEY=default` removes \
          a key, so that its default applies. The keys are {}",
-        settings::keys(Kind::Vmq)
+        settings::keys(ResourceKind::Vmq)
     )
 }
 
@@ -131,10 +132,10 @@ impl Owner {
         Err(Failure::no_such(&format!("team or uplink `{name}`"), known))
     }
 
-    const fn kind(self) -> Kind {
+    const fn kind(self) -> ResourceKind {
         match self {
-            Self::Team => Kind::Team,
-            Self::Uplink => Kind::Uplink,
+            Self::Team => ResourceKind::Team,
+            Self::Uplink => ResourceKind::Uplink,
         }
     }
 }

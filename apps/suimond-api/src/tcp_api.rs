@@ -20,7 +20,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::access::{AccessFailures, Guarded};
-use crate::api::Failure;
+use crate::api::ErrorResponse;
 use crate::remedy;
 use crate::server::{Client, TlsListener};
 
@@ -154,11 +154,11 @@ async fn check_token(
         let text = "the token of [api] metrics_token_file permits `GET /metrics` only; use that of \
                     token_file";
         let error = ApiError::new(ErrorCode::PermissionDenied, text);
-        return Failure::with_status(StatusCode::FORBIDDEN, error).into_response();
+        return ErrorResponse::with_status(StatusCode::FORBIDDEN, error).into_response();
     }
     let text = "send the header `Authorization: Bearer TOKEN` with the token of [api] token_file";
     let error = ApiError::new(ErrorCode::Unauthorized, text);
-    let failure = Failure::with_status(StatusCode::UNAUTHORIZED, error);
+    let failure = ErrorResponse::with_status(StatusCode::UNAUTHORIZED, error);
     let response = ([(header::WWW_AUTHENTICATE, "Bearer")], failure).into_response();
     let Some(shown) = request.headers().get(header::AUTHORIZATION) else { return response };
     let client = request.extensions().get::<Client>();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use suimon_contract::{ApiError, ClusterConfig, ErrorCode};
 use suimon_etcd::{EtcdSpec, EtcdStore, EtcdTls};
 use suimon_node::{CLUSTER_TIMEOUT, ClusterStores, cluster_prefix};
-use suimon_ports::{ClusterStore, ClusterStoreErrorKind as Kind};
+use suimon_ports::{ClusterKvStore, ClusterStoreErrorKind as Kind};
 use suimon_secret_file::{SecretFileError, open_secret};
 
 /// Largest accepted password file in bytes.
@@ -18,7 +18,7 @@ const PASSWORD_BYTES_MAX: u64 = 4096;
 pub struct HostClusters;
 
 impl ClusterStores for HostClusters {
-    fn connect(&self, config: &ClusterConfig) -> Result<Arc<dyn ClusterStore>, ApiError> {
+    fn connect(&self, config: &ClusterConfig) -> Result<Arc<dyn ClusterKvStore>, ApiError> {
         let store = EtcdStore::connect(spec(config)?).map_err(|error| {
             let (code, field) = match error.kind {
                 Kind::NotAllowed => (ErrorCode::PermissionDenied, "user"),

@@ -8,7 +8,7 @@ use suimon_frame::MacAddr;
 use suimon_netdev::NetDevices;
 use suimon_ports::{
     ControlSocket, DeviceError, DeviceFactory, DeviceFeatures, KernelPathCounters, KernelPathTable,
-    LinkProperties, MemberDevices, PortDevice, PortObserver, PortSpec, QueueHost,
+    LinkProperties, MemberDevices, PortDevice, PortDeviceSpec, PortObserver, QueueHost,
 };
 use suimon_quantity::PortId;
 use suimon_stream_nic::StreamNic;
@@ -34,46 +34,53 @@ impl HostDevices {
 }
 
 impl DeviceFactory for HostDevices {
-    fn probe(&self, spec: &PortSpec) -> Result<(), DeviceError> {
+    fn probe(&self, spec: &PortDeviceSpec) -> Result<(), DeviceError> {
         match spec {
-            PortSpec::VhostUser(spec) => VhostUserNic::probe(spec),
-            PortSpec::Stream(spec) => StreamNic::probe(spec),
-            PortSpec::Tap(spec) => self.net.probe_tap(spec),
-            PortSpec::Uplink(spec) => self.net.probe_uplink(spec),
+            PortDeviceSpec::VhostUser(spec) => VhostUserNic::probe(spec),
+            PortDeviceSpec::Stream(spec) => StreamNic::probe(spec),
+            PortDeviceSpec::Tap(spec) => self.net.probe_tap(spec),
+            PortDeviceSpec::Uplink(spec) => self.net.probe_uplink(spec),
         }
     }
 
     fn open(
         &self,
         port: PortId,
-        spec: &PortSpec,
+        spec: &PortDeviceSpec,
         queues: Arc<dyn QueueHost>,
         observer: Arc<dyn PortObserver>,
     ) -> Result<Box<dyn PortDevice>, DeviceError> {
         match spec {
-            PortSpec::VhostUser(spec) => {
+            PortDeviceSpec::VhostUser(spec) => {
                 Ok(Box::new(VhostUserNic::open(port, spec, queues, observer, &self.threads)?))
             }
-            PortSpec::Stream(spec) => {
+            PortDeviceSpec::Stream(spec) => {
                 let runtime = &self.threads.serving;
                 Ok(Box::new(StreamNic::open(port, spec, queues, observer, runtime)?))
             }
-            PortSpec::Tap(spec) => self.net.open_tap(port, spec, queues, observer),
-            PortSpec::Uplink(spec) => self.net.open_uplink(port, spec, queues, observer),
+            PortDeviceSpec::Tap(spec) => self.net.open_tap(port, spec, queues, observer),
+            PortDeviceSpec::Uplink(spec) => self.net.open_uplink(port, spec, queues, observer),
         }
     }
 
-    fn hardware_features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError> {
+    fn hardware_features(
+        &self,
+        spec: &PortDeviceSpec,
+    ) -> Result<Option<DeviceFeatures>, DeviceError> {
         match spec {
-            PortSpec::Uplink(spec) => self.net.uplink_features(spec),
-            PortSpec::VhostUser(_) | PortSpec::Stream(_) | PortSpec::Tap(_) => Ok(None),
+            PortDeviceSpec::Uplink(spec) => self.net.uplink_features(spec),
+            PortDeviceSpec::VhostUser(_) | PortDeviceSpec::Stream(_) | PortDeviceSpec::Tap(_) => {
+                Ok(None)
+            }
         }
     }
 
-    fn device_index(&self, spec: &PortSpec) -> Option<u32> {
+    fn device_index(&self, spec: &PortDeviceSpec) -> Option<u32> {
         match spec {
-            PortSpec::Uplink(spec) => self.net.uplink_index(spec),
-            PortSpec::VhostUser(_) | PortSpec::Stream(_) | PortSpec::Tap(_) => None,
+            PortDeviceSpec::Uplink(spec) => self.net.uplink_index(spec),
+            PortDeviceSpec::VhostUser(_) | PortDeviceSpec::Stream(_) | PortDeviceSpec::Tap(_) => {
+                None
+            }
         }
     }
 

@@ -95,8 +95,9 @@ impl PeerNodes for HostPeerNodes {
             let text = format!("cannot start a thread for the connection: {error}");
             refused(ErrorCode::HostError, "address", text)
         })?;
-        let client =
-            client.with_answer_time(RESPONSE_TIMEOUT).with_answer_bytes_max(RESPONSE_BYTES_MAX);
+        let client = client
+            .with_response_timeout(RESPONSE_TIMEOUT)
+            .with_response_bytes_max(RESPONSE_BYTES_MAX);
         Ok(Arc::new(HostPeerNode { config: config.clone(), client, runtime }))
     }
 }
@@ -143,7 +144,7 @@ impl HostPeerNode {
 
 impl PeerNode for HostPeerNode {
     fn host(&self) -> Result<HostStatus, PeerError> {
-        let client = self.client.clone().with_answer_time(HOST_TIME);
+        let client = self.client.clone().with_response_timeout(HOST_TIME);
         let asked = async { tokio::time::timeout(HOST_TIME, client.host()).await };
         match self.runtime.block_on(asked) {
             Ok(answer) => answer.map_err(|error| self.report(error)),

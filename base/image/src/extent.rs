@@ -15,7 +15,7 @@ pub enum Location {
 
 /// Contiguous disk bytes with one location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct ImageExtent {
     /// Location of the extent's bytes.
     pub location: Location,
     /// Length in bytes; not 0.
@@ -23,7 +23,7 @@ pub struct Extent {
 }
 
 /// Appends an extent, merging it with the last one if it continues there.
-pub fn push_extent(extents: &mut Vec<Extent>, place: Location, len: u64) {
+pub fn push_extent(extents: &mut Vec<ImageExtent>, place: Location, len: u64) {
     if len == 0 {
         return;
     }
@@ -39,7 +39,7 @@ pub fn push_extent(extents: &mut Vec<Extent>, place: Location, len: u64) {
             return;
         }
     }
-    extents.push(Extent { location: place, len });
+    extents.push(ImageExtent { location: place, len });
 }
 
 #[cfg(test)]
@@ -61,10 +61,10 @@ mod tests {
             push_extent(&mut extents, place, len);
         }
         let expected = [
-            Extent { location: Location::File(4096), len: 1024 },
-            Extent { location: Location::File(8192), len: 512 },
-            Extent { location: Location::Zero, len: 128 },
-            Extent { location: Location::Parent, len: 5 },
+            ImageExtent { location: Location::File(4096), len: 1024 },
+            ImageExtent { location: Location::File(8192), len: 512 },
+            ImageExtent { location: Location::Zero, len: 128 },
+            ImageExtent { location: Location::Parent, len: 5 },
         ];
         assert_eq!(extents, expected);
     }

@@ -1,8 +1,8 @@
 //! Interface of image formats.
 
 use crate::{
-    ByteRange, Commit, CommitOutcome, Extent, ImageError, ImageFault, ImageFile, ImageIdentity,
-    MetadataChange,
+    ByteRange, Commit, CommitOutcome, ImageError, ImageExtent, ImageFault, ImageFile,
+    ImageIdentity, MetadataChange,
 };
 
 /// Guest-visible properties of a disk.
@@ -70,7 +70,7 @@ pub trait Image: Send {
     fn translate_read(
         &mut self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError>;
 
     /// Appends the file extents to which `range` must be written to `extents`, in order and without
@@ -81,7 +81,7 @@ pub trait Image: Send {
     fn translate_write(
         &mut self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError>;
 
     /// Reports that the payload of a placed range was written. Reads now return it; the next commit

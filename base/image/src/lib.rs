@@ -44,7 +44,7 @@ pub mod testing;
 
 pub use commit::{Commit, CommitOutcome, FailedStep, Step};
 pub use error::{ImageError, ImageFault};
-pub use extent::{Extent, Location, push_extent};
+pub use extent::{ImageExtent, Location, push_extent};
 pub use file::{FileError, ImageFile};
 pub use image::{DiskGeometry, Image, Translation, zero_freed};
 pub use linear::Linear;

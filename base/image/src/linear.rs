@@ -1,7 +1,7 @@
 //! Images stored contiguously: raw files, block devices and fixed disks.
 
 use crate::{
-    ByteRange, Commit, CommitOutcome, DiskGeometry, Extent, Image, ImageError, ImageFault,
+    ByteRange, Commit, CommitOutcome, DiskGeometry, Image, ImageError, ImageExtent, ImageFault,
     Location, Translation, push_extent,
 };
 
@@ -23,7 +23,7 @@ impl Linear {
     fn file_range(
         &self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         self.shape.check(range)?;
         push_extent(
@@ -54,7 +54,7 @@ impl Image for Linear {
     fn translate_read(
         &mut self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         self.file_range(range, extents)
     }
@@ -62,7 +62,7 @@ impl Image for Linear {
     fn translate_write(
         &mut self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         self.check_writable(range)?;
         self.file_range(range, extents)
@@ -114,7 +114,7 @@ mod tests {
         let mut image = Linear::new(SHAPE, 1 << 20, false);
         let mut extents = Vec::new();
         image.translate_read(range(512, 7680), &mut extents).unwrap();
-        assert_eq!(extents, [Extent { location: Location::File((1 << 20) + 512), len: 7680 }]);
+        assert_eq!(extents, [ImageExtent { location: Location::File((1 << 20) + 512), len: 7680 }]);
         for wrong in [range(0, 8704), range(8192, 512), range(1, 512), range(0, 100)] {
             assert!(image.translate_read(wrong, &mut extents).is_err(), "{wrong}");
             assert!(image.translate_write(wrong, &mut extents).is_err(), "{wrong}");

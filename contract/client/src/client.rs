@@ -9,7 +9,7 @@ use crate::{TlsError, TlsReach};
 
 /// Default time limit for the head of a response, in addition to the time that the request asks the
 /// daemon to wait.
-const ANSWER_TIME_DEFAULT: Duration = Duration::from_secs(60);
+const RESPONSE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 /// Default maximum size in bytes of a response that is not streamed.
 const ANSWER_BYTES_MAX_DEFAULT: usize = 64 << 20;
 
@@ -41,7 +41,7 @@ impl Client {
     const fn over(transport: Transport) -> Self {
         Self {
             transport,
-            answer_time: ANSWER_TIME_DEFAULT,
+            answer_time: RESPONSE_TIMEOUT_DEFAULT,
             answer_bytes_max: ANSWER_BYTES_MAX_DEFAULT,
         }
     }
@@ -49,14 +49,14 @@ impl Client {
     /// Sets the time limit for responses, in addition to the time that a request asks the daemon to
     /// wait. The default is 60 s.
     #[must_use]
-    pub fn with_answer_time(mut self, answer_time: Duration) -> Self {
+    pub fn with_response_timeout(mut self, answer_time: Duration) -> Self {
         self.answer_time = answer_time;
         self
     }
 
     /// Sets the maximum size in bytes of a response that is not streamed. The default is 64 MiB.
     #[must_use]
-    pub fn with_answer_bytes_max(mut self, answer_bytes_max: usize) -> Self {
+    pub fn with_response_bytes_max(mut self, answer_bytes_max: usize) -> Self {
         self.answer_bytes_max = answer_bytes_max;
         self
     }

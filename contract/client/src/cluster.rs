@@ -5,7 +5,7 @@ use suimon_contract::{ClusterConfig, ClusterDisk, ClusterStatus};
 
 use crate::resources::body;
 use crate::transport::{self, Call};
-use crate::{ChangeOptions, Client, ClientError, Outcome};
+use crate::{ChangeOptions, ChangeOutcome, Client, ClientError};
 
 const PATH: &str = "/1.0/cluster";
 
@@ -21,7 +21,7 @@ impl Client {
         &self,
         cluster: &ClusterConfig,
         options: ChangeOptions,
-    ) -> Result<Outcome, ClientError> {
+    ) -> Result<ChangeOutcome, ClientError> {
         self.change(Method::POST, PATH.to_owned(), Some(body(cluster)?), options).await
     }
 
@@ -30,7 +30,7 @@ impl Client {
         &self,
         cluster: &ClusterConfig,
         options: ChangeOptions,
-    ) -> Result<Outcome, ClientError> {
+    ) -> Result<ChangeOutcome, ClientError> {
         self.change(Method::PUT, PATH.to_owned(), Some(body(cluster)?), options).await
     }
 
@@ -42,12 +42,15 @@ impl Client {
         &self,
         patch: &serde_json::Value,
         options: ChangeOptions,
-    ) -> Result<Outcome, ClientError> {
+    ) -> Result<ChangeOutcome, ClientError> {
         self.change(Method::PATCH, PATH.to_owned(), Some(body(patch)?), options).await
     }
 
     /// Removes the host from the cluster.
-    pub async fn leave_cluster(&self, options: ChangeOptions) -> Result<Outcome, ClientError> {
+    pub async fn leave_cluster(
+        &self,
+        options: ChangeOptions,
+    ) -> Result<ChangeOutcome, ClientError> {
         self.change(Method::DELETE, PATH.to_owned(), None, options).await
     }
 

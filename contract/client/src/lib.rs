@@ -42,7 +42,7 @@ pub use captures::{CaptureOptions, Captured};
 pub use client::Client;
 pub use error::ClientError;
 pub use events::EventQuery;
-pub use resources::{ChangeOptions, Outcome};
+pub use resources::{ChangeOptions, ChangeOutcome};
 pub use stream::{Capture, Follow};
 pub use token::{TOKEN_CHARS_MIN, TokenError, read_token};
 pub use transport_stream::{CONNECT_TIME, TlsError, TlsReach, enable_keepalive};

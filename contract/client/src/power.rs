@@ -5,7 +5,7 @@ use suimon_contract::{PowerConfig, PowerStatus};
 
 use crate::resources::body;
 use crate::transport::{self, Call};
-use crate::{ChangeOptions, Client, ClientError, Outcome};
+use crate::{ChangeOptions, ChangeOutcome, Client, ClientError};
 
 const PATH: &str = "/1.0/power";
 
@@ -21,7 +21,7 @@ impl Client {
         &self,
         power: &PowerConfig,
         options: ChangeOptions,
-    ) -> Result<Outcome, ClientError> {
+    ) -> Result<ChangeOutcome, ClientError> {
         self.change(Method::PUT, PATH.to_owned(), Some(body(power)?), options).await
     }
 
@@ -30,12 +30,12 @@ impl Client {
         &self,
         patch: &serde_json::Value,
         options: ChangeOptions,
-    ) -> Result<Outcome, ClientError> {
+    ) -> Result<ChangeOutcome, ClientError> {
         self.change(Method::PATCH, PATH.to_owned(), Some(body(patch)?), options).await
     }
 
     /// Removes the power plan. The daemon restores the earlier CPU settings.
-    pub async fn delete_power(&self, options: ChangeOptions) -> Result<Outcome, ClientError> {
+    pub async fn delete_power(&self, options: ChangeOptions) -> Result<ChangeOutcome, ClientError> {
         self.change(Method::DELETE, PATH.to_owned(), None, options).await
     }
 }

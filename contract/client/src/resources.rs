@@ -10,7 +10,7 @@ use crate::{Client, ClientError};
 
 /// Result of a request to change resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ChangeOutcome {
     /// Plan of a dry run.
     Planned(Plan),
     /// Operation that carries out the change.
@@ -62,7 +62,7 @@ impl Client {
         &self,
         resource: &R,
         options: ChangeOptions,
-    ) -> Result<Outcome, ClientError> {
+    ) -> Result<ChangeOutcome, ClientError> {
         self.change(Method::POST, collection::<R>(), Some(body(resource)?), options).await
     }
 
@@ -71,7 +71,7 @@ impl Client {
         &self,
         resource: &R,
         options: ChangeOptions,
-    ) -> Result<Outcome, ClientError> {
+    ) -> Result<ChangeOutcome, ClientError> {
         let path = item::<R>(resource.name());
         self.change(Method::PUT, path, Some(body(resource)?), options).await
     }
@@ -82,7 +82,7 @@ impl Client {
         name: &Name,
         patch: &serde_json::Value,
         options: ChangeOptions,
-    ) -> Result<Outcome, ClientError> {
+    ) -> Result<ChangeOutcome, ClientError> {
         self.change(Method::PATCH, item::<R>(name), Some(body(patch)?), options).await
     }
 
@@ -91,7 +91,7 @@ impl Client {
         &self,
         name: &Name,
         options: ChangeOptions,
-    ) -> Result<Outcome, ClientError> {
+    ) -> Result<ChangeOutcome, ClientError> {
         self.change(Method::DELETE, item::<R>(name), None, options).await
     }
 
@@ -101,7 +101,7 @@ impl Client {
         &self,
         request: &ApplyRequest,
         options: ChangeOptions,
-    ) -> Result<Outcome, ClientError> {
+    ) -> Result<ChangeOutcome, ClientError> {
         self.change(Method::POST, "/1.0/apply".to_owned(), Some(body(request)?), options).await
     }
 
@@ -111,7 +111,7 @@ impl Client {
         path: String,
         body: Option<Vec<u8>>,
         options: ChangeOptions,
-    ) -> Result<Outcome, ClientError> {
+    ) -> Result<ChangeOutcome, ClientError> {
         let is_patch = method == Method::PATCH;
         let mut call = Call::new(method, options.with_path(&path));
         call.body = body;
@@ -119,9 +119,11 @@ impl Client {
             call.content_type = "application/merge-patch+json";
         }
         if options.dry_run {
-            transport::json(self, call).await.map(Outcome::Planned)
+            transport::json(self, call).await.map(ChangeOutcome::Planned)
         } else {
-            transport::json(self, call).await.map(|operation| Outcome::Started(Box::new(operation)))
+            transport::json(self, call)
+                .await
+                .map(|operation| ChangeOutcome::Started(Box::new(operation)))
         }
     }
 }

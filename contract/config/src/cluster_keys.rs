@@ -1,7 +1,7 @@
 //! Keys of `[cluster]`.
 
 use crate::key::{optional, required};
-use crate::{Effect, Form, Key, Kind};
+use crate::{ChangeEffect, Form, Key, ResourceKind};
 
 /// Twice the largest recommended number of members (7 according to etcd's documentation), rounded
 /// up.
@@ -9,16 +9,16 @@ const ENDPOINTS_MAX: usize = 16;
 const USER_BYTES_MAX: usize = 255;
 
 pub(crate) const CLUSTER: &[Key] = &[
-    required("name", Form::Name, Effect::Live),
-    required("node", Form::Name, Effect::Live),
-    required("endpoints", Form::Urls { most: ENDPOINTS_MAX }, Effect::Live),
-    optional("tls", Form::Table(Kind::ClusterTls), Effect::Live),
-    optional("user", Form::Line { most: USER_BYTES_MAX }, Effect::Live),
-    optional("password_file", Form::FilePath, Effect::Live),
+    required("name", Form::Name, ChangeEffect::Live),
+    required("node", Form::Name, ChangeEffect::Live),
+    required("endpoints", Form::Urls { most: ENDPOINTS_MAX }, ChangeEffect::Live),
+    optional("tls", Form::Table(ResourceKind::ClusterTls), ChangeEffect::Live),
+    optional("user", Form::Line { most: USER_BYTES_MAX }, ChangeEffect::Live),
+    optional("password_file", Form::FilePath, ChangeEffect::Live),
 ];
 
 pub(crate) const CLUSTER_TLS: &[Key] = &[
-    required("ca_certificate", Form::FilePath, Effect::Live),
-    optional("certificate", Form::FilePath, Effect::Live),
-    optional("key", Form::FilePath, Effect::Live),
+    required("ca_certificate", Form::FilePath, ChangeEffect::Live),
+    optional("certificate", Form::FilePath, ChangeEffect::Live),
+    optional("key", Form::FilePath, ChangeEffect::Live),
 ];

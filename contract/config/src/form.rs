@@ -9,7 +9,7 @@ use serde_json::Value;
 use suimon_frame::{MacAddr, VlanId};
 use suimon_quantity::PciAddress;
 
-use crate::{ByteSize, Kind, Name, StoreFile, TrunkVlans};
+use crate::{ByteSize, Name, ResourceKind, StoreFile, TrunkVlans};
 
 /// Largest number of workers of a host.
 pub(crate) const WORKERS_MAX: usize = 64;
@@ -142,9 +142,9 @@ pub enum Form {
     /// One of the listed keywords.
     OneOf(&'static [&'static str]),
     /// Table with the keys of this kind.
-    Table(Kind),
+    Table(ResourceKind),
     /// Array of tables with the keys of this kind.
-    Tables(Kind),
+    Tables(ResourceKind),
 }
 
 impl Form {

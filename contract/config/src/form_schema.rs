@@ -14,7 +14,7 @@ use utoipa::openapi::{Array, Ref, RefOr, Schema};
 use crate::byte_size::BYTE_SIZE_PATTERN;
 use crate::form::WORKERS_MAX;
 use crate::trunk::VLANS_PATTERN;
-use crate::{Form, Kind};
+use crate::{Form, ResourceKind};
 
 /// Control characters according to `char::is_control`, for use in a character class.
 const CONTROL: &str = r"\x00-\x1f\x7f-\x9f";
@@ -91,7 +91,7 @@ impl Form {
 
 const OCTETS: &str = r"(\.[0-9]{1,3}){3}";
 
-impl Kind {
+impl ResourceKind {
     /// Returns the name of the OpenAPI component that describes a table of this kind.
     pub const fn schema_name(self) -> &'static str {
         match self {

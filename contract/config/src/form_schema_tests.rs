@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use regex_lite::Regex;
 use serde_json::{Value, json};
 
-use crate::{Form, Kind, Name};
+use crate::{Form, Name, ResourceKind};
 
 /// Returns true if a value is valid against a schema.
 pub(crate) fn is_valid(schema: &Value, value: &Value) -> bool {
@@ -64,7 +64,7 @@ fn is_valid_list(schema: &Value, items: &[Value]) -> bool {
 
 /// Returns every form of a key, with its schema.
 fn forms() -> Vec<(Form, Value)> {
-    let keys = Kind::ALL.into_iter().flat_map(Kind::keys);
+    let keys = ResourceKind::ALL.into_iter().flat_map(ResourceKind::keys);
     keys.map(|key| (key.form, serde_json::to_value(key.form.schema()).unwrap())).collect()
 }
 

@@ -4,7 +4,7 @@ use crate::Form;
 
 /// Effect of changing a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum ChangeEffect {
     /// The change applies without interrupting traffic.
     Live,
     /// As `Live` on a TAP device. A vhost-user VM reads the value only when it connects, so the
@@ -33,7 +33,7 @@ pub struct Key {
     /// optional keys, absence or null has a meaning of its own.
     pub has_default: bool,
     /// Effect of changing its value.
-    pub effect: Effect,
+    pub effect: ChangeEffect,
 }
 
 impl Key {
@@ -43,16 +43,16 @@ impl Key {
     }
 }
 
-pub(crate) const fn required(name: &'static str, form: Form, effect: Effect) -> Key {
+pub(crate) const fn required(name: &'static str, form: Form, effect: ChangeEffect) -> Key {
     Key { name, form, required: true, has_default: false, effect }
 }
 
-pub(crate) const fn optional(name: &'static str, form: Form, effect: Effect) -> Key {
+pub(crate) const fn optional(name: &'static str, form: Form, effect: ChangeEffect) -> Key {
     Key { name, form, required: false, has_default: false, effect }
 }
 
 /// Returns an optional key with a default value.
-pub(crate) const fn defaulted(name: &'static str, form: Form, effect: Effect) -> Key {
+pub(crate) const fn defaulted(name: &'static str, form: Form, effect: ChangeEffect) -> Key {
     Key { name, form, required: false, has_default: true, effect }
 }
 

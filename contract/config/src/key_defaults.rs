@@ -9,19 +9,20 @@ use serde_json::{Map, Value};
 
 use crate::examples::example_of;
 use crate::kind_type::with_type;
-use crate::{Form, Key, Kind};
+use crate::{Form, Key, ResourceKind};
 
 /// Returns the default value of a key; `None` if the key is required or absence is not equivalent
 /// to any value.
-pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
+pub fn default_of(kind: ResourceKind, key: &str) -> Option<Value> {
     // Asked for each key of each object that is written, and for help at each start of a program.
-    static DEFAULTS: Mutex<BTreeMap<(Kind, &str), Option<Value>>> = Mutex::new(BTreeMap::new());
+    static DEFAULTS: Mutex<BTreeMap<(ResourceKind, &str), Option<Value>>> =
+        Mutex::new(BTreeMap::new());
     let known = kind.key(key)?;
     let mut defaults = DEFAULTS.lock().unwrap_or_else(PoisonError::into_inner);
     defaults.entry((kind, known.name)).or_insert_with(|| find_default(kind, known)).clone()
 }
 
-fn find_default(kind: Kind, known: &Key) -> Option<Value> {
+fn find_default(kind: ResourceKind, known: &Key) -> Option<Value> {
     if known.required {
         return None;
     }
@@ -54,7 +55,7 @@ fn candidates(form: Form) -> Vec<Value> {
 }
 
 /// Returns a table of this kind with the defaults of absent keys.
-fn filled_in_as(kind: Kind, minimal: &Value) -> Option<Map<String, Value>> {
+fn filled_in_as(kind: ResourceKind, minimal: &Value) -> Option<Map<String, Value>> {
     with_type!(kind, Config => filled_in::<Config>(minimal))
 }
 

@@ -10,22 +10,22 @@ use utoipa::openapi::{RefOr, Schema};
 
 use crate::key_defaults::default_of;
 use crate::kind_type::with_type;
-use crate::{ByteSize, Form, Kind};
+use crate::{ByteSize, Form, ResourceKind};
 
 /// Meanings of the keys of one kind of table, by key.
 type Meanings = BTreeMap<String, String>;
 
 /// Returns the meaning of a key in one or more sentences on one line; `None` if the key does not
 /// exist.
-pub fn docs_of(kind: Kind, key: &str) -> Option<String> {
+pub fn docs_of(kind: ResourceKind, key: &str) -> Option<String> {
     // The command line asks for every key at each start; building a schema takes long.
-    static MEANINGS: Mutex<BTreeMap<Kind, Meanings>> = Mutex::new(BTreeMap::new());
+    static MEANINGS: Mutex<BTreeMap<ResourceKind, Meanings>> = Mutex::new(BTreeMap::new());
     let mut meanings = MEANINGS.lock().unwrap_or_else(PoisonError::into_inner);
     meanings.entry(kind).or_insert_with(|| read_meanings(kind)).get(key).cloned()
 }
 
 /// Reads the meanings of all keys of a kind from its type's schema.
-fn read_meanings(kind: Kind) -> Meanings {
+fn read_meanings(kind: ResourceKind) -> Meanings {
     let RefOr::T(Schema::Object(table)) = schema_of(kind) else { return Meanings::new() };
     let meaning = |property: &RefOr<Schema>| {
         let property = serde_json::to_value(property).ok()?;
@@ -35,7 +35,7 @@ fn read_meanings(kind: Kind) -> Meanings {
     keys.filter_map(|(key, property)| Some((key.clone(), meaning(property)?))).collect()
 }
 
-fn schema_of(kind: Kind) -> RefOr<Schema> {
+fn schema_of(kind: ResourceKind) -> RefOr<Schema> {
     with_type!(kind, Config => Config::schema())
 }
 
@@ -49,7 +49,7 @@ fn description(property: &Value) -> Option<&str> {
 }
 
 /// Returns the text of a key's default; `None` for a required key.
-pub fn default_text(kind: Kind, key: &str) -> Option<String> {
+pub fn default_text(kind: ResourceKind, key: &str) -> Option<String> {
     let known = kind.key(key)?;
     if known.required {
         return None;
@@ -67,32 +67,32 @@ pub fn default_text(kind: Kind, key: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::docs_of;
-    use crate::Kind;
+    use crate::ResourceKind;
 
     #[test]
     fn every_key_has_a_meaning_and_it_ends_in_a_full_stop() {
         let tables = [
-            Kind::File,
-            Kind::Host,
-            Kind::Api,
-            Kind::Console,
-            Kind::Lab,
-            Kind::Power,
-            Kind::Cluster,
-            Kind::ClusterTls,
-            Kind::Offload,
-            Kind::Vmq,
-            Kind::DiskQos,
-            Kind::DiskVhostUser,
-            Kind::DiskNbd,
-            Kind::Vf,
+            ResourceKind::File,
+            ResourceKind::Host,
+            ResourceKind::Api,
+            ResourceKind::Console,
+            ResourceKind::Lab,
+            ResourceKind::Power,
+            ResourceKind::Cluster,
+            ResourceKind::ClusterTls,
+            ResourceKind::Offload,
+            ResourceKind::Vmq,
+            ResourceKind::DiskQos,
+            ResourceKind::DiskVhostUser,
+            ResourceKind::DiskNbd,
+            ResourceKind::Vf,
         ];
-        for kind in tables.into_iter().chain(Kind::RESOURCES) {
+        for kind in tables.into_iter().chain(ResourceKind::RESOURCES) {
             for key in kind.keys() {
                 let meaning = docs_of(kind, key.name).unwrap_or_default();
                 assert!(meaning.ends_with('.'), "{kind:?} {}: `{meaning}`", key.name);
             }
         }
-        assert_eq!(docs_of(Kind::Nic, "colour"), None);
+        assert_eq!(docs_of(ResourceKind::Nic, "colour"), None);
     }
 }

@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::{Object, RefOr, Schema};
 
 use crate::form_schema::{annotated, bytes, named, nullable, vlans};
-use crate::{Effect, Form, Key, Kind, default_of, docs_of};
+use crate::{ChangeEffect, Form, Key, ResourceKind, default_of, docs_of};
 
 /// Upper limit of sizes not bounded by their key. The pattern of texts stays below it.
 const SIZE_BYTES_MAX: u64 = 1 << 60;
@@ -23,7 +23,7 @@ pub fn describe_keys(components: &mut Components) {
     components.insert("VlanRangeText".to_owned(), vlans());
     let about = "A file by its path below its store's.";
     components.insert("StoreFile".to_owned(), annotated(Form::StoreFile.schema(), about, None));
-    for kind in Kind::ALL {
+    for kind in ResourceKind::ALL {
         let Some(known) = components.get(kind.schema_name()).cloned() else { continue };
         components.insert(kind.schema_name().to_owned(), table(kind, &known));
         if is_patched(kind) {
@@ -34,18 +34,26 @@ pub fn describe_keys(components: &mut Components) {
 
 /// Returns the name of the component that describes a merge patch (RFC 7386) of a table of this
 /// kind.
-pub fn patch_name(kind: Kind) -> String {
+pub fn patch_name(kind: ResourceKind) -> String {
     format!("{}Patch", kind.schema_name())
 }
 
 /// Returns true if the API patches tables of this kind. Sections read from the file only and tables
 /// in lists are not patched.
-const fn is_patched(kind: Kind) -> bool {
-    !matches!(kind, Kind::File | Kind::Host | Kind::Api | Kind::Console | Kind::Lab | Kind::Vf)
+const fn is_patched(kind: ResourceKind) -> bool {
+    !matches!(
+        kind,
+        ResourceKind::File
+            | ResourceKind::Host
+            | ResourceKind::Api
+            | ResourceKind::Console
+            | ResourceKind::Lab
+            | ResourceKind::Vf
+    )
 }
 
 /// Returns the component of a table: the type's description, with the values permitted by its keys.
-fn table(kind: Kind, known: &RefOr<Schema>) -> RefOr<Schema> {
+fn table(kind: ResourceKind, known: &RefOr<Schema>) -> RefOr<Schema> {
     let description = match known {
         RefOr::T(Schema::Object(object)) => object.description.clone(),
         _ => None,
@@ -59,7 +67,7 @@ fn table(kind: Kind, known: &RefOr<Schema>) -> RefOr<Schema> {
 }
 
 /// Returns the component of a merge patch: every key is optional, and null removes optional keys.
-fn patch(kind: Kind, known: &RefOr<Schema>) -> RefOr<Schema> {
+fn patch(kind: ResourceKind, known: &RefOr<Schema>) -> RefOr<Schema> {
     let description = format!(
         "Merge patch (RFC 7386) of `{}`: keys that are absent stay as they are, null removes a key.",
         kind.word()
@@ -82,7 +90,7 @@ struct Described {
 }
 
 fn object(
-    kind: Kind,
+    kind: ResourceKind,
     description: Option<String>,
     property: impl Fn(&Key) -> Described,
 ) -> RefOr<Schema> {
@@ -103,17 +111,19 @@ fn object(
 }
 
 /// Returns the meaning of a key and the effect of changing its value.
-fn description_of(kind: Kind, key: &Key) -> String {
+fn description_of(kind: ResourceKind, key: &Key) -> String {
     let meaning = docs_of(kind, key.name).unwrap_or_default();
     match key.effect {
-        Effect::Live => meaning,
-        Effect::LiveOnTap => {
+        ChangeEffect::Live => meaning,
+        ChangeEffect::LiveOnTap => {
             format!("{meaning} A change replaces a vhost-user NIC and is live on a TAP device.")
         }
-        Effect::Replace => format!("{meaning} A change replaces the resource."),
-        Effect::NextBoot => format!("{meaning} A change takes effect when a VM starts."),
-        Effect::NextStart => format!("{meaning} A change takes effect when the daemon starts."),
-        Effect::Identity => format!("{meaning} It cannot be changed."),
+        ChangeEffect::Replace => format!("{meaning} A change replaces the resource."),
+        ChangeEffect::NextBoot => format!("{meaning} A change takes effect when a VM starts."),
+        ChangeEffect::NextStart => {
+            format!("{meaning} A change takes effect when the daemon starts.")
+        }
+        ChangeEffect::Identity => format!("{meaning} It cannot be changed."),
     }
 }
 

@@ -35,7 +35,7 @@ fn is_valid_table(all: &Map<String, Value>, name: &str, value: &Value) -> bool {
 #[test]
 fn every_kind_has_a_component_with_every_key() {
     let all = components();
-    for kind in Kind::ALL {
+    for kind in ResourceKind::ALL {
         let schema = &all[kind.schema_name()];
         assert_eq!(schema["additionalProperties"], false, "{kind:?}");
         for key in kind.keys() {
@@ -66,7 +66,7 @@ fn enum_of(all: &Map<String, Value>, property: &Value) -> Vec<String> {
 #[test]
 fn null_is_admitted_where_the_type_has_no_default() {
     let (types, all) = (types(), components());
-    for kind in Kind::ALL {
+    for kind in ResourceKind::ALL {
         let RefOr::T(Schema::Object(object)) = &types[kind.schema_name()] else { panic!() };
         for key in kind.keys().iter().filter(|key| !key.required) {
             let of_type = serde_json::to_string(&object.properties[key.name]).unwrap();
@@ -81,7 +81,8 @@ fn null_is_admitted_where_the_type_has_no_default() {
 #[test]
 fn examples_are_valid() {
     let all = components();
-    for (kind, example) in Kind::ALL.into_iter().filter_map(|kind| Some((kind, example_of(kind)?)))
+    for (kind, example) in
+        ResourceKind::ALL.into_iter().filter_map(|kind| Some((kind, example_of(kind)?)))
     {
         assert!(is_valid_table(&all, kind.schema_name(), &example), "{kind:?} {example}");
     }

@@ -3,8 +3,8 @@
 
 use crate::cluster_keys::{CLUSTER, CLUSTER_TLS};
 use crate::form::{HOST_ADDRESSES_MAX, WORKERS_MAX};
-use crate::key::{Effect, Key, QUEUES, defaulted, optional, required};
-use crate::kind::Kind;
+use crate::key::{ChangeEffect, Key, QUEUES, defaulted, optional, required};
+use crate::kind::ResourceKind;
 use crate::pf_keys::{PF, VF};
 use crate::power_keys::POWER;
 use crate::storage_keys::{
@@ -13,7 +13,7 @@ use crate::storage_keys::{
 use crate::vm_keys::VM;
 use crate::{Form, TEAM_MEMBERS_MAX};
 
-impl Kind {
+impl ResourceKind {
     /// Returns the keys of a table of this kind, in the order in which they are written.
     pub const fn keys(self) -> &'static [Key] {
         match self {
@@ -57,75 +57,79 @@ const MTU: Form = Form::Number { least: 68, most: 9216 };
 const PROCESSOR: Form = Form::Number { least: 0, most: WORKERS_MAX as u64 - 1 };
 
 const FILE: &[Key] = &[
-    defaulted("host", Form::Table(Kind::Host), Effect::Live),
-    optional("api", Form::Table(Kind::Api), Effect::NextStart),
-    optional("console", Form::Table(Kind::Console), Effect::NextStart),
-    optional("lab", Form::Table(Kind::Lab), Effect::NextStart),
-    optional("power", Form::Table(Kind::Power), Effect::Live),
-    optional("cluster", Form::Table(Kind::Cluster), Effect::Live),
-    defaulted("switch", Form::Tables(Kind::Switch), Effect::Live),
-    defaulted("uplink", Form::Tables(Kind::Uplink), Effect::Live),
-    defaulted("team", Form::Tables(Kind::Team), Effect::Live),
-    defaulted("nic", Form::Tables(Kind::Nic), Effect::Live),
-    defaulted("store", Form::Tables(Kind::Store), Effect::Live),
-    defaulted("qos_policy", Form::Tables(Kind::QosPolicy), Effect::Live),
-    defaulted("disk", Form::Tables(Kind::Disk), Effect::Live),
-    defaulted("vm", Form::Tables(Kind::Vm), Effect::Live),
-    defaulted("pf", Form::Tables(Kind::Pf), Effect::Live),
-    defaulted("node", Form::Tables(Kind::Node), Effect::Live),
+    defaulted("host", Form::Table(ResourceKind::Host), ChangeEffect::Live),
+    optional("api", Form::Table(ResourceKind::Api), ChangeEffect::NextStart),
+    optional("console", Form::Table(ResourceKind::Console), ChangeEffect::NextStart),
+    optional("lab", Form::Table(ResourceKind::Lab), ChangeEffect::NextStart),
+    optional("power", Form::Table(ResourceKind::Power), ChangeEffect::Live),
+    optional("cluster", Form::Table(ResourceKind::Cluster), ChangeEffect::Live),
+    defaulted("switch", Form::Tables(ResourceKind::Switch), ChangeEffect::Live),
+    defaulted("uplink", Form::Tables(ResourceKind::Uplink), ChangeEffect::Live),
+    defaulted("team", Form::Tables(ResourceKind::Team), ChangeEffect::Live),
+    defaulted("nic", Form::Tables(ResourceKind::Nic), ChangeEffect::Live),
+    defaulted("store", Form::Tables(ResourceKind::Store), ChangeEffect::Live),
+    defaulted("qos_policy", Form::Tables(ResourceKind::QosPolicy), ChangeEffect::Live),
+    defaulted("disk", Form::Tables(ResourceKind::Disk), ChangeEffect::Live),
+    defaulted("vm", Form::Tables(ResourceKind::Vm), ChangeEffect::Live),
+    defaulted("pf", Form::Tables(ResourceKind::Pf), ChangeEffect::Live),
+    defaulted("node", Form::Tables(ResourceKind::Node), ChangeEffect::Live),
 ];
 
 const HOST: &[Key] = &[
-    optional("name", Form::HostName, Effect::Live),
-    optional("worker_cpus", Form::Cpus, Effect::Live),
-    optional("floating_workers", Form::Number { least: 1, most: WORKERS_MAX as u64 }, Effect::Live),
-    optional("vm_folder", Form::FilePath, Effect::NextBoot),
-    optional("nbd_connections_max", NBD_CONNECTIONS, Effect::Live),
-    optional("nbd_buffer_max_bytes", NBD_BUFFER, Effect::Live),
-    optional("nbd_peer_connections_max", NBD_CONNECTIONS, Effect::Live),
-    optional("nbd_peer_buffer_max_bytes", NBD_BUFFER, Effect::Live),
+    optional("name", Form::HostName, ChangeEffect::Live),
+    optional("worker_cpus", Form::Cpus, ChangeEffect::Live),
+    optional(
+        "floating_workers",
+        Form::Number { least: 1, most: WORKERS_MAX as u64 },
+        ChangeEffect::Live,
+    ),
+    optional("vm_folder", Form::FilePath, ChangeEffect::NextBoot),
+    optional("nbd_connections_max", NBD_CONNECTIONS, ChangeEffect::Live),
+    optional("nbd_buffer_max_bytes", NBD_BUFFER, ChangeEffect::Live),
+    optional("nbd_peer_connections_max", NBD_CONNECTIONS, ChangeEffect::Live),
+    optional("nbd_peer_buffer_max_bytes", NBD_BUFFER, ChangeEffect::Live),
 ];
 
 const API: &[Key] = &[
-    required("listen", Form::SocketAddress, Effect::NextStart),
-    required("tls_certificate", Form::FilePath, Effect::NextStart),
-    required("tls_key", Form::FilePath, Effect::NextStart),
-    required("token_file", Form::FilePath, Effect::NextStart),
-    optional("metrics_token_file", Form::FilePath, Effect::NextStart),
+    required("listen", Form::SocketAddress, ChangeEffect::NextStart),
+    required("tls_certificate", Form::FilePath, ChangeEffect::NextStart),
+    required("tls_key", Form::FilePath, ChangeEffect::NextStart),
+    required("token_file", Form::FilePath, ChangeEffect::NextStart),
+    optional("metrics_token_file", Form::FilePath, ChangeEffect::NextStart),
 ];
 
 const CONSOLE: &[Key] = &[
-    required("listen", Form::LoopbackAddress, Effect::NextStart),
-    optional("token_file", Form::FilePath, Effect::NextStart),
+    required("listen", Form::LoopbackAddress, ChangeEffect::NextStart),
+    optional("token_file", Form::FilePath, ChangeEffect::NextStart),
 ];
 
-const LAB: &[Key] = &[defaulted("results", Form::FilePath, Effect::NextStart)];
+const LAB: &[Key] = &[defaulted("results", Form::FilePath, ChangeEffect::NextStart)];
 
 const SWITCH: &[Key] = &[
-    required("name", Form::Name, Effect::Identity),
-    required("kind", Form::OneOf(&["private", "internal", "external"]), Effect::Live),
-    optional("uplink", Form::Name, Effect::Live),
-    optional("host_device", Form::Device, Effect::Live),
-    defaulted("host_offload", Form::Table(Kind::Offload), Effect::Live),
-    defaulted("ageing_s", Form::Number { least: 10, most: 1_000_000 }, Effect::Live),
-    defaulted("iov", Form::Flag, Effect::Live),
+    required("name", Form::Name, ChangeEffect::Identity),
+    required("kind", Form::OneOf(&["private", "internal", "external"]), ChangeEffect::Live),
+    optional("uplink", Form::Name, ChangeEffect::Live),
+    optional("host_device", Form::Device, ChangeEffect::Live),
+    defaulted("host_offload", Form::Table(ResourceKind::Offload), ChangeEffect::Live),
+    defaulted("ageing_s", Form::Number { least: 10, most: 1_000_000 }, ChangeEffect::Live),
+    defaulted("iov", Form::Flag, ChangeEffect::Live),
 ];
 
 const UPLINK: &[Key] = &[
-    required("name", Form::Name, Effect::Identity),
-    required("device", Form::Device, Effect::Replace),
-    defaulted("driver", Form::OneOf(&["af_packet", "af_xdp", "tap"]), Effect::Replace),
-    defaulted("queues", QUEUES, Effect::Replace),
-    optional("mtu", MTU, Effect::Live),
-    defaulted("host_addresses", Form::UnicastIps { most: HOST_ADDRESSES_MAX }, Effect::Live),
-    defaulted("offload", Form::Table(Kind::Offload), Effect::Live),
-    defaulted("vmq", Form::Table(Kind::Vmq), Effect::Live),
+    required("name", Form::Name, ChangeEffect::Identity),
+    required("device", Form::Device, ChangeEffect::Replace),
+    defaulted("driver", Form::OneOf(&["af_packet", "af_xdp", "tap"]), ChangeEffect::Replace),
+    defaulted("queues", QUEUES, ChangeEffect::Replace),
+    optional("mtu", MTU, ChangeEffect::Live),
+    defaulted("host_addresses", Form::UnicastIps { most: HOST_ADDRESSES_MAX }, ChangeEffect::Live),
+    defaulted("offload", Form::Table(ResourceKind::Offload), ChangeEffect::Live),
+    defaulted("vmq", Form::Table(ResourceKind::Vmq), ChangeEffect::Live),
 ];
 
 const TEAM: &[Key] = &[
-    required("name", Form::Name, Effect::Identity),
-    required("members", Form::Names { most: TEAM_MEMBERS_MAX }, Effect::Live),
-    required("mode", Form::OneOf(&["static", "lacp", "switch-independent"]), Effect::Live),
+    required("name", Form::Name, ChangeEffect::Identity),
+    required("members", Form::Names { most: TEAM_MEMBERS_MAX }, ChangeEffect::Live),
+    required("mode", Form::OneOf(&["static", "lacp", "switch-independent"]), ChangeEffect::Live),
     defaulted(
         "algorithm",
         Form::OneOf(&[
@@ -135,69 +139,77 @@ const TEAM: &[Key] = &[
             "mac-addresses",
             "dynamic",
         ]),
-        Effect::Live,
+        ChangeEffect::Live,
     ),
-    optional("lacp_timer", Form::OneOf(&["slow", "fast"]), Effect::Live),
-    optional("lacp_active", Form::Flag, Effect::Live),
-    optional("lacp_system_priority", Form::Number { least: 0, most: 65_535 }, Effect::Live),
-    defaulted("min_links", Form::Number { least: 1, most: TEAM_MEMBERS_MAX as u64 }, Effect::Live),
-    optional("standby", Form::Name, Effect::Live),
-    optional("primary", Form::Name, Effect::Live),
-    defaulted("vmq", Form::Table(Kind::Vmq), Effect::Live),
+    optional("lacp_timer", Form::OneOf(&["slow", "fast"]), ChangeEffect::Live),
+    optional("lacp_active", Form::Flag, ChangeEffect::Live),
+    optional("lacp_system_priority", Form::Number { least: 0, most: 65_535 }, ChangeEffect::Live),
+    defaulted(
+        "min_links",
+        Form::Number { least: 1, most: TEAM_MEMBERS_MAX as u64 },
+        ChangeEffect::Live,
+    ),
+    optional("standby", Form::Name, ChangeEffect::Live),
+    optional("primary", Form::Name, ChangeEffect::Live),
+    defaulted("vmq", Form::Table(ResourceKind::Vmq), ChangeEffect::Live),
 ];
 
 const NIC: &[Key] = &[
-    required("name", Form::Name, Effect::Identity),
-    required("switch", Form::Name, Effect::Live),
-    required("backend", Form::OneOf(&["vhost-user", "tap", "legacy"]), Effect::Replace),
-    optional("socket", Form::UnixSocketPath, Effect::Replace),
-    optional("mode", Form::OneOf(&["server", "client"]), Effect::Replace),
-    optional("device", Form::Device, Effect::Replace),
-    optional("netns", Form::Namespace, Effect::Replace),
-    optional("mac", Form::UnicastMac, Effect::LiveOnTap),
-    optional("vlan", Form::Vlan, Effect::Live),
-    optional("trunk", Form::Vlans, Effect::Live),
-    defaulted("queues", QUEUES, Effect::Replace),
-    defaulted("mtu", MTU, Effect::LiveOnTap),
-    defaulted("mac_spoofing", Form::Flag, Effect::Live),
-    defaulted("isolated", Form::Flag, Effect::Live),
-    optional("storm_limit_fps", Form::Number { least: 1, most: 10_000_000 }, Effect::Live),
+    required("name", Form::Name, ChangeEffect::Identity),
+    required("switch", Form::Name, ChangeEffect::Live),
+    required("backend", Form::OneOf(&["vhost-user", "tap", "legacy"]), ChangeEffect::Replace),
+    optional("socket", Form::UnixSocketPath, ChangeEffect::Replace),
+    optional("mode", Form::OneOf(&["server", "client"]), ChangeEffect::Replace),
+    optional("device", Form::Device, ChangeEffect::Replace),
+    optional("netns", Form::Namespace, ChangeEffect::Replace),
+    optional("mac", Form::UnicastMac, ChangeEffect::LiveOnTap),
+    optional("vlan", Form::Vlan, ChangeEffect::Live),
+    optional("trunk", Form::Vlans, ChangeEffect::Live),
+    defaulted("queues", QUEUES, ChangeEffect::Replace),
+    defaulted("mtu", MTU, ChangeEffect::LiveOnTap),
+    defaulted("mac_spoofing", Form::Flag, ChangeEffect::Live),
+    defaulted("isolated", Form::Flag, ChangeEffect::Live),
+    optional("storm_limit_fps", Form::Number { least: 1, most: 10_000_000 }, ChangeEffect::Live),
     optional(
         "bandwidth_max_bps",
         Form::Number { least: 8000, most: 1_000_000_000_000_000 },
-        Effect::Live,
+        ChangeEffect::Live,
     ),
-    defaulted("learned_max", Form::Number { least: 1, most: 65_536 }, Effect::Live),
-    defaulted("kernel_path", Form::Flag, Effect::Live),
-    defaulted("vmq_weight", Form::Number { least: 0, most: 100 }, Effect::Live),
-    defaulted("iov_weight", Form::Number { least: 0, most: 100 }, Effect::Live),
-    defaulted("offload", Form::Table(Kind::Offload), Effect::Live),
+    defaulted("learned_max", Form::Number { least: 1, most: 65_536 }, ChangeEffect::Live),
+    defaulted("kernel_path", Form::Flag, ChangeEffect::Live),
+    defaulted("vmq_weight", Form::Number { least: 0, most: 100 }, ChangeEffect::Live),
+    defaulted("iov_weight", Form::Number { least: 0, most: 100 }, ChangeEffect::Live),
+    defaulted("offload", Form::Table(ResourceKind::Offload), ChangeEffect::Live),
 ];
 
 const NODE: &[Key] = &[
-    required("name", Form::Name, Effect::Identity),
-    required("address", Form::HostAndPort, Effect::Live),
-    required("ca_certificate", Form::FilePath, Effect::Live),
-    required("token_file", Form::FilePath, Effect::Live),
-    optional("server_name", Form::DnsName, Effect::Live),
+    required("name", Form::Name, ChangeEffect::Identity),
+    required("address", Form::HostAndPort, ChangeEffect::Live),
+    required("ca_certificate", Form::FilePath, ChangeEffect::Live),
+    required("token_file", Form::FilePath, ChangeEffect::Live),
+    optional("server_name", Form::DnsName, ChangeEffect::Live),
 ];
 
 const OFFLOAD: &[Key] = &[
-    defaulted("tx_checksum", Form::Flag, Effect::Live),
-    defaulted("rx_checksum", Form::Flag, Effect::Live),
-    defaulted("tx_ip_checksum", Form::Flag, Effect::Live),
-    defaulted("rx_ip_checksum", Form::Flag, Effect::Live),
-    defaulted("segmentation", Form::Flag, Effect::Live),
-    defaulted("receive_coalescing", Form::Flag, Effect::Live),
+    defaulted("tx_checksum", Form::Flag, ChangeEffect::Live),
+    defaulted("rx_checksum", Form::Flag, ChangeEffect::Live),
+    defaulted("tx_ip_checksum", Form::Flag, ChangeEffect::Live),
+    defaulted("rx_ip_checksum", Form::Flag, ChangeEffect::Live),
+    defaulted("segmentation", Form::Flag, ChangeEffect::Live),
+    defaulted("receive_coalescing", Form::Flag, ChangeEffect::Live),
 ];
 
 const VMQ: &[Key] = &[
-    defaulted("enabled", Form::Flag, Effect::Live),
-    defaulted("mode", Form::OneOf(&["static", "dynamic"]), Effect::Live),
-    optional("base_worker", PROCESSOR, Effect::Live),
-    defaulted("max_workers", Form::Number { least: 1, most: WORKERS_MAX as u64 }, Effect::Live),
-    optional("max_worker_number", PROCESSOR, Effect::Live),
-    optional("numa_node", Form::Number { least: 0, most: NUMA_NODE_MAX }, Effect::Live),
+    defaulted("enabled", Form::Flag, ChangeEffect::Live),
+    defaulted("mode", Form::OneOf(&["static", "dynamic"]), ChangeEffect::Live),
+    optional("base_worker", PROCESSOR, ChangeEffect::Live),
+    defaulted(
+        "max_workers",
+        Form::Number { least: 1, most: WORKERS_MAX as u64 },
+        ChangeEffect::Live,
+    ),
+    optional("max_worker_number", PROCESSOR, ChangeEffect::Live),
+    optional("numa_node", Form::Number { least: 0, most: NUMA_NODE_MAX }, ChangeEffect::Live),
 ];
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use utoipa::openapi::schema::Schema;
 
 use crate::{
     ApiConfig, ConsoleConfig, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, Form, HostConfig,
-    HostSection, Kind, LabConfig, NicConfig, OffloadConfig, PowerConfig, QosPolicyConfig,
+    HostSection, LabConfig, NicConfig, OffloadConfig, PowerConfig, QosPolicyConfig, ResourceKind,
     StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmqConfig,
 };
 
@@ -15,7 +15,7 @@ fn described<T: PartialSchema>() -> (Vec<String>, Vec<String>) {
     (object.properties.keys().cloned().collect(), object.required)
 }
 
-fn agrees<T: PartialSchema>(kind: Kind) {
+fn agrees<T: PartialSchema>(kind: ResourceKind) {
     let (properties, required) = described::<T>();
     let keys: Vec<_> = kind.keys().iter().map(|key| key.name.to_owned()).collect();
     let sorted = |mut names: Vec<String>| {
@@ -30,29 +30,29 @@ fn agrees<T: PartialSchema>(kind: Kind) {
 
 #[test]
 fn every_key_of_a_type_is_in_the_table_and_no_other() {
-    agrees::<HostConfig>(Kind::File);
-    agrees::<HostSection>(Kind::Host);
-    agrees::<ApiConfig>(Kind::Api);
-    agrees::<ConsoleConfig>(Kind::Console);
-    agrees::<LabConfig>(Kind::Lab);
-    agrees::<PowerConfig>(Kind::Power);
-    agrees::<SwitchConfig>(Kind::Switch);
-    agrees::<UplinkConfig>(Kind::Uplink);
-    agrees::<TeamConfig>(Kind::Team);
-    agrees::<NicConfig>(Kind::Nic);
-    agrees::<VmqConfig>(Kind::Vmq);
-    agrees::<OffloadConfig>(Kind::Offload);
-    agrees::<StoreConfig>(Kind::Store);
-    agrees::<QosPolicyConfig>(Kind::QosPolicy);
-    agrees::<DiskConfig>(Kind::Disk);
-    agrees::<DiskQos>(Kind::DiskQos);
-    agrees::<DiskVhostUser>(Kind::DiskVhostUser);
-    agrees::<DiskNbd>(Kind::DiskNbd);
+    agrees::<HostConfig>(ResourceKind::File);
+    agrees::<HostSection>(ResourceKind::Host);
+    agrees::<ApiConfig>(ResourceKind::Api);
+    agrees::<ConsoleConfig>(ResourceKind::Console);
+    agrees::<LabConfig>(ResourceKind::Lab);
+    agrees::<PowerConfig>(ResourceKind::Power);
+    agrees::<SwitchConfig>(ResourceKind::Switch);
+    agrees::<UplinkConfig>(ResourceKind::Uplink);
+    agrees::<TeamConfig>(ResourceKind::Team);
+    agrees::<NicConfig>(ResourceKind::Nic);
+    agrees::<VmqConfig>(ResourceKind::Vmq);
+    agrees::<OffloadConfig>(ResourceKind::Offload);
+    agrees::<StoreConfig>(ResourceKind::Store);
+    agrees::<QosPolicyConfig>(ResourceKind::QosPolicy);
+    agrees::<DiskConfig>(ResourceKind::Disk);
+    agrees::<DiskQos>(ResourceKind::DiskQos);
+    agrees::<DiskVhostUser>(ResourceKind::DiskVhostUser);
+    agrees::<DiskNbd>(ResourceKind::DiskNbd);
 }
 
 #[test]
 fn resources_are_what_the_file_has_tables_of() {
-    let mut of_file: Vec<Kind> = Kind::File
+    let mut of_file: Vec<ResourceKind> = ResourceKind::File
         .keys()
         .iter()
         .filter_map(|key| match key.form {
@@ -60,14 +60,14 @@ fn resources_are_what_the_file_has_tables_of() {
             _ => None,
         })
         .collect();
-    let mut resources = Kind::RESOURCES.to_vec();
+    let mut resources = ResourceKind::RESOURCES.to_vec();
     of_file.sort_unstable();
     resources.sort_unstable();
     assert_eq!(of_file, resources);
     for kind in resources {
         assert!(kind.is_resource() && kind.key("name").is_some_and(|key| key.required));
     }
-    assert!(!Kind::Host.is_resource() && !Kind::DiskQos.is_resource());
+    assert!(!ResourceKind::Host.is_resource() && !ResourceKind::DiskQos.is_resource());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 /// Table of the host file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum ResourceKind {
     /// Top level of the file.
     File,
     /// `[host]`.
@@ -53,7 +53,7 @@ pub enum Kind {
     Vf,
 }
 
-impl Kind {
+impl ResourceKind {
     /// Kinds of table, the file included, in the order of a written host file.
     pub const ALL: [Self; 24] = [
         Self::File,

@@ -4,99 +4,99 @@
 macro_rules! with_type {
     ($kind:expr, $config:ident => $result:expr) => {
         match $kind {
-            $crate::Kind::File => {
+            $crate::ResourceKind::File => {
                 type $config = $crate::HostConfig;
                 $result
             }
-            $crate::Kind::Host => {
+            $crate::ResourceKind::Host => {
                 type $config = $crate::HostSection;
                 $result
             }
-            $crate::Kind::Api => {
+            $crate::ResourceKind::Api => {
                 type $config = $crate::ApiConfig;
                 $result
             }
-            $crate::Kind::Console => {
+            $crate::ResourceKind::Console => {
                 type $config = $crate::ConsoleConfig;
                 $result
             }
-            $crate::Kind::Lab => {
+            $crate::ResourceKind::Lab => {
                 type $config = $crate::LabConfig;
                 $result
             }
-            $crate::Kind::Power => {
+            $crate::ResourceKind::Power => {
                 type $config = $crate::PowerConfig;
                 $result
             }
-            $crate::Kind::Cluster => {
+            $crate::ResourceKind::Cluster => {
                 type $config = $crate::ClusterConfig;
                 $result
             }
-            $crate::Kind::ClusterTls => {
+            $crate::ResourceKind::ClusterTls => {
                 type $config = $crate::ClusterTls;
                 $result
             }
-            $crate::Kind::Uplink => {
+            $crate::ResourceKind::Uplink => {
                 type $config = $crate::UplinkConfig;
                 $result
             }
-            $crate::Kind::Team => {
+            $crate::ResourceKind::Team => {
                 type $config = $crate::TeamConfig;
                 $result
             }
-            $crate::Kind::Switch => {
+            $crate::ResourceKind::Switch => {
                 type $config = $crate::SwitchConfig;
                 $result
             }
-            $crate::Kind::Nic => {
+            $crate::ResourceKind::Nic => {
                 type $config = $crate::NicConfig;
                 $result
             }
-            $crate::Kind::Store => {
+            $crate::ResourceKind::Store => {
                 type $config = $crate::StoreConfig;
                 $result
             }
-            $crate::Kind::QosPolicy => {
+            $crate::ResourceKind::QosPolicy => {
                 type $config = $crate::QosPolicyConfig;
                 $result
             }
-            $crate::Kind::Disk => {
+            $crate::ResourceKind::Disk => {
                 type $config = $crate::DiskConfig;
                 $result
             }
-            $crate::Kind::Vm => {
+            $crate::ResourceKind::Vm => {
                 type $config = $crate::VmConfig;
                 $result
             }
-            $crate::Kind::Pf => {
+            $crate::ResourceKind::Pf => {
                 type $config = $crate::PfConfig;
                 $result
             }
-            $crate::Kind::Node => {
+            $crate::ResourceKind::Node => {
                 type $config = $crate::NodeConfig;
                 $result
             }
-            $crate::Kind::Vf => {
+            $crate::ResourceKind::Vf => {
                 type $config = $crate::VfConfig;
                 $result
             }
-            $crate::Kind::Offload => {
+            $crate::ResourceKind::Offload => {
                 type $config = $crate::OffloadConfig;
                 $result
             }
-            $crate::Kind::Vmq => {
+            $crate::ResourceKind::Vmq => {
                 type $config = $crate::VmqConfig;
                 $result
             }
-            $crate::Kind::DiskQos => {
+            $crate::ResourceKind::DiskQos => {
                 type $config = $crate::DiskQos;
                 $result
             }
-            $crate::Kind::DiskVhostUser => {
+            $crate::ResourceKind::DiskVhostUser => {
                 type $config = $crate::DiskVhostUser;
                 $result
             }
-            $crate::Kind::DiskNbd => {
+            $crate::ResourceKind::DiskNbd => {
                 type $config = $crate::DiskNbd;
                 $result
             }

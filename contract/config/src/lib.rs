@@ -2,7 +2,7 @@
 //!
 //! - [`HostConfig`] and its parts are the desired state of a host; [`Resource`] is implemented for
 //!   its named parts.
-//! - [`Kind`] and [`Key`] define each key once: form, effect of a change, whether it is required.
+//! - [`ResourceKind`] and [`Key`] define each key once: form, effect of a change, whether it is required.
 //!   [`docs_of`] and [`default_of`] derive meanings and defaults from the types, [`describe_keys`]
 //!   the OpenAPI components.
 //! - [`RENAMES`] lists renamed names of the whole contract. [`to_json`], [`to_stored`] and
@@ -76,11 +76,11 @@ pub use examples::example_of;
 pub use form::Form;
 pub use host_section::HostSection;
 pub use json_tree::parse_json;
-pub use key::{Effect, Key};
+pub use key::{ChangeEffect, Key};
 pub use key_defaults::{as_table, default_of};
 pub use key_docs::{default_text, docs_of};
 pub use key_schema::{Components, describe_keys, patch_name};
-pub use kind::Kind;
+pub use kind::ResourceKind;
 pub use name::{Name, NameError};
 pub use nbd_config::DiskNbd;
 pub use node_config::NodeConfig;

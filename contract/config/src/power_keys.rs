@@ -1,7 +1,7 @@
 //! Keys of `[power]`.
 
 use crate::key::{optional, required};
-use crate::{Effect, Form, Key};
+use crate::{ChangeEffect, Form, Key};
 
 /// `CPUIDLE_NAME_LEN` of Linux is 16, including the terminating zero (include/linux/cpuidle.h).
 const IDLE_STATE_BYTES_MAX: usize = 15;
@@ -10,21 +10,21 @@ pub(crate) const POWER: &[Key] = &[
     required(
         "plan",
         Form::OneOf(&["balanced", "high-performance", "power-saver", "custom"]),
-        Effect::Live,
+        ChangeEffect::Live,
     ),
-    optional("governor", Form::Name, Effect::Live),
+    optional("governor", Form::Name, ChangeEffect::Live),
     optional(
         "energy_preference",
         Form::OneOf(&["performance", "balance_performance", "balance_power", "power"]),
-        Effect::Live,
+        ChangeEffect::Live,
     ),
-    optional("performance_percent_min", Form::Number { least: 0, most: 100 }, Effect::Live),
-    optional("performance_percent_max", Form::Number { least: 1, most: 100 }, Effect::Live),
-    optional("turbo", Form::Flag, Effect::Live),
-    optional("idle_state_max", Form::Line { most: IDLE_STATE_BYTES_MAX }, Effect::Live),
-    optional("idle_latency_us_max", Form::Number { least: 0, most: 1_000_000 }, Effect::Live),
-    optional("parking", Form::Flag, Effect::Live),
-    optional("poll_us", Form::Number { least: 0, most: 10_000 }, Effect::Live),
-    optional("vmq_high_percent", Form::Number { least: 50, most: 95 }, Effect::Live),
-    optional("vmq_low_percent", Form::Number { least: 0, most: 65 }, Effect::Live),
+    optional("performance_percent_min", Form::Number { least: 0, most: 100 }, ChangeEffect::Live),
+    optional("performance_percent_max", Form::Number { least: 1, most: 100 }, ChangeEffect::Live),
+    optional("turbo", Form::Flag, ChangeEffect::Live),
+    optional("idle_state_max", Form::Line { most: IDLE_STATE_BYTES_MAX }, ChangeEffect::Live),
+    optional("idle_latency_us_max", Form::Number { least: 0, most: 1_000_000 }, ChangeEffect::Live),
+    optional("parking", Form::Flag, ChangeEffect::Live),
+    optional("poll_us", Form::Number { least: 0, most: 10_000 }, ChangeEffect::Live),
+    optional("vmq_high_percent", Form::Number { least: 50, most: 95 }, ChangeEffect::Live),
+    optional("vmq_low_percent", Form::Number { least: 0, most: 65 }, ChangeEffect::Live),
 ];

@@ -6,7 +6,7 @@
 
 use core::fmt;
 
-use crate::Kind;
+use crate::ResourceKind;
 
 /// Version that removes the old names.
 const REMOVED_IN: &str = "0.3";
@@ -214,7 +214,7 @@ impl Rename {
     fn place(&self) -> String {
         match self.of {
             Renamed::Field { schema } => {
-                let kind = Kind::ALL.into_iter().find(|kind| kind.schema_name() == schema);
+                let kind = ResourceKind::ALL.into_iter().find(|kind| kind.schema_name() == schema);
                 kind.map_or_else(|| format!("`{schema}`"), |kind| format!("`{}`", kind.word()))
             }
             Renamed::Output { schema } => format!("`{schema}`"),
@@ -236,12 +236,12 @@ pub fn renamed_fields(schema: &str) -> impl Iterator<Item = &'static Rename> {
 }
 
 /// Returns the rename of a key of the host file by its old name.
-pub fn renamed_key(kind: Kind, old: &str) -> Option<&'static Rename> {
+pub fn renamed_key(kind: ResourceKind, old: &str) -> Option<&'static Rename> {
     renamed_fields(kind.schema_name()).find(|rename| rename.old == old)
 }
 
 /// Returns the old name of a key of the host file.
-pub fn old_key(kind: Kind, new: &str) -> Option<&'static Rename> {
+pub fn old_key(kind: ResourceKind, new: &str) -> Option<&'static Rename> {
     renamed_fields(kind.schema_name()).find(|rename| rename.new == new)
 }
 
@@ -280,7 +280,7 @@ pub fn renames_page() -> String {
 /// Returns true for the key of a table of the host file.
 fn is_key(of: Renamed) -> bool {
     let Renamed::Field { schema } = of else { return false };
-    Kind::ALL.iter().any(|kind| kind.schema_name() == schema)
+    ResourceKind::ALL.iter().any(|kind| kind.schema_name() == schema)
 }
 
 /// Use of an old name in a host file or request body.

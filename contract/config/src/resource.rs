@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use utoipa::ToSchema;
 
 use crate::{
-    DiskConfig, HostConfig, Kind, Name, NicConfig, NodeConfig, PfConfig, QosPolicyConfig,
+    DiskConfig, HostConfig, Name, NicConfig, NodeConfig, PfConfig, QosPolicyConfig, ResourceKind,
     StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig,
 };
 
@@ -14,7 +14,7 @@ use crate::{
 /// API.
 pub trait Resource: Serialize + DeserializeOwned + ToSchema + Clone + PartialEq {
     /// Kind of the resource.
-    const KIND: Kind;
+    const KIND: ResourceKind;
 
     /// Path of the collection relative to the API's root, such as `nics`.
     const PATH: &'static str;
@@ -32,7 +32,7 @@ pub trait Resource: Serialize + DeserializeOwned + ToSchema + Clone + PartialEq 
 macro_rules! resource {
     ($type:ty, $kind:expr, $list:ident, $path:literal) => {
         impl Resource for $type {
-            const KIND: Kind = $kind;
+            const KIND: ResourceKind = $kind;
 
             const PATH: &'static str = $path;
 
@@ -51,13 +51,13 @@ macro_rules! resource {
     };
 }
 
-resource!(SwitchConfig, Kind::Switch, switches, "switches");
-resource!(UplinkConfig, Kind::Uplink, uplinks, "uplinks");
-resource!(TeamConfig, Kind::Team, teams, "teams");
-resource!(NicConfig, Kind::Nic, nics, "nics");
-resource!(StoreConfig, Kind::Store, stores, "stores");
-resource!(QosPolicyConfig, Kind::QosPolicy, qos_policies, "qos-policies");
-resource!(DiskConfig, Kind::Disk, disks, "disks");
-resource!(VmConfig, Kind::Vm, vms, "vms");
-resource!(PfConfig, Kind::Pf, pfs, "pfs");
-resource!(NodeConfig, Kind::Node, nodes, "nodes");
+resource!(SwitchConfig, ResourceKind::Switch, switches, "switches");
+resource!(UplinkConfig, ResourceKind::Uplink, uplinks, "uplinks");
+resource!(TeamConfig, ResourceKind::Team, teams, "teams");
+resource!(NicConfig, ResourceKind::Nic, nics, "nics");
+resource!(StoreConfig, ResourceKind::Store, stores, "stores");
+resource!(QosPolicyConfig, ResourceKind::QosPolicy, qos_policies, "qos-policies");
+resource!(DiskConfig, ResourceKind::Disk, disks, "disks");
+resource!(VmConfig, ResourceKind::Vm, vms, "vms");
+resource!(PfConfig, ResourceKind::Pf, pfs, "pfs");
+resource!(NodeConfig, ResourceKind::Node, nodes, "nodes");

@@ -2,7 +2,7 @@
 
 use crate::key::{Key, defaulted, optional, required};
 use crate::vm_config::VM_DEVICES_MAX;
-use crate::{Effect, Form};
+use crate::{ChangeEffect, Form};
 
 const MIB: u64 = 1 << 20;
 const CPUS: Form = Form::Number { least: 1, most: 255 };
@@ -12,18 +12,18 @@ const MEMORY: Form = Form::Bytes { least: 16 * MIB, most: 1 << 46, step: MIB };
 const COMMAND_LINE_BYTES_MAX: usize = 2047;
 
 pub(crate) const VM: &[Key] = &[
-    required("name", Form::Name, Effect::Identity),
-    defaulted("cpus", CPUS, Effect::Live),
-    optional("cpus_max", CPUS, Effect::NextBoot),
-    required("memory_bytes", MEMORY, Effect::NextBoot),
-    defaulted("huge_pages", Form::Flag, Effect::NextBoot),
-    defaulted("firmware", Form::OneOf(&["bios", "uefi"]), Effect::NextBoot),
-    optional("kernel", Form::FilePath, Effect::NextBoot),
-    optional("initrd", Form::FilePath, Effect::NextBoot),
-    optional("command_line", Form::Line { most: COMMAND_LINE_BYTES_MAX }, Effect::NextBoot),
-    defaulted("nics", Form::Names { most: VM_DEVICES_MAX }, Effect::Live),
-    defaulted("disks", Form::Names { most: VM_DEVICES_MAX }, Effect::Live),
-    optional("cdrom", Form::FilePath, Effect::NextBoot),
-    defaulted("accelerator", Form::OneOf(&["auto", "kvm", "tcg"]), Effect::NextBoot),
-    defaulted("autostart", Form::Flag, Effect::Live),
+    required("name", Form::Name, ChangeEffect::Identity),
+    defaulted("cpus", CPUS, ChangeEffect::Live),
+    optional("cpus_max", CPUS, ChangeEffect::NextBoot),
+    required("memory_bytes", MEMORY, ChangeEffect::NextBoot),
+    defaulted("huge_pages", Form::Flag, ChangeEffect::NextBoot),
+    defaulted("firmware", Form::OneOf(&["bios", "uefi"]), ChangeEffect::NextBoot),
+    optional("kernel", Form::FilePath, ChangeEffect::NextBoot),
+    optional("initrd", Form::FilePath, ChangeEffect::NextBoot),
+    optional("command_line", Form::Line { most: COMMAND_LINE_BYTES_MAX }, ChangeEffect::NextBoot),
+    defaulted("nics", Form::Names { most: VM_DEVICES_MAX }, ChangeEffect::Live),
+    defaulted("disks", Form::Names { most: VM_DEVICES_MAX }, ChangeEffect::Live),
+    optional("cdrom", Form::FilePath, ChangeEffect::NextBoot),
+    defaulted("accelerator", Form::OneOf(&["auto", "kvm", "tcg"]), ChangeEffect::NextBoot),
+    defaulted("autostart", Form::Flag, ChangeEffect::Live),
 ];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::finding::FindingLocation;
-use crate::{ApiError, ErrorCode, HostConfig, Kind, Name};
+use crate::{ApiError, ErrorCode, HostConfig, Name, ResourceKind};
 
 /// Rejects changes that are invalid although both states are valid: shrinking a disk.
 ///
@@ -23,7 +23,7 @@ pub fn validate_change(from: &HostConfig, to: &HostConfig) -> Result<(), Vec<Api
         let same_file = disk.store == disk_before.store
             && disk.effective_file() == disk_before.effective_file();
         if size < *size_before && same_file {
-            let finding = FindingLocation::new(Kind::Disk, index).finding(
+            let finding = FindingLocation::new(ResourceKind::Disk, index).finding(
                 ErrorCode::InvalidValue,
                 "size_bytes",
                 format!(

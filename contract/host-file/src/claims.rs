@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use suimon_frame::MacAddr;
 
 use crate::finding::FindingLocation;
-use crate::{HostConfig, Kind, Name, StoreConfig};
+use crate::{HostConfig, Name, ResourceKind, StoreConfig};
 
 /// Object that at most one resource may use.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,8 +39,8 @@ pub(crate) struct Claimed {
 /// Returns the claims on the TCP addresses of the API and the console. Another check reports texts
 /// that are not addresses.
 fn listeners(config: &HostConfig) -> impl Iterator<Item = Claimed> {
-    let api = config.api.as_ref().map(|api| (Kind::Api, &api.listen));
-    let console = config.console.as_ref().map(|console| (Kind::Console, &console.listen));
+    let api = config.api.as_ref().map(|api| (ResourceKind::Api, &api.listen));
+    let console = config.console.as_ref().map(|console| (ResourceKind::Console, &console.listen));
     api.into_iter().chain(console).filter_map(|(kind, listen)| {
         let claim = Claim::Listener(listen.parse().ok()?);
         Some(Claimed { claim, place: FindingLocation::new(kind, 0), field: "listen" })
@@ -57,11 +57,11 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
     };
     claims.extend(listeners(config));
     for (index, uplink) in config.uplinks.iter().enumerate() {
-        let place = FindingLocation::new(Kind::Uplink, index);
+        let place = FindingLocation::new(ResourceKind::Uplink, index);
         claims.push(Claimed { claim: device(None, &uplink.device), place, field: "device" });
     }
     for (index, team) in config.teams.iter().enumerate() {
-        let place = FindingLocation::new(Kind::Team, index);
+        let place = FindingLocation::new(ResourceKind::Team, index);
         // A member listed twice makes one claim.
         let members: BTreeSet<&Name> = team.members.iter().collect();
         claims.extend(members.into_iter().map(|member| Claimed {
@@ -72,7 +72,7 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
     }
     let teams: BTreeSet<&Name> = config.teams.iter().map(|team| &team.name).collect();
     for (index, switch) in config.switches.iter().enumerate() {
-        let place = FindingLocation::new(Kind::Switch, index);
+        let place = FindingLocation::new(ResourceKind::Switch, index);
         if let Some(uplink) = &switch.uplink {
             let claim = match teams.contains(uplink) {
                 true => Claim::Team(uplink.clone()),
@@ -85,7 +85,7 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
         }
     }
     for (index, nic) in config.nics.iter().enumerate() {
-        let place = FindingLocation::new(Kind::Nic, index);
+        let place = FindingLocation::new(ResourceKind::Nic, index);
         if let Some(name) = nic.device_name() {
             let claim = device(nic.netns.as_ref(), name);
             claims.push(Claimed { claim, place, field: "device" });
@@ -100,7 +100,7 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
     }
     claims.extend(claims_of_storage(config));
     for (index, vm) in config.vms.iter().enumerate() {
-        let place = FindingLocation::new(Kind::Vm, index);
+        let place = FindingLocation::new(ResourceKind::Vm, index);
         // A NIC or disk listed twice makes one claim.
         let nics: BTreeSet<&Name> = vm.nics.iter().collect();
         let disks: BTreeSet<&Name> = vm.disks.iter().collect();
@@ -110,7 +110,7 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
     }
     for (index, pf) in config.pfs.iter().enumerate() {
         let (claim, place) =
-            (Claim::Adapter(pf.device.clone()), FindingLocation::new(Kind::Pf, index));
+            (Claim::Adapter(pf.device.clone()), FindingLocation::new(ResourceKind::Pf, index));
         claims.push(Claimed { claim, place, field: "device" });
     }
     for (index, node) in config.nodes.iter().enumerate() {
@@ -118,7 +118,7 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
         let claim = Claim::Node(node.address.to_ascii_lowercase());
         claims.push(Claimed {
             claim,
-            place: FindingLocation::new(Kind::Node, index),
+            place: FindingLocation::new(ResourceKind::Node, index),
             field: "address",
         });
     }
@@ -130,13 +130,13 @@ fn claims_of_storage(config: &HostConfig) -> Vec<Claimed> {
     let mut stores: BTreeMap<&Name, &StoreConfig> = BTreeMap::new();
     for (index, store) in config.stores.iter().enumerate() {
         stores.insert(&store.name, store);
-        let place = FindingLocation::new(Kind::Store, index);
+        let place = FindingLocation::new(ResourceKind::Store, index);
         claims.push(Claimed { claim: Claim::Store(store.path.clone()), place, field: "path" });
     }
     // Exports of one NBD server share its socket or address, which is claimed once.
     let mut servers: BTreeSet<Claim> = BTreeSet::new();
     for (index, disk) in config.disks.iter().enumerate() {
-        let place = FindingLocation::new(Kind::Disk, index);
+        let place = FindingLocation::new(ResourceKind::Disk, index);
         let mut claim = |claim, field| claims.push(Claimed { claim, place, field });
         match (disk.effective_file(), stores.get(&disk.store)) {
             (None, _) => claim(Claim::BlockDevice(disk.store.clone()), "store"),

@@ -1,12 +1,12 @@
 //! Validation of `[cluster]` and of shared stores.
 
 use crate::finding::{Finding, FindingLocation};
-use crate::{ErrorCode, HostConfig, Kind};
+use crate::{ErrorCode, HostConfig, ResourceKind};
 
 /// Reports invalid combinations of the keys of `[cluster]`.
 pub(crate) fn cluster_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
     let Some(cluster) = &config.cluster else { return };
-    let place = FindingLocation::new(Kind::Cluster, 0);
+    let place = FindingLocation::new(ResourceKind::Cluster, 0);
     let mut wrong = |code, field: &str, text: &str| findings.push(place.finding(code, field, text));
     let is_https = |url: &String| url.starts_with("https://");
     let secure = cluster.endpoints.iter().filter(|url| is_https(url)).count();
@@ -36,7 +36,7 @@ pub(crate) fn cluster_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
     }
     for (index, store) in config.stores.iter().enumerate() {
         if store.shared && store.capacity_iops.is_none() {
-            let place = FindingLocation::new(Kind::Store, index);
+            let place = FindingLocation::new(ResourceKind::Store, index);
             let text = "missing; a shared store of a cluster needs a capacity: a number, the same \
                         on all nodes, or `measure`";
             findings.push(place.finding(ErrorCode::MissingKey, "capacity_iops", text));
@@ -46,7 +46,7 @@ pub(crate) fn cluster_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Kind, Plan, parse_toml, to_toml};
+    use crate::{Plan, ResourceKind, parse_toml, to_toml};
 
     const GOOD: &str = "[cluster]\nname = \"lab\"\nnode = \"n1\"\n\
         endpoints = [\"https://192.0.2.10:2379\", \"https://etcd2.example.net:2379\"]\n\
@@ -66,7 +66,7 @@ mod tests {
         let none = parse_toml("", None).unwrap();
         assert_eq!(Plan::between(&none, &config).steps[0].to_string(), "+ cluster create");
         assert_eq!(Plan::between(&config, &none).steps[0].to_string(), "- cluster delete");
-        assert!(Kind::Cluster.key("name").is_some());
+        assert!(ResourceKind::Cluster.key("name").is_some());
     }
 
     #[test]

@@ -28,8 +28,8 @@ use serde_json::{Map, Value};
 use crate::SwitchConfig;
 use crate::claims::{Claim, claims};
 use crate::{
-    DiskConfig, Effect, FieldChange, HostConfig, Kind, NicConfig, Plan, PlanAction, PlanStep,
-    TeamConfig, VmConfig, as_table,
+    ChangeEffect, DiskConfig, FieldChange, HostConfig, NicConfig, Plan, PlanAction, PlanStep,
+    ResourceKind, TeamConfig, VmConfig, as_table,
 };
 
 impl Plan {
@@ -58,67 +58,67 @@ impl Plan {
 /// Kind of a resource, and its name if the kind has several. The order is that of live changes:
 /// host, API, console, lab, power, cluster, uplinks, teams, switches, NICs, stores, QoS policies,
 /// disks, VMs, SR-IOV adapters, other nodes.
-type Id = (Kind, String);
+type Id = (ResourceKind, String);
 type Table = Map<String, Value>;
 
 /// Returns the effective content of every table: defaults filled in, `offload`, `vmq` and `qos`
 /// always present.
 fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
     let mut tables = BTreeMap::new();
-    tables.insert((Kind::Host, String::new()), as_table(&config.host));
+    tables.insert((ResourceKind::Host, String::new()), as_table(&config.host));
     if let Some(api) = &config.api {
-        tables.insert((Kind::Api, String::new()), as_table(api));
+        tables.insert((ResourceKind::Api, String::new()), as_table(api));
     }
     if let Some(console) = &config.console {
-        tables.insert((Kind::Console, String::new()), as_table(console));
+        tables.insert((ResourceKind::Console, String::new()), as_table(console));
     }
     if let Some(lab) = &config.lab {
-        tables.insert((Kind::Lab, String::new()), as_table(lab));
+        tables.insert((ResourceKind::Lab, String::new()), as_table(lab));
     }
     if let Some(power) = &config.power {
-        tables.insert((Kind::Power, String::new()), as_table(power));
+        tables.insert((ResourceKind::Power, String::new()), as_table(power));
     }
     if let Some(cluster) = &config.cluster {
-        tables.insert((Kind::Cluster, String::new()), as_table(cluster));
+        tables.insert((ResourceKind::Cluster, String::new()), as_table(cluster));
     }
     for switch in &config.switches {
         let table = as_table(&meant_switch(switch));
         let table = with(table, "host_offload", &switch.host_offload);
-        tables.insert((Kind::Switch, switch.name.to_string()), table);
+        tables.insert((ResourceKind::Switch, switch.name.to_string()), table);
     }
     for uplink in &config.uplinks {
         let table = with(as_table(uplink), "offload", &uplink.offload);
         let table = with(table, "vmq", &uplink.vmq);
-        tables.insert((Kind::Uplink, uplink.name.to_string()), table);
+        tables.insert((ResourceKind::Uplink, uplink.name.to_string()), table);
     }
     for team in &config.teams {
         let table = with(as_table(&meant_team(team)), "vmq", &team.vmq);
-        tables.insert((Kind::Team, team.name.to_string()), table);
+        tables.insert((ResourceKind::Team, team.name.to_string()), table);
     }
     for nic in &config.nics {
         let table = with(as_table(&meant_nic(nic)), "offload", &nic.offload);
-        tables.insert((Kind::Nic, nic.name.to_string()), table);
+        tables.insert((ResourceKind::Nic, nic.name.to_string()), table);
     }
     for store in &config.stores {
-        tables.insert((Kind::Store, store.name.to_string()), as_table(store));
+        tables.insert((ResourceKind::Store, store.name.to_string()), as_table(store));
     }
     for policy in &config.qos_policies {
-        tables.insert((Kind::QosPolicy, policy.name.to_string()), as_table(policy));
+        tables.insert((ResourceKind::QosPolicy, policy.name.to_string()), as_table(policy));
     }
     for disk in &config.disks {
         let table = with(as_table(&meant_disk(disk)), "qos", &disk.qos);
-        tables.insert((Kind::Disk, disk.name.to_string()), table);
+        tables.insert((ResourceKind::Disk, disk.name.to_string()), table);
     }
     for vm in &config.vms {
-        tables.insert((Kind::Vm, vm.name.to_string()), as_table(&meant_vm(vm)));
+        tables.insert((ResourceKind::Vm, vm.name.to_string()), as_table(&meant_vm(vm)));
     }
     for pf in &config.pfs {
         // Sorted by number, so that the written order has no effect.
         let table = with(as_table(pf), "vf", &pf.vf_by_index());
-        tables.insert((Kind::Pf, pf.name.to_string()), table);
+        tables.insert((ResourceKind::Pf, pf.name.to_string()), table);
     }
     for node in &config.nodes {
-        tables.insert((Kind::Node, node.name.to_string()), as_table(node));
+        tables.insert((ResourceKind::Node, node.name.to_string()), as_table(node));
     }
     tables
 }
@@ -182,8 +182,8 @@ struct Phases {
 }
 
 /// Returns true for VMs and the devices of VMs, to which no other resource refers.
-const fn is_leaf(kind: Kind) -> bool {
-    matches!(kind, Kind::Nic | Kind::Disk | Kind::Vm)
+const fn is_leaf(kind: ResourceKind) -> bool {
+    matches!(kind, ResourceKind::Nic | ResourceKind::Disk | ResourceKind::Vm)
 }
 
 impl Phases {
@@ -243,18 +243,21 @@ impl Phases {
         for key in id.0.keys() {
             let before = changes.len();
             field_changes(key.name, old.get(key.name), new.get(key.name), &mut changes);
-            if changes.len() > before && key.effect == Effect::NextBoot {
+            if changes.len() > before && key.effect == ChangeEffect::NextBoot {
                 waits.push(key.name);
             }
             interrupts |= changes.len() > before
                 && match key.effect {
-                    Effect::Replace => true,
-                    Effect::LiveOnTap => vhost_user,
-                    Effect::Live | Effect::NextBoot | Effect::NextStart | Effect::Identity => false,
+                    ChangeEffect::Replace => true,
+                    ChangeEffect::LiveOnTap => vhost_user,
+                    ChangeEffect::Live
+                    | ChangeEffect::NextBoot
+                    | ChangeEffect::NextStart
+                    | ChangeEffect::Identity => false,
                 };
         }
         // Stores precede disks in the order of changes.
-        let store = new.get("store").and_then(Value::as_str).filter(|_| id.0 == Kind::Disk);
+        let store = new.get("store").and_then(Value::as_str).filter(|_| id.0 == ResourceKind::Disk);
         let with_store = store.filter(|store| self.stores_replaced.contains(*store) && !interrupts);
         if changes.is_empty() && with_store.is_none() {
             return;
@@ -264,12 +267,12 @@ impl Phases {
             (true, kind) if is_leaf(kind) => (&mut self.ends_replaced, PlanAction::Replace),
             (true, _) => (&mut self.replaced, PlanAction::Replace),
         };
-        if id.0 == Kind::Store && interrupts {
+        if id.0 == ResourceKind::Store && interrupts {
             self.stores_replaced.insert(id.1.clone());
         }
         let mut step = step(action, id, changes);
         if !waits.is_empty() {
-            let of_whom = if id.0 == Kind::Vm { "the VM" } else { "VMs" };
+            let of_whom = if id.0 == ResourceKind::Vm { "the VM" } else { "VMs" };
             step.note = Some(format!("{} at the next start of {of_whom}", waits.join(", ")));
         }
         if let Some(store) = with_store {
@@ -305,7 +308,7 @@ fn field_changes(
 fn step(action: PlanAction, (kind, name): &Id, changes: Vec<FieldChange>) -> PlanStep {
     let resource =
         if name.is_empty() { kind.word().to_owned() } else { format!("{}/{name}", kind.word()) };
-    let note = matches!(kind, Kind::Api | Kind::Console | Kind::Lab)
+    let note = matches!(kind, ResourceKind::Api | ResourceKind::Console | ResourceKind::Lab)
         .then(|| "takes effect at the next start of the daemon".to_owned());
     PlanStep { action, resource, changes, note }
 }

@@ -7,7 +7,8 @@ use crate::finding::{Finding, FindingLocation};
 use crate::nbd_fits::nbd_fits;
 use crate::qos_fits::limits_fit;
 use crate::{
-    ByteSize, DiskConfig, DiskFormat, DiskKind, ErrorCode, HostConfig, Kind, Name, StoreConfig,
+    ByteSize, DiskConfig, DiskFormat, DiskKind, ErrorCode, HostConfig, Name, ResourceKind,
+    StoreConfig,
 };
 
 const KIB: u64 = 1 << 10;
@@ -220,7 +221,7 @@ pub(crate) fn check_pass_through_exclusive(config: &HostConfig, findings: &mut V
     }
     for (index, disk) in config.disks.iter().enumerate().filter(|(_, disk)| !pass_through(disk)) {
         let Some(holder) = devices.get(&disk.store) else { continue };
-        findings.push(FindingLocation::new(Kind::Disk, index).finding(
+        findings.push(FindingLocation::new(ResourceKind::Disk, index).finding(
             ErrorCode::Conflict,
             "store",
             format!(
@@ -242,7 +243,7 @@ pub(crate) fn check_disks_per_store(config: &HostConfig, findings: &mut Vec<Find
         let count = counts.entry(&disk.store).or_default();
         *count += 1;
         if *count == STORE_DISKS_MAX + 1 {
-            findings.push(FindingLocation::new(Kind::Disk, index).finding(
+            findings.push(FindingLocation::new(ResourceKind::Disk, index).finding(
                 ErrorCode::Conflict,
                 "store",
                 format!(
@@ -271,7 +272,7 @@ pub(crate) fn check_parents_unwritten(config: &HostConfig, findings: &mut Vec<Fi
         let (Some(parent), Some(store)) = (parent, stores.get(&disk.store)) else { continue };
         let writer = written.get(&store.path.join(parent)).filter(|by| by.name != disk.name);
         let Some(writer) = writer else { continue };
-        findings.push(FindingLocation::new(Kind::Disk, index).finding(
+        findings.push(FindingLocation::new(ResourceKind::Disk, index).finding(
             ErrorCode::Conflict,
             "parent",
             format!(

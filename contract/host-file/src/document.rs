@@ -15,7 +15,7 @@ use crate::team_fits::team_fits;
 use crate::uplink_fits::uplink_fits;
 use crate::validate::{check_relations, nic_fits, switch_fits};
 use crate::vm_fits::vm_fits;
-use crate::{ApiError, Form, HostConfig, Kind, OldName, shape};
+use crate::{ApiError, Form, HostConfig, OldName, ResourceKind, shape};
 
 /// Error and the path of the table that contains it.
 pub(crate) struct FoundAt {
@@ -32,22 +32,26 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
     let names = Names::of(&root);
     let mut reader = Reader { findings: shape::check(FindingLocation::FILE, &root), unread: false };
     let config = HostConfig {
-        host: reader.section(Kind::Host, root.remove("host")).unwrap_or_default(),
-        api: reader.section(Kind::Api, root.remove("api")),
-        console: reader.section(Kind::Console, root.remove("console")),
-        lab: reader.section(Kind::Lab, root.remove("lab")),
-        power: reader.section(Kind::Power, root.remove("power")),
-        cluster: reader.section(Kind::Cluster, root.remove("cluster")),
-        switches: reader.tables(Kind::Switch, root.remove("switch"), switch_fits),
-        uplinks: reader.tables(Kind::Uplink, root.remove("uplink"), uplink_fits),
-        teams: reader.tables(Kind::Team, root.remove("team"), team_fits),
-        nics: reader.tables(Kind::Nic, root.remove("nic"), nic_fits),
-        stores: reader.tables(Kind::Store, root.remove("store"), store_fits),
-        qos_policies: reader.tables(Kind::QosPolicy, root.remove("qos_policy"), policy_fits),
-        disks: reader.tables(Kind::Disk, root.remove("disk"), disk_fits),
-        vms: reader.tables(Kind::Vm, root.remove("vm"), vm_fits),
-        pfs: reader.tables(Kind::Pf, root.remove("pf"), pf_fits),
-        nodes: reader.tables(Kind::Node, root.remove("node"), node_fits),
+        host: reader.section(ResourceKind::Host, root.remove("host")).unwrap_or_default(),
+        api: reader.section(ResourceKind::Api, root.remove("api")),
+        console: reader.section(ResourceKind::Console, root.remove("console")),
+        lab: reader.section(ResourceKind::Lab, root.remove("lab")),
+        power: reader.section(ResourceKind::Power, root.remove("power")),
+        cluster: reader.section(ResourceKind::Cluster, root.remove("cluster")),
+        switches: reader.tables(ResourceKind::Switch, root.remove("switch"), switch_fits),
+        uplinks: reader.tables(ResourceKind::Uplink, root.remove("uplink"), uplink_fits),
+        teams: reader.tables(ResourceKind::Team, root.remove("team"), team_fits),
+        nics: reader.tables(ResourceKind::Nic, root.remove("nic"), nic_fits),
+        stores: reader.tables(ResourceKind::Store, root.remove("store"), store_fits),
+        qos_policies: reader.tables(
+            ResourceKind::QosPolicy,
+            root.remove("qos_policy"),
+            policy_fits,
+        ),
+        disks: reader.tables(ResourceKind::Disk, root.remove("disk"), disk_fits),
+        vms: reader.tables(ResourceKind::Vm, root.remove("vm"), vm_fits),
+        pfs: reader.tables(ResourceKind::Pf, root.remove("pf"), pf_fits),
+        nodes: reader.tables(ResourceKind::Node, root.remove("node"), node_fits),
     };
     let Reader { mut findings, unread } = reader;
     // Without an unreadable table, valid references to it would be reported as faults.
@@ -73,7 +77,7 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
 /// Returns the old names in the tree.
 pub(crate) fn old_names_of_document(root: &mut Map<String, Value>) -> Vec<OldName> {
     let mut old_names = Vec::new();
-    for key in Kind::File.keys() {
+    for key in ResourceKind::File.keys() {
         match (key.form, root.get_mut(key.name)) {
             (Form::Table(kind), Some(Value::Object(table))) => {
                 accept_table(FindingLocation::new(kind, 0), table, &mut old_names);
@@ -99,13 +103,17 @@ struct Reader {
 }
 
 impl Reader {
-    fn section<T: DeserializeOwned>(&mut self, kind: Kind, value: Option<Value>) -> Option<T> {
+    fn section<T: DeserializeOwned>(
+        &mut self,
+        kind: ResourceKind,
+        value: Option<Value>,
+    ) -> Option<T> {
         self.table(FindingLocation::new(kind, 0), value?)
     }
 
     fn tables<T: DeserializeOwned>(
         &mut self,
-        kind: Kind,
+        kind: ResourceKind,
         value: Option<Value>,
         fits: impl Fn(FindingLocation, &T, &mut Vec<Finding>),
     ) -> Vec<T> {
@@ -149,7 +157,7 @@ struct Names(BTreeMap<FindingLocation, String>);
 impl Names {
     fn of(root: &Map<String, Value>) -> Self {
         let mut names = BTreeMap::new();
-        for kind in Kind::RESOURCES {
+        for kind in ResourceKind::RESOURCES {
             let tables = root.get(kind.word()).and_then(Value::as_array);
             for (index, table) in tables.into_iter().flatten().enumerate() {
                 let name = table.get("name").filter(|name| Form::Name.accepts(name));

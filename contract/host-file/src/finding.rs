@@ -1,7 +1,7 @@
 //! Faults found in a host file. A check locates a fault by the position of its table; conversion to
 //! an error replaces the position by the resource's name and the line.
 
-use crate::{ApiError, ErrorCode, HostConfig, Kind};
+use crate::{ApiError, ErrorCode, HostConfig, ResourceKind};
 
 /// Largest number of reported errors.
 pub(crate) const ERRORS_MAX: usize = 256;
@@ -9,7 +9,7 @@ pub(crate) const ERRORS_MAX: usize = 256;
 /// Position of a table among the tables of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FindingLocation {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ResourceKind,
     pub(crate) index: usize,
 }
 
@@ -24,16 +24,16 @@ pub(crate) struct Finding {
 }
 
 impl FindingLocation {
-    pub(crate) const fn new(kind: Kind, index: usize) -> Self {
+    pub(crate) const fn new(kind: ResourceKind, index: usize) -> Self {
         Self { kind, index }
     }
 
-    pub(crate) const FILE: Self = Self::new(Kind::File, 0);
+    pub(crate) const FILE: Self = Self::new(ResourceKind::File, 0);
 
     /// Returns the path in the document: `` for the file, `host`, or `nic[2]`, counted from 0.
     pub(crate) fn path(self) -> String {
         match self.kind {
-            Kind::File => String::new(),
+            ResourceKind::File => String::new(),
             kind if kind.is_resource() => format!("{}[{}]", kind.word(), self.index),
             kind => kind.word().to_owned(),
         }
@@ -43,7 +43,7 @@ impl FindingLocation {
     /// the file.
     pub(crate) fn resource(self, name: Option<&str>) -> Option<String> {
         match (self.kind, name) {
-            (Kind::File, _) => None,
+            (ResourceKind::File, _) => None,
             (kind, Some(name)) if kind.is_resource() => Some(format!("{}/{name}", kind.word())),
             _ => Some(self.path()),
         }
@@ -52,16 +52,16 @@ impl FindingLocation {
     /// Returns the name of the resource at this place.
     pub(crate) fn name_in(self, config: &HostConfig) -> Option<&str> {
         match self.kind {
-            Kind::Switch => config.switches.get(self.index).map(|s| s.name.as_str()),
-            Kind::Uplink => config.uplinks.get(self.index).map(|u| u.name.as_str()),
-            Kind::Team => config.teams.get(self.index).map(|t| t.name.as_str()),
-            Kind::Nic => config.nics.get(self.index).map(|n| n.name.as_str()),
-            Kind::Store => config.stores.get(self.index).map(|s| s.name.as_str()),
-            Kind::QosPolicy => config.qos_policies.get(self.index).map(|p| p.name.as_str()),
-            Kind::Disk => config.disks.get(self.index).map(|d| d.name.as_str()),
-            Kind::Vm => config.vms.get(self.index).map(|vm| vm.name.as_str()),
-            Kind::Pf => config.pfs.get(self.index).map(|pf| pf.name.as_str()),
-            Kind::Node => config.nodes.get(self.index).map(|node| node.name.as_str()),
+            ResourceKind::Switch => config.switches.get(self.index).map(|s| s.name.as_str()),
+            ResourceKind::Uplink => config.uplinks.get(self.index).map(|u| u.name.as_str()),
+            ResourceKind::Team => config.teams.get(self.index).map(|t| t.name.as_str()),
+            ResourceKind::Nic => config.nics.get(self.index).map(|n| n.name.as_str()),
+            ResourceKind::Store => config.stores.get(self.index).map(|s| s.name.as_str()),
+            ResourceKind::QosPolicy => config.qos_policies.get(self.index).map(|p| p.name.as_str()),
+            ResourceKind::Disk => config.disks.get(self.index).map(|d| d.name.as_str()),
+            ResourceKind::Vm => config.vms.get(self.index).map(|vm| vm.name.as_str()),
+            ResourceKind::Pf => config.pfs.get(self.index).map(|pf| pf.name.as_str()),
+            ResourceKind::Node => config.nodes.get(self.index).map(|node| node.name.as_str()),
             _ => None,
         }
     }

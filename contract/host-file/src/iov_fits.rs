@@ -1,18 +1,21 @@
 //! Validation of the assignment of virtual functions to NICs.
 
 use crate::finding::{Finding, FindingLocation};
-use crate::{ErrorCode, HostConfig, Kind, NicBackend, NicConfig, SwitchConfig, UplinkDriver};
+use crate::{
+    ErrorCode, HostConfig, NicBackend, NicConfig, ResourceKind, SwitchConfig, UplinkDriver,
+};
 
 /// Reports obstacles to `iov` of switches and `iov_weight` of NICs.
 pub(crate) fn iov_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
     for (index, switch) in config.switches.iter().enumerate().filter(|(_, switch)| switch.iov) {
         if let Some((code, text)) = switch_cannot(config, switch) {
-            findings.push(FindingLocation::new(Kind::Switch, index).finding(code, "iov", text));
+            findings
+                .push(FindingLocation::new(ResourceKind::Switch, index).finding(code, "iov", text));
         }
     }
     let weighed = config.nics.iter().enumerate().filter(|(_, nic)| nic.iov_weight > 0);
     for (index, nic) in weighed {
-        let place = FindingLocation::new(Kind::Nic, index);
+        let place = FindingLocation::new(ResourceKind::Nic, index);
         for (code, key, text) in nic_cannot(nic) {
             findings.push(place.finding(code, key, text));
         }

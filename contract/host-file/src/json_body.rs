@@ -9,9 +9,9 @@ use crate::document::{old_names_of_document, read_document};
 use crate::finding::FindingLocation;
 use crate::renamed_input::accept_table;
 use crate::{
-    ApiError, ApplyRequest, ClusterConfig, ErrorCode, HostConfig, Kind, Name, OldName, PowerConfig,
-    Resource, from_value_noting, locate_errors, old_names_of_file, parse_json, parse_toml, quote,
-    shape,
+    ApiError, ApplyRequest, ClusterConfig, ErrorCode, HostConfig, Name, OldName, PowerConfig,
+    Resource, ResourceKind, from_value_noting, locate_errors, old_names_of_file, parse_json,
+    parse_toml, quote, shape,
 };
 
 /// Largest accepted body in bytes.
@@ -63,7 +63,7 @@ pub fn patch_resource<T: Resource>(resource: &T, patch: &[u8]) -> Result<T, Vec<
 /// # Errors
 /// Every fault of its keys; never empty.
 pub fn parse_power(body: &[u8]) -> Result<PowerConfig, Vec<ApiError>> {
-    read_section(Kind::Power, object(body)?)
+    read_section(ResourceKind::Power, object(body)?)
 }
 
 /// Applies a JSON merge patch (RFC 7386) to `[power]`, or to an empty table if it is absent.
@@ -74,7 +74,7 @@ pub fn patch_power(
     power: Option<&PowerConfig>,
     patch: &[u8],
 ) -> Result<PowerConfig, Vec<ApiError>> {
-    patch_section(Kind::Power, power, patch)
+    patch_section(ResourceKind::Power, power, patch)
 }
 
 /// Parses the body of `PUT /1.0/cluster`.
@@ -82,7 +82,7 @@ pub fn patch_power(
 /// # Errors
 /// Every fault of its keys; never empty.
 pub fn parse_cluster(body: &[u8]) -> Result<ClusterConfig, Vec<ApiError>> {
-    read_section(Kind::Cluster, object(body)?)
+    read_section(ResourceKind::Cluster, object(body)?)
 }
 
 /// Applies a JSON merge patch (RFC 7386) to `[cluster]`, or to an empty table if it is absent.
@@ -93,7 +93,7 @@ pub fn patch_cluster(
     cluster: Option<&ClusterConfig>,
     patch: &[u8],
 ) -> Result<ClusterConfig, Vec<ApiError>> {
-    patch_section(Kind::Cluster, cluster, patch)
+    patch_section(ResourceKind::Cluster, cluster, patch)
 }
 
 /// Checks a merge patch (RFC 7386) of a table of this kind, independent of the table that it
@@ -101,7 +101,7 @@ pub fn patch_cluster(
 ///
 /// # Errors
 /// Every fault of its keys and values; never empty.
-pub fn check_patch(kind: Kind, patch: &[u8]) -> Result<(), Vec<ApiError>> {
+pub fn check_patch(kind: ResourceKind, patch: &[u8]) -> Result<(), Vec<ApiError>> {
     let patch = read_patch(kind, patch)?;
     let findings = shape::check_patch(FindingLocation::new(kind, 0), &patch);
     match findings.is_empty() {
@@ -112,7 +112,7 @@ pub fn check_patch(kind: Kind, patch: &[u8]) -> Result<(), Vec<ApiError>> {
 
 /// Returns the old names in the body of a request that contains a table of this kind, complete or
 /// as a merge patch; empty if the body is invalid.
-pub fn old_names_of(kind: Kind, body: &[u8]) -> Vec<OldName> {
+pub fn old_names_of(kind: ResourceKind, body: &[u8]) -> Vec<OldName> {
     let mut old_names = Vec::new();
     if let Ok(mut table) = object(body) {
         accept_table(FindingLocation::new(kind, 0), &mut table, &mut old_names);
@@ -135,7 +135,7 @@ pub fn old_names_of_apply(body: &[u8]) -> Vec<OldName> {
 }
 
 /// Parses a merge patch. It has new names afterwards.
-fn read_patch(kind: Kind, patch: &[u8]) -> Result<Map<String, Value>, Vec<ApiError>> {
+fn read_patch(kind: ResourceKind, patch: &[u8]) -> Result<Map<String, Value>, Vec<ApiError>> {
     let mut patch = object(patch)?;
     let findings = accept_table(FindingLocation::new(kind, 0), &mut patch, &mut Vec::new());
     match findings.is_empty() {
@@ -195,7 +195,7 @@ const SCHEMA_VIOLATIONS: [&str; 6] = [
 ];
 
 fn patch_section<T: Serialize + DeserializeOwned>(
-    kind: Kind,
+    kind: ResourceKind,
     section: Option<&T>,
     patch: &[u8],
 ) -> Result<T, Vec<ApiError>> {
@@ -210,7 +210,7 @@ fn patch_section<T: Serialize + DeserializeOwned>(
 }
 
 fn read_section<T: DeserializeOwned>(
-    kind: Kind,
+    kind: ResourceKind,
     table: Map<String, Value>,
 ) -> Result<T, Vec<ApiError>> {
     shape::read(FindingLocation::new(kind, 0), table)

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::finding::{Finding, FindingLocation};
-use crate::{DiskConfig, DiskNbd, ErrorCode, HostConfig, Kind};
+use crate::{DiskConfig, DiskNbd, ErrorCode, HostConfig, ResourceKind};
 
 /// Keys with the access rules of a disk's `socket`.
 const SOCKET_ACCESS_KEYS: [&str; 2] = ["users", "groups"];
@@ -113,7 +113,7 @@ pub(crate) fn check_shared_servers(config: &HostConfig, findings: &mut Vec<Findi
     let mut addresses: BTreeMap<SocketAddr, &DiskConfig> = BTreeMap::new();
     for (index, disk) in config.disks.iter().enumerate() {
         let Some(nbd) = &disk.nbd else { continue };
-        let place = FindingLocation::new(Kind::Disk, index);
+        let place = FindingLocation::new(ResourceKind::Disk, index);
         if let Some(socket) = &nbd.socket {
             let first = *sockets.entry(socket).or_insert(disk);
             let at = format!("socket `{}`", socket.display());

@@ -1,7 +1,7 @@
 //! Validation of `[power]`.
 
 use crate::finding::{Finding, FindingLocation};
-use crate::{ErrorCode, HostConfig, Kind};
+use crate::{ErrorCode, HostConfig, ResourceKind};
 
 /// Smallest distance between the water marks, in percent of a worker's time.
 const MARKS_APART: u8 = 30;
@@ -9,7 +9,7 @@ const MARKS_APART: u8 = 30;
 /// Reports invalid combinations of the keys of `[power]`.
 pub(crate) fn power_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
     let Some(power) = &config.power else { return };
-    let place = FindingLocation::new(Kind::Power, 0);
+    let place = FindingLocation::new(ResourceKind::Power, 0);
     if let (Some(min), Some(max)) = (power.performance_percent_min, power.performance_percent_max) {
         if max < min {
             findings.push(place.finding(
@@ -36,7 +36,7 @@ pub(crate) fn power_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Effect, Kind, Plan, default_text, parse_toml, to_toml};
+    use crate::{ChangeEffect, Plan, ResourceKind, default_text, parse_toml, to_toml};
 
     fn wrong(text: &str) -> Vec<String> {
         let errors = parse_toml(text, None).unwrap_err();
@@ -69,8 +69,8 @@ mod tests {
             ["~ power change live: plan power-saver → balanced, governor ondemand → none, \
               idle_state_max C1E → none, parking false → none"]
         );
-        assert!(Kind::Power.keys().iter().all(|key| key.effect == Effect::Live));
-        assert_eq!(default_text(Kind::Power, "turbo").as_deref(), Some("–"));
+        assert!(ResourceKind::Power.keys().iter().all(|key| key.effect == ChangeEffect::Live));
+        assert_eq!(default_text(ResourceKind::Power, "turbo").as_deref(), Some("–"));
         let none = parse_toml("", None).unwrap();
         assert_eq!(Plan::between(&none, &config).steps[0].to_string(), "+ power create");
         assert_eq!(Plan::between(&config, &none).steps[0].to_string(), "- power delete");

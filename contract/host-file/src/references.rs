@@ -3,31 +3,32 @@
 use std::collections::BTreeMap;
 
 use crate::finding::{ERRORS_MAX, Finding, FindingLocation};
-use crate::{ErrorCode, HostConfig, Kind, Name};
+use crate::{ErrorCode, HostConfig, Name, ResourceKind};
 
 /// Reports duplicate names within a kind. Uplinks and teams share one namespace, since a switch
 /// refers to either by name.
 pub(crate) fn names_are_unique(config: &HostConfig, findings: &mut Vec<Finding>) {
-    let place = |kind: Kind| move |index: usize| FindingLocation::new(kind, index);
+    let place = |kind: ResourceKind| move |index: usize| FindingLocation::new(kind, index);
     let switches = config.switches.iter().map(|s| &s.name);
-    unique((0..).map(place(Kind::Switch)).zip(switches), findings);
-    let uplinks = (0..).map(place(Kind::Uplink)).zip(config.uplinks.iter().map(|u| &u.name));
-    let teams = (0..).map(place(Kind::Team)).zip(config.teams.iter().map(|t| &t.name));
+    unique((0..).map(place(ResourceKind::Switch)).zip(switches), findings);
+    let uplinks =
+        (0..).map(place(ResourceKind::Uplink)).zip(config.uplinks.iter().map(|u| &u.name));
+    let teams = (0..).map(place(ResourceKind::Team)).zip(config.teams.iter().map(|t| &t.name));
     unique(uplinks.chain(teams), findings);
     let nics = config.nics.iter().map(|n| &n.name);
-    unique((0..).map(place(Kind::Nic)).zip(nics), findings);
+    unique((0..).map(place(ResourceKind::Nic)).zip(nics), findings);
     let stores = config.stores.iter().map(|s| &s.name);
-    unique((0..).map(place(Kind::Store)).zip(stores), findings);
+    unique((0..).map(place(ResourceKind::Store)).zip(stores), findings);
     let policies = config.qos_policies.iter().map(|p| &p.name);
-    unique((0..).map(place(Kind::QosPolicy)).zip(policies), findings);
+    unique((0..).map(place(ResourceKind::QosPolicy)).zip(policies), findings);
     let disks = config.disks.iter().map(|d| &d.name);
-    unique((0..).map(place(Kind::Disk)).zip(disks), findings);
+    unique((0..).map(place(ResourceKind::Disk)).zip(disks), findings);
     let vms = config.vms.iter().map(|vm| &vm.name);
-    unique((0..).map(place(Kind::Vm)).zip(vms), findings);
+    unique((0..).map(place(ResourceKind::Vm)).zip(vms), findings);
     let pfs = config.pfs.iter().map(|pf| &pf.name);
-    unique((0..).map(place(Kind::Pf)).zip(pfs), findings);
+    unique((0..).map(place(ResourceKind::Pf)).zip(pfs), findings);
     let nodes = config.nodes.iter().map(|node| &node.name);
-    unique((0..).map(place(Kind::Node)).zip(nodes), findings);
+    unique((0..).map(place(ResourceKind::Node)).zip(nodes), findings);
 }
 
 fn unique<'a>(
@@ -65,22 +66,33 @@ fn ordinal(index: usize) -> String {
 
 /// Reports references to resources that do not exist.
 pub(crate) fn references_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
-    let switches = NamesOf::new(&[Kind::Switch], config.switches.iter().map(|s| &s.name));
+    let switches = NamesOf::new(&[ResourceKind::Switch], config.switches.iter().map(|s| &s.name));
     let uplinks = || config.uplinks.iter().map(|u| &u.name);
     let teams = || config.teams.iter().map(|t| &t.name);
-    let members = NamesOf::new(&[Kind::Uplink], uplinks());
-    let team_names = NamesOf::new(&[Kind::Team], teams());
-    let either = NamesOf::new(&[Kind::Uplink, Kind::Team], uplinks().chain(teams()));
+    let members = NamesOf::new(&[ResourceKind::Uplink], uplinks());
+    let team_names = NamesOf::new(&[ResourceKind::Team], teams());
+    let either =
+        NamesOf::new(&[ResourceKind::Uplink, ResourceKind::Team], uplinks().chain(teams()));
     for (index, nic) in config.nics.iter().enumerate() {
-        switches.check(FindingLocation::new(Kind::Nic, index), "switch", &nic.switch, findings);
+        switches.check(
+            FindingLocation::new(ResourceKind::Nic, index),
+            "switch",
+            &nic.switch,
+            findings,
+        );
     }
     for (index, switch) in config.switches.iter().enumerate() {
         if let Some(uplink) = &switch.uplink {
-            either.check(FindingLocation::new(Kind::Switch, index), "uplink", uplink, findings);
+            either.check(
+                FindingLocation::new(ResourceKind::Switch, index),
+                "uplink",
+                uplink,
+                findings,
+            );
         }
     }
     for (index, team) in config.teams.iter().enumerate() {
-        let place = FindingLocation::new(Kind::Team, index);
+        let place = FindingLocation::new(ResourceKind::Team, index);
         for member in &team.members {
             if team_names.holds(member) && !members.holds(member) {
                 findings.push(place.finding(
@@ -98,10 +110,11 @@ pub(crate) fn references_exist(config: &HostConfig, findings: &mut Vec<Finding>)
 }
 
 fn references_of_disks_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
-    let stores = NamesOf::new(&[Kind::Store], config.stores.iter().map(|s| &s.name));
-    let policies = NamesOf::new(&[Kind::QosPolicy], config.qos_policies.iter().map(|p| &p.name));
+    let stores = NamesOf::new(&[ResourceKind::Store], config.stores.iter().map(|s| &s.name));
+    let policies =
+        NamesOf::new(&[ResourceKind::QosPolicy], config.qos_policies.iter().map(|p| &p.name));
     for (index, disk) in config.disks.iter().enumerate() {
-        let place = FindingLocation::new(Kind::Disk, index);
+        let place = FindingLocation::new(ResourceKind::Disk, index);
         stores.check(place, "store", &disk.store, findings);
         if let Some(policy) = &disk.qos_policy {
             policies.check(place, "qos_policy", policy, findings);
@@ -110,10 +123,10 @@ fn references_of_disks_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
 }
 
 fn references_of_vms_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
-    let nics = NamesOf::new(&[Kind::Nic], config.nics.iter().map(|nic| &nic.name));
-    let disks = NamesOf::new(&[Kind::Disk], config.disks.iter().map(|disk| &disk.name));
+    let nics = NamesOf::new(&[ResourceKind::Nic], config.nics.iter().map(|nic| &nic.name));
+    let disks = NamesOf::new(&[ResourceKind::Disk], config.disks.iter().map(|disk| &disk.name));
     for (index, vm) in config.vms.iter().enumerate() {
-        let place = FindingLocation::new(Kind::Vm, index);
+        let place = FindingLocation::new(ResourceKind::Vm, index);
         for nic in &vm.nics {
             nics.check(place, "nics", nic, findings);
         }
@@ -125,7 +138,7 @@ fn references_of_vms_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
 
 /// Names that a reference may use.
 struct NamesOf<'a> {
-    kinds: &'a [Kind],
+    kinds: &'a [ResourceKind],
     sorted: Vec<&'a Name>,
 }
 
@@ -133,7 +146,7 @@ impl<'a> NamesOf<'a> {
     /// Largest number of names searched for a similar one to suggest.
     const SUGGESTIONS_FROM_MAX: usize = 256;
 
-    fn new(kinds: &'a [Kind], names: impl Iterator<Item = &'a Name>) -> Self {
+    fn new(kinds: &'a [ResourceKind], names: impl Iterator<Item = &'a Name>) -> Self {
         let mut sorted: Vec<_> = names.collect();
         sorted.sort_unstable();
         Self { kinds, sorted }

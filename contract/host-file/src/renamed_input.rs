@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::finding::{Finding, FindingLocation};
-use crate::{ErrorCode, Form, Kind, OldName, accept_old_names, conflict_of_names};
+use crate::{ErrorCode, Form, OldName, ResourceKind, accept_old_names, conflict_of_names};
 
 /// Replaces old names in a table of the host file and its nested tables. Returns a fault for each
 /// key whose names have different values.
@@ -20,7 +20,7 @@ pub(crate) fn accept_table(
 
 fn accept_nested(
     place: FindingLocation,
-    kind: Kind,
+    kind: ResourceKind,
     prefix: &str,
     table: &mut Map<String, Value>,
     old_names: &mut Vec<OldName>,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::finding::{ERRORS_MAX, Finding, FindingLocation};
 use crate::renamed_input::accept_table;
-use crate::{ErrorCode, Form, Key, Kind, quote};
+use crate::{ErrorCode, Form, Key, ResourceKind, quote};
 
 /// Largest length in characters of an unknown key for which a similar key is searched.
 const SUGGESTION_CHARS_MAX: usize = 40;
@@ -41,7 +41,7 @@ fn drop_nulls(table: &mut Map<String, Value>) {
 
 /// Removes nulls that a merge patch left at optional keys, where removing an absent key has no
 /// effect. Nulls at other keys remain and are reported by [`check`].
-pub(crate) fn remove_nulls_of_optional_keys(kind: Kind, table: &mut Map<String, Value>) {
+pub(crate) fn remove_nulls_of_optional_keys(kind: ResourceKind, table: &mut Map<String, Value>) {
     let is_removed = |name: &str| kind.key(name).is_some_and(|key| !key.required);
     table.retain(|name, value| !(value.is_null() && is_removed(name)));
     for (name, value) in table {
@@ -77,7 +77,7 @@ enum CheckMode {
 
 fn check_keys(
     place: FindingLocation,
-    kind: Kind,
+    kind: ResourceKind,
     prefix: &str,
     table: &Map<String, Value>,
     way: CheckMode,
@@ -119,7 +119,7 @@ fn check_value(
 ) {
     if key.form.accepts(value) {
         // Tables of a file are resources, which are checked separately.
-        if place.kind == Kind::File {
+        if place.kind == ResourceKind::File {
             return;
         }
         if let (Form::Table(inner), Value::Object(table)) = (key.form, value) {
@@ -143,12 +143,12 @@ fn check_value(
     findings.push(place.finding(code, field, message));
 }
 
-fn missing_key(kind: Kind, key: &Key) -> String {
+fn missing_key(kind: ResourceKind, key: &Key) -> String {
     match kind {
-        Kind::DiskVhostUser => {
+        ResourceKind::DiskVhostUser => {
             format!("missing; set it to {}, or remove the table", key.form.describe())
         }
-        Kind::Api => format!(
+        ResourceKind::Api => format!(
             "missing; a TCP listener needs an address, TLS and a token: set `{}` to {}",
             key.name,
             key.form.describe()
@@ -157,7 +157,7 @@ fn missing_key(kind: Kind, key: &Key) -> String {
     }
 }
 
-fn unknown_key(kind: Kind, name: &str) -> String {
+fn unknown_key(kind: ResourceKind, name: &str) -> String {
     let similar = (name.chars().count() <= SUGGESTION_CHARS_MAX)
         .then(|| {
             kind.keys()

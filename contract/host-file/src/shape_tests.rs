@@ -80,7 +80,7 @@ fn odd_values() -> Vec<Value> {
 
 /// Asserts that the type accepts every value that passes the table of keys: serde alone rejects no
 /// value, since its errors do not name the key.
-fn agrees<T: DeserializeOwned>(kind: Kind, minimal: &Value) {
+fn agrees<T: DeserializeOwned>(kind: ResourceKind, minimal: &Value) {
     for key in kind.keys() {
         for value in odd_values() {
             let mut table = minimal.as_object().unwrap().clone();
@@ -95,35 +95,35 @@ fn agrees<T: DeserializeOwned>(kind: Kind, minimal: &Value) {
 
 #[test]
 fn the_table_of_keys_is_at_least_as_strict_as_the_types() {
-    agrees::<HostSection>(Kind::Host, &json!({}));
+    agrees::<HostSection>(ResourceKind::Host, &json!({}));
     let api =
         json!({"listen": "[::]:1", "tls_certificate": "/c", "tls_key": "/k", "token_file": "/t"});
-    agrees::<ApiConfig>(Kind::Api, &api);
-    agrees::<ConsoleConfig>(Kind::Console, &json!({"listen": "[::1]:1"}));
-    agrees::<LabConfig>(Kind::Lab, &json!({}));
-    agrees::<PowerConfig>(Kind::Power, &json!({"plan": "custom"}));
+    agrees::<ApiConfig>(ResourceKind::Api, &api);
+    agrees::<ConsoleConfig>(ResourceKind::Console, &json!({"listen": "[::1]:1"}));
+    agrees::<LabConfig>(ResourceKind::Lab, &json!({}));
+    agrees::<PowerConfig>(ResourceKind::Power, &json!({"plan": "custom"}));
     let cluster = json!({"name": "a", "node": "b", "endpoints": ["http://a:1"]});
-    agrees::<ClusterConfig>(Kind::Cluster, &cluster);
-    agrees::<ClusterTls>(Kind::ClusterTls, &json!({"authority": "/a"}));
-    agrees::<SwitchConfig>(Kind::Switch, &json!({"name": "a", "kind": "private"}));
-    agrees::<UplinkConfig>(Kind::Uplink, &json!({"name": "a", "device": "d"}));
+    agrees::<ClusterConfig>(ResourceKind::Cluster, &cluster);
+    agrees::<ClusterTls>(ResourceKind::ClusterTls, &json!({"authority": "/a"}));
+    agrees::<SwitchConfig>(ResourceKind::Switch, &json!({"name": "a", "kind": "private"}));
+    agrees::<UplinkConfig>(ResourceKind::Uplink, &json!({"name": "a", "device": "d"}));
     let team = json!({"name": "a", "members": ["b"], "mode": "lacp"});
-    agrees::<TeamConfig>(Kind::Team, &team);
-    agrees::<VmqConfig>(Kind::Vmq, &json!({}));
-    agrees::<NicConfig>(Kind::Nic, &json!({"name": "a", "switch": "s", "backend": "tap"}));
-    agrees::<StoreConfig>(Kind::Store, &json!({"name": "a", "path": "/a"}));
-    agrees::<QosPolicyConfig>(Kind::QosPolicy, &json!({"name": "a"}));
+    agrees::<TeamConfig>(ResourceKind::Team, &team);
+    agrees::<VmqConfig>(ResourceKind::Vmq, &json!({}));
+    agrees::<NicConfig>(ResourceKind::Nic, &json!({"name": "a", "switch": "s", "backend": "tap"}));
+    agrees::<StoreConfig>(ResourceKind::Store, &json!({"name": "a", "path": "/a"}));
+    agrees::<QosPolicyConfig>(ResourceKind::QosPolicy, &json!({"name": "a"}));
     let disk = json!({"name": "a", "store": "s", "format": "raw"});
-    agrees::<DiskConfig>(Kind::Disk, &disk);
-    agrees::<DiskQos>(Kind::DiskQos, &json!({}));
-    agrees::<DiskVhostUser>(Kind::DiskVhostUser, &json!({"socket": "/a"}));
-    agrees::<DiskNbd>(Kind::DiskNbd, &json!({"socket": "/a"}));
+    agrees::<DiskConfig>(ResourceKind::Disk, &disk);
+    agrees::<DiskQos>(ResourceKind::DiskQos, &json!({}));
+    agrees::<DiskVhostUser>(ResourceKind::DiskVhostUser, &json!({"socket": "/a"}));
+    agrees::<DiskNbd>(ResourceKind::DiskNbd, &json!({"socket": "/a"}));
 }
 
 #[test]
 fn messages_cannot_drive_a_terminal() {
     let table = json!({"name": "a", "kind": "\u{1b}[2J", "\u{1b}[31m": 1});
-    let findings = check(FindingLocation::new(Kind::Switch, 0), table.as_object().unwrap());
+    let findings = check(FindingLocation::new(ResourceKind::Switch, 0), table.as_object().unwrap());
     assert_eq!(findings.len(), 2);
     for finding in findings {
         let error = finding.into_error(None).to_string();
@@ -171,7 +171,7 @@ proptest! {
 
 #[test]
 fn null_is_refused_where_the_openapi_document_does_not_admit_it() {
-    for kind in Kind::RESOURCES {
+    for kind in ResourceKind::RESOURCES {
         let Some(Value::Object(example)) = example_of(kind) else { panic!("{kind:?}") };
         for key in kind.keys() {
             let mut table = example.clone();
@@ -184,7 +184,8 @@ fn null_is_refused_where_the_openapi_document_does_not_admit_it() {
 
 #[test]
 fn examples_are_accepted() {
-    for (kind, example) in Kind::ALL.into_iter().filter_map(|kind| Some((kind, example_of(kind)?)))
+    for (kind, example) in
+        ResourceKind::ALL.into_iter().filter_map(|kind| Some((kind, example_of(kind)?)))
     {
         let Value::Object(table) = example else { panic!() };
         assert_eq!(check(FindingLocation::new(kind, 0), &table), [], "{kind:?}");

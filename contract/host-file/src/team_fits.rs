@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::{Finding, FindingLocation};
 use crate::vmq_fits::vmq_fits;
-use crate::{ErrorCode, HostConfig, Kind, Name, TeamConfig, TeamMode, UplinkDriver};
+use crate::{ErrorCode, HostConfig, Name, ResourceKind, TeamConfig, TeamMode, UplinkDriver};
 
 /// Reports invalid combinations of one team's keys.
 pub(crate) fn team_fits(place: FindingLocation, team: &TeamConfig, findings: &mut Vec<Finding>) {
@@ -126,7 +126,7 @@ pub(crate) fn check_member_mtus(config: &HostConfig, findings: &mut Vec<Finding>
         let mut named = team.members.iter().filter_map(|name| Some((name, *mtus.get(name)?)));
         let Some((first, mtu)) = named.next() else { continue };
         if let Some((other, other_mtu)) = named.find(|(_, other)| *other != mtu) {
-            findings.push(FindingLocation::new(Kind::Team, index).finding(
+            findings.push(FindingLocation::new(ResourceKind::Team, index).finding(
                 ErrorCode::InvalidValue,
                 "members",
                 format!(
@@ -150,7 +150,7 @@ pub(crate) fn check_lacp_members(config: &HostConfig, findings: &mut Vec<Finding
     for (index, team) in config.teams.iter().enumerate() {
         let tap = team.members.iter().find(|member| taps.contains(member));
         let Some(tap) = tap.filter(|_| team.mode == TeamMode::Lacp) else { continue };
-        findings.push(FindingLocation::new(Kind::Team, index).finding(
+        findings.push(FindingLocation::new(ResourceKind::Team, index).finding(
             ErrorCode::InvalidValue,
             "members",
             format!(

@@ -6,14 +6,14 @@ use core::fmt::Write;
 use serde_json::{Map, Value};
 use toml_edit::{Array, InlineTable, Value as TomlValue};
 
-use crate::{ByteSize, Form, HostConfig, Kind, as_table, default_of};
+use crate::{ByteSize, Form, HostConfig, ResourceKind, as_table, default_of};
 
 /// Returns the host file that [`parse_toml`](crate::parse_toml) parses to `config`, provided that
 /// `config` is valid.
 pub fn to_toml(config: &HostConfig) -> String {
     let mut out = String::new();
     let file = as_table(config);
-    for kind in Kind::ALL {
+    for kind in ResourceKind::ALL {
         let word = kind.word();
         match file.get(word) {
             Some(Value::Object(section)) if !section.is_empty() => {
@@ -30,7 +30,7 @@ pub fn to_toml(config: &HostConfig) -> String {
     out
 }
 
-fn write_table(out: &mut String, kind: Kind, header: &str, table: &Map<String, Value>) {
+fn write_table(out: &mut String, kind: ResourceKind, header: &str, table: &Map<String, Value>) {
     if !out.is_empty() {
         out.push('\n');
     }

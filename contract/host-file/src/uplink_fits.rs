@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::finding::{Finding, FindingLocation};
 use crate::vmq_fits::vmq_fits;
-use crate::{ErrorCode, HostConfig, Kind, Name, TeamConfig, TeamMode, UplinkConfig, UplinkDriver};
+use crate::{
+    ErrorCode, HostConfig, Name, ResourceKind, TeamConfig, TeamMode, UplinkConfig, UplinkDriver,
+};
 
 /// Reports invalid combinations of one uplink's keys.
 pub(crate) fn uplink_fits(
@@ -36,7 +38,7 @@ pub(crate) fn host_addresses_fit_teams(config: &HostConfig, findings: &mut Vec<F
     for (index, uplink) in config.uplinks.iter().enumerate() {
         let team = chosen_for.get(&uplink.name).filter(|_| !uplink.host_addresses.is_empty());
         let Some(team) = team else { continue };
-        findings.push(FindingLocation::new(Kind::Uplink, index).finding(
+        findings.push(FindingLocation::new(ResourceKind::Uplink, index).finding(
             ErrorCode::KeyNotApplicable,
             "host_addresses",
             format!(

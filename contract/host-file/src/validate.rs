@@ -25,7 +25,7 @@ use crate::uplink_fits::{host_addresses_fit_teams, uplink_fits};
 use crate::vm_fits::{devices_of_vms_fit, vm_fits};
 use crate::vmq_fits::vmq_fits_host;
 use crate::{
-    ApiError, ErrorCode, Form, HostConfig, HostSection, Kind, Name, NicBackend, NicConfig,
+    ApiError, ErrorCode, Form, HostConfig, HostSection, Name, NicBackend, NicConfig, ResourceKind,
     SwitchConfig, SwitchKind, VlanRange, shape,
 };
 
@@ -39,34 +39,34 @@ const OVERLAPS_MAX: usize = 8;
 pub fn validate(config: &HostConfig) -> Result<(), Vec<ApiError>> {
     let mut findings = check_values(config);
     for (index, switch) in config.switches.iter().enumerate() {
-        switch_fits(FindingLocation::new(Kind::Switch, index), switch, &mut findings);
+        switch_fits(FindingLocation::new(ResourceKind::Switch, index), switch, &mut findings);
     }
     for (index, uplink) in config.uplinks.iter().enumerate() {
-        uplink_fits(FindingLocation::new(Kind::Uplink, index), uplink, &mut findings);
+        uplink_fits(FindingLocation::new(ResourceKind::Uplink, index), uplink, &mut findings);
     }
     for (index, team) in config.teams.iter().enumerate() {
-        team_fits(FindingLocation::new(Kind::Team, index), team, &mut findings);
+        team_fits(FindingLocation::new(ResourceKind::Team, index), team, &mut findings);
     }
     for (index, nic) in config.nics.iter().enumerate() {
-        nic_fits(FindingLocation::new(Kind::Nic, index), nic, &mut findings);
+        nic_fits(FindingLocation::new(ResourceKind::Nic, index), nic, &mut findings);
     }
     for (index, policy) in config.qos_policies.iter().enumerate() {
-        policy_fits(FindingLocation::new(Kind::QosPolicy, index), policy, &mut findings);
+        policy_fits(FindingLocation::new(ResourceKind::QosPolicy, index), policy, &mut findings);
     }
     for (index, store) in config.stores.iter().enumerate() {
-        store_fits(FindingLocation::new(Kind::Store, index), store, &mut findings);
+        store_fits(FindingLocation::new(ResourceKind::Store, index), store, &mut findings);
     }
     for (index, disk) in config.disks.iter().enumerate() {
-        disk_fits(FindingLocation::new(Kind::Disk, index), disk, &mut findings);
+        disk_fits(FindingLocation::new(ResourceKind::Disk, index), disk, &mut findings);
     }
     for (index, vm) in config.vms.iter().enumerate() {
-        vm_fits(FindingLocation::new(Kind::Vm, index), vm, &mut findings);
+        vm_fits(FindingLocation::new(ResourceKind::Vm, index), vm, &mut findings);
     }
     for (index, pf) in config.pfs.iter().enumerate() {
-        pf_fits(FindingLocation::new(Kind::Pf, index), pf, &mut findings);
+        pf_fits(FindingLocation::new(ResourceKind::Pf, index), pf, &mut findings);
     }
     for (index, node) in config.nodes.iter().enumerate() {
-        node_fits(FindingLocation::new(Kind::Node, index), node, &mut findings);
+        node_fits(FindingLocation::new(ResourceKind::Node, index), node, &mut findings);
     }
     findings.extend(check_relations(config));
     into_result(config, findings)
@@ -85,10 +85,10 @@ pub fn validate_qos(config: &HostConfig) -> Result<(), Vec<ApiError>> {
     };
     let mut findings = check_values(&storage);
     for (index, policy) in config.qos_policies.iter().enumerate() {
-        policy_fits(FindingLocation::new(Kind::QosPolicy, index), policy, &mut findings);
+        policy_fits(FindingLocation::new(ResourceKind::QosPolicy, index), policy, &mut findings);
     }
     for (index, disk) in config.disks.iter().enumerate() {
-        limits_of_disk_fit(FindingLocation::new(Kind::Disk, index), disk, &mut findings);
+        limits_of_disk_fit(FindingLocation::new(ResourceKind::Disk, index), disk, &mut findings);
     }
     names_are_unique(&storage, &mut findings);
     references_exist(&storage, &mut findings);
@@ -112,36 +112,36 @@ fn into_result(config: &HostConfig, mut findings: Vec<Finding>) -> Result<(), Ve
 
 /// Reports faults of single values.
 fn check_values(config: &HostConfig) -> Vec<Finding> {
-    let mut findings = shape_of(FindingLocation::new(Kind::Host, 0), &config.host);
+    let mut findings = shape_of(FindingLocation::new(ResourceKind::Host, 0), &config.host);
     if let Some(api) = &config.api {
-        findings.extend(shape_of(FindingLocation::new(Kind::Api, 0), api));
+        findings.extend(shape_of(FindingLocation::new(ResourceKind::Api, 0), api));
     }
     if let Some(console) = &config.console {
-        findings.extend(shape_of(FindingLocation::new(Kind::Console, 0), console));
+        findings.extend(shape_of(FindingLocation::new(ResourceKind::Console, 0), console));
     }
     if let Some(lab) = &config.lab {
-        findings.extend(shape_of(FindingLocation::new(Kind::Lab, 0), lab));
+        findings.extend(shape_of(FindingLocation::new(ResourceKind::Lab, 0), lab));
     }
     if let Some(power) = &config.power {
-        findings.extend(shape_of(FindingLocation::new(Kind::Power, 0), power));
+        findings.extend(shape_of(FindingLocation::new(ResourceKind::Power, 0), power));
     }
     if let Some(cluster) = &config.cluster {
-        findings.extend(shape_of(FindingLocation::new(Kind::Cluster, 0), cluster));
+        findings.extend(shape_of(FindingLocation::new(ResourceKind::Cluster, 0), cluster));
     }
-    findings.extend(shapes_of(Kind::Switch, &config.switches));
-    findings.extend(shapes_of(Kind::Uplink, &config.uplinks));
-    findings.extend(shapes_of(Kind::Team, &config.teams));
-    findings.extend(shapes_of(Kind::Nic, &config.nics));
-    findings.extend(shapes_of(Kind::Store, &config.stores));
-    findings.extend(shapes_of(Kind::QosPolicy, &config.qos_policies));
-    findings.extend(shapes_of(Kind::Disk, &config.disks));
-    findings.extend(shapes_of(Kind::Vm, &config.vms));
-    findings.extend(shapes_of(Kind::Pf, &config.pfs));
-    findings.extend(shapes_of(Kind::Node, &config.nodes));
+    findings.extend(shapes_of(ResourceKind::Switch, &config.switches));
+    findings.extend(shapes_of(ResourceKind::Uplink, &config.uplinks));
+    findings.extend(shapes_of(ResourceKind::Team, &config.teams));
+    findings.extend(shapes_of(ResourceKind::Nic, &config.nics));
+    findings.extend(shapes_of(ResourceKind::Store, &config.stores));
+    findings.extend(shapes_of(ResourceKind::QosPolicy, &config.qos_policies));
+    findings.extend(shapes_of(ResourceKind::Disk, &config.disks));
+    findings.extend(shapes_of(ResourceKind::Vm, &config.vms));
+    findings.extend(shapes_of(ResourceKind::Pf, &config.pfs));
+    findings.extend(shapes_of(ResourceKind::Node, &config.nodes));
     findings
 }
 
-fn shapes_of<T: Serialize>(kind: Kind, tables: &[T]) -> Vec<Finding> {
+fn shapes_of<T: Serialize>(kind: ResourceKind, tables: &[T]) -> Vec<Finding> {
     (0..)
         .zip(tables)
         .flat_map(|(index, table)| shape_of(FindingLocation::new(kind, index), table))
@@ -187,7 +187,7 @@ pub(crate) fn check_relations(config: &HostConfig) -> Vec<Finding> {
 /// Reports invalid combinations of the host's keys.
 fn host_fits(host: &HostSection, findings: &mut Vec<Finding>) {
     if host.worker_cpus.is_some() && host.floating_workers.is_some() {
-        findings.push(FindingLocation::new(Kind::Host, 0).finding(
+        findings.push(FindingLocation::new(ResourceKind::Host, 0).finding(
             ErrorCode::KeyNotApplicable,
             "floating_workers",
             "applies only if `worker_cpus` names no CPUs; remove one of the two keys",
@@ -381,7 +381,9 @@ fn check_claims(config: &HostConfig, findings: &mut Vec<Finding>) {
             format!(
                 "{claim} is already used by {holder_name} (its `{holder_field}`); {}",
                 match (&claim, holder.kind) {
-                    (Claim::Uplink(_), Kind::Team) if place.kind == Kind::Switch => {
+                    (Claim::Uplink(_), ResourceKind::Team)
+                        if place.kind == ResourceKind::Switch =>
+                    {
                         "use the team, or remove the uplink from it"
                     }
                     (Claim::Uplink(_), _) =>

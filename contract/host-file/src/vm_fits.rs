@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::finding::{Finding, FindingLocation};
 use crate::{
-    DiskConfig, DiskController, ErrorCode, Form, HostConfig, Kind, Name, NicBackend, NicConfig,
-    SocketMode, VM_DEVICES_MAX, VmConfig,
+    DiskConfig, DiskController, ErrorCode, Form, HostConfig, Name, NicBackend, NicConfig,
+    ResourceKind, SocketMode, VM_DEVICES_MAX, VmConfig,
 };
 
 /// Reports invalid combinations of one VM's keys.
@@ -46,13 +46,13 @@ pub(crate) fn vm_fits(place: FindingLocation, vm: &VmConfig, findings: &mut Vec<
 /// Reports NICs and disks with settings that a VM's devices cannot have.
 pub(crate) fn devices_of_vms_fit(config: &HostConfig, findings: &mut Vec<Finding>) {
     for (index, nic) in config.nics.iter().enumerate() {
-        let place = FindingLocation::new(Kind::Nic, index);
+        let place = FindingLocation::new(ResourceKind::Nic, index);
         if let Some(socket) = config.socket_of_nic(nic).filter(|_| nic.socket.is_none()) {
             path_fits(place, "socket", &socket, findings);
         }
     }
     for (index, vm) in config.vms.iter().enumerate() {
-        let place = FindingLocation::new(Kind::Vm, index);
+        let place = FindingLocation::new(ResourceKind::Vm, index);
         controllers_fit(place, config, vm, findings);
         for nic in config.nics.iter().filter(|nic| vm.nics.contains(&nic.name)) {
             nic_fits_vm(place, nic, findings);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::finding::{Finding, FindingLocation};
-use crate::{ErrorCode, HostConfig, Kind, Name, VmqConfig};
+use crate::{ErrorCode, HostConfig, Name, ResourceKind, VmqConfig};
 
 /// Reports invalid combinations of one `vmq` table's keys.
 pub(crate) fn vmq_fits(place: FindingLocation, vmq: &VmqConfig, findings: &mut Vec<Finding>) {
@@ -27,7 +27,7 @@ pub(crate) fn vmq_fits_host(config: &HostConfig, findings: &mut Vec<Finding>) {
         .flat_map(|team| team.members.iter().map(|member| (member, &team.name)))
         .collect();
     for (index, uplink) in config.uplinks.iter().enumerate() {
-        let place = FindingLocation::new(Kind::Uplink, index);
+        let place = FindingLocation::new(ResourceKind::Uplink, index);
         base_exists(place, &uplink.vmq, config, findings);
         let team = teams.get(&uplink.name).filter(|_| !uplink.vmq.is_default());
         if let Some(team) = team {
@@ -42,7 +42,7 @@ pub(crate) fn vmq_fits_host(config: &HostConfig, findings: &mut Vec<Finding>) {
         }
     }
     for (index, team) in config.teams.iter().enumerate() {
-        base_exists(FindingLocation::new(Kind::Team, index), &team.vmq, config, findings);
+        base_exists(FindingLocation::new(ResourceKind::Team, index), &team.vmq, config, findings);
     }
 }
 

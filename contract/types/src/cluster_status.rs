@@ -20,7 +20,7 @@ pub struct ClusterStatus {
     /// Nodes of the cluster, by name.
     pub members: Vec<ClusterMember>,
     /// Shared stores of this host, in the order of the configuration.
-    pub stores: Vec<ClusterStore>,
+    pub stores: Vec<SharedStoreStatus>,
 }
 
 /// Node of a cluster.
@@ -38,7 +38,7 @@ pub struct ClusterMember {
 
 /// Store shared by several nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ClusterStore {
+pub struct SharedStoreStatus {
     /// Name of the shared store.
     pub store: Name,
     /// Node that divides the store's capacity among the nodes (leader); absent if there is none.

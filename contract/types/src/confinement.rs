@@ -60,7 +60,7 @@ pub struct ConfinementLayer {
 
 impl ConfinementLayer {
     /// Returns the restrictions in effect as one line of text.
-    pub fn in_words(&self) -> String {
+    pub fn summary(&self) -> String {
         let capabilities = match self.capabilities.as_slice() {
             [] => "none".to_owned(),
             some => some.join(" "),

@@ -133,7 +133,7 @@ mod xdp_status;
 
 pub use cluster_status::{
     ClusterAggressor, ClusterCap, ClusterDisk, ClusterHeartbeat, ClusterMember, ClusterShare,
-    ClusterStatus, ClusterStore,
+    ClusterStatus, SharedStoreStatus,
 };
 pub use commands::command_of;
 pub use condition::{Condition, Health};

@@ -6,10 +6,10 @@ use utoipa::openapi::{RefOr, Schema};
 
 use crate::{
     ClusterDisk, ClusterStatus, Components, ConfinementStatus, DiskStatus, DrainPlan, ErrorCode,
-    EventKind, HostConfig, Kind, MoveQueueRequest, PowerStatus, QosFlowStatus, QosPolicyStatus,
-    QueueStatus, RENAMES, Rename, Renamed, StoreStatus, TopSnapshot, VmStatus, VmqStatus,
-    WhatIfRequest, WhatIfResponse, accept_old_names, check_patch, describe_keys, describe_renames,
-    example_of, from_json, old_names_of, old_names_of_apply, old_names_of_file,
+    EventKind, HostConfig, MoveQueueRequest, PowerStatus, QosFlowStatus, QosPolicyStatus,
+    QueueStatus, RENAMES, Rename, Renamed, ResourceKind, StoreStatus, TopSnapshot, VmStatus,
+    VmqStatus, WhatIfRequest, WhatIfResponse, accept_old_names, check_patch, describe_keys,
+    describe_renames, example_of, from_json, old_names_of, old_names_of_apply, old_names_of_file,
     parse_request_noting, parse_toml, renamed_fields, renamed_key, renames_page, to_json,
     to_stored, to_toml,
 };
@@ -56,22 +56,22 @@ fn fields() -> impl Iterator<Item = (&'static str, &'static Rename)> {
 }
 
 /// Returns the renamed keys of the host file with the kind of table of each.
-fn keys() -> impl Iterator<Item = (Kind, &'static Rename)> {
+fn keys() -> impl Iterator<Item = (ResourceKind, &'static Rename)> {
     fields().filter_map(|(schema, rename)| {
-        let kind = Kind::ALL.into_iter().find(|kind| kind.schema_name() == schema)?;
+        let kind = ResourceKind::ALL.into_iter().find(|kind| kind.schema_name() == schema)?;
         Some((kind, rename))
     })
 }
 
 /// Returns a valid value of a key other than its default.
-fn value_of(kind: Kind, rename: &Rename) -> Value {
+fn value_of(kind: ResourceKind, rename: &Rename) -> Value {
     let form = kind.key(rename.new).unwrap().form;
     let candidates = [json!([0, 1]), json!(2), json!("/etc/suimon/ca.pem"), json!("measure")];
     candidates.into_iter().find(|value| form.accepts(value)).unwrap_or_else(|| panic!("{rename:?}"))
 }
 
 /// Returns a host file as JSON with the key in a table of this kind.
-fn document(kind: Kind, entries: &[(&str, Value)]) -> Map<String, Value> {
+fn document(kind: ResourceKind, entries: &[(&str, Value)]) -> Map<String, Value> {
     let mut table = example_of(kind).unwrap_or_else(|| json!({}));
     if let Value::Object(table) = &mut table {
         // The example may have the key itself.
@@ -80,12 +80,12 @@ fn document(kind: Kind, entries: &[(&str, Value)]) -> Map<String, Value> {
     }
     let mut root = json!({ "host": { "worker_cpus": [0, 1, 2, 3] } });
     match kind {
-        Kind::Host => root["host"] = table,
-        Kind::Vmq => {
+        ResourceKind::Host => root["host"] = table,
+        ResourceKind::Vmq => {
             root["uplink"] = json!([{ "name": "wan", "device": "eth0", "vmq": table }]);
             root["switch"] = json!([{ "name": "lan", "kind": "external", "uplink": "wan" }]);
         }
-        Kind::ClusterTls => {
+        ResourceKind::ClusterTls => {
             root["cluster"] = json!({
                 "name": "c", "node": "n1", "endpoints": ["https://etcd:2379"], "tls": table,
             });
@@ -97,7 +97,7 @@ fn document(kind: Kind, entries: &[(&str, Value)]) -> Map<String, Value> {
 }
 
 /// Returns true if both are names of one key.
-fn is_same(kind: Kind, a: &str, b: &str) -> bool {
+fn is_same(kind: ResourceKind, a: &str, b: &str) -> bool {
     let new = |name| renamed_key(kind, name).map_or(name, |rename| rename.new);
     new(a) == new(b)
 }
@@ -195,7 +195,7 @@ fn different_values_of_both_names_are_an_error_that_names_both() {
 
 #[test]
 fn merge_patches_are_accepted_with_either_name() {
-    for (kind, rename) in keys().filter(|(kind, _)| *kind != Kind::Host) {
+    for (kind, rename) in keys().filter(|(kind, _)| *kind != ResourceKind::Host) {
         for value in [value_of(kind, rename), Value::Null] {
             let patch = json!({ rename.old: value }).to_string();
             let required = kind.key(rename.new).unwrap().required && value.is_null();

@@ -1,6 +1,6 @@
 //! Reply chunks of a read (section "Request types", `NBD_CMD_READ`).
 
-use crate::command::ByteRange;
+use crate::command::ExportRange;
 use crate::extent::{ExtentState, StatusExtent};
 use crate::octets::BufferTooShort;
 use crate::reply::{ReplyTo, kind};
@@ -82,7 +82,7 @@ impl Chunk {
 pub struct ReadChunks<I: Iterator<Item = StatusExtent>> {
     reply_to: ReplyTo,
     /// Part of the range that no chunk covers yet.
-    remaining: ByteRange,
+    remaining: ExportRange,
     in_one: bool,
     extents: I,
     /// Remainder of the current extent, starting at `remaining.offset`.
@@ -92,7 +92,7 @@ pub struct ReadChunks<I: Iterator<Item = StatusExtent>> {
 impl<I: Iterator<Item = StatusExtent>> ReadChunks<I> {
     pub(crate) fn new(
         reply_to: ReplyTo,
-        range: ByteRange,
+        range: ExportRange,
         dont_fragment: bool,
         extents: I,
     ) -> Self {

@@ -4,7 +4,7 @@ use crate::reply::ReplyTo;
 
 /// Range of an export: non-empty, within the export and aligned to its minimum block size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ByteRange {
+pub struct ExportRange {
     /// Offset in the export, in bytes.
     pub offset: u64,
     /// Length in bytes; at least 1.
@@ -17,14 +17,14 @@ pub enum NbdCommand {
     /// `NBD_CMD_READ`. The range does not exceed the maximum payload.
     Read {
         /// Range of the export to read.
-        range: ByteRange,
+        range: ExportRange,
         /// True to forbid splitting the reply into chunks (`NBD_CMD_FLAG_DF`).
         dont_fragment: bool,
     },
     /// `NBD_CMD_WRITE`. The data follows the header.
     Write {
         /// Range to write; its length equals that of the data.
-        range: ByteRange,
+        range: ExportRange,
         /// True if the data must be durable before the reply.
         fua: bool,
     },
@@ -33,19 +33,19 @@ pub enum NbdCommand {
     /// `NBD_CMD_TRIM`: discards a range that is no longer needed.
     Trim {
         /// Range of the export to discard.
-        range: ByteRange,
+        range: ExportRange,
         /// True if the effect must be durable before the reply.
         fua: bool,
     },
     /// `NBD_CMD_CACHE`: hints that a range will be read soon.
     Cache {
         /// Range of the export to prefetch.
-        range: ByteRange,
+        range: ExportRange,
     },
     /// `NBD_CMD_WRITE_ZEROES`.
     WriteZeroes {
         /// Range to zero; may exceed the maximum payload.
-        range: ByteRange,
+        range: ExportRange,
         /// True if the zeroes must be durable before the reply.
         fua: bool,
         /// True if the range must stay allocated (`NBD_CMD_FLAG_NO_HOLE`).
@@ -58,7 +58,7 @@ pub enum NbdCommand {
     /// `NBD_CMD_BLOCK_STATUS`: reports the allocation status of a range.
     BlockStatus {
         /// Range of the export to report on.
-        range: ByteRange,
+        range: ExportRange,
         /// True to report the first extent only (`NBD_CMD_FLAG_REQ_ONE`).
         first_only: bool,
     },

@@ -62,7 +62,7 @@ pub use client::{
     ClientRequest, ClientStep, ErrorReply, ExtentsReply, ParsedReply, REPLY_HEAD_BYTES,
     RemoteExport, ReplyContent, ReplyError, ReplyReader,
 };
-pub use command::{ByteRange, NbdCommand, Request};
+pub use command::{ExportRange, NbdCommand, Request};
 pub use error_code::NbdError;
 pub use export::{BlockSizes, EXPORT_BYTES_MAX, Export, ExportSpec, Features};
 pub use export_error::ExportError;

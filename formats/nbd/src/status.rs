@@ -1,7 +1,7 @@
 //! Replies to block status requests (section "Structured reply types",
 //! `NBD_REPLY_TYPE_BLOCK_STATUS` and `NBD_REPLY_TYPE_BLOCK_STATUS_EXT`).
 
-use crate::command::ByteRange;
+use crate::command::ExportRange;
 use crate::extent::{ExtentState, StatusExtent};
 use crate::octets::{BufferTooShort, Writer};
 use crate::reply::{ReplyTo, kind};
@@ -33,7 +33,7 @@ pub struct StatusReply<'a> {
 impl<'a> StatusReply<'a> {
     pub(crate) fn new(
         reply_to: ReplyTo,
-        range: ByteRange,
+        range: ExportRange,
         one: bool,
         payload_max: u32,
         out: &'a mut [u8],

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::chunk::ReadChunks;
-use crate::command::{ByteRange, NbdCommand, Request};
+use crate::command::{ExportRange, NbdCommand, Request};
 use crate::extent::StatusExtent;
 use crate::flags::TransmissionFlags;
 use crate::framing::Framing;
@@ -150,7 +150,7 @@ impl RequestParser {
         let Some((length, ALLOCATION_CONTEXT)) = named else {
             return Err(refused(RequestError::Contexts { bytes: payload.len() as u64 }));
         };
-        let range = self.range(ByteRange { offset, length }, false).map_err(refused)?;
+        let range = self.range(ExportRange { offset, length }, false).map_err(refused)?;
         Ok(Request {
             reply_to,
             command: NbdCommand::BlockStatus { range, first_only: one },
@@ -164,7 +164,7 @@ impl RequestParser {
     pub fn read_chunks<I: IntoIterator<Item = StatusExtent>>(
         &self,
         reply_to: ReplyTo,
-        range: ByteRange,
+        range: ExportRange,
         dont_fragment: bool,
         extents: I,
     ) -> ReadChunks<I::IntoIter> {
@@ -179,7 +179,7 @@ impl RequestParser {
     pub fn block_status<'a>(
         &self,
         reply_to: ReplyTo,
-        range: ByteRange,
+        range: ExportRange,
         one: bool,
         out: &'a mut [u8],
     ) -> Result<StatusReply<'a>, BufferTooShort> {
@@ -189,7 +189,7 @@ impl RequestParser {
     fn validate(&self, header: &Header) -> Result<NbdCommand, RequestError> {
         self.check_offered(header)?;
         self.check_flags(header)?;
-        let range = ByteRange { offset: header.offset, length: header.length };
+        let range = ExportRange { offset: header.offset, length: header.length };
         let fua = header.has(flag::FUA);
         match header.kind {
             kind::READ => {
@@ -202,7 +202,7 @@ impl RequestParser {
                 self.check_write(range.length)?;
                 Ok(NbdCommand::Write { range, fua })
             }
-            kind::FLUSH if range == (ByteRange { offset: 0, length: 0 }) => Ok(NbdCommand::Flush),
+            kind::FLUSH if range == (ExportRange { offset: 0, length: 0 }) => Ok(NbdCommand::Flush),
             kind::FLUSH => {
                 Err(RequestError::FlushRange { offset: range.offset, length: range.length })
             }
@@ -270,8 +270,8 @@ impl RequestParser {
     }
 
     /// Returns the range if it is non-empty, aligned and within the export.
-    fn range(&self, range: ByteRange, writes: bool) -> Result<ByteRange, RequestError> {
-        let ByteRange { offset, length } = range;
+    fn range(&self, range: ExportRange, writes: bool) -> Result<ExportRange, RequestError> {
+        let ExportRange { offset, length } = range;
         if length == 0 {
             return Err(RequestError::ZeroLength);
         }

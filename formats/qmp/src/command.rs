@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::chardev::Reconnect;
-use crate::device::{BlockNode, Device, Netdev};
+use crate::device::{BlockNode, DeviceArguments, Netdev};
 use crate::migration::MigrationCapability;
 
 /// QMP command. The result, if not empty, is decoded by the function named.
@@ -45,7 +45,7 @@ pub enum Command {
     /// Terminates the QEMU process immediately.
     Quit,
     /// Hot-plugs a device into the VM.
-    DeviceAdd(Device),
+    DeviceAdd(DeviceArguments),
     /// Requests the hot-unplug of a device; [`Event::DeviceDeleted`](crate::Event) reports its
     /// completion by the guest.
     DeviceDel {

@@ -6,11 +6,11 @@ use crate::chardev::Reconnect;
 
 /// Device: the argument of `device_add`, and the value of `-device`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Device {
+pub struct DeviceArguments {
     properties: Map<String, Value>,
 }
 
-impl Device {
+impl DeviceArguments {
     /// Creates a device of this driver, without properties.
     pub fn new(driver: &str) -> Self {
         let mut properties = Map::new();

@@ -16,7 +16,7 @@ pub struct ShutdownCause {
 /// QMP event. Missing data fields are represented by empty values. Texts are in displayable form and
 /// have at most [`TEXT_CHARS_MAX`] characters; QEMU's identifiers are shorter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum QmpEvent {
     /// The CPUs of the VM were stopped.
     Stop,
     /// The CPUs of the VM were resumed.
@@ -39,12 +39,12 @@ pub enum Event {
         /// Identifier of the device; `None` if it has none.
         device: Option<String>,
     },
-    /// A request of an emulated disk failed. [`Event::Stop`] follows if QEMU stops the machine.
+    /// A request of an emulated disk failed. [`QmpEvent::Stop`] follows if QEMU stops the machine.
     BlockIoError {
         /// Node name of the block layer; empty if the node has no name.
         node: String,
         /// True if QEMU stops the machine. The request is repeated when the machine is resumed.
-        stops: bool,
+        stops_vm: bool,
         /// True if the request failed for lack of space.
         is_full: bool,
     },
@@ -67,7 +67,7 @@ pub enum Event {
     },
 }
 
-impl Event {
+impl QmpEvent {
     /// Decodes an event from its name and data.
     pub(crate) fn read(name: &str, data: &Value) -> Self {
         let text = |key| data.get(key).and_then(Value::as_str);
@@ -93,7 +93,11 @@ impl Event {
             "BLOCK_IO_ERROR" => {
                 let flag = |key| data.get(key).and_then(Value::as_bool).unwrap_or(false);
                 let stops = text("action") == Some("stop");
-                Self::BlockIoError { node: owned("node-name"), stops, is_full: flag("nospace") }
+                Self::BlockIoError {
+                    node: owned("node-name"),
+                    stops_vm: stops,
+                    is_full: flag("nospace"),
+                }
             }
             "GUEST_PANICKED" => Self::GuestPanicked { action: owned("action") },
             "VSERPORT_CHANGE" => {

@@ -6,7 +6,7 @@
 //! Lifecycle of a connection
 //! - QEMU sends [`QmpMessage::Greeting`]. [`Command::Capabilities`] must be the first command.
 //! - Each command is one line ([`Command::line`]) with an id, which its response,
-//!   [`QmpMessage::Return`] or [`QmpMessage::Error`], repeats. [`QmpMessage::Event`] may arrive at any time.
+//!   [`QmpMessage::Return`] or [`QmpMessage::Error`], repeats. [`QmpMessage::QmpEvent`] may arrive at any time.
 //! - Received bytes, split in any way, are passed to [`QmpReader::handle_bytes`];
 //!   [`QmpReader::poll_message`] returns the messages.
 //!
@@ -43,8 +43,8 @@ pub use agent::{
 };
 pub use chardev::{Reconnect, chardev_option};
 pub use command::Command;
-pub use device::{BlockNode, Device, Netdev};
-pub use event::{Event, ShutdownCause};
+pub use device::{BlockNode, DeviceArguments, Netdev};
+pub use event::{QmpEvent, ShutdownCause};
 pub use message::{ErrorClass, Greeting, QmpMessage};
 pub use migration::{Migration, MigrationCapability, MigrationStage, machine_name, migration};
 pub use reader::{LINE_BYTES_MAX, QmpReadError, QmpReader, ReadErrorKind};

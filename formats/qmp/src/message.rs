@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::event::Event;
+use crate::event::QmpEvent;
 use crate::text::{TEXT_CHARS_MAX, displayable};
 use crate::version::Version;
 
@@ -52,7 +52,7 @@ pub enum QmpMessage {
         text: String,
     },
     /// Asynchronous event of the VM.
-    Event(Event),
+    Event(QmpEvent),
 }
 
 impl QmpMessage {
@@ -66,7 +66,10 @@ impl QmpMessage {
         }
         if let Some(name) = object.get("event") {
             let name = name.as_str().ok_or("an event whose name is not a string")?;
-            return Ok(Self::Event(Event::read(name, object.get("data").unwrap_or(&Value::Null))));
+            return Ok(Self::Event(QmpEvent::read(
+                name,
+                object.get("data").unwrap_or(&Value::Null),
+            )));
         }
         let id = object.get("id").and_then(Value::as_u64);
         if let Some(value) = object.remove("return") {

@@ -29,8 +29,9 @@ use std::sync::Arc;
 
 use suimon_quantity::{Time, WorkerId};
 use suimon_storage_qos::{
-    BatchSubmitted, Borrower, Change, Completed, DISKS_MAX, DiskSlot, Event, Grant, LoanReport,
-    Next, Phase, StoreBudget, StoreScheduler, StoreSpec, SubmitError, Submitted, Unscheduled,
+    BatchSubmitted, Borrower, Change, Completed, DISKS_MAX, DiskSlot, LoanReport, Next,
+    RequestPhase, StoreBudget, StoreEvent, StoreScheduler, StoreSpec, SubmitError, Submitted,
+    Unscheduled, WorkerGrant,
 };
 
 use crate::policy::text;
@@ -130,7 +131,13 @@ impl Recorded<StoreScheduler> {
 
     /// As [`StoreScheduler::handle_phase`]. It is not recorded, because it has no influence on
     /// decisions.
-    pub fn handle_phase(&mut self, now: Time, slot: DiskSlot, from: Phase, to: Phase) {
+    pub fn handle_phase(
+        &mut self,
+        now: Time,
+        slot: DiskSlot,
+        from: RequestPhase,
+        to: RequestPhase,
+    ) {
         self.policy.handle_phase(now, slot, from, to);
     }
 
@@ -150,7 +157,7 @@ impl Recorded<StoreScheduler> {
     }
 
     /// As [`StoreScheduler::observe`], with recording.
-    pub fn observe(&mut self, now: Time) -> Vec<Event> {
+    pub fn observe(&mut self, now: Time) -> Vec<StoreEvent> {
         let events = self.policy.observe(now);
         self.record_bytes(now, |input, decision| {
             input.push(code::OBSERVE);
@@ -198,7 +205,7 @@ impl Recorded<StoreBudget> {
     }
 
     /// As [`StoreBudget::poll_grant`], with recording.
-    pub fn poll_grant(&mut self, now: Time) -> Option<Grant> {
+    pub fn poll_grant(&mut self, now: Time) -> Option<WorkerGrant> {
         let grant = self.policy.poll_grant(now);
         self.record_bytes(now, |input, decision| {
             input.push(code::POLL_GRANT);
@@ -208,7 +215,7 @@ impl Recorded<StoreBudget> {
     }
 
     /// As [`StoreBudget::observe`], with recording.
-    pub fn observe(&mut self, now: Time) -> Vec<Event> {
+    pub fn observe(&mut self, now: Time) -> Vec<StoreEvent> {
         let events = self.policy.observe(now);
         self.record_bytes(now, |input, decision| {
             input.push(code::OBSERVE);

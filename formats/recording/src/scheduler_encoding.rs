@@ -4,8 +4,9 @@ use core::time::Duration;
 
 use suimon_quantity::{Time, WorkerId};
 use suimon_storage_qos::{
-    BatchSubmitted, Change, Completed, Completion, DiskSlot, Event, Grant, GrantKind, LoanReport,
-    Next, Operation, RequestTime, RequestedGrant, Return, SubmitError, Submitted, WorkerTime,
+    BatchSubmitted, Change, Completed, Completion, DiskSlot, GrantKind, IoKind, LoanReport, Next,
+    RequestTime, RequestedGrant, Return, StoreEvent, SubmitError, Submitted, WorkerGrant,
+    WorkerTime,
 };
 
 use crate::RecordError;
@@ -167,7 +168,7 @@ pub(crate) fn put_tags(out: &mut Vec<u8>, tags: &[u32]) {
     put_numbers(out, tags.iter().copied());
 }
 
-pub(crate) fn put_events(out: &mut Vec<u8>, events: &[Event]) {
+pub(crate) fn put_events(out: &mut Vec<u8>, events: &[StoreEvent]) {
     if !events.is_empty() {
         put_text(out, &events);
     }
@@ -213,8 +214,8 @@ pub(crate) fn put_report(out: &mut Vec<u8>, from: WorkerId, report: &LoanReport)
     }
 }
 
-pub(crate) fn put_grant(out: &mut Vec<u8>, grant: Option<Grant>) {
-    let Some(Grant { worker: processor, disk, of }) = grant else { return out.push(0) };
+pub(crate) fn put_grant(out: &mut Vec<u8>, grant: Option<WorkerGrant>) {
+    let Some(WorkerGrant { worker: processor, disk, of }) = grant else { return out.push(0) };
     put_numbers(out, [u32::from(processor.0) + 1, disk.0]);
     let (kind, number) = match of {
         GrantKind::Waiting(requests) => (0, requests),
@@ -294,9 +295,9 @@ fn worker(bytes: &mut Bytes<'_>) -> Result<WorkerId, RecordError> {
     u16::try_from(bytes.number()?).map(WorkerId).map_err(|_| RecordError::NumberTooLarge)
 }
 
-fn operation(bytes: &mut Bytes<'_>) -> Result<Operation, RecordError> {
+fn operation(bytes: &mut Bytes<'_>) -> Result<IoKind, RecordError> {
     let number = bytes.number()?;
-    let known = usize::try_from(number).ok().and_then(|at| Operation::ALL.get(at));
+    let known = usize::try_from(number).ok().and_then(|at| IoKind::ALL.get(at));
     known.copied().ok_or_else(|| RecordError::Body(format!("unknown operation {number}")))
 }
 

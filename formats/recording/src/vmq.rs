@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 use suimon_vmq::{
-    Added, Measurements, Move, NicSpec, Observed, QueueError, SpecError, Vmq, VmqSpec, WorkerSpec,
+    Added, Measurements, Move, NicSpec, Observed, QueueError, Vmq, VmqSpec, VmqSpecError,
+    WorkerSpec,
 };
 
 use crate::{Policy, PolicyKind, Recorded, Sink};
@@ -94,7 +95,7 @@ impl VmqDecision {
     }
 }
 
-fn moves(result: &Result<Vec<Move>, SpecError>) -> VmqDecision {
+fn moves(result: &Result<Vec<Move>, VmqSpecError>) -> VmqDecision {
     match result {
         Ok(moves) => VmqDecision::Moves(moves.clone()),
         Err(error) => VmqDecision::Refused(error.to_string()),
@@ -164,7 +165,7 @@ impl Recorded<Vmq> {
         (at, name): (Time, &str),
         spec: VmqSpec,
         workers: &[WorkerSpec],
-    ) -> Result<Self, SpecError> {
+    ) -> Result<Self, VmqSpecError> {
         let policy = Vmq::new(spec.clone(), workers, at)?;
         let birth = || VmqInitialState { spec, workers: workers.to_vec() };
         Ok(Self::start(policy, sink, (at, name), birth))
@@ -179,7 +180,7 @@ impl Recorded<Vmq> {
         spec: VmqSpec,
         workers: &[WorkerSpec],
         now: Time,
-    ) -> Result<Vec<Move>, SpecError> {
+    ) -> Result<Vec<Move>, VmqSpecError> {
         let result = self.policy.configure(spec.clone(), workers, now);
         let told = || VmqInput::Configure(VmqInitialState { spec, workers: workers.to_vec() });
         self.record(now, || (told(), moves(&result)));
@@ -202,7 +203,7 @@ impl Recorded<Vmq> {
         spec: NicSpec,
         queues_max: u16,
         now: Time,
-    ) -> Result<Vec<Move>, SpecError> {
+    ) -> Result<Vec<Move>, VmqSpecError> {
         let result = self.policy.set_nic(nic, spec, queues_max, now);
         self.record(now, || (VmqInput::SetNic { nic, spec, queues_max }, moves(&result)));
         result

@@ -17,7 +17,7 @@ pub const BLOCK_SIZE_DEFAULT: u32 = 2 << 20;
 
 /// Type of a new image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NewDisk {
+pub enum CreateParameters {
     /// Fixed: the file contains the whole disk, sparse where the file system supports it.
     Fixed,
     /// Dynamic: blocks are allocated when they are written.
@@ -50,7 +50,7 @@ pub enum SizeEncoding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewVhd {
     /// Type of the disk image.
-    pub disk: NewDisk,
+    pub disk: CreateParameters,
     /// Size of the disk in bytes; rounded up to whole sectors.
     pub size: u64,
     /// Representation of the size in the footer.
@@ -73,17 +73,17 @@ impl NewVhd {
         let size = self.rounded_size()?;
         let failed = |error: FileError| ImageError::new("image", 0, error);
         match &self.disk {
-            NewDisk::Fixed => {
+            CreateParameters::Fixed => {
                 let footer = self.footer(DiskType::Fixed, size).encode();
                 file.set_len(0).map_err(failed)?;
                 file.set_len(size).map_err(failed)?;
                 file.write_at(size, &footer).map_err(failed)?;
             }
-            NewDisk::Dynamic { block_size } => {
+            CreateParameters::Dynamic { block_size } => {
                 let footer = self.footer(DiskType::Dynamic, size).encode();
                 write_sparse(file, size, *block_size, None, &footer)?;
             }
-            NewDisk::Differencing { block_size, parent } => {
+            CreateParameters::Differencing { block_size, parent } => {
                 let footer = self.footer(DiskType::Differencing, size).encode();
                 write_sparse(file, size, *block_size, Some(parent), &footer)?;
             }

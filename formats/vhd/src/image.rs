@@ -1,7 +1,7 @@
 //! Open VHD image of any type.
 
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, DiskGeometry, Extent, Image, ImageError, ImageIdentity,
+    ByteRange, Commit, CommitOutcome, DiskGeometry, Image, ImageError, ImageExtent, ImageIdentity,
     Linear, MetadataChange, Translation,
 };
 
@@ -61,7 +61,7 @@ impl Image for Vhd {
     fn translate_read(
         &mut self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         self.image_mut().translate_read(range, extents)
     }
@@ -69,7 +69,7 @@ impl Image for Vhd {
     fn translate_write(
         &mut self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         self.image_mut().translate_write(range, extents)
     }

@@ -56,7 +56,7 @@ mod sparse;
 mod table;
 
 pub use check::{CheckFinding, CheckReport, FINDINGS_MAX, FindingSeverity, check};
-pub use create::{BLOCK_SIZE_DEFAULT, NewDisk, NewVhd, SizeEncoding};
+pub use create::{BLOCK_SIZE_DEFAULT, CreateParameters, NewVhd, SizeEncoding};
 pub use footer::{DiskType, Footer, SIZE_MAX, SizeSource};
 pub use geometry::Geometry;
 pub use header::{DynamicHeader, TABLE_ENTRIES_MAX};

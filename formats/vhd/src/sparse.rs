@@ -5,8 +5,8 @@ mod translate;
 use std::collections::BTreeMap;
 
 use suimon_image::{
-    ByteRange, DiskGeometry, Extent, ImageError, ImageFault, Location, MetadataChange, Translation,
-    push_extent,
+    ByteRange, DiskGeometry, ImageError, ImageExtent, ImageFault, Location, MetadataChange,
+    Translation, push_extent,
 };
 
 use crate::bitmap;
@@ -132,7 +132,13 @@ impl Sparse {
     }
 
     /// Appends the extents of a piece: sectors in the file and sectors in the parent.
-    fn push_runs(&self, sector: u32, piece: ByteRange, map: &SectorMap, extents: &mut Vec<Extent>) {
+    fn push_runs(
+        &self,
+        sector: u32,
+        piece: ByteRange,
+        map: &SectorMap,
+        extents: &mut Vec<ImageExtent>,
+    ) {
         let offset = self.offset(sector, piece);
         let start = piece.offset() % self.layout.block / SECTOR;
         let end = start + piece.len() / SECTOR;

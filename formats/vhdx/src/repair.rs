@@ -43,7 +43,7 @@ pub struct Repaired {
     pub done: Vec<Repair>,
     /// Damage without a redundant copy. It prevented the replay of the log and the release of
     /// space.
-    pub left: Option<ImageError>,
+    pub unrepaired: Option<ImageError>,
 }
 
 /// Repairs structures with a redundant copy: file type identifier, headers and region tables;
@@ -70,7 +70,7 @@ pub fn repair(file: &dyn ImageFile, guids: &WriteGuids) -> Result<Repaired, Imag
     let read = match Structures::read(file, false, &RedoChanges::default(), &mut Err) {
         Ok(read) => read,
         Err(error) => {
-            repaired.left = Some(error);
+            repaired.unrepaired = Some(error);
             return Ok(repaired);
         }
     };

@@ -1,7 +1,7 @@
 //! Translation: [`Image`] for VHDX.
 
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, DiskGeometry, Extent, Image, ImageError, ImageFault,
+    ByteRange, Commit, CommitOutcome, DiskGeometry, Image, ImageError, ImageExtent, ImageFault,
     ImageIdentity, Location, MetadataChange, Translation, push_extent,
 };
 
@@ -24,7 +24,7 @@ impl Image for Vhdx {
     fn translate_read(
         &mut self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         self.geometry.check(range)?;
         if self.push_present(range, extents) {
@@ -37,7 +37,7 @@ impl Image for Vhdx {
     fn translate_write(
         &mut self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         self.geometry.check(range)?;
         if self.writing.is_some() && self.push_present(range, extents) {
@@ -137,7 +137,7 @@ impl Vhdx {
 
     /// Appends the extent of a range in one fully present block; returns false for other ranges.
     #[inline]
-    fn push_present(&self, range: ByteRange, extents: &mut Vec<Extent>) -> bool {
+    fn push_present(&self, range: ByteRange, extents: &mut Vec<ImageExtent>) -> bool {
         let found = self.is_in_present_block(range);
         if found {
             let entry = self.bat.payload(range.offset() >> self.geometry.block_shift);
@@ -184,7 +184,7 @@ impl Vhdx {
     fn locate_blocks(
         &mut self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         let located = self.load_bitmaps(range, |_, _, entry, part| {
             (entry.state() == State::PartiallyPresent).then_some(part)
@@ -210,7 +210,7 @@ impl Vhdx {
     }
 
     /// Appends the extents of a part of a partially present block.
-    fn push_sectors(&self, entry: Entry, part: ByteRange, extents: &mut Vec<Extent>) {
+    fn push_sectors(&self, entry: Entry, part: ByteRange, extents: &mut Vec<ImageExtent>) {
         let mut rest = part;
         while !rest.is_empty() {
             let (is_present, len) = self.bitmaps.first_run(rest, &self.geometry);
@@ -240,7 +240,7 @@ impl Vhdx {
     fn assign_blocks(
         &mut self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         if self.writing.is_none() {
             return Err(read_only(range));

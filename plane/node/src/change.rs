@@ -21,11 +21,11 @@ use crate::control::Controller;
 use crate::disks::{
     DiskRollback, DiskStep, acquire_disks, disk_steps, required_disks, required_sockets,
 };
-use crate::errors::{first_of, store_error};
+use crate::errors::{store_error, summarize};
 use crate::operations::OperationHandle;
 use crate::ports::{PortStep, PortUndo, RequiredPorts, acquire_ports, port_steps, required_ports};
 use crate::state::{Intent, StoreChange, StoredState, clear_intent, save_intent, save_state};
-use crate::transaction::{self, Acquired, Participants, Phase};
+use crate::transaction::{self, Acquired, ChangePhase, Participants};
 use crate::vmq::{WorkersStep, workers_step};
 use crate::vms::{VmStep, VmUndo, vm_steps};
 
@@ -57,14 +57,14 @@ enum Undo {
 }
 
 impl Step {
-    const fn phase(&self) -> Phase {
+    const fn phase(&self) -> ChangePhase {
         match self {
             Self::Vm(step) => step.phase(),
             Self::Port(step) => step.phase(),
-            Self::Pf(_) => Phase::Adapters,
-            Self::Workers(_) => Phase::Workers,
-            Self::Tables => Phase::ForwardingTables,
-            Self::UplinkTables => Phase::UplinkTables,
+            Self::Pf(_) => ChangePhase::Adapters,
+            Self::Workers(_) => ChangePhase::Workers,
+            Self::Tables => ChangePhase::ForwardingTables,
+            Self::UplinkTables => ChangePhase::UplinkTables,
             Self::Disk(step) => step.phase(),
         }
     }
@@ -102,13 +102,13 @@ impl Controller {
         options: ChangeOptions,
         with_it: Vec<StoreChange>,
     ) -> Result<(), ApiError> {
-        let candidate = self.shared.check(edit, options).map_err(first_of)?;
+        let candidate = self.shared.check(edit, options).map_err(summarize)?;
         let from = self.shared.desired();
         let is_same = candidate.state.config == from.config;
         let is_same = is_same && candidate.state.file_text == from.file_text;
         if is_same && !candidate.images.is_reopened {
             operation.set_plan(&Plan::default(), 0);
-            self.workers_failing.reschedule(Instant::now());
+            self.workers_retry.reschedule(Instant::now());
             self.change_power(edit, &from.config, &from.config);
             return self.reload_files(edit);
         }

@@ -41,7 +41,7 @@ pub(crate) struct Controller {
     /// Current placements of the workers.
     pub(crate) workers: Vec<CpuAffinity>,
     /// Failures to change the workers to the configured set.
-    pub(crate) workers_failing: RetryState,
+    pub(crate) workers_retry: RetryState,
     /// Events to be committed together at the end of the iteration.
     pub(crate) drafts: Vec<Draft>,
     pub(crate) plane_polled_at: Option<Instant>,
@@ -219,13 +219,13 @@ impl Controller {
         let now = Instant::now();
         let retries = self.shared.ports.all().into_iter().filter_map(|port| {
             let state = port.lock();
-            state.failing.now.as_ref().map(|f| f.retry_at.saturating_duration_since(now))
+            state.retry.now.as_ref().map(|f| f.retry_at.saturating_duration_since(now))
         });
         let disks = self.shared.disks.all().into_iter().filter_map(|disk| {
             let state = disk.lock();
-            state.failing.now.as_ref().map(|f| f.retry_at.saturating_duration_since(now))
+            state.retry.now.as_ref().map(|f| f.retry_at.saturating_duration_since(now))
         });
-        let workers = self.workers_failing.now.as_ref();
+        let workers = self.workers_retry.now.as_ref();
         let workers = workers.map(|f| f.retry_at.saturating_duration_since(now));
         retries.chain(disks).chain(workers).fold(PLANE_POLL, Duration::min)
     }

@@ -76,7 +76,7 @@ fn what_cannot_be_meant_is_refused() {
     assert_eq!(error.code, ErrorCode::NotFound, "{error}");
     let error = harness.node.image_check(&name("fast"), &request("a.vhdx")).unwrap_err();
     assert_eq!(error.code, ErrorCode::DeviceMissing, "{error}");
-    let error = harness.node.image_relink(&name("fast"), &request("a.vhdx")).unwrap_err();
+    let error = harness.node.image_set_parent(&name("fast"), &request("a.vhdx")).unwrap_err();
     assert_eq!((error.code, error.field.as_deref()), (ErrorCode::MissingKey, Some("parent")));
 }
 

@@ -16,7 +16,7 @@ use suimon_ports::{
 };
 use suimon_quantity::{QueueId, WorkerId};
 use suimon_recording::Sink;
-use suimon_switch::CaptureOptions;
+use suimon_switch::CaptureBufferLimits;
 
 use crate::captures::Capture;
 use crate::cluster::ChangeGuard;
@@ -267,7 +267,7 @@ impl Node {
         let operation = self.shared.operations.add("queue move", &format!("queue/{port}"), true)?;
         let id = operation.id();
         let command = Command::MoveQueue { operation, queue, to: WorkerId(to) };
-        self.send(command).map_err(crate::errors::first_of)?;
+        self.send(command).map_err(crate::errors::summarize)?;
         self.operation(id).ok_or_else(lost)
     }
 
@@ -288,7 +288,7 @@ impl Node {
         let operation = self.shared.operations.add(&kind, &format!("disk/{disk}"), true)?;
         let id = operation.id();
         let command = Command::DiskWork { operation, disk: disk.clone(), work };
-        self.send(command).map_err(crate::errors::first_of)?;
+        self.send(command).map_err(crate::errors::summarize)?;
         self.operation(id).ok_or_else(lost)
     }
 
@@ -326,7 +326,7 @@ impl Node {
         let operation = self.shared.operations.add("store measure", &subject, true)?;
         let id = operation.id();
         let command = Command::MeasureStore { operation, store: store.clone(), request };
-        self.send(command).map_err(crate::errors::first_of)?;
+        self.send(command).map_err(crate::errors::summarize)?;
         self.operation(id).ok_or_else(lost)
     }
 
@@ -368,12 +368,12 @@ impl Node {
     /// # Errors
     /// The store or the file does not exist, the file is in use, or the given parent is not its
     /// parent.
-    pub fn image_relink(
+    pub fn image_set_parent(
         &self,
         store: &Name,
         request: &ImageRequest,
     ) -> Result<ImageChanges, ApiError> {
-        self.shared.image_relink(store, request)
+        self.shared.image_set_parent(store, request)
     }
 
     fn find_queue(&self, port: &str, side: QueueSide, index: u16) -> Result<QueueId, ApiError> {
@@ -393,7 +393,11 @@ impl Node {
     /// # Errors
     /// The port does not exist, a capture of it is in progress, or
     /// [`CAPTURES_MAX`](crate::CAPTURES_MAX) captures are in progress.
-    pub fn capture(&self, key: &PortKey, options: CaptureOptions) -> Result<Capture, ApiError> {
+    pub fn capture(
+        &self,
+        key: &PortKey,
+        options: CaptureBufferLimits,
+    ) -> Result<Capture, ApiError> {
         Capture::begin(&self.shared, key, options)
     }
 

@@ -7,7 +7,7 @@ use suimon_contract::{
 };
 use suimon_frame::Offloads;
 use suimon_offload::{
-    CapabilityStatus, OffloadCapability, Performer, PerformerChoice, PortKind, Reason, Side,
+    CapabilityStatus, OffloadCapability, OffloadReason, Performer, PerformerChoice, PortKind, Side,
     effective, is_supported, performer, performer_at_device,
 };
 use suimon_ports::{
@@ -47,7 +47,7 @@ fn guest_offloads(
             // Drivers are not offered disabled features, so their support is unknown.
             let is_unknown = finding.capability != OffloadCapability::IpChecksum
                 && match finding.reason {
-                    Reason::SwitchedOff { .. } | Reason::Needs { .. } => {
+                    OffloadReason::SwitchedOff { .. } | OffloadReason::Needs { .. } => {
                         backend == NicBackend::VhostUser
                     }
                     _ => !is_connected(device) && backend != NicBackend::Legacy,
@@ -77,11 +77,11 @@ fn nic_finding(
     device: &DeviceStatus,
     backend: NicBackend,
 ) -> (bool, OffloadPerformer, String) {
-    if finding.reason == Reason::NotNegotiated && backend == NicBackend::Legacy {
+    if finding.reason == OffloadReason::NotNegotiated && backend == NicBackend::Legacy {
         let by = in_words(performer(PortKind::Nic, side, finding));
         return (false, by, "the stream of a legacy NIC carries no offload metadata".to_owned());
     }
-    if finding.reason == Reason::NotNegotiated && !is_connected(device) {
+    if finding.reason == OffloadReason::NotNegotiated && !is_connected(device) {
         return (false, OffloadPerformer::None, "no VM is connected".to_owned());
     }
     // Offloads of frames to the guest change at once. A driver may use a negotiated offload of
@@ -139,9 +139,9 @@ pub(crate) fn uplink_offloads(
 
 /// Returns the state of receive coalescing at an uplink. The switch coalesces segments in software,
 /// so only the uplink's settings matter, not the frames that the device can carry.
-pub(crate) fn uplink_coalescing(switches: &OffloadToggles) -> Reason {
+pub(crate) fn uplink_coalescing(switches: &OffloadToggles) -> OffloadReason {
     let received = effective(Offloads::TCP, switches, PortKind::Uplink, Side::Ingress);
-    received.reason(OffloadCapability::ReceiveCoalescing).unwrap_or(Reason::NotNegotiated)
+    received.reason(OffloadCapability::ReceiveCoalescing).unwrap_or(OffloadReason::NotNegotiated)
 }
 
 /// Converts the features of an uplink's device to the API's types.
@@ -177,10 +177,10 @@ fn performer_and_reason(
         Err(_) => performer_at_device(side, finding, &unknown),
     };
     let reason = match (finding.reason, found.by, asked) {
-        (Reason::NotNegotiated, ..) => {
+        (OffloadReason::NotNegotiated, ..) => {
             "this kernel does not support it on a packet socket".to_owned()
         }
-        (Reason::NotInVirtio, ..) => {
+        (OffloadReason::NotInVirtio, ..) => {
             "virtio-net headers have no field for it: the checksum is always complete".to_owned()
         }
         (_, Some(feature), Ok(Some(features))) => {

@@ -249,7 +249,7 @@ fn the_switches_of_a_host_nic_change_live_in_the_device_and_the_tables() {
     let seen = || {
         let port = harness.plane.topology().ports.remove(0);
         let (_, spec) = harness.devices.open_devices().remove(0);
-        let suimon_ports::PortSpec::Tap(spec) = spec else { panic!("{spec:?}") };
+        let suimon_ports::PortDeviceSpec::Tap(spec) = spec else { panic!("{spec:?}") };
         (port.receive_coalescing, spec.offload)
     };
     let all = suimon_ports::OffloadToggles::default();
@@ -278,7 +278,7 @@ fn the_switches_of_an_uplink_change_live_in_the_device_and_the_tables() {
     let seen = || {
         let port = harness.plane.topology().ports.remove(0);
         let (_, spec) = harness.devices.open_devices().remove(0);
-        let suimon_ports::PortSpec::Uplink(spec) = spec else { panic!("{spec:?}") };
+        let suimon_ports::PortDeviceSpec::Uplink(spec) = spec else { panic!("{spec:?}") };
         (port.receive_coalescing, spec.offload)
     };
     let all = suimon_ports::OffloadToggles::default();

@@ -57,7 +57,7 @@ pub(crate) fn start_up(
         store,
         devices,
         workers: shared.plane.workers().into_iter().map(|view| view.placement).collect(),
-        workers_failing: RetryState::default(),
+        workers_retry: RetryState::default(),
         drafts: vec![opened(&state, is_new)],
         plane_polled_at: None,
         pfs_checked_at: Instant::now(),

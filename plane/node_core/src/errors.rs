@@ -1,6 +1,6 @@
 //! API errors that several resource kinds return.
 
-use suimon_contract::{ApiError, ErrorCode, Kind};
+use suimon_contract::{ApiError, ErrorCode, ResourceKind};
 use suimon_ports::{DeviceErrorKind, StateStoreError};
 
 /// Converts the kind of a device error into an API error code.
@@ -15,7 +15,7 @@ pub const fn error_code(kind: DeviceErrorKind) -> ErrorCode {
 }
 
 /// Reduces several errors to the first one and adds the number of the others to its message.
-pub fn first_of(mut errors: Vec<ApiError>) -> ApiError {
+pub fn summarize(mut errors: Vec<ApiError>) -> ApiError {
     let more = errors.len().saturating_sub(1);
     if errors.is_empty() {
         return ApiError::new(ErrorCode::Internal, "rejected without a reason");
@@ -33,7 +33,7 @@ pub fn store_error(error: &StateStoreError) -> ApiError {
 }
 
 /// Returns the error for a resource that does not exist.
-pub fn not_found(kind: Kind, name: impl std::fmt::Display) -> ApiError {
+pub fn not_found(kind: ResourceKind, name: impl std::fmt::Display) -> ApiError {
     let command = kind.command();
     let text = format!(
         "there is no {command} of this name; `suimon {command} list` lists the existing ones"

@@ -8,7 +8,7 @@ const RESET_AFTER: Duration = Duration::from_secs(60);
 
 /// Reason of a failure and time of the next retry.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct RetryFailure {
     /// Reason of the last failure.
     pub reason: String,
     /// Time of the next retry.
@@ -19,7 +19,7 @@ pub struct Failure {
 #[derive(Debug, Default)]
 pub struct RetryState {
     /// Current failure; `None` while the object works.
-    pub now: Option<Failure>,
+    pub now: Option<RetryFailure>,
     count: u32,
     last: Option<Instant>,
 }
@@ -32,7 +32,7 @@ impl RetryState {
         self.count = if calm { 1 } else { self.count.saturating_add(1) };
         self.last = Some(now);
         let factor = 1_u32.checked_shl(self.count - 1).unwrap_or(u32::MAX).min(30);
-        self.now = Some(Failure { reason, retry_at: now + first * factor });
+        self.now = Some(RetryFailure { reason, retry_at: now + first * factor });
     }
 
     /// Changes the retry time of the current failure, if any.

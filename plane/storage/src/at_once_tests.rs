@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use suimon_ports::{DiskOp, DiskOutcome, TaskDescriptors, WorkerTask};
 use suimon_quantity::{StoreId, WorkerId};
-use suimon_storage_qos::{Assignment, Capacity, Limits, Proposal, Store, StoreSpec};
+use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, Store, StoreSpec};
 
 use crate::command::{Command, DetachedDisk, DetachedQueueState, Mirrored};
 use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Trouble};
@@ -47,7 +47,7 @@ impl Worker {
 
     fn equip(&mut self, io: FakeIo, queue: FakeQueue) {
         let mut store = Store::new(Capacity::Declared(1000));
-        let proposal = Proposal::Disk(DISK, Assignment::Own(Limits::default()));
+        let proposal = Proposal::Disk(DISK, LimitsSource::Own(Limits::default()));
         let changes = store.propose(&[proposal], false).unwrap();
         let place = store.slot(DISK).map(|slot| DiskLocation { store: STORE, slot });
         let spec = StoreSpec { depth_min: 1, depth_max: 1, ..StoreSpec::default() };

@@ -9,8 +9,8 @@ use suimon_ports::Waker;
 use suimon_quantity::{Time, WorkerId};
 use suimon_recording::Recorded;
 use suimon_storage_qos::{
-    Borrower, Change, Event, GRANT_AGE_MAX, Grant, GrantKind, LoanReport, Return, SAMPLE,
-    StoreBudget,
+    Borrower, Change, GRANT_AGE_MAX, GrantKind, LoanReport, Return, SAMPLE, StoreBudget,
+    StoreEvent, WorkerGrant,
 };
 
 use crate::exclusion::Flag;
@@ -36,7 +36,7 @@ struct Member<F> {
     waker: Option<Arc<dyn Waker>>,
     /// Grants that the worker has not fetched, oldest first, each with its time. Bounded by the
     /// worker's queued requests and requested loans.
-    grants: Vec<(Time, Grant)>,
+    grants: Vec<(Time, WorkerGrant)>,
     /// Time of the last exchange.
     seen: Time,
     /// True if the worker will leave the store.
@@ -45,7 +45,7 @@ struct Member<F> {
 
 impl<F: Flag> Member<F> {
     /// Adds a grant; appends the waker to `to_wake` if the worker has no other news.
-    fn post(&mut self, now: Time, grant: Grant, to_wake: &mut Vec<Arc<dyn Waker>>) {
+    fn post(&mut self, now: Time, grant: WorkerGrant, to_wake: &mut Vec<Arc<dyn Waker>>) {
         self.grants.push((now, grant));
         self.notify(to_wake);
     }
@@ -209,7 +209,7 @@ impl<F: Flag> BudgetState<F> {
         me: WorkerId,
         own: &mut Borrower,
         pending: &mut Pending,
-    ) -> Vec<Event> {
+    ) -> Vec<StoreEvent> {
         let at = self.now.max(now);
         self.now = at;
         self.apply_changes(at);
@@ -299,7 +299,7 @@ impl<F: Flag> BudgetState<F> {
     }
 
     /// Samples the delivered operations if due.
-    fn observe(&mut self) -> Vec<Event> {
+    fn observe(&mut self) -> Vec<StoreEvent> {
         let at = self.now;
         if at < self.observation.at + SAMPLE || !self.is_busy() {
             return Vec::new();
@@ -366,7 +366,7 @@ impl<F: Flag> BudgetState<F> {
     #[cfg(test)]
     pub(crate) fn unfetched(&self, worker: WorkerId) -> u32 {
         let grants = self.members.get(&worker).into_iter().flat_map(|of| &of.grants);
-        let count = |(_, grant): &(Time, Grant)| match grant.of {
+        let count = |(_, grant): &(Time, WorkerGrant)| match grant.of {
             GrantKind::Waiting(requests) => requests,
             _ => 1,
         };
@@ -382,7 +382,7 @@ impl<F: Flag> BudgetState<F> {
 }
 
 /// Returns the report with which a worker that has left the store returns a grant.
-fn returned(grant: Grant) -> LoanReport {
+fn returned(grant: WorkerGrant) -> LoanReport {
     let requests = match grant.of {
         GrantKind::Waiting(requests) => requests,
         GrantKind::Ahead(_) => 1,

@@ -7,8 +7,8 @@ use std::sync::mpsc::channel;
 
 use suimon_quantity::{DiskId, Iops};
 use suimon_storage_qos::{
-    Assignment, Capacity, Completion, DiskSlot, Limits, Next, Operation, Proposal, Store,
-    StoreSpec, Submitted,
+    Capacity, Completion, DiskSlot, IoKind, Limits, LimitsSource, Next, Proposal, Store, StoreSpec,
+    Submitted,
 };
 
 use super::*;
@@ -81,7 +81,7 @@ impl Worker {
     }
 
     fn complete(&mut self, now: Time, requests: u32) {
-        let (disk, operation, latency) = (self.disk, Operation::Read, None);
+        let (disk, operation, latency) = (self.disk, IoKind::Read, None);
         for _ in 0..requests {
             self.own.handle_completion(now, Completion { disk, operation, bytes: 4096, latency });
         }
@@ -95,7 +95,7 @@ fn budget(max_iops: u64, depth: u32) -> State {
     let mut scheduler = Recorded::scheduler(None, (NOW, "0"), spec);
     let mut store = Store::new(Capacity::Declared(1_000_000));
     let limits = Limits { max_iops: Iops::new(max_iops), ..Limits::default() };
-    let disk = |disk| Proposal::Disk(DiskId(disk), Assignment::Own(limits));
+    let disk = |disk| Proposal::Disk(DiskId(disk), LimitsSource::Own(limits));
     for change in store.propose(&[disk(0), disk(1), disk(2)], false).unwrap() {
         scheduler.apply(NOW, change);
     }

@@ -63,7 +63,7 @@ impl StorageEngine {
             return;
         }
         self.active.retain(|active| active != number);
-        self.left_alone.retain(|left| *left != number);
+        self.paused.retain(|left| *left != number);
         let Some(of) = self.queues.remove(number) else { return };
         if of.is_moving && !of.found_full.is_empty() {
             self.found_full.insert(number, of.found_full);

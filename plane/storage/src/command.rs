@@ -17,7 +17,7 @@ use crate::plane_error::PlaneError;
 use crate::queue_key::{QueueKey, Which};
 use crate::request::FoundFull;
 use crate::shared_budget::SharedBudget;
-use crate::worker_view::Looked;
+use crate::worker_view::WorkerSnapshot;
 
 /// Disk without a worker, with its queues, while it moves between workers.
 pub(crate) struct DetachedDisk {
@@ -108,5 +108,5 @@ pub(crate) enum Command {
     /// Replies when all earlier commands have been executed.
     Sync(Sender<()>),
     /// Returns the state of the worker's disks and stores, and of these slots.
-    View(Arc<BTreeMap<StoreId, Vec<DiskSlot>>>, Sender<Looked>),
+    View(Arc<BTreeMap<StoreId, Vec<DiskSlot>>>, Sender<WorkerSnapshot>),
 }

@@ -42,7 +42,7 @@ impl StorageEngine {
     /// Smaller changes are committed by the next flush, or when the disk is idle.
     pub(crate) fn commit_if_due(&mut self, disk_number: usize) {
         let bytes = self.uncommitted_bytes(disk_number);
-        self.idle_look.is_wanted |= bytes > 0;
+        self.idle_look.is_pending |= bytes > 0;
         let now = self.now;
         let is_deferred = self
             .disks
@@ -79,7 +79,7 @@ impl StorageEngine {
             }
             let Some((step, op)) = commit.begin_step() else { continue };
             let file = disk.layers[0].file;
-            disk.step_asked = disk.step_asked.or(Some(self.now));
+            disk.step_submitted_at = disk.step_submitted_at.or(Some(self.now));
             if !self.io.submit(file, op, Purpose::Commit(disk_number, step).token()) {
                 let full = "the submission queue has no free entry, although it reported one";
                 commit.handle_step(step, Err(io::Error::other(full)));
@@ -103,14 +103,14 @@ impl StorageEngine {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let Some(commit) = &mut disk.commit else { return };
         let are_others = commit.handle_step(step, outcome);
-        disk.step_asked = are_others.then_some(self.now);
+        disk.step_submitted_at = are_others.then_some(self.now);
         self.run_commit(disk_number);
     }
 
     fn end_commit(&mut self, disk_number: usize) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let Some(commit) = disk.commit.take() else { return };
-        disk.step_asked = None;
+        disk.step_submitted_at = None;
         let (is_of_image, is_repeated) = (commit.is_of_image, commit.is_repeated);
         let (outcome, failed_step, waiters) = commit.end();
         if is_of_image {

@@ -2,7 +2,7 @@
 
 use suimon_image::testing::MemoryFile;
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, DiskGeometry, Extent, Image, ImageError, Location, Step,
+    ByteRange, Commit, CommitOutcome, DiskGeometry, Image, ImageError, ImageExtent, Location, Step,
     Translation, push_extent,
 };
 use suimon_ports::{DiskOp, DiskOutcome};
@@ -29,7 +29,7 @@ impl Image for ManyPages {
     fn translate_read(
         &mut self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         push_extent(extents, Location::File(range.offset()), range.len());
         Ok(Translation::Ready)
@@ -37,7 +37,7 @@ impl Image for ManyPages {
     fn translate_write(
         &mut self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         self.translate_read(range, extents)
     }

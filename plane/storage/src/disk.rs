@@ -10,7 +10,7 @@ use suimon_quantity::Time;
 use crate::dirty::DirtyMap;
 use crate::disk_location::DiskIndex;
 use crate::full_store::FullStore;
-use crate::idle_look::Calm;
+use crate::idle_look::WriteIdle;
 use crate::layer::{Layer, OnePiece, has_failed_flush};
 use crate::notices::FaultPace;
 use crate::pending_free::PendingFree;
@@ -87,17 +87,17 @@ pub(crate) struct DiskState {
     pub(crate) is_closing: bool,
     pub(crate) tally: DiskCounts,
     /// Rate limit of notices about the disk's faults.
-    pub(crate) told: FaultPace,
+    pub(crate) fault_limit: FaultPace,
     /// Submission time of the metadata read in flight.
-    pub(crate) metadata_asked: Option<Time>,
+    pub(crate) metadata_submitted_at: Option<Time>,
     /// Submission time of the commit steps in flight, or completion time of the last step that was
     /// in flight with them.
-    pub(crate) step_asked: Option<Time>,
+    pub(crate) step_submitted_at: Option<Time>,
     /// Submission time of the zeroing of freed space that is in flight.
-    pub(crate) zeroing_asked: Option<Time>,
+    pub(crate) zeroing_submitted_at: Option<Time>,
     /// Time for which the store has completed no operation of the disk; `None` up to the limit.
     pub(crate) stalled: Option<Duration>,
-    pub(crate) calm: Calm,
+    pub(crate) calm: WriteIdle,
     /// Requests for which the store has no space.
     pub(crate) full: FullStore,
 }
@@ -124,12 +124,12 @@ impl DiskState {
             has_failed_commit: false,
             is_closing: false,
             tally: DiskCounts::default(),
-            told: FaultPace::default(),
-            metadata_asked: None,
-            step_asked: None,
-            zeroing_asked: None,
+            fault_limit: FaultPace::default(),
+            metadata_submitted_at: None,
+            step_submitted_at: None,
+            zeroing_submitted_at: None,
             stalled: None,
-            calm: Calm::default(),
+            calm: WriteIdle::default(),
             full: FullStore::default(),
         }
     }
@@ -143,12 +143,12 @@ impl DiskState {
 
     /// Returns the slot in Storage QoS of a client's request, or of a request of a copy.
     #[inline]
-    pub(crate) fn place_of(&self, is_mirror: bool) -> Option<DiskIndex> {
+    pub(crate) fn qos_slot(&self, is_mirror: bool) -> Option<DiskIndex> {
         if is_mirror { self.mirror.index } else { self.index }
     }
 
     /// Returns the queued requests of clients, or those of the copy.
-    pub(crate) fn held_of(&mut self, is_mirror: bool) -> &mut QueuedList {
+    pub(crate) fn queued_list(&mut self, is_mirror: bool) -> &mut QueuedList {
         if is_mirror { &mut self.mirror.queued } else { &mut self.queued }
     }
 
@@ -204,7 +204,7 @@ impl DiskState {
             && self.freeing.is_none()
             && self.obstacle.is_none()
             && self.commit.is_none()
-            && self.zeroing_asked.is_none()
+            && self.zeroing_submitted_at.is_none()
             && self.waiters.is_empty()
             && self.queued.is_empty()
             && self.mirror.queued.is_empty()

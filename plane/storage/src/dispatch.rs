@@ -62,7 +62,7 @@ impl StorageEngine {
         let first = self.requests.get(*numbers.first()?)?;
         let (disk_number, queue, is_mirror) = (first.disk, first.queue, first.is_mirror);
         let disk = self.disks.get_mut(disk_number)?;
-        let DiskIndex { store, slot } = disk.place_of(is_mirror)?;
+        let DiskIndex { store, slot } = disk.qos_slot(is_mirror)?;
         let of = self.stores.get_mut(store)?;
         self.sizes.clear();
         for &number in numbers {
@@ -82,7 +82,7 @@ impl StorageEngine {
         }
         let of = of?;
         for &number in numbers.iter().skip(of.dispatched).take(of.waiting) {
-            disk.held_of(is_mirror).push(&mut self.requests, number);
+            disk.queued_list(is_mirror).push(&mut self.requests, number);
         }
         self.queued += of.waiting;
         if let Some(queue) = self.queues.get_mut(queue) {
@@ -98,7 +98,7 @@ impl StorageEngine {
         let disk_number = request.disk;
         let Some(disk) = self.disks.get_mut(disk_number) else { return self.begin(number) };
         let is_mirror = request.is_mirror;
-        let place = disk.place_of(is_mirror);
+        let place = disk.qos_slot(is_mirror);
         let Some(DiskIndex { store, slot }) = place else { return self.begin(number) };
         let Some(of) = self.stores.get_mut(store) else { return self.begin(number) };
         let bytes = counted_bytes(disk, request);
@@ -110,7 +110,7 @@ impl StorageEngine {
                     of.queued += 1;
                 }
                 self.queued += 1;
-                return disk.held_of(is_mirror).push(&mut self.requests, number);
+                return disk.queued_list(is_mirror).push(&mut self.requests, number);
             }
             // The disk was removed from its store, so the store does not limit it. The store's
             // queue is not full: a disk queue is read only as far as there is room.
@@ -152,8 +152,8 @@ impl StorageEngine {
             any = true;
             if !of.handle_dispatched(now, slot) {
                 self.begin_first(tag);
-            } else if !of.is_owed(slot) {
-                self.resume_place(DiskIndex { store, slot });
+            } else if !of.has_uncharged(slot) {
+                self.resume_queues_of_slot(DiskIndex { store, slot });
             }
         }
         let Some(of) = self.stores.get_mut(store) else { return any };
@@ -170,8 +170,8 @@ impl StorageEngine {
     fn begin_first(&mut self, tag: u32) {
         let (disk, is_mirror) = ((tag & !MIRROR_TAG) as usize, tag & MIRROR_TAG != 0);
         let Some(disk) = self.disks.get_mut(disk) else { return };
-        let place = disk.place_of(is_mirror);
-        let Some(number) = disk.held_of(is_mirror).pop(&self.requests) else { return };
+        let place = disk.qos_slot(is_mirror);
+        let Some(number) = disk.queued_list(is_mirror).pop(&self.requests) else { return };
         self.queued -= 1;
         let Some(request) = self.requests.get_mut(number) else { return };
         request.charged = place;
@@ -188,13 +188,13 @@ impl StorageEngine {
     /// charged.
     pub(crate) fn bypass_scheduler(&mut self, disk_number: usize, is_mirror: bool, is_owed: bool) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        let mut held = core::mem::take(disk.held_of(is_mirror));
+        let mut held = core::mem::take(disk.queued_list(is_mirror));
         let through: Vec<usize> = core::iter::from_fn(|| held.pop(&self.requests)).collect();
         if through.is_empty() {
             return;
         }
         self.queued -= through.len();
-        if let Some(DiskIndex { store, slot }) = disk.place_of(is_mirror) {
+        if let Some(DiskIndex { store, slot }) = disk.qos_slot(is_mirror) {
             if let Some(of) = self.stores.get_mut(store) {
                 if is_owed {
                     self.has_room = false;
@@ -239,7 +239,7 @@ impl StorageEngine {
         let room = REQUESTS_MAX - self.handle_begun().min(REQUESTS_MAX);
         let Some(DiskIndex { store, slot }) = queue.index else { return room };
         match self.stores.get(store) {
-            Some(of) if of.is_owed(slot) => 0,
+            Some(of) if of.has_uncharged(slot) => 0,
             Some(of) => {
                 room.min(of.remaining()).min(queue.held_max.saturating_sub(queue.queued) as usize)
             }
@@ -282,7 +282,7 @@ impl StorageEngine {
     }
 
     /// Resumes the paused queues of one slot of a store.
-    pub(crate) fn resume_place(&mut self, place: DiskIndex) {
+    pub(crate) fn resume_queues_of_slot(&mut self, place: DiskIndex) {
         for number in self.queues.numbers() {
             if self.queues.get(number).is_some_and(|of| of.index == Some(place)) {
                 self.resume_queue(number);

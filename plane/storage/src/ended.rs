@@ -3,7 +3,7 @@
 
 use suimon_quantity::Time;
 use suimon_recording::Recorded;
-use suimon_storage_qos::{Completed, DiskSlot, Operation, StoreScheduler};
+use suimon_storage_qos::{Completed, DiskSlot, IoKind, StoreScheduler};
 
 /// Completions of the same disk, operation and size.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct CompletionBatch {
 
 impl Default for CompletionBatch {
     fn default() -> Self {
-        let operation = Operation::Read;
+        let operation = IoKind::Read;
         let of = Completed { operation, bytes: 0, requests: 0, latency_ns: None };
         Self { slot: DiskSlot(0), of }
     }
@@ -72,7 +72,7 @@ mod tests {
 
     use suimon_quantity::{DiskId, StoreId};
     use suimon_storage_qos::{
-        Assignment, Capacity, Limits, Next, Proposal, Store, StoreSpec, Submitted,
+        Capacity, Limits, LimitsSource, Next, Proposal, Store, StoreSpec, Submitted,
     };
 
     use crate::store::WorkerStore;
@@ -85,7 +85,7 @@ mod tests {
         let mut of = WorkerStore::new(Time::ZERO, StoreId(1), spec, None);
         let mut store = Store::new(Capacity::Declared(1000));
         for disk in [DiskId(0), DiskId(1)] {
-            let proposal = Proposal::Disk(disk, Assignment::Own(Limits::default()));
+            let proposal = Proposal::Disk(disk, LimitsSource::Own(Limits::default()));
             for change in store.propose(&[proposal], false).unwrap() {
                 of.apply(now, change, false);
             }
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(of.submit(now, first, 4096, 0), Ok(Submitted::Dispatch));
         assert_eq!(of.submit(now, second, 4096, 1), Ok(Submitted::Queued));
         assert_eq!(of.poll(now), Next::Idle);
-        let operation = Operation::Read;
+        let operation = IoKind::Read;
         let ended = Completed { operation, bytes: 4096, requests: 1, latency_ns: Some(80_000) };
         of.handle_answered(now, first, ended, false);
         assert_eq!(of.next_deadline(), Some(Time::ZERO));
@@ -119,7 +119,7 @@ mod tests {
         let mut scheduler = Recorded::scheduler(None, (now, "0"), spec);
         let mut store = Store::new(Capacity::Declared(1000));
         for disk in [DiskId(0), DiskId(1)] {
-            let proposal = Proposal::Disk(disk, Assignment::Own(Limits::default()));
+            let proposal = Proposal::Disk(disk, LimitsSource::Own(Limits::default()));
             for change in store.propose(&[proposal], false).unwrap() {
                 scheduler.apply(now, change);
             }
@@ -135,7 +135,7 @@ mod tests {
         for (at, (slot, bytes, count)) in all.into_iter().enumerate() {
             let latency_ns = (at != 1).then_some(100_000);
             for _ in 0..count {
-                let operation = if at == 2 { Operation::Write } else { Operation::Read };
+                let operation = if at == 2 { IoKind::Write } else { IoKind::Read };
                 let of = Completed { operation, bytes, requests: 1, latency_ns };
                 ended.add(&mut scheduler, now, slot, of);
             }

@@ -12,7 +12,7 @@ use suimon_recording::Sink;
 use crate::disk::{DiskState, Service};
 use crate::disk_location::{DiskIndex, DiskLocation};
 use crate::disk_spec::{DiskSpec, NotAdded};
-use crate::idle_look::IdleLook;
+use crate::idle_look::IdleCheck;
 use crate::looking::BusyPoll;
 use crate::lost_time::LostTime;
 use crate::notices::{Notices, StorageNotice};
@@ -22,7 +22,7 @@ use crate::resolve::Scratch;
 use crate::respite::PollPause;
 use crate::rotation::Rotation;
 use crate::slab::Slab;
-use crate::spare_look::SpareLook;
+use crate::spare_look::BufferReclaim;
 use crate::store::WorkerStore;
 use crate::tally::DiskCounterCells;
 
@@ -43,9 +43,9 @@ pub struct StorageEngine {
     /// Identity of the disk currently being served, for diagnosis of a blocked worker.
     pub(crate) serving: Option<Arc<Serving>>,
     /// Queues in a pause between polls ([`PollPause`]).
-    pub(crate) left_alone: Vec<usize>,
+    pub(crate) paused: Vec<usize>,
     /// Queues with completions to publish.
-    pub(crate) answered: Vec<usize>,
+    pub(crate) to_publish: Vec<usize>,
     /// Request parts that wait for a free submission-queue entry.
     pub(crate) outgoing: VecDeque<Part>,
     /// Metadata reads that wait for a free submission-queue entry: disk, layer, range.
@@ -82,8 +82,8 @@ pub struct StorageEngine {
     pub(crate) is_busy: bool,
     /// Time of the last check for stalled disks.
     pub(crate) stalls_looked: Time,
-    pub(crate) idle_look: IdleLook,
-    pub(crate) spare_look: SpareLook,
+    pub(crate) idle_look: IdleCheck,
+    pub(crate) spare_look: BufferReclaim,
     pub(crate) lost_time: LostTime,
     pub(crate) taken: Vec<DiskRequest>,
     /// Requests received from one queue in one iteration, and their sizes in bytes.
@@ -108,8 +108,8 @@ impl StorageEngine {
             requests: Slab::default(),
             active: Rotation::default(),
             serving: None,
-            left_alone: Vec::new(),
-            answered: Vec::new(),
+            paused: Vec::new(),
+            to_publish: Vec::new(),
             outgoing: VecDeque::new(),
             metadata_to_read: Vec::new(),
             commits_to_run: Vec::new(),
@@ -130,8 +130,8 @@ impl StorageEngine {
             now: Time::ZERO,
             is_busy: true,
             stalls_looked: Time::ZERO,
-            idle_look: IdleLook::default(),
-            spare_look: SpareLook::default(),
+            idle_look: IdleCheck::default(),
+            spare_look: BufferReclaim::default(),
             lost_time: LostTime::default(),
             taken: Vec::with_capacity(REQUESTS_PER_TURN),
             arrived: Vec::with_capacity(REQUESTS_PER_TURN),
@@ -198,7 +198,7 @@ impl StorageEngine {
         let is_mirror = kind == QueueKind::Mirror;
         let owner = self.disks.get_mut(disk).filter(|owner| !owner.is_closing)?;
         owner.queues += 1;
-        let (place, is_stopped) = (owner.place_of(is_mirror), owner.is_stopped());
+        let (place, is_stopped) = (owner.qos_slot(is_mirror), owner.is_stopped());
         if let Some(DiskIndex { store, .. }) = owner.index {
             self.add_queues(store, 1);
         }
@@ -212,10 +212,10 @@ impl StorageEngine {
             has_answers: false,
             is_waiting: false,
             empty_polls: 0,
-            looking: BusyPoll::default(),
-            respite: PollPause::default(),
+            busy_poll: BusyPoll::default(),
+            poll_pause: PollPause::default(),
             kind,
-            left_alone: None,
+            paused: None,
             queued: 0,
             full_queued: 0,
             held_max,

@@ -1,6 +1,6 @@
 //! Discards and writes of zeros.
 
-use suimon_image::{ByteRange, Extent, ImageError, Location};
+use suimon_image::{ByteRange, ImageError, ImageExtent, Location};
 use suimon_ports::{DiskOp, DiskOutcome};
 
 use crate::disk::DiskState;
@@ -124,10 +124,10 @@ pub(crate) fn is_only_if_fast(op: DiskOp) -> bool {
 
 /// Returns the parts of a range that must be written with zeros, as few as possible. An image may
 /// have room for the metadata of one change of any size, but not of many changes at once.
-fn to_write(range: ByteRange, there: &[Extent], may_unmap: bool) -> Vec<ByteRange> {
+fn to_write(range: ByteRange, there: &[ImageExtent], may_unmap: bool) -> Vec<ByteRange> {
     let mut parts: Vec<ByteRange> = Vec::new();
     let mut rest = range;
-    for Extent { location: place, len } in there {
+    for ImageExtent { location: place, len } in there {
         let (here, next) = rest.split_at(*len);
         rest = next;
         if *place == Location::Zero && may_unmap {
@@ -171,7 +171,7 @@ fn free(
         return Ok(Resolved::Ready);
     }
     for range in kept {
-        let mut there: Vec<Extent> = Vec::new();
+        let mut there: Vec<ImageExtent> = Vec::new();
         if let Some(obstacle) = obstacle(0, image.translate_read(range, &mut there)?) {
             return Ok(Resolved::Not(obstacle));
         }
@@ -182,7 +182,7 @@ fn free(
                 return Ok(Resolved::Not(obstacle));
             }
             pieces.push(here);
-            for &Extent { location: place, len } in &scratch.extents {
+            for &ImageExtent { location: place, len } in &scratch.extents {
                 if let Location::File(offset) = place {
                     let only_if_fast = is_only_if_fast(op);
                     let action = PartAction::Zero { may_unmap: false, only_if_fast };

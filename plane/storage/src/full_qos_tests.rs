@@ -7,7 +7,7 @@ use suimon_ports::testing::NullFile;
 use suimon_ports::{DiskOp, DiskRequest};
 use suimon_quantity::DiskId;
 use suimon_storage_qos::{
-    Assignment, Capacity, DiskFlow, DiskSlot, Limits, Proposal, Store, StoreSpec,
+    Capacity, DiskFlow, DiskSlot, Limits, LimitsSource, Proposal, Store, StoreSpec,
 };
 
 use crate::disk_location::DiskIndex;
@@ -48,7 +48,7 @@ impl OnFullStore {
     }
 
     fn set_limits(&mut self, limits: Limits) {
-        let proposal = Proposal::Disk(DiskId(0), Assignment::Own(limits));
+        let proposal = Proposal::Disk(DiskId(0), LimitsSource::Own(limits));
         for change in self.store.propose(&[proposal], true).unwrap() {
             self.bench.work.apply(self.bench.now, STORE, change);
         }
@@ -87,7 +87,7 @@ fn attempts_that_find_no_space_are_not_counted_as_delivered() {
     let view = of.view();
     assert_eq!((view.short.delivered, view.short.time.requests), (0, 0));
     let status = of.bench.work.store_status(STORE).unwrap();
-    assert_eq!((status.under_way, status.in_flight, status.latency_ns), (0, 0, 0));
+    assert_eq!((status.in_flight_of_worker, status.in_flight, status.latency_ns), (0, 0, 0));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use suimon_quantity::Time;
 
 use crate::disk::DiskState;
 use crate::engine::StorageEngine;
-use crate::idle_look::{Calm, IdleLook};
+use crate::idle_look::{IdleCheck, WriteIdle};
 
 /// Time without writes after which a disk is idle.
 pub const IDLE_AFTER: Duration = Duration::from_secs(2);
@@ -16,14 +16,14 @@ pub const IDLE_AFTER: Duration = Duration::from_secs(2);
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
 /// Interval of the check for idle disks, while any disk has uncommitted metadata.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 impl DiskState {
     /// Returns true if the disk's metadata must be committed without a request.
     fn is_idle(&mut self, now: Time) -> bool {
         let changes = self.tally.changes();
         if changes != self.calm.changes {
-            self.calm = Calm { since: None, changes };
+            self.calm = WriteIdle { since: None, changes };
         }
         let since = *self.calm.since.get_or_insert(now);
         let timeout = if self.has_failed_commit { AFTER_FAILURE } else { IDLE_AFTER };
@@ -39,16 +39,16 @@ impl DiskState {
 impl StorageEngine {
     /// Begins commits of idle disks.
     pub(crate) fn commit_idle(&mut self) {
-        if !self.idle_look.is_wanted || self.now < self.idle_look.looked + LOOK_EVERY {
+        if !self.idle_look.is_pending || self.now < self.idle_look.looked + CHECK_INTERVAL {
             return;
         }
-        self.idle_look = IdleLook { is_wanted: false, looked: self.now };
+        self.idle_look = IdleCheck { is_pending: false, looked: self.now };
         for number in self.disks.numbers() {
             let Some(disk) = self.disks.get_mut(number) else { continue };
             if disk.uncommitted_bytes() == 0 || disk.has_failed_flush {
                 continue;
             }
-            self.idle_look.is_wanted = true;
+            self.idle_look.is_pending = true;
             if disk.is_idle(self.now) {
                 disk.calm.since = None;
                 self.begin_commit(number);
@@ -58,7 +58,7 @@ impl StorageEngine {
 
     /// Returns the time of the next check for idle disks.
     pub(crate) fn idle_deadline(&self) -> Option<Time> {
-        self.idle_look.is_wanted.then(|| self.idle_look.looked + LOOK_EVERY)
+        self.idle_look.is_pending.then(|| self.idle_look.looked + CHECK_INTERVAL)
     }
 
     /// Returns the number of bytes of a disk's metadata that are not durable.

@@ -2,7 +2,9 @@
 
 use suimon_image::testing::MemoryFile;
 use suimon_image::{DiskGeometry, Image, Linear, RedoChanges};
-use suimon_vhd::{Access, NewDisk, NewVhd, OpenOptions, Parent, SizeEncoding, SizeSource, Vhd};
+use suimon_vhd::{
+    Access, CreateParameters, NewVhd, OpenOptions, Parent, SizeEncoding, SizeSource, Vhd,
+};
 use suimon_vhdx::{Guid, NewImage, ParentLocator, Vhdx, WriteGuids};
 
 use crate::work_tests::SIZE;
@@ -52,7 +54,7 @@ fn open_raw(_: &MemoryFile) -> Box<dyn Image> {
 }
 
 fn create_vhd() -> MemoryFile {
-    new_vhd(NewDisk::Dynamic { block_size: 64 << 10 })
+    new_vhd(CreateParameters::Dynamic { block_size: 64 << 10 })
 }
 
 fn create_child_vhd() -> MemoryFile {
@@ -62,10 +64,10 @@ fn create_child_vhd() -> MemoryFile {
         name: "parent.vhd".to_owned(),
         locators: Vec::new(),
     };
-    new_vhd(NewDisk::Differencing { block_size: 64 << 10, parent })
+    new_vhd(CreateParameters::Differencing { block_size: 64 << 10, parent })
 }
 
-fn new_vhd(disk: NewDisk) -> MemoryFile {
+fn new_vhd(disk: CreateParameters) -> MemoryFile {
     let file = MemoryFile::default();
     let size_encoding = SizeEncoding::Exact;
     let new = NewVhd { disk, size: SIZE, size_encoding, unique_id: [7; 16], created: 1 };

@@ -110,6 +110,7 @@ pub mod inspect;
 pub mod jobs;
 #[cfg(test)]
 mod kinds;
+mod last_view;
 mod latency;
 mod layer;
 #[cfg(test)]
@@ -209,6 +210,6 @@ pub use plane_views::VIEW_WAIT_MAX;
 pub use queue_key::QueueKey;
 pub use shared_budget::SharedBudget;
 pub use stall::STALLED_AFTER;
-pub use store_status::{StoreRole, StoreStatus};
+pub use store_status::{StoreRole, WorkerStoreStatus};
 pub use tally::{DiskCounterCells, OpTally};
 pub use worker_view::{DiskView, StoreView};

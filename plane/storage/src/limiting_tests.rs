@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, DiskGeometry, Extent, Image, ImageError, Location,
+    ByteRange, Commit, CommitOutcome, DiskGeometry, Image, ImageError, ImageExtent, Location,
     Translation, push_extent,
 };
 use suimon_ports::DiskOp;
 use suimon_quantity::{ByteRate, DiskId};
 use suimon_storage_qos::{
-    ALL_PPM, Assignment, LimitingFactor, Limits, PolicyId, PolicyKind, PolicySpec, Proposal,
+    ALL_PPM, LimitingFactor, Limits, LimitsSource, PolicyId, PolicyKind, PolicySpec, Proposal,
     StoreSpec, TimeShare,
 };
 
@@ -34,7 +34,7 @@ impl Image for ForgetfulImage {
     fn translate_read(
         &mut self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         if self.reads < METADATA_READS {
             return Ok(Translation::NeedsMetadata(range));
@@ -46,7 +46,7 @@ impl Image for ForgetfulImage {
     fn translate_write(
         &mut self,
         _: ByteRange,
-        _: &mut Vec<Extent>,
+        _: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         unreachable!("no request writes")
     }
@@ -108,7 +108,7 @@ fn shared_policy() -> Bench {
     let policy = PolicySpec { kind: PolicyKind::Aggregated, limits: limits(0, 600) };
     bench.propose(&[Proposal::Policy(PolicyId(1), policy)]);
     for disk in [DISK, 1] {
-        bench.propose(&[Proposal::Disk(DiskId(disk), Assignment::Policy(PolicyId(1)))]);
+        bench.propose(&[Proposal::Disk(DiskId(disk), LimitsSource::Policy(PolicyId(1)))]);
         bench.add_known(0, disk);
         bench.add_seat(disk, Load::reads(4096, 8));
     }

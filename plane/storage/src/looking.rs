@@ -11,7 +11,7 @@ use std::time::Duration;
 use suimon_quantity::Time;
 
 /// Duration of polling after the completions: about the cost of a wake-up for both sides.
-const LOOK: Duration = Duration::from_micros(50);
+const BUSY_POLL: Duration = Duration::from_micros(50);
 
 /// Binary logarithm of the maximum number of waits between two attempts to poll.
 const PASSES_LOG_MAX: u32 = 10;
@@ -37,13 +37,13 @@ impl BusyPoll {
 
     /// Called when the queue is empty and all its requests have completed. Returns true if the
     /// queue is polled further.
-    pub(crate) fn is_worth(&mut self, now: Time) -> bool {
+    pub(crate) fn should_poll(&mut self, now: Time) -> bool {
         match self.until {
             Some(until) if now < until => return true,
             Some(_) => self.handle_end(),
             None if self.passes > 0 => self.passes -= 1,
             None => {
-                self.until = Some(now + LOOK);
+                self.until = Some(now + BUSY_POLL);
                 return true;
             }
         }

@@ -6,7 +6,7 @@ use suimon_image::ByteRange;
 use suimon_ports::{DiskOp, DiskOutcome, ExpectedInput};
 use suimon_quantity::Time;
 
-use super::{BusyPoll, LOOK};
+use super::{BUSY_POLL, BusyPoll};
 use crate::fakes::FakeQueue;
 use crate::kinds::KINDS;
 use crate::work_tests::Bench;
@@ -14,7 +14,7 @@ use crate::work_tests::Bench;
 /// Returns how often the worker waits for a queue before it polls the queue again.
 fn waits_until_a_look(looking: &mut BusyPoll, now: Time) -> u32 {
     let mut waits = 0;
-    while !looking.is_worth(now) {
+    while !looking.should_poll(now) {
         waits += 1;
         assert!(waits < 10_000, "it is never looked at again");
     }
@@ -27,15 +27,15 @@ fn looks_that_bring_something_go_on_and_those_in_vain_become_seldom() {
     let mut now = Time::ZERO;
     for _ in 0..100 {
         assert_eq!(waits_until_a_look(&mut looking, now), 0);
-        assert!(looking.is_worth(now + LOOK / 2));
+        assert!(looking.should_poll(now + BUSY_POLL / 2));
         looking.handle_found();
-        now = now + LOOK / 2;
+        now = now + BUSY_POLL / 2;
     }
     let mut seldom = Vec::new();
     for _ in 0..14 {
         seldom.push(waits_until_a_look(&mut looking, now));
-        now = now + LOOK;
-        assert!(!looking.is_worth(now), "a look ends");
+        now = now + BUSY_POLL;
+        assert!(!looking.should_poll(now), "a look ends");
     }
     assert_eq!(seldom, [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1024, 1024]);
     // A poll that finds a request resets the effect of all earlier polls without one.
@@ -47,7 +47,7 @@ fn looks_that_bring_something_go_on_and_those_in_vain_become_seldom() {
 #[test]
 fn what_comes_while_nobody_looks_says_nothing_of_looks() {
     let mut looking = BusyPoll::default();
-    assert!(looking.is_worth(Time::ZERO));
+    assert!(looking.should_poll(Time::ZERO));
     looking.handle_end();
     looking.handle_found();
     looking.handle_end();
@@ -76,7 +76,7 @@ fn polled_for(bench: &mut Bench) -> Duration {
     while bench.work.expects() != ExpectedInput::None {
         assert!(bench.poll().is_empty());
         assert!(
-            bench.now.since(start) < LOOK * 10,
+            bench.now.since(start) < BUSY_POLL * 10,
             "a client that asks nothing is polled for ever"
         );
     }
@@ -86,16 +86,16 @@ fn polled_for(bench: &mut Bench) -> Duration {
 #[test]
 fn a_queue_is_polled_on_behind_its_answers_and_not_while_it_waits_for_them() {
     let mut bench = bench();
-    assert!(polled_for(&mut bench) >= LOOK, "it may ask something as soon as it is there");
+    assert!(polled_for(&mut bench) >= BUSY_POLL, "it may ask something as soon as it is there");
     // That poll found no request, so the next completion is not followed by polling.
     ask_and_wait(&mut bench);
-    assert!(polled_for(&mut bench) < LOOK / 2);
+    assert!(polled_for(&mut bench) < BUSY_POLL / 2);
     for _ in 0..3 {
         ask_and_wait(&mut bench);
         assert!(bench.poll().is_empty());
         assert!(bench.work.expects() != ExpectedInput::None, "the next request may come at once");
     }
-    assert!(polled_for(&mut bench) >= LOOK / 2);
+    assert!(polled_for(&mut bench) >= BUSY_POLL / 2);
     // The worker waits for a queue that has requests in flight.
     bench.trouble.lock().unwrap().is_stalled = true;
     bench.ask(0, DiskOp::Read, ByteRange::new(0, 512).unwrap(), vec![0; 512]);

@@ -2,7 +2,7 @@
 
 use suimon_ports::DiskOp;
 use suimon_quantity::DiskId;
-use suimon_storage_qos::{Assignment, Limits, Proposal, StoreSpec, Weight};
+use suimon_storage_qos::{Limits, LimitsSource, Proposal, StoreSpec, Weight};
 
 use crate::fakes::FakeQueue;
 use crate::plane_mirror::{WEIGHT, copied};
@@ -16,7 +16,7 @@ const COPYING: Load = Load { op: DiskOp::Read, bytes: 256 << 10, depth: 8 };
 fn copy(bench: &mut Bench, disk: u32, load: Load) -> usize {
     let of = copied(DiskId(disk));
     let limits = Limits { weight: Weight::new(WEIGHT).unwrap(), ..Limits::default() };
-    bench.propose(&[Proposal::Disk(of, Assignment::Own(limits))]);
+    bench.propose(&[Proposal::Disk(of, LimitsSource::Own(limits))]);
     let place = DiskLocation { store: STORE, slot: bench.slot(of.0) };
     let (at, number) = bench.disks[&disk];
     bench.works[at].set_mirror(number, Some(place), None);
@@ -105,7 +105,7 @@ fn a_mirror_that_ends_leaves_nothing_behind() {
     bench.run(SECOND);
     assert_eq!(bench.open(), 0);
     let status = bench.works[0].store_status(STORE).unwrap();
-    assert_eq!((status.waiting, status.under_way), (0, 0));
+    assert_eq!((status.waiting, status.in_flight_of_worker), (0, 0));
 }
 
 /// The copy ends although the device does not complete its requests. They are removed from the
@@ -127,7 +127,7 @@ fn requests_of_a_mirror_that_ended_during_a_stall_are_accounted_for() {
         bench.run(5 * SECOND);
         assert_eq!(bench.works[at].poll_closed_queue().map(|(number, _)| number), Some(queue));
         let own = bench.works[at].store_status(STORE).unwrap();
-        assert_eq!((own.waiting, own.under_way), (0, 0), "{workers}");
+        assert_eq!((own.waiting, own.in_flight_of_worker), (0, 0), "{workers}");
         assert_eq!(bench.works[0].store_status(STORE).unwrap().in_flight, 0, "{workers}");
     }
 }

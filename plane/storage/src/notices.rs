@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use core::time::Duration;
 use suimon_ports::PortFault;
 use suimon_quantity::{StoreId, Time};
-use suimon_storage_qos::Event;
+use suimon_storage_qos::StoreEvent;
 
 /// Change in the availability of space on a disk's store, as observed by the disk's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub enum StorageNotice {
         /// Store that emitted the event.
         store: StoreId,
         /// Event of the store's scheduler.
-        event: Event,
+        event: StoreEvent,
     },
 }
 

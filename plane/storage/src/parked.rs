@@ -84,7 +84,7 @@ impl StorageEngine {
             if !self.io.submit(file, FileRequest::ReadBytes(range), token) {
                 return;
             }
-            disk.metadata_asked = Some(now);
+            disk.metadata_submitted_at = Some(now);
             self.metadata_to_read.pop();
         }
     }
@@ -92,7 +92,7 @@ impl StorageEngine {
     /// Handles the completion of a metadata read.
     pub(crate) fn handle_metadata(&mut self, disk_number: usize, bytes: io::Result<Vec<u8>>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        disk.metadata_asked = None;
+        disk.metadata_submitted_at = None;
         let Some(BlockedBy::Metadata(layer, range)) = disk.obstacle.take() else { return };
         let image = &mut disk.layers[layer].image;
         let taken = match bytes {

@@ -1,6 +1,6 @@
 //! Phases of requests, for the accounting of the requests' store.
 
-use suimon_storage_qos::Phase;
+use suimon_storage_qos::RequestPhase;
 
 use crate::disk::DiskState;
 use crate::engine::StorageEngine;
@@ -8,7 +8,7 @@ use crate::engine::StorageEngine;
 impl StorageEngine {
     /// Moves a request to another phase, and reports the change to its store.
     #[inline]
-    pub(crate) fn enter_phase(&mut self, number: usize, phase: Phase) {
+    pub(crate) fn enter_phase(&mut self, number: usize, phase: RequestPhase) {
         let is_other = self.requests.get(number).is_some_and(|request| request.phase != phase);
         if is_other {
             self.change_phase(number, phase);
@@ -16,7 +16,7 @@ impl StorageEngine {
     }
 
     #[inline(never)]
-    fn change_phase(&mut self, number: usize, phase: Phase) {
+    fn change_phase(&mut self, number: usize, phase: RequestPhase) {
         let Some(request) = self.requests.get_mut(number) else { return };
         let from = core::mem::replace(&mut request.phase, phase);
         let Some(place) = request.charged else { return };
@@ -27,7 +27,7 @@ impl StorageEngine {
 }
 
 /// Returns the phase of a request that is queued behind other requests of its disk.
-pub(crate) fn parked_phase(disk: &DiskState) -> Phase {
+pub(crate) fn parked_phase(disk: &DiskState) -> RequestPhase {
     let waits_for_metadata = disk.freeing.is_none() && disk.obstacle.is_some();
-    if waits_for_metadata { Phase::Metadata } else { Phase::Unmeasured }
+    if waits_for_metadata { RequestPhase::Metadata } else { RequestPhase::Unmeasured }
 }

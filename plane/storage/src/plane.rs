@@ -45,7 +45,7 @@ pub(crate) struct Inner {
     pub(crate) stores: Mutex<BTreeMap<StoreId, PlaneStore>>,
     pub(crate) channels: Mutex<BTreeMap<WorkerId, Arc<WorkerChannel>>>,
     disks: Mutex<BTreeMap<DiskId, Arc<Record>>>,
-    told: Arc<NoticeSender>,
+    notices: Arc<NoticeSender>,
     clients: AtomicU64,
 }
 
@@ -65,7 +65,7 @@ impl StoragePlane {
             stores: Mutex::default(),
             channels: Mutex::default(),
             disks: Mutex::default(),
-            told: Arc::new(NoticeSender::default()),
+            notices: Arc::new(NoticeSender::default()),
             clients: AtomicU64::new(0),
         }))
     }
@@ -107,7 +107,7 @@ impl StoragePlane {
         let added = self.calmest(&[]).ok_or(PlaneError::NoWorker).and_then(|to| {
             let mirror = Mirrored::default();
             let full = FullPolicy::default();
-            self.give(
+            self.send_disk(
                 to,
                 disk,
                 DetachedDisk { spec, full, index: place, mirror, queues: Vec::new() },
@@ -170,11 +170,11 @@ impl StoragePlane {
             *owner = None;
             lock(&self.0.disks).remove(&disk);
         })?;
-        let Err((error, taken)) = self.give(to, disk, taken) else {
+        let Err((error, taken)) = self.send_disk(to, disk, taken) else {
             *owner = Some(to);
             return Ok(());
         };
-        let back = taken.map(|taken| self.give(from, disk, *taken));
+        let back = taken.map(|taken| self.send_disk(from, disk, *taken));
         if !matches!(back, Some(Ok(()))) {
             *owner = None;
             lock(&self.0.disks).remove(&disk);
@@ -239,7 +239,7 @@ impl StoragePlane {
     /// Returns the oldest notice that was not returned yet.
     #[must_use]
     pub fn poll_notice(&self) -> Option<PlaneNotice> {
-        self.0.told.poll()
+        self.0.notices.poll()
     }
 
     pub(crate) fn channel(&self, id: WorkerId) -> Option<Arc<WorkerChannel>> {
@@ -267,7 +267,7 @@ impl StoragePlane {
     }
 
     /// Passes a disk to a worker. On failure, returns the disk with the error if possible.
-    fn give(
+    fn send_disk(
         &self,
         to: WorkerId,
         disk: DiskId,

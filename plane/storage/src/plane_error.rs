@@ -2,7 +2,7 @@
 
 use std::io;
 
-use suimon_storage_qos::Refusal;
+use suimon_storage_qos::AdmissionError;
 use thiserror::Error;
 
 /// Reason why an operation on a disk failed.
@@ -38,7 +38,7 @@ pub enum PlaneError {
     Mirrored,
     /// The disk's store has no free slot for a copy of the disk.
     #[error("the store of the disk has no free slot for the copy: {0}")]
-    NoRoom(Refusal),
+    NoRoom(AdmissionError),
     /// Changes of the image could not be committed. The disk remains in service, and a notice
     /// states the reason.
     #[error("the disk's file could not be written, so the disk stays in service unchanged")]

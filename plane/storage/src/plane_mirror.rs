@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 
 use suimon_ports::DiskQueue;
 use suimon_quantity::{DiskId, StoreId};
-use suimon_storage_qos::{Assignment, DiskSlot, Limits, Proposal, Weight};
+use suimon_storage_qos::{DiskSlot, Limits, LimitsSource, Proposal, Weight};
 
 use crate::command::{Command, Mirrored};
 use crate::dirty::DirtyMap;
@@ -128,7 +128,7 @@ impl StoragePlane {
     fn add_flow(&self, store: StoreId, disk: DiskId) -> Result<Option<DiskSlot>, PlaneError> {
         let limits =
             Limits { weight: Weight::new(WEIGHT).unwrap_or_default(), ..Limits::default() };
-        let proposal = Proposal::Disk(copied(disk), Assignment::Own(limits));
+        let proposal = Proposal::Disk(copied(disk), LimitsSource::Own(limits));
         self.propose(store, &[proposal], false).map_err(PlaneError::NoRoom)?;
         Ok(self.slot(store, copied(disk)))
     }

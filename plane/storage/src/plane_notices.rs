@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use suimon_ports::PortFault;
 use suimon_quantity::{DiskId, StoreId, WorkerId};
-use suimon_storage_qos::Event;
+use suimon_storage_qos::StoreEvent;
 
 use crate::notices::FullChange;
 use crate::queue_key::QueueKey;
@@ -76,7 +76,7 @@ pub enum PlaneNotice {
         /// Store that emitted the event.
         store: StoreId,
         /// Event of the store's scheduler.
-        event: Event,
+        event: StoreEvent,
     },
     /// The system does not accept I/O operations of a worker at present.
     IoFault {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use suimon_ports::{TaskDescriptors, WorkerTasks};
 use suimon_quantity::{DiskId, Iops, StoreId, TimedRateLimit, WorkerId};
-use suimon_storage_qos::{Assignment, Capacity, Limits, Proposal, StoreSpec};
+use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, StoreSpec};
 
 use crate::fakes::FakeQueue;
 use crate::plane_retire_tests::disk;
@@ -76,7 +76,7 @@ fn changes_and_the_removal_of_a_disk_do_not_wait_for_a_stalled_worker() {
         plane.add_store(STORE, StoreSpec::default()).unwrap();
         plane.set_capacity(STORE, Capacity::Declared(10_000));
         for id in [DiskId(0), DiskId(1)] {
-            let assigned = Assignment::Own(Limits::default());
+            let assigned = LimitsSource::Own(Limits::default());
             plane.propose(STORE, &[Proposal::Disk(id, assigned)], false).unwrap();
             plane.add_disk(id, disk().0, Some(STORE)).unwrap();
         }
@@ -119,7 +119,7 @@ fn two_disks() -> (StoragePlane, Ends) {
     plane.add_store(STORE, StoreSpec::default()).unwrap();
     plane.set_capacity(STORE, Capacity::Declared(10_000));
     for id in [DiskId(0), DiskId(1)] {
-        let assigned = Assignment::Own(Limits::default());
+        let assigned = LimitsSource::Own(Limits::default());
         plane.propose(STORE, &[Proposal::Disk(id, assigned)], false).unwrap();
         plane.add_disk(id, disk().0, Some(STORE)).unwrap();
     }
@@ -172,7 +172,7 @@ fn a_status_query_returns_the_last_known_state_of_a_stalled_worker() {
 fn a_worker_that_retires_with_placeholders_leaves_the_store() {
     let (plane, workers) = two_disks();
     let slow = Limits { max_iops: Iops::new(10), ..Limits::default() };
-    plane.propose(STORE, &[Proposal::Disk(DiskId(0), Assignment::Own(slow))], false).unwrap();
+    plane.propose(STORE, &[Proposal::Disk(DiskId(0), LimitsSource::Own(slow))], false).unwrap();
     let queue = FakeQueue::new(16);
     queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
     let client = Arc::clone(&queue.client);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use suimon_quantity::{TimedRateLimit, WorkerId};
-use suimon_storage_qos::{DiskSlot, MeasuredLatency, PolicyId, PolicyPart, Store, StoreSpec};
+use suimon_storage_qos::{DiskSlot, MeasuredLatency, PolicyId, PolicyShare, Store, StoreSpec};
 
 use crate::shared_budget::SharedBudget;
 
@@ -15,7 +15,7 @@ pub(crate) struct PlaneStore {
     pub(crate) cap: Option<TimedRateLimit>,
     pub(crate) latency: Option<MeasuredLatency>,
     /// This node's parts of policies that span nodes.
-    pub(crate) parts: BTreeMap<PolicyId, PolicyPart>,
+    pub(crate) parts: BTreeMap<PolicyId, PolicyShare>,
     /// Budget that the workers share; `None` if no more than one worker has used the store so far.
     pub(crate) shared: Option<SharedBudget>,
     /// Number of disks in service by worker.

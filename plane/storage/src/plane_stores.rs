@@ -5,8 +5,8 @@ use std::sync::MutexGuard;
 
 use suimon_quantity::{StoreId, TimedRateLimit, WorkerId};
 use suimon_storage_qos::{
-    AdmittedMinimums, Capacity, Change, DiskSlot, MeasuredLatency, PolicyId, PolicyPart, Proposal,
-    Refusal, Store, StoreSpec,
+    AdmissionError, AdmittedMinimums, Capacity, Change, DiskSlot, MeasuredLatency, PolicyId,
+    PolicyShare, Proposal, Store, StoreSpec,
 };
 
 use crate::command::Command;
@@ -81,7 +81,7 @@ impl StoragePlane {
     /// Sets this node's part of a policy that spans nodes. `None`: the policy's limits apply to
     /// this node alone. The part also applies to disks that are assigned to the policy later. It is
     /// in effect when this function returns.
-    pub fn set_part(&self, store: StoreId, policy: PolicyId, part: Option<PolicyPart>) {
+    pub fn set_policy_share(&self, store: StoreId, policy: PolicyId, part: Option<PolicyShare>) {
         let mut stores = lock(&self.0.stores);
         let Some(of) = stores.get_mut(&store) else { return };
         let before = match part {
@@ -99,8 +99,8 @@ impl StoragePlane {
         let of_it = |of: &PlaneStore| of.parts.contains_key(&policy);
         let is_known = lock(&self.0.stores).get(&store).is_none_or(of_it);
         if !is_known {
-            let nothing = PolicyPart { min_iops: 0, max: Some(TimedRateLimit::default()) };
-            self.set_part(store, policy, Some(nothing));
+            let nothing = PolicyShare { min_iops: 0, max: Some(TimedRateLimit::default()) };
+            self.set_policy_share(store, policy, Some(nothing));
         }
     }
 
@@ -126,7 +126,7 @@ impl StoragePlane {
         store: StoreId,
         proposals: &[Proposal],
         force: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AdmissionError> {
         let mut stores = lock(&self.0.stores);
         let Some(of) = stores.get_mut(&store) else { return Ok(()) };
         let changes = of.limits.propose(proposals, force)?;

@@ -1,7 +1,7 @@
 //! State of the disks and stores of all workers.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -9,9 +9,10 @@ use suimon_quantity::{StoreId, WorkerId};
 use suimon_storage_qos::DiskSlot;
 
 use crate::command::Command;
+use crate::last_view::LastView;
 use crate::plane::{StoragePlane, lock};
 use crate::worker_channel::WorkerChannel;
-use crate::worker_view::{DiskView, Looked, StoreView};
+use crate::worker_view::{DiskView, StoreView, WorkerSnapshot};
 
 /// Longest time for which a status query waits for the workers. A worker that is not blocked
 /// replies within a round. Until a blocked worker replies, further queries do not wait for it.
@@ -19,36 +20,6 @@ pub const VIEW_WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// Slots of disks by store whose state is requested.
 type Slots = Arc<BTreeMap<StoreId, Vec<DiskSlot>>>;
-
-/// Last known state of a worker.
-#[derive(Default)]
-pub(crate) struct LastView {
-    known: Looked,
-    /// Reply that a query did not wait for any longer. Until it arrives, no further query is sent to
-    /// the worker, so that the number of its commands is bounded.
-    outstanding: Option<Receiver<Looked>>,
-}
-
-impl LastView {
-    /// Returns true if the worker has not replied to an earlier query.
-    fn is_late(&mut self) -> bool {
-        match self.outstanding.as_ref().map(Receiver::try_recv) {
-            Some(Err(TryRecvError::Empty)) => return true,
-            Some(Ok(known)) => self.known = known,
-            Some(Err(TryRecvError::Disconnected)) | None => {}
-        }
-        self.outstanding = None;
-        false
-    }
-
-    /// Returns the last known state, marked as such.
-    fn known(&self) -> Looked {
-        let mut known = self.known.clone();
-        known.disks.iter_mut().for_each(|view| view.is_current = false);
-        known.stores.iter_mut().for_each(|view| view.is_current = false);
-        known
-    }
-}
 
 impl StoragePlane {
     /// Returns the state of all disks, in ascending order. Blocks for up to [`VIEW_WAIT_MAX`] if a
@@ -73,7 +44,7 @@ impl StoragePlane {
         views
     }
 
-    fn query(&self) -> Vec<Looked> {
+    fn query(&self) -> Vec<WorkerSnapshot> {
         let slots = lock(&self.0.stores).iter().map(|(id, of)| (*id, of.slots())).collect();
         let slots: Slots = Arc::new(slots);
         let channels: Vec<Arc<WorkerChannel>> =
@@ -97,7 +68,7 @@ impl StoragePlane {
 }
 
 /// Requests the state of a worker; `None` if the worker has not replied to an earlier request.
-fn begin(worker_channel: &WorkerChannel, slots: &Slots) -> Option<Receiver<Looked>> {
+fn begin(worker_channel: &WorkerChannel, slots: &Slots) -> Option<Receiver<WorkerSnapshot>> {
     if lock(&worker_channel.view).is_late() {
         return None;
     }
@@ -107,7 +78,11 @@ fn begin(worker_channel: &WorkerChannel, slots: &Slots) -> Option<Receiver<Looke
 }
 
 /// Waits for the state of a worker. Returns the last known state if it does not reply in time.
-fn end(view: &Mutex<LastView>, reply: Option<Receiver<Looked>>, until: Instant) -> Looked {
+fn end(
+    view: &Mutex<LastView>,
+    reply: Option<Receiver<WorkerSnapshot>>,
+    until: Instant,
+) -> WorkerSnapshot {
     let Some(reply) = reply else { return lock(view).known() };
     let received = reply.recv_timeout(until.saturating_duration_since(Instant::now()));
     let mut view = lock(view);
@@ -121,6 +96,6 @@ fn end(view: &Mutex<LastView>, reply: Option<Receiver<Looked>>, until: Instant) 
             view.known()
         }
         // The worker has ended.
-        Err(RecvTimeoutError::Disconnected) => Looked::default(),
+        Err(RecvTimeoutError::Disconnected) => WorkerSnapshot::default(),
     }
 }

@@ -16,7 +16,7 @@ use suimon_ports::{
 };
 use suimon_quantity::{DiskId, Iops, StoreId, Time, WorkerId};
 use suimon_storage_qos::{
-    Assignment, CATCH_UP, Capacity, DiskSlot, Limits, Normalization, Proposal, Store, StoreSpec,
+    CATCH_UP, Capacity, DiskSlot, Limits, LimitsSource, Normalization, Proposal, Store, StoreSpec,
 };
 
 use crate::fakes::{Client, Dice, FakeQueue, Payloads};
@@ -253,7 +253,7 @@ impl Bench {
     }
 
     pub(crate) fn set_limits(&mut self, disk: u32, limits: Limits) {
-        self.propose(&[Proposal::Disk(DiskId(disk), Assignment::Own(limits))]);
+        self.propose(&[Proposal::Disk(DiskId(disk), LimitsSource::Own(limits))]);
     }
 
     /// Adds a disk that has a slot in the store.

@@ -5,7 +5,7 @@ use core::ops::Range;
 use proptest::prelude::*;
 use suimon_quantity::DiskId;
 use suimon_storage_qos::{
-    Assignment, CATCH_UP, HELD_MAX, PolicyId, PolicyKind, PolicySpec, Proposal,
+    CATCH_UP, LOAN_IDLE_MAX, LimitsSource, PolicyId, PolicyKind, PolicySpec, Proposal,
 };
 
 use crate::StoreRole;
@@ -19,7 +19,7 @@ pub(crate) fn shared(workers: usize, max: u64, bytes: u64) -> (Bench, Vec<u32>) 
     bench.propose(&[Proposal::Policy(policy, spec)]);
     let disks: Vec<u32> = (0..2 * workers as u32).collect();
     for &disk in &disks {
-        bench.propose(&[Proposal::Disk(DiskId(disk), Assignment::Policy(policy))]);
+        bench.propose(&[Proposal::Disk(DiskId(disk), LimitsSource::Policy(policy))]);
         bench.add_known(disk as usize % workers, disk);
         bench.add_seat(disk, Load::reads(bytes, 16));
     }
@@ -29,7 +29,7 @@ pub(crate) fn shared(workers: usize, max: u64, bytes: u64) -> (Bench, Vec<u32>) 
 /// Returns the amount by which several workers may exceed a maximum: the tolerance of one
 /// scheduler, and the maximum's operations while loans are held and during rounds of workers.
 pub(crate) fn late(rate: u64, largest: u64) -> f64 {
-    let ns = CATCH_UP.as_nanos() as u64 + HELD_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
+    let ns = CATCH_UP.as_nanos() as u64 + LOAN_IDLE_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
     (rate * ns) as f64 / SECOND as f64 + largest as f64 + 1.0
 }
 

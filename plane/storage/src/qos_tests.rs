@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use suimon_ports::DiskOp;
 use suimon_quantity::{DiskId, StoreId, Time};
-use suimon_storage_qos::{Event, Proposal, StoreSpec};
+use suimon_storage_qos::{Proposal, StoreEvent, StoreSpec};
 
 use crate::qos_bench::{Bench, Load, MILLISECOND, SECOND, STORE, deep, limits, spec};
 use crate::{DiskLocation, StorageNotice, StoreRole};
@@ -223,7 +223,7 @@ fn what_is_closed_does_not_wait_for_its_maximum_but_pays_for_it() {
     bench.works[at].close_disk(number);
     bench.run(10 * MILLISECOND);
     assert_eq!(bench.works[at].poll_closed_disk().unwrap().0, number);
-    assert_eq!(bench.works[at].store_status(STORE).unwrap().under_way, 0);
+    assert_eq!(bench.works[at].store_status(STORE).unwrap().in_flight_of_worker, 0);
 }
 
 #[test]
@@ -258,12 +258,13 @@ fn an_unmet_minimum_is_told() {
     let told: Vec<StorageNotice> = std::iter::from_fn(|| bench.works[0].poll_notice()).collect();
     // One event for the store, and one for each disk.
     let is_of_store = |notice: &StorageNotice| {
-        matches!(notice, StorageNotice::Qos { event: Event::CapacityLow(_), .. })
+        matches!(notice, StorageNotice::Qos { event: StoreEvent::CapacityLow(_), .. })
     };
     let (of_store, told): (Vec<_>, Vec<_>) = told.into_iter().partition(is_of_store);
     assert_eq!((of_store.len(), told.len()), (1, 2), "{of_store:?} {told:?}");
     for notice in told {
-        let StorageNotice::Qos { store: STORE, event: Event::MinimumUnmet(unmet) } = notice else {
+        let StorageNotice::Qos { store: STORE, event: StoreEvent::MinimumUnmet(unmet) } = notice
+        else {
             panic!("{notice:?}");
         };
         assert!(unmet.delivered_iops < 600 && unmet.guaranteed_iops > 900, "{unmet:?}");

@@ -38,13 +38,13 @@ pub(crate) struct QueueState {
     /// Consecutive polls without requests in iterations in which the worker did other work.
     pub(crate) empty_polls: u32,
     /// State that decides whether polling the queue for a short time before waiting is worthwhile.
-    pub(crate) looking: BusyPoll,
+    pub(crate) busy_poll: BusyPoll,
     /// State that decides whether the worker pauses between two polls of the queue.
-    pub(crate) respite: PollPause,
+    pub(crate) poll_pause: PollPause,
     /// Kind of client that the queue serves.
     pub(crate) kind: QueueKind,
     /// End of the current pause between polls.
-    pub(crate) left_alone: Option<Time>,
+    pub(crate) paused: Option<Time>,
     /// Number of requests of the queue that are queued in their store's scheduler.
     pub(crate) queued: u32,
     /// Number of requests of the queue that are queued because their store is full.
@@ -111,14 +111,14 @@ impl QueueState {
         self.in_flight += requests;
         if requests == 0 {
             self.empty_polls = self.empty_polls.saturating_add(u32::from(is_busy));
-            self.respite.handle_nothing();
+            self.poll_pause.handle_nothing();
             return;
         }
         self.empty_polls = 0;
-        self.looking.handle_found();
+        self.busy_poll.handle_found();
         if self.queue.is_polled_by_fd() && is_all_answered {
             let has_answers = || self.queue.has_unconsumed_completions();
-            self.left_alone = self.respite.handle_found(now, requests, is_all, has_answers);
+            self.paused = self.poll_pause.handle_found(now, requests, is_all, has_answers);
         }
     }
 }

@@ -56,7 +56,7 @@ mod tests {
     use suimon_image::ByteRange;
     use suimon_ports::{DiskOp, DiskOutcome};
     use suimon_quantity::Time;
-    use suimon_storage_qos::Phase;
+    use suimon_storage_qos::RequestPhase;
 
     use crate::request::Full;
 
@@ -74,7 +74,7 @@ mod tests {
             sent: Time::ZERO,
             moved: Time::ZERO,
             charged: None,
-            phase: Phase::Data,
+            phase: RequestPhase::Data,
             bytes: 0,
             parts: 0,
             outcome: DiskOutcome::Done,

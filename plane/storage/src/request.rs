@@ -3,7 +3,7 @@
 use suimon_image::ByteRange;
 use suimon_ports::{DiskOp, DiskOutcome, FileSlot};
 use suimon_quantity::Time;
-use suimon_storage_qos::{Operation, Phase};
+use suimon_storage_qos::{IoKind, RequestPhase};
 
 use crate::disk_location::DiskIndex;
 
@@ -30,7 +30,7 @@ pub(crate) struct EngineRequest {
     /// more.
     pub(crate) charged: Option<DiskIndex>,
     /// Phase of the request since its dispatch.
-    pub(crate) phase: Phase,
+    pub(crate) phase: RequestPhase,
     /// Bytes that the request is charged for.
     pub(crate) bytes: u32,
     /// Number of the next request in the store's queue, while this request is queued.
@@ -78,14 +78,12 @@ impl EngineRequest {
 
     /// Returns the operation as the store's scheduler counts it.
     #[inline]
-    pub(crate) const fn operation(&self) -> Operation {
+    pub(crate) const fn operation(&self) -> IoKind {
         match self.op {
-            DiskOp::Read => Operation::Read,
-            DiskOp::Write { .. } => Operation::Write,
-            DiskOp::Flush => Operation::Flush,
-            DiskOp::Discard | DiskOp::WriteZeroes { .. } | DiskOp::Status { .. } => {
-                Operation::Other
-            }
+            DiskOp::Read => IoKind::Read,
+            DiskOp::Write { .. } => IoKind::Write,
+            DiskOp::Flush => IoKind::Flush,
+            DiskOp::Discard | DiskOp::WriteZeroes { .. } | DiskOp::Status { .. } => IoKind::Other,
         }
     }
 

@@ -68,7 +68,7 @@ struct WorkerQueue {
 pub(crate) struct StorageWorker {
     worker: WorkerId,
     commands: Receiver<Command>,
-    told: Arc<NoticeSender>,
+    notices: Arc<NoticeSender>,
     work: Option<StorageEngine>,
     disks: BTreeMap<usize, WorkerDisk>,
     queues: BTreeMap<usize, WorkerQueue>,
@@ -94,7 +94,7 @@ impl StorageWorker {
         Self {
             worker: processor,
             commands,
-            told,
+            notices: told,
             work: None,
             disks: BTreeMap::new(),
             queues: BTreeMap::new(),
@@ -119,7 +119,7 @@ impl StorageWorker {
         let Err(error) = watched else { return };
         let held = self.queues.get(&number);
         if let Some((held, of)) = held.and_then(|held| Some((held, self.disks.get(&held.disk)?))) {
-            self.told.emit(unwatched(of.id, held.key, &error));
+            self.notices.emit(unwatched(of.id, held.key, &error));
         }
         work.close_queue(number);
     }
@@ -191,7 +191,7 @@ impl StorageWorker {
                 }
             };
             if let Some(told) = told {
-                self.told.emit(told);
+                self.notices.emit(told);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Translation of requests to file ranges through the layers of a disk.
 
-use suimon_image::{ByteRange, Extent, ImageError, ImageFault, Location, Translation};
+use suimon_image::{ByteRange, ImageError, ImageExtent, ImageFault, Location, Translation};
 
 use crate::disk::{BlockedBy, DiskState};
 use crate::request::{Part, PartAction};
@@ -16,7 +16,7 @@ pub(crate) enum Resolved {
 /// Lists and a stack that all translations reuse, to avoid allocations.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    pub(crate) extents: Vec<Extent>,
+    pub(crate) extents: Vec<ImageExtent>,
     pub(crate) parts: Vec<Part>,
     /// Ranges of the payload that are zeros: offset and length in bytes.
     pub(crate) zeros: Vec<(u64, u64)>,
@@ -78,7 +78,7 @@ pub(crate) fn resolve_read(
             return Ok(Resolved::Not(obstacle));
         }
         let (mut rest, mut to) = (range, payload);
-        for &Extent { location: place, len } in &scratch.extents {
+        for &ImageExtent { location: place, len } in &scratch.extents {
             let (here, next) = rest.split_at(len);
             match place {
                 Location::Zero => scratch.zeros.push((to, here.len())),
@@ -113,7 +113,7 @@ pub(crate) fn resolve_write(
         return Ok(Resolved::Not(obstacle));
     }
     let mut from = 0;
-    for &Extent { location: place, len } in &scratch.extents {
+    for &ImageExtent { location: place, len } in &scratch.extents {
         let Location::File(offset) = place else {
             return Err(ImageError::new("payload", range.offset(), ImageFault::MissingStructure));
         };

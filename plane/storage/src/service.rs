@@ -96,7 +96,7 @@ impl StorageEngine {
             }
         }
         // The disk may have uncommitted changes from another worker.
-        self.idle_look.is_wanted = true;
+        self.idle_look.is_pending = true;
         let layers = spec.layers.into_iter().zip(slots).map(|(layer, file)| {
             let facts = layer.file.properties();
             let (can_punch, is_direct) = (facts.can_punch, facts.is_direct);

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use suimon_ports::Waker;
 use suimon_quantity::{Time, WorkerId};
 use suimon_recording::Recorded;
-use suimon_storage_qos::{Borrower, Change, Event, StoreBudget};
+use suimon_storage_qos::{Borrower, Change, StoreBudget, StoreEvent};
 
 use crate::budget_state::{BudgetState, MemberFlags, Observation, Pending};
 use crate::exclusion::{Flag, Lock, Primitives, StdPrimitives};
@@ -128,7 +128,7 @@ impl<P: Primitives> BudgetClient<P> {
     /// Hands over the borrower's report and fetches its grants, if there is anything to exchange
     /// and no other worker uses the budget. Returns events of the scheduler.
     #[inline]
-    pub(crate) fn exchange(&mut self, now: Time, own: &mut Borrower) -> Vec<Event> {
+    pub(crate) fn exchange(&mut self, now: Time, own: &mut Borrower) -> Vec<StoreEvent> {
         self.pending.collect(now, own);
         if !self.is_pending() && now < self.pending.due {
             return Vec::new();

@@ -6,8 +6,8 @@ use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::sync::{Condvar, Mutex};
 use suimon_quantity::DiskId;
 use suimon_storage_qos::{
-    Assignment, Capacity, Completion, DiskSlot, Limits, Next, Operation, Proposal, Store,
-    StoreSpec, Submitted,
+    Capacity, Completion, DiskSlot, IoKind, Limits, LimitsSource, Next, Proposal, Store, StoreSpec,
+    Submitted,
 };
 
 use super::*;
@@ -80,7 +80,7 @@ fn budget(workers: u32) -> Locked<ModelPrimitives> {
     let mut own = Borrower::new(spec.normalization, 16);
     let mut scheduler = Recorded::scheduler(None, (NOW, "0"), spec);
     let mut store = Store::new(Capacity::Declared(1000));
-    let disk = |disk| Proposal::Disk(DiskId(disk), Assignment::Own(Limits::default()));
+    let disk = |disk| Proposal::Disk(DiskId(disk), LimitsSource::Own(Limits::default()));
     for change in store.propose(&(0..workers).map(disk).collect::<Vec<_>>(), false).unwrap() {
         scheduler.apply(NOW, change);
     }
@@ -112,7 +112,7 @@ fn work(
         client.exchange(NOW, &mut own);
         let mut has_worked = false;
         while let Next::Dispatch { .. } = own.poll(NOW) {
-            let (operation, latency) = (Operation::Read, None);
+            let (operation, latency) = (IoKind::Read, None);
             own.handle_completion(NOW, Completion { disk, operation, bytes: 4096, latency });
             completed += 1;
             has_worked = true;

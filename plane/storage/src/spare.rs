@@ -1,7 +1,7 @@
 //! Return of unused buffers of NBD connections to the system.
 //!
 //! A connection keeps the memory of its last requests, so that the next ones need no allocation.
-//! Memory that was not used for [`LOOK_EVERY`] is returned.
+//! Memory that was not used for [`CHECK_INTERVAL`] is returned.
 
 use core::time::Duration;
 
@@ -9,15 +9,15 @@ use suimon_quantity::Time;
 
 use crate::engine::StorageEngine;
 use crate::queue_state::QueueKind;
-use crate::spare_look::SpareLook;
+use crate::spare_look::BufferReclaim;
 
 /// Interval of the check for unused buffers, while any queue has some.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 impl StorageEngine {
     /// Returns unused buffers of queues to the system.
     pub(crate) fn release_spares(&mut self) {
-        if !self.spare_look.is_wanted || self.now < self.spare_look.since + LOOK_EVERY {
+        if !self.spare_look.is_pending || self.now < self.spare_look.since + CHECK_INTERVAL {
             return;
         }
         let mut is_wanted = false;
@@ -26,12 +26,12 @@ impl StorageEngine {
                 is_wanted |= of.queue.release_unused();
             }
         }
-        self.spare_look = SpareLook { is_wanted, since: self.now };
+        self.spare_look = BufferReclaim { is_pending: is_wanted, since: self.now };
     }
 
     /// Returns the time of the next check for unused buffers.
     pub(crate) fn spares_deadline(&self) -> Option<Time> {
-        self.spare_look.is_wanted.then(|| self.spare_look.since + LOOK_EVERY)
+        self.spare_look.is_pending.then(|| self.spare_look.since + CHECK_INTERVAL)
     }
 }
 

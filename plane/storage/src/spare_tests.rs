@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use suimon_ports::DiskOutcome;
 
-use super::LOOK_EVERY;
+use super::CHECK_INTERVAL;
 use crate::fakes::FakeQueue;
 use crate::kinds::KINDS;
 use crate::queue_state::QueueKind;
@@ -24,14 +24,14 @@ fn connections_release_unused_buffers_until_none_is_left_and_rings_do_not() {
         client.lock().unwrap().spare_looks
     };
     assert_eq!(looks(&mut bench, Duration::ZERO), 0);
-    assert_eq!(looks(&mut bench, LOOK_EVERY / 2), 0);
+    assert_eq!(looks(&mut bench, CHECK_INTERVAL / 2), 0);
     assert!(bench.work.next_deadline().is_some());
-    assert_eq!(looks(&mut bench, LOOK_EVERY), 1);
-    assert_eq!(looks(&mut bench, LOOK_EVERY), 2);
+    assert_eq!(looks(&mut bench, CHECK_INTERVAL), 1);
+    assert_eq!(looks(&mut bench, CHECK_INTERVAL), 2);
     assert!(bench.work.arm(), "the queue is waited for");
-    assert_eq!(looks(&mut bench, LOOK_EVERY), 3);
+    assert_eq!(looks(&mut bench, CHECK_INTERVAL), 3);
     assert_eq!(bench.work.spares_deadline(), None);
-    assert_eq!(looks(&mut bench, 9 * LOOK_EVERY), 3, "nothing is left");
+    assert_eq!(looks(&mut bench, 9 * CHECK_INTERVAL), 3, "nothing is left");
     // Requests of a virtqueue cause no checks.
     bench.work.wake_queue(bench.queue);
     let done = bench.run(WRITE, range(0, SECTOR as u64), vec![9; SECTOR]);

@@ -21,7 +21,7 @@ use crate::plane_error::PlaneError;
 pub const STALLED_AFTER: Duration = Duration::from_secs(5);
 
 /// Interval of the check for stalled disks while operations are in flight.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Interval at which a caller that waits for a disk checks whether the disk is stalled.
 const ASK_EVERY: Duration = Duration::from_millis(500);
@@ -37,7 +37,7 @@ impl StorageEngine {
         let moving = moving.map(|request| (request.disk, request.sent));
         let disks = self.disks.numbers().filter_map(|at| Some((at, self.disks.get(at)?)));
         let own = disks.flat_map(|(at, disk)| {
-            [disk.metadata_asked, disk.step_asked, disk.zeroing_asked]
+            [disk.metadata_submitted_at, disk.step_submitted_at, disk.zeroing_submitted_at]
                 .into_iter()
                 .flatten()
                 .map(move |since| (at, since))
@@ -52,7 +52,7 @@ impl StorageEngine {
 
     /// Emits notices about the begin and end of stalls.
     pub(crate) fn look_for_stalls(&mut self) {
-        if self.now < self.stalls_looked + LOOK_EVERY {
+        if self.now < self.stalls_looked + CHECK_INTERVAL {
             return;
         }
         self.stalls_looked = self.now;
@@ -76,7 +76,7 @@ impl StorageEngine {
                 .disks
                 .numbers()
                 .any(|at| self.disks.get(at).is_some_and(|of| of.stalled.is_some()));
-        is_due.then(|| self.stalls_looked + LOOK_EVERY)
+        is_due.then(|| self.stalls_looked + CHECK_INTERVAL)
     }
 
     /// Returns how long a disk has stalled according to the last check.

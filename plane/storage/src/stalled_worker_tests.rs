@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use suimon_quantity::{DiskId, TimedRateLimit, WorkerId};
-use suimon_storage_qos::{Assignment, CATCH_UP, Change, GRANT_AGE_MAX, Proposal, StoreSpec};
+use suimon_storage_qos::{CATCH_UP, Change, GRANT_AGE_MAX, LimitsSource, Proposal, StoreSpec};
 
 use crate::ABSENT_AFTER;
 use crate::qos_bench::{Bench, DELAY_MAX_NS, Load, MILLISECOND, SECOND, STORE, deep, limits};
@@ -36,7 +36,7 @@ fn check_end(bench: &mut Bench) {
     bench.run(3 * SECOND);
     assert_eq!(bench.open(), 0);
     let status = bench.works[0].store_status(STORE).unwrap();
-    assert_eq!((status.waiting, status.under_way, status.in_flight), (0, 0, 0));
+    assert_eq!((status.waiting, status.in_flight_of_worker, status.in_flight), (0, 0, 0));
     let now = bench.time();
     for at in 1..bench.works.len() {
         let disks: Vec<u32> =
@@ -165,7 +165,7 @@ fn a_change_takes_effect_while_a_worker_is_stalled() {
         let mut bench = one_disk_each(3, &deep(), 600, 16);
         bench.run(100 * MILLISECOND);
         bench.set_stalled(stalled, true);
-        let assigned = Assignment::Own(limits(0, 200));
+        let assigned = LimitsSource::Own(limits(0, 200));
         let changes = (0..3).map(|disk| Proposal::Disk(DiskId(disk), assigned));
         // Only the budget: the commands to the workers are not necessary for it.
         let changes = bench.store.propose(&changes.collect::<Vec<_>>(), true).unwrap();

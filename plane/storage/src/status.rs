@@ -1,8 +1,8 @@
 //! Block status queries (NBD): allocation of a disk's bytes through its layers.
 
-use suimon_image::{ByteRange, Extent, ImageError, Location};
+use suimon_image::{ByteRange, ImageError, ImageExtent, Location};
 use suimon_ports::{Allocation, AllocationExtent, DiskOutcome};
-use suimon_storage_qos::Phase;
+use suimon_storage_qos::RequestPhase;
 
 use crate::disk::{BlockedBy, DiskState};
 use crate::engine::StorageEngine;
@@ -44,7 +44,7 @@ impl StorageEngine {
             }
             Ok(Some(obstacle)) if found.extents.is_empty() => {
                 disk.parked.push_front(number);
-                self.enter_phase(number, Phase::Metadata);
+                self.enter_phase(number, RequestPhase::Metadata);
                 self.meet(disk_number, obstacle);
                 return false;
             }
@@ -161,7 +161,7 @@ fn query_image(
     // A parent reads as zeros beyond its end.
     let size = layer.image.disk_geometry().size.max(range.offset());
     let (range, behind) = range.split_at(size - range.offset());
-    let mut extents: Vec<Extent> = Vec::new();
+    let mut extents: Vec<ImageExtent> = Vec::new();
     if !range.is_empty() {
         let located = layer.image.translate_read(range, &mut extents)?;
         if let Some(obstacle) = obstacle(number, located) {
@@ -171,7 +171,7 @@ fn query_image(
     open.push(Open::Known(Allocation::Hole, behind.len()));
     let first = open.len();
     let mut rest = range;
-    for Extent { location: place, len } in extents {
+    for ImageExtent { location: place, len } in extents {
         let (here, next) = rest.split_at(len);
         rest = next;
         open.push(match place {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use suimon_image::testing::MemoryFile;
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, DiskGeometry, Extent, Image, ImageError, Linear, Location,
-    Translation, push_extent,
+    ByteRange, Commit, CommitOutcome, DiskGeometry, Image, ImageError, ImageExtent, Linear,
+    Location, Translation, push_extent,
 };
 use suimon_ports::{Allocation, FileSlot};
 
@@ -34,7 +34,7 @@ impl Image for Sectors {
     fn translate_read(
         &mut self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         self.disk_geometry().check(range)?;
         for (sector, _) in range.blocks(SECTOR) {
@@ -48,7 +48,7 @@ impl Image for Sectors {
     fn translate_write(
         &mut self,
         _: ByteRange,
-        _: &mut Vec<Extent>,
+        _: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         unreachable!("nothing is written")
     }

@@ -10,7 +10,7 @@ use core::time::Duration;
 use suimon_quantity::{StoreId, Time};
 use suimon_recording::{Recorded, Sink};
 use suimon_storage_qos::{
-    BatchSubmitted, Borrower, Change, Completed, Completion, DiskSlot, Next, Operation, Phase,
+    BatchSubmitted, Borrower, Change, Completed, Completion, DiskSlot, IoKind, Next, RequestPhase,
     SAMPLE, StoreScheduler, StoreSpec, SubmitError, Submitted, Unscheduled,
 };
 
@@ -229,7 +229,13 @@ impl WorkerStore {
     }
 
     /// Moves one in-flight request of a disk to another phase.
-    pub(crate) fn handle_phase(&mut self, now: Time, slot: DiskSlot, from: Phase, to: Phase) {
+    pub(crate) fn handle_phase(
+        &mut self,
+        now: Time,
+        slot: DiskSlot,
+        from: RequestPhase,
+        to: RequestPhase,
+    ) {
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.handle_phase(now, slot, from, to),
             mode => {
@@ -264,7 +270,7 @@ impl WorkerStore {
             self.in_flight += 1;
             return false;
         };
-        let operation = Operation::Other;
+        let operation = IoKind::Other;
         let of = Completed { operation, bytes, requests: 1, latency_ns: None };
         self.complete(now, slot, of);
         if self.uncharged.get(&slot).is_some_and(VecDeque::is_empty) {
@@ -282,7 +288,7 @@ impl WorkerStore {
 
     /// Returns true if the slot's disk has requests that started without being charged.
     #[inline]
-    pub(crate) fn is_owed(&self, slot: DiskSlot) -> bool {
+    pub(crate) fn has_uncharged(&self, slot: DiskSlot) -> bool {
         !self.uncharged.is_empty() && self.uncharged.contains_key(&slot)
     }
 

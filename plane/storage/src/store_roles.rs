@@ -5,7 +5,7 @@ use std::sync::Arc;
 use suimon_ports::Waker;
 use suimon_quantity::{Time, WorkerId};
 use suimon_recording::Sink;
-use suimon_storage_qos::{Borrower, Event};
+use suimon_storage_qos::{Borrower, StoreEvent};
 
 use crate::shared_budget::SharedBudget;
 use crate::store::{Mode, Sharing, WorkerStore};
@@ -16,7 +16,7 @@ pub(crate) type User<'a> = (WorkerId, Option<&'a Arc<dyn Waker>>);
 impl WorkerStore {
     /// Reports this worker's requests to the budget, and applies the grants of the budget. Returns
     /// events of the scheduler.
-    pub(crate) fn exchange(&mut self, now: Time) -> Vec<Event> {
+    pub(crate) fn exchange(&mut self, now: Time) -> Vec<StoreEvent> {
         let Mode::Shared(of) = &mut self.mode else { return Vec::new() };
         let events = of.client.exchange(now, &mut of.own);
         if self.is_to_be_sole {
@@ -39,7 +39,7 @@ impl WorkerStore {
     }
 
     /// Ends the sharing as soon as all grants are returned.
-    pub(crate) fn end_sharing(&mut self, now: Time) -> Vec<Event> {
+    pub(crate) fn end_sharing(&mut self, now: Time) -> Vec<StoreEvent> {
         if let Mode::Shared(of) = &mut self.mode {
             self.is_to_be_sole = true;
             of.own.set_settling(true);

@@ -13,14 +13,14 @@ pub enum StoreRole {
 
 /// Status of a store on a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StoreStatus {
+pub struct WorkerStoreStatus {
     /// Role of the worker. A worker that is to become the only one remains [`StoreRole::Shared`]
     /// while grants of other workers are outstanding.
     pub role: StoreRole,
     /// Requests of this worker that are queued for the store.
     pub waiting: u32,
     /// Requests of this worker that were dispatched and have not completed.
-    pub under_way: u32,
+    pub in_flight_of_worker: u32,
     /// Requests of all workers in the device, as reported by the workers.
     pub in_flight: u32,
     /// Largest number of requests in the device.

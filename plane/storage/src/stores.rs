@@ -5,7 +5,7 @@ use std::sync::Arc;
 use suimon_ports::Waker;
 use suimon_quantity::{StoreId, Time, WorkerId};
 use suimon_recording::Sink;
-use suimon_storage_qos::{Change, DiskFlow, DiskSlot, Event, StoreSpec};
+use suimon_storage_qos::{Change, DiskFlow, DiskSlot, StoreEvent, StoreSpec};
 
 use crate::disk::DiskState;
 use crate::disk_location::DiskIndex;
@@ -13,7 +13,7 @@ use crate::engine::StorageEngine;
 use crate::notices::StorageNotice;
 use crate::shared_budget::SharedBudget;
 use crate::store::WorkerStore;
-use crate::store_status::StoreStatus;
+use crate::store_status::WorkerStoreStatus;
 
 impl StorageEngine {
     /// Sets the worker's identifier; 0 by default. Must be called before stores are added.
@@ -77,7 +77,7 @@ impl StorageEngine {
         true
     }
 
-    pub(crate) fn note_events(&mut self, store: StoreId, events: Vec<Event>) {
+    pub(crate) fn note_events(&mut self, store: StoreId, events: Vec<StoreEvent>) {
         for event in events {
             self.notices.push(StorageNotice::Qos { store, event });
         }
@@ -118,18 +118,18 @@ impl StorageEngine {
         let place = DiskIndex { store: number, slot };
         for disk in self.disks.numbers() {
             for is_mirror in [false, true] {
-                let is_it = |of: &DiskState| of.place_of(is_mirror) == Some(place);
+                let is_it = |of: &DiskState| of.qos_slot(is_mirror) == Some(place);
                 if self.disks.get(disk).is_some_and(is_it) {
                     self.bypass_scheduler(disk, is_mirror, false);
                 }
             }
         }
-        self.resume_place(place);
+        self.resume_queues_of_slot(place);
     }
 
     /// Returns the status of a store on this worker.
     #[must_use]
-    pub fn store_status(&self, store: StoreId) -> Option<StoreStatus> {
+    pub fn store_status(&self, store: StoreId) -> Option<WorkerStoreStatus> {
         self.store_view(self.now, store, &[]).map(|(status, _)| status)
     }
 
@@ -141,7 +141,7 @@ impl StorageEngine {
         now: Time,
         store: StoreId,
         slots: &[DiskSlot],
-    ) -> Option<(StoreStatus, Vec<DiskFlow>)> {
+    ) -> Option<(WorkerStoreStatus, Vec<DiskFlow>)> {
         let number = self.store_number(store)?;
         self.stores.get(number).map(|of| of.status(now, self.worker, slots))
     }

@@ -4,7 +4,7 @@ use std::io;
 
 use suimon_image::{ByteRange, ImageError};
 use suimon_ports::{DiskOp, DiskOutcome, FileIo, FileRequest, PayloadPart};
-use suimon_storage_qos::Phase;
+use suimon_storage_qos::RequestPhase;
 
 use crate::dispatch::report_to_store;
 use crate::engine::StorageEngine;
@@ -31,7 +31,7 @@ impl StorageEngine {
         match op {
             DiskOp::Flush => {
                 disk.waiters.push(number);
-                self.enter_phase(number, Phase::Flush);
+                self.enter_phase(number, RequestPhase::Flush);
                 self.begin_commit(disk_number);
             }
             DiskOp::Read | DiskOp::Write { .. } | DiskOp::Status { .. } => {
@@ -44,7 +44,7 @@ impl StorageEngine {
                 }
             }
             DiskOp::Discard | DiskOp::WriteZeroes { .. } => {
-                self.enter_phase(number, Phase::Discard);
+                self.enter_phase(number, RequestPhase::Discard);
                 self.begin_freeing(number);
             }
         }
@@ -80,7 +80,7 @@ impl StorageEngine {
             }
             Ok(Resolved::Not(obstacle)) => {
                 disk.parked.push_front(number);
-                self.enter_phase(number, Phase::Metadata);
+                self.enter_phase(number, RequestPhase::Metadata);
                 self.meet(disk_number, obstacle);
                 return false;
             }
@@ -91,8 +91,8 @@ impl StorageEngine {
                     }
                 }
                 disk.moving += 1;
-                if phase != Phase::Data {
-                    self.enter_phase(number, Phase::Data);
+                if phase != RequestPhase::Data {
+                    self.enter_phase(number, RequestPhase::Data);
                 }
                 self.send(number);
             }
@@ -215,7 +215,7 @@ impl StorageEngine {
         let is_to_commit = is_to_commit || (!is_kept && disk.has_uncommitted());
         if outcome == DiskOutcome::Done && is_to_commit {
             disk.waiters.push(number);
-            let phase = if is_durable { Phase::Flush } else { Phase::Metadata };
+            let phase = if is_durable { RequestPhase::Flush } else { RequestPhase::Metadata };
             self.enter_phase(number, phase);
             self.begin_commit(disk_number);
         } else {
@@ -226,7 +226,7 @@ impl StorageEngine {
     /// Completes a request, or queues it if its store has no space for it.
     #[inline]
     pub(crate) fn answer(&mut self, number: usize, outcome: DiskOutcome) {
-        self.enter_phase(number, Phase::Data);
+        self.enter_phase(number, RequestPhase::Data);
         let Some(request) = self.requests.get(number) else { return };
         let concerns_space = outcome == DiskOutcome::NoSpace || request.full != Full::No;
         if concerns_space && self.handle_space(number, outcome) {
@@ -274,7 +274,7 @@ impl StorageEngine {
     pub(crate) fn answer_refused(&mut self, number: usize, error: &ImageError) {
         let Some(disk) = self.requests.get(number).map(|request| request.disk) else { return };
         let outcome = self.refuse(disk, error);
-        self.enter_phase(number, Phase::Data);
+        self.enter_phase(number, RequestPhase::Data);
         self.end_repetition(number, false);
         self.answer_now(number, outcome);
     }
@@ -293,7 +293,7 @@ impl StorageEngine {
 
     pub(crate) fn emit(&mut self, number: usize, offset: Option<u64>, detail: String) {
         let Some(disk) = self.disks.get_mut(number) else { return };
-        if let Some(untold) = disk.told.again(self.now) {
+        if let Some(untold) = disk.fault_limit.again(self.now) {
             self.notices.push(StorageNotice::DiskFault { disk: number, offset, detail, untold });
         }
     }

@@ -7,7 +7,7 @@ use suimon_ports::{
     ArmResult, DiskOutcome, DiskRequest, ExpectedInput, FileCompletion, ServedDevice, Serving,
 };
 use suimon_quantity::{DiskId, Time};
-use suimon_storage_qos::Phase;
+use suimon_storage_qos::RequestPhase;
 
 use crate::engine::{REQUESTS_MAX, REQUESTS_PER_TURN, StorageEngine};
 use crate::notices::StorageNotice;
@@ -47,7 +47,7 @@ impl StorageEngine {
     /// Returns true if queues wait for their descriptors, which a busy worker must check.
     #[must_use]
     pub fn has_waiting(&self) -> bool {
-        self.queues.len() > self.active.len() + self.left_alone.len()
+        self.queues.len() > self.active.len() + self.paused.len()
     }
 
     /// Handles a readable descriptor of a queue. Returns false if the queue's requests cannot be
@@ -153,7 +153,7 @@ impl StorageEngine {
         self.active.retain(|number| {
             let Some(of) = queues.get_mut(number) else { return false };
             of.is_waiting = of.is_closing || of.queue.arm() == ArmResult::Armed;
-            of.looking.handle_end();
+            of.busy_poll.handle_end();
             !of.is_waiting
         });
         let is_quiet = self.active.is_empty() && self.outgoing.is_empty();
@@ -214,7 +214,7 @@ impl StorageEngine {
                 sent: self.now,
                 moved: self.now,
                 charged: None,
-                phase: Phase::Data,
+                phase: RequestPhase::Data,
                 bytes: 0,
                 behind: 0,
                 parts: 0,
@@ -242,21 +242,21 @@ impl StorageEngine {
     /// Returns true if a queue with requests pauses before its next poll.
     fn has_respite(&mut self, number: usize) -> bool {
         let of = self.queues.get(number);
-        let is_left = of.is_some_and(|of| of.left_alone.is_some() && !of.is_closing);
+        let is_left = of.is_some_and(|of| of.paused.is_some() && !of.is_closing);
         if is_left {
-            self.left_alone.push(number);
+            self.paused.push(number);
         }
         is_left
     }
 
     /// Resumes polling of queues at the end of their pauses.
     fn end_respites(&mut self) {
-        let Self { left_alone, queues, active, now, .. } = self;
+        let Self { paused: left_alone, queues, active, now, .. } = self;
         left_alone.retain(|&number| {
             let Some(of) = queues.get_mut(number) else { return false };
-            let is_over = of.left_alone.is_none_or(|until| until <= *now);
+            let is_over = of.paused.is_none_or(|until| until <= *now);
             if is_over {
-                of.left_alone = None;
+                of.paused = None;
                 active.add(number);
             }
             !is_over
@@ -266,7 +266,7 @@ impl StorageEngine {
     /// Returns the earliest end of a pause between two polls of a queue
     /// ([`PollPause`](crate::respite::PollPause)); `None` if no queue pauses.
     pub(crate) fn respites_deadline(&self) -> Option<Time> {
-        self.left_alone.iter().filter_map(|&number| self.queues.get(number)?.left_alone).min()
+        self.paused.iter().filter_map(|&number| self.queues.get(number)?.paused).min()
     }
 
     /// Returns true if an empty queue is not polled any more. Its descriptor then signals the next
@@ -276,7 +276,7 @@ impl StorageEngine {
         let Some(of) = self.queues.get_mut(number) else { return true };
         let is_due = if of.queue.is_polled_by_fd() {
             let may_look = of.in_flight == 0 && self.active.len() <= LOOKED_AT_MAX;
-            !(may_look && of.looking.is_worth(self.now))
+            !(may_look && of.busy_poll.should_poll(self.now))
         } else {
             of.empty_polls >= EMPTY_POLLS_MAX
         };
@@ -292,11 +292,11 @@ impl StorageEngine {
     pub(crate) fn mark_answered(&mut self, number: usize) {
         let Some(of) = self.queues.get_mut(number).filter(|of| !of.has_answers) else { return };
         of.has_answers = true;
-        self.answered.push(number);
+        self.to_publish.push(number);
     }
 
     fn show_answers(&mut self) {
-        while let Some(number) = self.answered.pop() {
+        while let Some(number) = self.to_publish.pop() {
             let Some(of) = self.queues.get_mut(number) else { continue };
             of.has_answers = false;
             note_serving(self.serving.as_ref(), of.id);

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use suimon_ports::Waker;
 
 use crate::command::Command;
+use crate::last_view::LastView;
 use crate::plane_error::PlaneError;
-use crate::plane_views::LastView;
 
 /// Channel for commands to one worker.
 pub(crate) struct WorkerChannel {

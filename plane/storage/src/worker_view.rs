@@ -5,7 +5,7 @@ use std::time::Duration;
 use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
 
 use crate::full_store::FullView;
-use crate::store_status::StoreStatus;
+use crate::store_status::WorkerStoreStatus;
 use crate::tally::DiskCounterCells;
 
 /// State of a disk on its worker.
@@ -40,7 +40,7 @@ pub struct StoreView {
     /// Worker that this state belongs to.
     pub worker: WorkerId,
     /// Role and counters of the worker.
-    pub status: StoreStatus,
+    pub status: WorkerStoreStatus,
     /// Time at which the state was read, by the worker's clock.
     pub at: Time,
     /// State of the store's disks on all workers, if this worker reports it: the only worker with
@@ -52,7 +52,7 @@ pub struct StoreView {
 
 /// State of one worker's disks and stores.
 #[derive(Clone, Default)]
-pub(crate) struct Looked {
+pub(crate) struct WorkerSnapshot {
     pub(crate) disks: Vec<DiskView>,
     pub(crate) stores: Vec<StoreView>,
 }

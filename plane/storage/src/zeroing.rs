@@ -15,7 +15,7 @@ impl StorageEngine {
     pub(crate) fn begin_zeroing(&mut self, disk_number: usize) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let is_served = disk.service == Service::On && !disk.is_closing;
-        if !is_served || disk.has_failed_flush || disk.zeroing_asked.is_some() {
+        if !is_served || disk.has_failed_flush || disk.zeroing_submitted_at.is_some() {
             return;
         }
         if self.io.in_flight() >= self.io.capacity() {
@@ -25,7 +25,7 @@ impl StorageEngine {
         let Some(range) = own.image.poll_zeroing() else { return };
         let op = FileRequest::Zero { range, may_unmap: true, only_if_fast: false };
         if self.io.submit(own.file, op, Purpose::Zeroing(disk_number).token()) {
-            disk.zeroing_asked = Some(self.now);
+            disk.zeroing_submitted_at = Some(self.now);
         } else {
             own.image.handle_zeroed(false);
         }
@@ -41,7 +41,7 @@ impl StorageEngine {
     /// Handles the end of zeroing of a range.
     pub(crate) fn handle_zeroing(&mut self, disk_number: usize, outcome: io::Result<()>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        disk.zeroing_asked = None;
+        disk.zeroing_submitted_at = None;
         disk.own_image().image.handle_zeroed(outcome.is_ok());
         if let Err(error) = outcome {
             self.emit(disk_number, None, format!("freed space cannot be deallocated: {error}"));

@@ -16,14 +16,14 @@ use crate::tally::SharedCounter;
 
 /// Memory limits of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CaptureOptions {
+pub struct CaptureBufferLimits {
     /// Bytes captured of each frame, 64 to 65 600.
     pub snaplen: u32,
     /// Memory in bytes for frames that were not read yet; at least 16 frames always fit.
     pub ring_bytes: usize,
 }
 
-impl Default for CaptureOptions {
+impl Default for CaptureBufferLimits {
     fn default() -> Self {
         Self { snaplen: 65_600, ring_bytes: 16 << 20 }
     }
@@ -59,7 +59,7 @@ pub(crate) struct CaptureTap {
 }
 
 impl CaptureTap {
-    fn new(options: CaptureOptions) -> Self {
+    fn new(options: CaptureBufferLimits) -> Self {
         let snaplen = options.snaplen.clamp(64, 65_600) as usize;
         let slots = (options.ring_bytes / snaplen).clamp(16, 65_536);
         let free = ArrayQueue::new(slots);
@@ -116,7 +116,7 @@ pub struct CaptureReader {
 const READ_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 impl CaptureReader {
-    pub(crate) fn new(options: CaptureOptions) -> (Self, Arc<CaptureTap>) {
+    pub(crate) fn new(options: CaptureBufferLimits) -> (Self, Arc<CaptureTap>) {
         let tap = Arc::new(CaptureTap::new(options));
         (Self { tap: Arc::clone(&tap), on_drop: None }, tap)
     }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_capture_keeps_what_it_has_room_for_and_counts_the_rest() {
-        let options = CaptureOptions { snaplen: 64, ring_bytes: 64 * 16 };
+        let options = CaptureBufferLimits { snaplen: 64, ring_bytes: 64 * 16 };
         let (reader, tap) = CaptureReader::new(options);
         let mut frame = Frame::new(0);
         for number in 0..20_u8 {

@@ -26,7 +26,7 @@ use crate::coalescing::coalesce_decided;
 use crate::latch::Latch;
 use crate::ledger::QueueAccounting;
 use crate::link::{FrameMessage, Link, Links};
-use crate::notice::{Notices, PlaneNotice};
+use crate::notice::{Notices, SwitchNotice};
 use crate::outbox::LinkOutbox;
 use crate::published::{Ingress, PortRuntime, Published};
 use crate::stage::Stage;
@@ -183,12 +183,12 @@ impl Engine {
             shared.moves.fetch_add(1, Relaxed);
             if shared.move_reports.is_due(now) {
                 let moves = shared.moves.swap(0, Relaxed);
-                notices.send(PlaneNotice::AddressMoved { mac, from, to: shared.id, moves });
+                notices.send(SwitchNotice::AddressMoved { mac, from, to: shared.id, moves });
             }
         }
         // The port may not claim an address that is in use on another port.
         if port.binds_source && learned.is_first && shared.source_reports.is_due(now) {
-            notices.send(PlaneNotice::SourceSeen { port: shared.id, mac });
+            notices.send(SwitchNotice::SourceSeen { port: shared.id, mac });
         }
     }
 

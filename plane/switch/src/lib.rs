@@ -56,10 +56,10 @@ mod view;
 mod watched;
 mod worker;
 
-pub use capture::{CaptureOptions, CaptureReader, CapturedFrame};
-pub use notice::{NOTICE_EVERY, PlaneNotice};
+pub use capture::{CaptureBufferLimits, CaptureReader, CapturedFrame};
+pub use notice::{NOTICE_EVERY, SwitchNotice};
 pub use plane::DataPlane;
 pub use pulse::STALLED_AFTER;
 pub use stage::Stage;
 pub use topology::{MoveError, PortTopology, TeamMember, TeamTopology, Topology, TopologyError};
-pub use view::{AddressView, PortCountersView, QueueView, StageTimes, WorkerView};
+pub use view::{AddressView, PortCountersView, QueueView, StageTimes, WorkerStatus};

@@ -13,7 +13,7 @@ use crate::attachment::{Attached, Attachment};
 
 /// Notice to the control plane.
 #[derive(Clone, Debug)]
-pub enum PlaneNotice {
+pub enum SwitchNotice {
     /// A queue had a fault and was dropped. Not reported if the queue was detached or attached anew
     /// since: the fault is then not one of the port's current device.
     QueueFault {
@@ -87,7 +87,7 @@ pub(crate) struct Notices {
 /// Queued notice.
 #[derive(Debug)]
 struct Queued {
-    notice: PlaneNotice,
+    notice: SwitchNotice,
     /// Attachment of the queue that a fault concerns.
     attachment: Option<(QueueId, Arc<Attachment>)>,
 }
@@ -97,14 +97,14 @@ impl Notices {
         Arc::new(Self { waiting: ArrayQueue::new(NOTICES_MAX) })
     }
 
-    pub(crate) fn send(&self, notice: PlaneNotice) {
+    pub(crate) fn send(&self, notice: SwitchNotice) {
         self.push(Queued { notice, attachment: None });
     }
 
     /// Queues the notice of a queue's fault.
     pub(crate) fn report_fault(&self, queue: QueueId, attached: &Attached, fault: PortFault) {
         let attachment = Some((queue, Arc::clone(attached.attachment())));
-        self.push(Queued { notice: PlaneNotice::QueueFault { queue, fault }, attachment });
+        self.push(Queued { notice: SwitchNotice::QueueFault { queue, fault }, attachment });
     }
 
     /// Returns the oldest notice. `is_current` decides whether a queue still has an attachment;
@@ -112,7 +112,7 @@ impl Notices {
     pub(crate) fn poll(
         &self,
         is_current: impl Fn(QueueId, &Arc<Attachment>) -> bool,
-    ) -> Option<PlaneNotice> {
+    ) -> Option<SwitchNotice> {
         // Bounded, although workers may queue further notices meanwhile.
         for _ in 0..NOTICES_MAX {
             let Queued { notice, attachment } = self.waiting.pop()?;

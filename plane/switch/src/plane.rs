@@ -16,16 +16,16 @@ use suimon_ports::{
 use suimon_quantity::{Direction, PortId, QueueId, SwitchId, Time, WorkerId};
 use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
 
-use crate::capture::{CaptureOptions, CaptureReader};
+use crate::capture::{CaptureBufferLimits, CaptureReader};
 use crate::latch::RESPONSE_TIMEOUT;
 use crate::link::Command;
-use crate::notice::{Notices, PlaneNotice};
+use crate::notice::{Notices, SwitchNotice};
 use crate::owned::{OwnedSink, OwnedSource};
 use crate::published::PortShared;
 use crate::queue_record::QueueRecord;
 use crate::registry::{Registry, WorkerParts};
 use crate::topology::{MoveError, Topology, TopologyError};
-use crate::view::{AddressView, PortCountersView, QueueView, WorkerView};
+use crate::view::{AddressView, PortCountersView, QueueView, WorkerStatus};
 
 /// Data plane of one host. Clones refer to the same data plane.
 ///
@@ -155,7 +155,7 @@ impl DataPlane {
     }
 
     /// Returns all workers in ascending order of their ids.
-    pub fn workers(&self) -> Vec<WorkerView> {
+    pub fn workers(&self) -> Vec<WorkerStatus> {
         let registry = self.registry();
         registry.workers(self.now())
     }
@@ -209,7 +209,7 @@ impl DataPlane {
     }
 
     /// Starts a capture of a port. A previous capture of the port ends.
-    pub fn capture(&self, port: PortId, options: CaptureOptions) -> CaptureReader {
+    pub fn capture(&self, port: PortId, options: CaptureBufferLimits) -> CaptureReader {
         let (mut reader, tap) = CaptureReader::new(options);
         self.registry().set_capture(port, tap);
         let plane = self.clone();
@@ -223,7 +223,7 @@ impl DataPlane {
     }
 
     /// Checks whether each worker proceeds, and reports those that have become stalled
-    /// ([`PlaneNotice::WorkerStalled`]) or proceed again. Returns the duration of the longest
+    /// ([`SwitchNotice::WorkerStalled`]) or proceed again. Returns the duration of the longest
     /// current round and the device that its worker serves. Does not wait for changes or workers;
     /// to be called about once a second.
     pub fn check_workers(&self) -> (Duration, Option<ServedDevice>) {
@@ -231,7 +231,7 @@ impl DataPlane {
     }
 
     /// Returns the oldest queued notice, if there is one.
-    pub fn poll_notice(&self) -> Option<PlaneNotice> {
+    pub fn poll_notice(&self) -> Option<SwitchNotice> {
         self.0.parts.notices.poll(|queue, attachment| {
             self.registry().queues.get(&queue).is_some_and(|record| record.belongs_to(attachment))
         })

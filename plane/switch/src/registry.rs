@@ -23,7 +23,7 @@ use crate::port_record::PortRecord;
 use crate::published::PortShared;
 use crate::queue_record::QueueRecord;
 use crate::topology::{MoveError, Topology, TopologyError, WORKERS_MAX};
-use crate::view::{PortCountersView, WorkerView};
+use crate::view::{PortCountersView, WorkerStatus};
 use crate::watched::Watched;
 use crate::worker::WorkerLoop;
 
@@ -340,10 +340,10 @@ impl Registry {
     }
 
     /// Returns all workers in ascending order. `now` is on their clock.
-    pub(crate) fn workers(&self, now: Time) -> Vec<WorkerView> {
+    pub(crate) fn workers(&self, now: Time) -> Vec<WorkerStatus> {
         let views = self.links().map(|link| {
             let (stages, asleep) = link.counters.stages.read(now);
-            WorkerView {
+            WorkerStatus {
                 id: link.id,
                 placement: link.placement,
                 queues: link.counters.queues.load(Relaxed),

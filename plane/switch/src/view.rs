@@ -33,7 +33,7 @@ pub struct QueueView {
 
 /// Status of one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkerView {
+pub struct WorkerStatus {
     /// Id of the worker.
     pub id: WorkerId,
     /// CPU and placement of the worker.

@@ -8,7 +8,7 @@ use suimon_ports::ServedDevice;
 use suimon_quantity::Time;
 
 use crate::link::Link;
-use crate::notice::{Notices, PlaneNotice};
+use crate::notice::{Notices, SwitchNotice};
 use crate::pulse::STALLED_AFTER;
 
 /// Workers to check. Its lock is held for the check only, unlike that of the registry, which is
@@ -34,8 +34,8 @@ impl Watched {
             if link.pulse.is_reported.swap(is_stalled, Relaxed) != is_stalled {
                 let processor = link.id;
                 notices.send(match is_stalled {
-                    true => PlaneNotice::WorkerStalled { worker: processor, device, round },
-                    false => PlaneNotice::WorkerResumed { worker: processor },
+                    true => SwitchNotice::WorkerStalled { worker: processor, device, round },
+                    false => SwitchNotice::WorkerResumed { worker: processor },
                 });
             }
             if round > longest.0 {

@@ -3,7 +3,7 @@
 use suimon_quantity::Time;
 
 use crate::GrantId;
-use crate::grant::{Grant, NodeShare};
+use crate::grant::{NodeGrant, NodeShare};
 
 /// Grant that a node may still apply.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Account {
 impl Account {
     /// Creates the account from the last grant record of an earlier leader. The time of that grant
     /// is unknown, so its lease is counted from the election.
-    pub(crate) fn inherited(grant: &Grant, share: &NodeShare, expires: Time) -> Self {
+    pub(crate) fn inherited(grant: &NodeGrant, share: &NodeShare, expires: Time) -> Self {
         let id = grant.id;
         // The last record contains the totals of the grants before it.
         let before = GrantId { number: id.number.saturating_sub(1), ..id };

@@ -9,7 +9,7 @@ use suimon_quantity::Time;
 use crate::account::Account;
 use crate::estimate::Estimate;
 use crate::external_users::ExternalUsers;
-use crate::grant::Grant;
+use crate::grant::NodeGrant;
 use crate::ledger::Ledger;
 use crate::load::{LoadReport, PolicyLoad, VERSION};
 use crate::notice::{ExternalUser, Notice};
@@ -46,7 +46,7 @@ pub enum AllocatorEvent {
         #[serde(rename = "capability")]
         capacity: SharedStoreCapacity,
         /// Last recorded grant of each node.
-        records: Vec<(NodeId, Grant)>,
+        records: Vec<(NodeId, NodeGrant)>,
         /// Policies that exist, with their limits.
         policies: Vec<(PolicyKey, PolicyLimits)>,
     },
@@ -107,7 +107,7 @@ pub enum AllocatorAction {
         /// Term in which the decision was made.
         term: Term,
         /// Grants, which replace the earlier grants of the nodes.
-        grants: Vec<(NodeId, Grant)>,
+        grants: Vec<(NodeId, NodeGrant)>,
         /// Nodes whose grant records are to be deleted.
         forgotten: Vec<NodeId>,
     },
@@ -246,7 +246,7 @@ impl Allocator {
         &mut self,
         term: Term,
         capability: SharedStoreCapacity,
-        records: &[(NodeId, Grant)],
+        records: &[(NodeId, NodeGrant)],
         policies: &[(PolicyKey, PolicyLimits)],
     ) {
         if term <= self.highest_term {

@@ -43,7 +43,7 @@ pub struct PolicyShare {
 
 /// Grant of a leader: rates a node may use until it receives another grant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grant {
+pub struct NodeGrant {
     /// Protocol version, [`crate::VERSION`].
     pub version: u16,
     /// Identifier of the grant, increasing across leaders.

@@ -107,12 +107,12 @@ impl Remaining {
         &mut self,
         account: &mut Account,
         is_late: bool,
-        given: GrantHeader,
+        unacknowledged: GrantHeader,
         share: NodeShare,
     ) -> NodeShare {
         let before =
             (account.total_at(self.now), self.total_at_fallback(account, is_late), account.end());
-        let share = account.add_grant(self.now, given, share);
+        let share = account.add_grant(self.now, unacknowledged, share);
         let after =
             (account.total_at(self.now), self.total_at_fallback(account, is_late), account.end());
         self.sum_now = self.sum_now.saturating_add(after.0).saturating_sub(before.0);

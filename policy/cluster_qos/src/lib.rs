@@ -4,7 +4,7 @@
 //!
 //! - [`Member`] is a node's side of one store. It processes disk loads and grants, produces reports
 //!   and determines the rates to enforce ([`TimedRateLimit`]).
-//! - [`Allocator`] is the side of the store's leader. It processes reports and issues [`Grant`]s.
+//! - [`Allocator`] is the side of the store's leader. It processes reports and issues [`NodeGrant`]s.
 //! - [`Candidacy`] determines when a node stands for election while a store has no leader.
 //! - [`Coverage`] determines which minimums of a node are in effect while its reservation does not
 //!   cover them.
@@ -106,7 +106,7 @@ pub use allocator::{Allocator, AllocatorAction, AllocatorEvent, PolicyLimits};
 pub use candidacy::Candidacy;
 pub use coverage::Coverage;
 pub use divide::WeightedDemand;
-pub use grant::{Grant, NodeShare, PolicyShare};
+pub use grant::{NodeGrant, NodeShare, PolicyShare};
 pub use id::{DiskKey, GrantId, NodeId, PolicyKey, ReportId, Term};
 pub use load::{
     CLAIMS_MAX, Demand, DiskLoad, LoadReport, NAMED_MAX, NamedDisk, NodeLoad, PolicyLoad,

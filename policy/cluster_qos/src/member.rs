@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use suimon_quantity::{Time, TimedRateLimit};
 
 use crate::clock::ClockCheck;
-use crate::grant::{Grant, NodeShare, PolicyShare};
+use crate::grant::{NodeGrant, NodeShare, PolicyShare};
 use crate::load::{self, Demand, DiskLoad, LoadReport, NamedDisk, NodeLoad, PolicyLoad, VERSION};
 use crate::{GrantId, NodeId, Parameters, PolicyKey, ReportId};
 
@@ -24,7 +24,7 @@ pub enum MemberEvent {
     /// A grant for this node was received.
     Granted {
         /// Grant received from the leader.
-        grant: Grant,
+        grant: NodeGrant,
     },
 }
 
@@ -267,7 +267,7 @@ impl Member {
         self.load = Some(load);
     }
 
-    fn process_grant(&mut self, grant: &Grant) {
+    fn process_grant(&mut self, grant: &NodeGrant) {
         if grant.version != VERSION {
             self.notify(MemberNotice::OtherVersion(grant.version));
             return;

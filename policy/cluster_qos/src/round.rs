@@ -7,7 +7,7 @@ use suimon_quantity::Time;
 use crate::account::{Account, GrantHeader};
 use crate::allocator::{AllocatorAction, LeaderState, NodeState};
 use crate::divide::{Claimant, WeightedDemand, divide};
-use crate::grant::{Grant, NodeShare, PolicyShare, Targets};
+use crate::grant::{NodeGrant, NodeShare, PolicyShare, Targets};
 use crate::ledger::{Remaining, fit};
 use crate::load::{LoadReport, VERSION};
 use crate::notice::Notice;
@@ -126,7 +126,7 @@ impl LeaderState {
             if let Some(state) = self.nodes.get_mut(&node) {
                 state.record_grant(id, now, answers);
             }
-            let grant = Grant {
+            let grant = NodeGrant {
                 version: VERSION,
                 id,
                 answers,

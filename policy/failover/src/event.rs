@@ -8,7 +8,7 @@ use crate::{AdapterId, VfId};
 /// Event about NICs, VFs and adapters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
+pub enum FailoverEvent {
     /// A NIC was added or changed.
     NicSet {
         /// NIC that was added or changed.
@@ -23,9 +23,9 @@ pub enum Event {
     VfInUse {
         /// NIC that the VF is assigned to.
         nic: PortId,
-        /// Weight, as in [`Event::NicSet`].
+        /// Weight, as in [`FailoverEvent::NicSet`].
         iov_weight: u8,
-        /// Adapters, as in [`Event::NicSet`].
+        /// Adapters, as in [`FailoverEvent::NicSet`].
         adapters: Vec<AdapterId>,
         /// VF that the guest has.
         vf: VfId,

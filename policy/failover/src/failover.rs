@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use suimon_quantity::{PortId, Time};
 
 use crate::action::{FailoverAction, FailoverReason};
-use crate::event::Event;
+use crate::event::FailoverEvent;
 use crate::state::{Adapter, Nic, Path, Stage, Vf};
 use crate::{AdapterId, VfId};
 
@@ -52,59 +52,59 @@ impl Failover {
     }
 
     /// Processes an event that occurred at `now`.
-    pub fn handle(&mut self, now: Time, event: &Event) {
+    pub fn handle(&mut self, now: Time, event: &FailoverEvent) {
         self.now = self.now.max(now);
         match event {
-            Event::NicSet { nic, iov_weight, adapters } => {
+            FailoverEvent::NicSet { nic, iov_weight, adapters } => {
                 self.set_nic(*nic, *iov_weight, adapters);
             }
-            Event::VfInUse { nic, iov_weight, adapters, vf } => {
+            FailoverEvent::VfInUse { nic, iov_weight, adapters, vf } => {
                 self.adopt_vf(*nic, *vf);
                 self.set_nic(*nic, *iov_weight, adapters);
             }
-            Event::VfHeld { nic, vf } => {
+            FailoverEvent::VfHeld { nic, vf } => {
                 self.vfs.entry(*vf).or_default().owner.get_or_insert(*nic);
             }
-            Event::NicRemoved { nic } => {
+            FailoverEvent::NicRemoved { nic } => {
                 self.withdraw_vf(*nic, FailoverReason::NicRemoved);
                 self.nics.remove(nic);
             }
-            Event::VfFound { vf } => self.vfs.entry(*vf).or_default().exists = true,
-            Event::VfLost { vf } => self.remove_vf(*vf),
-            Event::ResetBegan { adapter } => {
+            FailoverEvent::VfFound { vf } => self.vfs.entry(*vf).or_default().exists = true,
+            FailoverEvent::VfLost { vf } => self.remove_vf(*vf),
+            FailoverEvent::ResetBegan { adapter } => {
                 self.adapters.entry(*adapter).or_default().is_resetting = true;
                 self.withdraw_from_adapter(*adapter, FailoverReason::Reset);
             }
-            Event::ResetEnded { adapter } => {
+            FailoverEvent::ResetEnded { adapter } => {
                 self.adapters.entry(*adapter).or_default().is_resetting = false;
                 self.hold_down_adapter(*adapter);
             }
-            Event::DriverUnbound { adapter } => {
+            FailoverEvent::DriverUnbound { adapter } => {
                 self.adapters.entry(*adapter).or_default().is_unbound = true;
                 self.withdraw_from_adapter(*adapter, FailoverReason::DriverUnbound);
             }
-            Event::DriverBound { adapter } => {
+            FailoverEvent::DriverBound { adapter } => {
                 self.adapters.entry(*adapter).or_default().is_unbound = false;
                 self.hold_down_adapter(*adapter);
             }
-            Event::MigrationBegan { nic } => {
+            FailoverEvent::MigrationBegan { nic } => {
                 if let Some(state) = self.nics.get_mut(nic) {
                     state.is_migrating = true;
                 }
                 self.withdraw_vf(*nic, FailoverReason::Migration);
             }
-            Event::MigrationEnded { nic } => {
+            FailoverEvent::MigrationEnded { nic } => {
                 if let Some(state) = self.nics.get_mut(nic) {
                     state.is_migrating = false;
                 }
             }
-            Event::VfPathReady { nic, vf } => self.use_vf(*nic, *vf),
-            Event::VfPathFailed { nic, vf } => {
+            FailoverEvent::VfPathReady { nic, vf } => self.use_vf(*nic, *vf),
+            FailoverEvent::VfPathFailed { nic, vf } => {
                 if self.nics.get(nic).and_then(Nic::assigned_vf) == Some(*vf) {
                     self.withdraw_vf(*nic, FailoverReason::PathFailed);
                 }
             }
-            Event::VfReleased { vf } => self.release(*vf),
+            FailoverEvent::VfReleased { vf } => self.release(*vf),
         }
         self.assign();
     }

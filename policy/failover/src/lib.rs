@@ -5,13 +5,13 @@
 //! actions. It performs no hot-plug operations itself and reads no clock.
 //!
 //! Lifecycle
-//! - [`Failover::new`] with a [`FailoverSpec`]. The owner reports [`Event`]s with
+//! - [`Failover::new`] with a [`FailoverSpec`]. The owner reports [`FailoverEvent`]s with
 //!   [`Failover::handle`] and calls [`Failover::poll_action`] after each until no action is left.
 //! - At [`Failover::next_deadline`] the owner calls [`Failover::handle_deadline`].
 //! - A NIC gets a VF by [`FailoverAction::PlugVf`]; its frames use it from [`FailoverAction::UseVf`] on, once
-//!   [`Event::VfPathReady`] reports that the guest uses it. [`FailoverAction::UseParavirtual`] ends the use
+//!   [`FailoverEvent::VfPathReady`] reports that the guest uses it. [`FailoverAction::UseParavirtual`] ends the use
 //!   immediately; [`FailoverAction::UnplugVf`] follows, and the VF is not assigned again before
-//!   [`Event::VfReleased`].
+//!   [`FailoverEvent::VfReleased`].
 //!
 //! Assignment of VFs
 //! - NICs with an `iov_weight` above 0 get VFs in descending order of weight, among equals in
@@ -39,7 +39,7 @@ mod id;
 mod state;
 
 pub use action::{FailoverAction, FailoverReason};
-pub use event::Event;
+pub use event::FailoverEvent;
 pub use failover::{Failover, FailoverSpec};
 pub use id::{AdapterId, VfId};
 pub use state::Path;

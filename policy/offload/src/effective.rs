@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use suimon_frame::Offloads;
 
-use crate::{CapabilityStatus, OffloadCapability, OffloadToggle, OffloadToggles, Reason};
+use crate::{CapabilityStatus, OffloadCapability, OffloadReason, OffloadToggle, OffloadToggles};
 
 /// Side of a port, seen from the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +60,7 @@ pub struct EffectiveOffloads {
 impl EffectiveOffloads {
     /// Returns the reason for which `capability` is in use or not; `None` if this side does not
     /// have it.
-    pub fn reason(&self, capability: OffloadCapability) -> Option<Reason> {
+    pub fn reason(&self, capability: OffloadCapability) -> Option<OffloadReason> {
         self.findings
             .iter()
             .find(|finding| finding.capability == capability)
@@ -86,17 +86,17 @@ pub fn effective(
     let tcp4 = large(OffloadCapability::Tcp4Segmentation, supported.tcp4_segmentation);
     let tcp6 = large(OffloadCapability::Tcp6Segmentation, supported.tcp6_segmentation);
     // ECN is a variant of the other two, not a separate offload.
-    let any_tcp = if tcp4 == Reason::On { tcp4 } else { tcp6 };
+    let any_tcp = if tcp4 == OffloadReason::On { tcp4 } else { tcp6 };
     let ecn = large(OffloadCapability::TcpEcnSegmentation, supported.tcp_ecn_segmentation)
         .or_needs(any_tcp, OffloadCapability::Tcp4Segmentation);
     let udp = large(OffloadCapability::UdpSegmentation, supported.udp_segmentation);
 
     let offloads = Offloads {
-        checksum: checksum == Reason::On,
-        tcp4_segmentation: tcp4 == Reason::On,
-        tcp6_segmentation: tcp6 == Reason::On,
-        tcp_ecn_segmentation: ecn == Reason::On,
-        udp_segmentation: udp == Reason::On,
+        checksum: checksum == OffloadReason::On,
+        tcp4_segmentation: tcp4 == OffloadReason::On,
+        tcp6_segmentation: tcp6 == OffloadReason::On,
+        tcp_ecn_segmentation: ecn == OffloadReason::On,
+        udp_segmentation: udp == OffloadReason::On,
     };
     let ip_checksum = ip_checksum(switches, kind.toggle_for(side, OffloadCapability::IpChecksum));
     let mut findings = vec![
@@ -115,7 +115,7 @@ pub fn effective(
             capability: OffloadCapability::ReceiveCoalescing,
             reason: coalescing,
         });
-        if coalescing != Reason::On {
+        if coalescing != OffloadReason::On {
             offloads_from_uplink = offloads.without_segmentation();
         }
     }
@@ -124,19 +124,23 @@ pub fn effective(
 
 /// Judges one capability. The operator's setting has precedence: a disabled capability is not
 /// reported as unsupported.
-fn evaluate(is_supported: bool, switches: &OffloadToggles, switch: OffloadToggle) -> Reason {
+fn evaluate(is_supported: bool, switches: &OffloadToggles, switch: OffloadToggle) -> OffloadReason {
     match (switches.is_on(switch), is_supported) {
-        (false, _) => Reason::SwitchedOff { switch },
-        (true, false) => Reason::NotNegotiated,
-        (true, true) => Reason::On,
+        (false, _) => OffloadReason::SwitchedOff { switch },
+        (true, false) => OffloadReason::NotNegotiated,
+        (true, true) => OffloadReason::On,
     }
 }
 
-fn ip_checksum(switches: &OffloadToggles, switch: OffloadToggle) -> Reason {
-    if switches.is_on(switch) { Reason::NotInVirtio } else { Reason::SwitchedOff { switch } }
+fn ip_checksum(switches: &OffloadToggles, switch: OffloadToggle) -> OffloadReason {
+    if switches.is_on(switch) {
+        OffloadReason::NotInVirtio
+    } else {
+        OffloadReason::SwitchedOff { switch }
+    }
 }
 
-impl Reason {
+impl OffloadReason {
     /// Returns this reason, or `Needs` if it is `On` and the required `other` is not, for `reason`.
     /// If `other` is switched off, this capability was not offered to the other side and does not
     /// count as unsupported.

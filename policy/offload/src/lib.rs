@@ -29,5 +29,5 @@ pub use device::{DeviceFeature, DeviceFeatures, FeatureState};
 pub use effective::{EffectiveOffloads, PortKind, Side, effective};
 pub use performer::{Performer, PerformerChoice, is_supported, performer, performer_at_device};
 pub use plan::{EgressStep, plan};
-pub use reason::{CapabilityStatus, OffloadCapability, Reason};
+pub use reason::{CapabilityStatus, OffloadCapability, OffloadReason};
 pub use toggles::{OffloadToggle, OffloadToggles};

@@ -43,7 +43,7 @@ impl fmt::Display for OffloadCapability {
 /// Reason for which a capability is in use or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
-pub enum Reason {
+pub enum OffloadReason {
     /// The capability is in use.
     On,
     /// The guest or device at the port does not support the capability.
@@ -62,7 +62,7 @@ pub enum Reason {
     NotInVirtio,
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for OffloadReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::On => f.write_str("on"),
@@ -83,13 +83,13 @@ pub struct CapabilityStatus {
     pub capability: OffloadCapability,
     /// Reason for which it is in use or not.
     #[serde(flatten)]
-    pub reason: Reason,
+    pub reason: OffloadReason,
 }
 
 impl CapabilityStatus {
     /// Returns true if the capability is in use.
     pub fn is_on(&self) -> bool {
-        self.reason == Reason::On
+        self.reason == OffloadReason::On
     }
 }
 

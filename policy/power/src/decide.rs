@@ -40,12 +40,12 @@ pub struct Target {
 
 impl Target {
     fn achievable(
-        whom: Scope,
+        scope: Scope,
         kind: SettingKind,
         wanted: String,
         settings: Vec<RequiredSetting>,
     ) -> Self {
-        Self { scope: whom, kind, required: wanted, settings, why_not: None }
+        Self { scope, kind, required: wanted, settings, why_not: None }
     }
 
     fn unavailable(whom: Scope, kind: SettingKind, wanted: String, why: Unavailable) -> Self {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use suimon_quantity::{ByteRate, DiskId, Iops, Time};
 use suimon_storage_qos::{
-    Assignment, Capacity, DiskSlot, Limits, Next, Operation, Proposal, Store, StoreScheduler,
+    Capacity, DiskSlot, IoKind, Limits, LimitsSource, Next, Proposal, Store, StoreScheduler,
     StoreSpec, Submitted,
 };
 
@@ -48,7 +48,7 @@ impl Set {
 fn scheduler(disks: u32, set: Set) -> (StoreScheduler, Time) {
     let mut store = Store::new(Capacity::Declared(10_000_000));
     let proposals: Vec<Proposal> = (0..disks)
-        .map(|disk| Proposal::Disk(DiskId(disk), Assignment::Own(set.limits(disks, disk))))
+        .map(|disk| Proposal::Disk(DiskId(disk), LimitsSource::Own(set.limits(disks, disk))))
         .collect();
     let mut scheduler =
         StoreScheduler::new(StoreSpec { depth_min: 64, depth_max: 64, ..StoreSpec::default() });
@@ -73,7 +73,7 @@ fn nobody_waits(disks: u32, set: Set) -> f64 {
         now = now + Duration::from_nanos(STEP_NS);
         let submitted = scheduler.submit(now, DiskSlot(disk), BYTES, tag);
         assert_eq!(submitted, Ok(Submitted::Dispatch));
-        scheduler.handle_complete(now, DiskSlot(disk), (Operation::Read, BYTES), LATENCY);
+        scheduler.handle_complete(now, DiskSlot(disk), (IoKind::Read, BYTES), LATENCY);
         disk = if disk + 1 == disks { 0 } else { disk + 1 };
     }
     (cpu_ns() - began) as f64 / REQUESTS as f64
@@ -93,7 +93,7 @@ fn all_wait(disks: u32, backlogged: u32, set: Set) -> f64 {
     for tag in 0..REQUESTS as u32 {
         now = now + Duration::from_nanos(STEP_NS);
         let done = in_device.pop_front().expect("the device is full");
-        scheduler.handle_complete(now, done, (Operation::Read, BYTES), LATENCY);
+        scheduler.handle_complete(now, done, (IoKind::Read, BYTES), LATENCY);
         match scheduler.poll(now) {
             Next::Dispatch { disk, .. } => {
                 in_device.push_back(disk);

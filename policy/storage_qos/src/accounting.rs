@@ -5,7 +5,7 @@
 use suimon_quantity::Time;
 
 use crate::at_workers::{AtWorkers, at_least_zero};
-use crate::{DiskSlot, Phase, StoreScheduler, Unscheduled, WorkerTime};
+use crate::{DiskSlot, RequestPhase, StoreScheduler, Unscheduled, WorkerTime};
 
 fn signed(requests: u32) -> i32 {
     i32::try_from(requests).unwrap_or(i32::MAX)
@@ -13,9 +13,15 @@ fn signed(requests: u32) -> i32 {
 
 impl StoreScheduler {
     /// Moves one request in flight of a disk from one phase to another.
-    pub fn handle_phase(&mut self, now: Time, slot: DiskSlot, from: Phase, to: Phase) {
+    pub fn handle_phase(
+        &mut self,
+        now: Time,
+        slot: DiskSlot,
+        from: RequestPhase,
+        to: RequestPhase,
+    ) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
-        let held_by = self.flows.get(disk.flow as usize).and_then(|flow| flow.held_by);
+        let held_by = self.flows.get(disk.flow as usize).and_then(|flow| flow.throttled_by);
         disk.account(now, held_by.unwrap_or(self.contention));
         disk.change_phase(from, to);
     }
@@ -35,7 +41,7 @@ impl StoreScheduler {
         }
         let mut in_flight = 0;
         for disk in &mut self.disks {
-            let held_by = self.flows.get(disk.flow as usize).and_then(|flow| flow.held_by);
+            let held_by = self.flows.get(disk.flow as usize).and_then(|flow| flow.throttled_by);
             disk.account(now, held_by.unwrap_or(self.contention));
             (disk.is_lent, disk.at_workers) = (true, signed(disk.in_flight));
             in_flight += disk.in_flight;
@@ -50,7 +56,7 @@ impl StoreScheduler {
             flow.set_lent(now, false);
         }
         for disk in &mut self.disks {
-            let held_by = self.flows.get(disk.flow as usize).and_then(|flow| flow.held_by);
+            let held_by = self.flows.get(disk.flow as usize).and_then(|flow| flow.throttled_by);
             disk.account(now, held_by.unwrap_or(self.contention));
             (disk.is_lent, disk.at_workers) = (false, 0);
         }

@@ -81,7 +81,7 @@ impl fmt::Display for AdmittedMinimums {
 /// Reason why a change was refused. The store is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum AdmissionError {
     /// The limits of the change contradict each other.
     #[error(transparent)]
     Limits(#[from] LimitsError),

@@ -7,7 +7,7 @@ use crate::flow::Flow;
 use crate::history::History;
 use crate::watch::UnmetWatch;
 use crate::{
-    Change, DISKS_MAX, DiskSlot, FlowSlot, Limits, LimitsOwner, PolicyId, PolicyPart, QueueCause,
+    Change, DISKS_MAX, DiskSlot, FlowSlot, Limits, LimitsOwner, PolicyId, PolicyShare, QueueCause,
     StoreScheduler,
 };
 
@@ -61,7 +61,7 @@ impl StoreScheduler {
         self.position(now, at.0);
     }
 
-    fn set_part(&mut self, now: Time, policy: PolicyId, part: Option<PolicyPart>) {
+    fn set_part(&mut self, now: Time, policy: PolicyId, part: Option<PolicyShare>) {
         match part {
             Some(part) => self.parts.insert(policy, part),
             None => self.parts.remove(&policy),
@@ -124,7 +124,7 @@ impl StoreScheduler {
         let Some(disk) = self.disks.get_mut(index) else { return };
         let (from, waiting, in_flight) = (disk.flow, disk.waiting, disk.in_flight);
         let old = self.flows.get(from as usize);
-        let cause = old.and_then(|flow| flow.held_by).unwrap_or(self.contention);
+        let cause = old.and_then(|flow| flow.throttled_by).unwrap_or(self.contention);
         disk.account(now, cause);
         let is_new = disk.id != Some(id);
         if is_new {

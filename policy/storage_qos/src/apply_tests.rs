@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use suimon_quantity::{ByteRate, DiskId, Iops, Time};
 
 use crate::{
-    Assignment, Burst, Capacity, Change, DiskSlot, FlowSlot, Limits, LimitsOwner, Next, PolicyId,
+    Burst, Capacity, Change, DiskSlot, FlowSlot, Limits, LimitsOwner, LimitsSource, Next, PolicyId,
     PolicyKind, PolicySpec, Proposal, Store, StoreScheduler, StoreSpec, SubmitError, Submitted,
     Weight,
 };
@@ -43,9 +43,9 @@ fn any_proposal() -> impl Strategy<Value = Proposal> {
     let disk = || (0u32..5).prop_map(DiskId);
     prop_oneof![
         3 => (disk(), any_limits())
-            .prop_map(|(disk, limits)| Proposal::Disk(disk, Assignment::Own(limits))),
+            .prop_map(|(disk, limits)| Proposal::Disk(disk, LimitsSource::Own(limits))),
         2 => (disk(), policy())
-            .prop_map(|(disk, policy)| Proposal::Disk(disk, Assignment::Policy(policy))),
+            .prop_map(|(disk, policy)| Proposal::Disk(disk, LimitsSource::Policy(policy))),
         1 => disk().prop_map(Proposal::RemoveDisk),
         2 => (policy(), kind, any_limits())
             .prop_map(|(policy, kind, limits)| Proposal::Policy(policy, PolicySpec { kind, limits })),
@@ -144,7 +144,7 @@ impl Model {
         self.scheduler.handle_complete(
             self.now,
             slot,
-            (crate::Operation::Read, bytes),
+            (crate::IoKind::Read, bytes),
             Duration::from_nanos(latency),
         );
     }
@@ -189,7 +189,7 @@ proptest! {
         }
         // Without limits, all queued requests are dispatched one after another.
         for disk in model.store.disks().collect::<Vec<_>>() {
-            model.propose(Proposal::Disk(disk, Assignment::default()));
+            model.propose(Proposal::Disk(disk, LimitsSource::default()));
         }
         for _ in 0..100 {
             while model.poll() {}
@@ -217,7 +217,7 @@ proptest! {
             scheduler.apply(now, change);
             for disk in 0..6 {
                 let _ = scheduler.submit(now, DiskSlot(disk), b, a);
-                scheduler.handle_complete(now, DiskSlot(a), (crate::Operation::Read, b), Duration::MAX);
+                scheduler.handle_complete(now, DiskSlot(a), (crate::IoKind::Read, b), Duration::MAX);
             }
             for _ in 0..20 {
                 scheduler.poll(now);
@@ -241,7 +241,7 @@ fn a_flow_is_removed_while_its_requests_are_in_the_device() {
             scheduler.apply(now, change);
         }
     };
-    let own = Proposal::Disk(DiskId(1), Assignment::Own(limits));
+    let own = Proposal::Disk(DiskId(1), LimitsSource::Own(limits));
     propose(&mut store, &mut scheduler, own);
     let slot = store.slot(DiskId(1)).unwrap();
     assert_eq!(scheduler.submit(now, slot, 4096, 0), Ok(Submitted::Dispatch));
@@ -249,7 +249,7 @@ fn a_flow_is_removed_while_its_requests_are_in_the_device() {
     let minimums = scheduler.flows.iter().filter(|flow| flow.holder.is_some()).count();
     assert_eq!((minimums, scheduler.in_flight()), (0, 1));
     assert!(scheduler.flows.iter().all(|flow| flow.minimum.is_none()));
-    let read = (crate::Operation::Read, 4096);
+    let read = (crate::IoKind::Read, 4096);
     scheduler.handle_complete(now, slot, read, Duration::from_micros(80));
     assert_eq!(scheduler.in_flight(), 0);
     assert!(scheduler.flows.iter().all(|flow| !flow.is_busy()));
@@ -263,7 +263,7 @@ fn a_request_that_ends_without_service_leaves_no_trace() {
     let mut store = Store::new(Capacity::Declared(10_000));
     let mut scheduler = StoreScheduler::new(StoreSpec::default());
     let limits = Limits { max_iops: Iops::new(100), ..Limits::default() };
-    let own = Proposal::Disk(DiskId(1), Assignment::Own(limits));
+    let own = Proposal::Disk(DiskId(1), LimitsSource::Own(limits));
     for change in store.propose(&[own], false).unwrap() {
         scheduler.apply(now, change);
     }
@@ -302,7 +302,7 @@ fn the_end_of_time_comes_to_an_end() {
     scheduler.apply(now, Change::Disk { slot, disk, flow });
     assert_eq!(scheduler.submit(now, slot, 4096, 0), Ok(Submitted::Dispatch));
     assert_eq!(scheduler.submit(now, slot, 4096, 1), Ok(Submitted::Queued));
-    scheduler.handle_complete(now, slot, (crate::Operation::Read, 4096), Duration::from_millis(1));
+    scheduler.handle_complete(now, slot, (crate::IoKind::Read, 4096), Duration::from_millis(1));
     assert_eq!(scheduler.poll(now), Next::Dispatch { disk: slot, tag: 1 });
 }
 
@@ -317,7 +317,7 @@ fn what_is_refused_takes_nothing_of_what_a_minimum_is_owed() {
         let at = |ms: u64| Time::from_ns((1 << 40) + ms * 1_000_000);
         let owed = Limits { min_iops: Iops::new(1000), ..Limits::default() };
         let all = [(DiskId(0), owed), (DiskId(1), Limits::default())];
-        let all = all.map(|(disk, limits)| Proposal::Disk(disk, Assignment::Own(limits)));
+        let all = all.map(|(disk, limits)| Proposal::Disk(disk, LimitsSource::Own(limits)));
         for change in store.propose(&all, false).unwrap() {
             scheduler.apply(at(0), change);
         }
@@ -327,9 +327,9 @@ fn what_is_refused_takes_nothing_of_what_a_minimum_is_owed() {
         // completion.
         assert_eq!(scheduler.submit(at(0), other, 4096, 0), Ok(Submitted::Dispatch));
         assert_eq!(scheduler.submit(at(0), disk, 4096, 0), Ok(Submitted::Queued));
-        scheduler.handle_complete(at(50), other, (crate::Operation::Read, 4096), millisecond);
+        scheduler.handle_complete(at(50), other, (crate::IoKind::Read, 4096), millisecond);
         assert_eq!(scheduler.poll(at(50)), Next::Dispatch { disk, tag: 0 });
-        scheduler.handle_complete(at(51), disk, (crate::Operation::Read, 4096), millisecond);
+        scheduler.handle_complete(at(51), disk, (crate::IoKind::Read, 4096), millisecond);
         assert_eq!(scheduler.submit(at(51), other, 4096, 0), Ok(Submitted::Dispatch));
         assert_eq!(scheduler.submit(at(51), other, 4096, 0), Ok(Submitted::Queued));
         for _ in 0..tries {

@@ -11,12 +11,12 @@ use suimon_quantity::Time;
 use crate::records::{Fifo, Records, Units};
 use crate::worker_time::{ALL_EVERY, LocalRequests, REPORT_EVERY};
 use crate::{
-    Completion, DISKS_MAX, DiskSlot, Grant, GrantKind, LoanReport, Next, Normalization, Phase,
-    RequestedGrant, Return, SubmitError, Submitted, Unscheduled,
+    Completion, DISKS_MAX, DiskSlot, GrantKind, LoanReport, Next, Normalization, RequestPhase,
+    RequestedGrant, Return, SubmitError, Submitted, Unscheduled, WorkerGrant,
 };
 
 /// Time after which an unused loan is returned to the budget.
-pub const HELD_MAX: Duration = Duration::from_millis(1);
+pub const LOAN_IDLE_MAX: Duration = Duration::from_millis(1);
 /// Time for which a grant is valid after the budget has decided it. A worker that was blocked for
 /// longer declines it, see [`Borrower::handle_late_grant`]: the requests would otherwise be
 /// dispatched together with those that the maximums permit at that time.
@@ -62,7 +62,7 @@ impl Queue {
 /// Requests of one worker for a store, and the grants of the store's budget for them.
 ///
 /// The worker dispatches only requests that the budget has granted. A loan is used for a request,
-/// or returned after at most [`HELD_MAX`]. Over any time window, the requests that all workers
+/// or returned after at most [`LOAN_IDLE_MAX`]. Over any time window, the requests that all workers
 /// dispatch for a disk therefore exceed those of a single scheduler by no more than its maximum
 /// permits in that time plus the latency of a message.
 ///
@@ -226,7 +226,13 @@ impl Borrower {
     }
 
     /// Moves one request to another phase. See [`crate::StoreScheduler::handle_phase`].
-    pub fn handle_phase(&mut self, now: Time, disk: DiskSlot, from: Phase, to: Phase) {
+    pub fn handle_phase(
+        &mut self,
+        now: Time,
+        disk: DiskSlot,
+        from: RequestPhase,
+        to: RequestPhase,
+    ) {
         let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
         queue.account(now, disk, &mut self.changed);
         queue.local.change_phase(from, to);
@@ -240,7 +246,7 @@ impl Borrower {
     }
 
     /// Applies a grant of the budget.
-    pub fn handle_grant(&mut self, now: Time, grant: Grant) {
+    pub fn handle_grant(&mut self, now: Time, grant: WorkerGrant) {
         let Some(queue) = self.queues.get_mut(grant.disk.0 as usize) else { return };
         match grant.of {
             GrantKind::Waiting(requests) => {
@@ -294,7 +300,7 @@ impl Borrower {
         let times = has_times.then(|| self.times_reported + REPORT_EVERY);
         let queues = self.watched.iter().filter_map(|slot| self.queues.get(*slot as usize));
         let held = queues.filter(|queue| queue.loans > 0);
-        held.map(|queue| queue.ahead_since + HELD_MAX).chain(times).min()
+        held.map(|queue| queue.ahead_since + LOAN_IDLE_MAX).chain(times).min()
     }
 
     /// Returns the report that is due, in exchange for `spent`, an empty report that provides
@@ -313,7 +319,7 @@ impl Borrower {
         self.watched.retain(|slot| {
             let Some(queue) = queues.get_mut(*slot as usize) else { return false };
             let disk = DiskSlot(*slot);
-            if queue.loans > 0 && (is_settling || now >= queue.ahead_since + HELD_MAX) {
+            if queue.loans > 0 && (is_settling || now >= queue.ahead_since + LOAN_IDLE_MAX) {
                 queue.loan_target = queue.loan_target.saturating_sub(queue.loans);
                 return_loan(report, normalization, disk, queue);
             }

@@ -9,8 +9,8 @@ use crate::at_workers::at_least_zero;
 use crate::disk::Disk;
 use crate::records::Units;
 use crate::{
-    Borrower, CapacityEstimate, Change, Completed, Completion, DiskFlow, DiskSlot, Event, Grant,
-    GrantKind, LoanReport, Next, StoreScheduler, StoreSpec, Submitted,
+    Borrower, CapacityEstimate, Change, Completed, Completion, DiskFlow, DiskSlot, GrantKind,
+    LoanReport, Next, StoreEvent, StoreScheduler, StoreSpec, Submitted, WorkerGrant,
 };
 
 /// Budget of a store: the only scheduler for the requests of all workers. Workers report queued and
@@ -23,7 +23,7 @@ pub struct StoreBudget {
     scheduler: StoreScheduler,
     /// Grants that the caller has not fetched. Consecutive grants for the same worker and disk are
     /// merged.
-    granted: VecDeque<Grant>,
+    granted: VecDeque<WorkerGrant>,
     workers: BTreeMap<WorkerId, WorkerGrants>,
 }
 
@@ -128,7 +128,7 @@ impl StoreBudget {
                 Ok(Submitted::Queued) => {}
                 Err(_) => {
                     let of = GrantKind::Refused(want.bytes);
-                    self.granted.push_back(Grant { worker: from, disk: want.disk, of });
+                    self.granted.push_back(WorkerGrant { worker: from, disk: want.disk, of });
                 }
             }
         }
@@ -138,12 +138,12 @@ impl StoreBudget {
             if is_lent {
                 self.count(from);
             }
-            self.granted.push_back(Grant { worker: from, disk: want.disk, of });
+            self.granted.push_back(WorkerGrant { worker: from, disk: want.disk, of });
         }
     }
 
     /// Returns the next grant, or `None` if nothing can be granted now.
-    pub fn poll_grant(&mut self, now: Time) -> Option<Grant> {
+    pub fn poll_grant(&mut self, now: Time) -> Option<WorkerGrant> {
         while let Next::Dispatch { disk, tag } = self.scheduler.poll(now) {
             self.grant(WorkerId(u16::try_from(tag).unwrap_or(u16::MAX)), disk);
         }
@@ -157,7 +157,7 @@ impl StoreBudget {
 
     /// Samples delivered operations; see [`StoreScheduler::observe`]. Requests queued on workers
     /// are counted from their report on.
-    pub fn observe(&mut self, now: Time) -> Vec<Event> {
+    pub fn observe(&mut self, now: Time) -> Vec<StoreEvent> {
         self.scheduler.observe(now)
     }
 
@@ -248,7 +248,7 @@ impl StoreBudget {
                 }
             }
         }
-        self.granted.push_back(Grant { worker: processor, disk, of: GrantKind::Waiting(1) });
+        self.granted.push_back(WorkerGrant { worker: processor, disk, of: GrantKind::Waiting(1) });
     }
 }
 
@@ -258,7 +258,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        Assignment, Capacity, Limits, PolicyId, PolicyKind, PolicySpec, Proposal, RequestTime,
+        Capacity, Limits, LimitsSource, PolicyId, PolicyKind, PolicySpec, Proposal, RequestTime,
         Store, WorkerTime,
     };
 
@@ -271,7 +271,7 @@ mod tests {
         let mut scheduler = StoreScheduler::new(StoreSpec::default());
         let policy = PolicyId(1);
         let spec = PolicySpec { kind: PolicyKind::Aggregated, limits: Limits::default() };
-        let disk = |id| Proposal::Disk(DiskId(id), Assignment::Policy(policy));
+        let disk = |id| Proposal::Disk(DiskId(id), LimitsSource::Policy(policy));
         for change in
             store.propose(&[Proposal::Policy(policy, spec), disk(0), disk(1)], false).unwrap()
         {

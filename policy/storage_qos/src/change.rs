@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{DiskId, TimedRateLimit};
 
-use crate::{Limits, PolicyId, PolicyPart};
+use crate::{Limits, PolicyId, PolicyShare};
 
 /// Slot of a disk in a store's scheduler. A slot is reused after its disk was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub enum Change {
     /// Limits the disks of a policy on this node if the policy also applies to disks of other
     /// nodes. `None`: the policy's limits apply to this node alone. Also applies to disks that are
     /// assigned to the policy later.
-    Part(PolicyId, Option<PolicyPart>),
+    Part(PolicyId, Option<PolicyShare>),
     /// Sets the device latency from a measurement of the store; `None` if it was not measured.
     /// Observed latencies are compared with this value. It does not affect scheduling.
     Latency(Option<MeasuredLatency>),

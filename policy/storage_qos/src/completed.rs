@@ -1,12 +1,12 @@
 //! Completed requests, as reported to the scheduler.
 
-use crate::Operation;
+use crate::IoKind;
 
 /// Requests of one disk, operation and size that completed at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
     /// Operation that the requests performed.
-    pub operation: Operation,
+    pub operation: IoKind,
     /// Size of each request in bytes.
     pub bytes: u32,
     /// Number of requests that completed together.

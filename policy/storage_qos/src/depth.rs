@@ -22,10 +22,10 @@ const SLOWDOWN_MAX: u64 = 3;
 /// the latency dominates there.
 const SHORT_NS: u64 = 100_000;
 /// Smallest number of completions on which an adjustment of the depth is based.
-const JUDGED_BY: u32 = 32;
+const SAMPLES_MIN: u32 = 32;
 const JUDGED_BY_MAX: u32 = 256;
 /// Interval after which the depth is adjusted on the basis of at least [`FEW`] completions.
-const JUDGED_AFTER: Duration = Duration::from_millis(500);
+const ADJUST_INTERVAL: Duration = Duration::from_millis(500);
 const FEW: u32 = 4;
 /// Fixed-point one for ratios of the latency to the permitted latency.
 const ONE: u64 = 1024;
@@ -125,7 +125,7 @@ impl Depth {
     fn update_limit(&mut self) {
         let tuned = self.tuned();
         self.limit = self.probe.map_or(tuned, |probe| probe.limit);
-        self.enough = tuned.clamp(JUDGED_BY, JUDGED_BY_MAX);
+        self.enough = tuned.clamp(SAMPLES_MIN, JUDGED_BY_MAX);
     }
 
     /// Records whether all queued and in-flight requests belong to one disk.
@@ -223,8 +223,10 @@ impl Depth {
     #[cold]
     fn adjust_if_due(&mut self, now: Time) {
         let enough = match self.probe {
-            Some(probe) => now.since(probe.started) >= PROBE_MAX || self.completed >= JUDGED_BY / 2,
-            None => self.completed >= self.enough || now.since(self.adjusted_at) >= JUDGED_AFTER,
+            Some(probe) => {
+                now.since(probe.started) >= PROBE_MAX || self.completed >= SAMPLES_MIN / 2
+            }
+            None => self.completed >= self.enough || now.since(self.adjusted_at) >= ADJUST_INTERVAL,
         };
         if enough {
             self.adjust_depth(now);

@@ -3,10 +3,10 @@
 use suimon_quantity::{DiskId, Time};
 
 use crate::at_workers::at_least_zero;
-use crate::history::{DiskCounters, Totals};
+use crate::history::{DiskQosCounters, Totals};
 use crate::phase::Phases;
 use crate::records::Fifo;
-use crate::{Phase, QueueCause};
+use crate::{QueueCause, RequestPhase};
 
 /// Disk in the scheduler. The field order is the memory layout: the first cache line contains the
 /// fields that each request needs, the second one those of queued requests.
@@ -25,7 +25,7 @@ pub(crate) struct Disk {
     /// True if workers that borrow from the store's budget account for the disk's requests in
     /// flight. `in_flight` then includes loans.
     pub(crate) is_lent: bool,
-    /// True if a request is in a phase other than [`Phase::Data`].
+    /// True if a request is in a phase other than [`RequestPhase::Data`].
     has_phases: bool,
     /// Virtual time up to which the disk was served among the disks of the policy, in operations.
     pub(crate) served: u64,
@@ -71,7 +71,7 @@ impl Disk {
     }
 
     /// Returns the reported number of requests in flight. Loans are not counted.
-    pub(crate) fn known_in_flight(&self) -> u32 {
+    pub(crate) fn in_flight_for_report(&self) -> u32 {
         if self.is_lent { at_least_zero(self.at_workers) } else { self.in_flight }
     }
 
@@ -82,7 +82,7 @@ impl Disk {
     }
 
     /// Moves one request in flight from one phase to another.
-    pub(crate) fn change_phase(&mut self, from: Phase, to: Phase) {
+    pub(crate) fn change_phase(&mut self, from: RequestPhase, to: RequestPhase) {
         self.phases.change(from, to);
         self.has_phases = !self.phases.is_empty();
     }
@@ -122,8 +122,8 @@ impl Disk {
 
     /// Returns the counters of operations and queueing up to `now`. `cause` is the cause of
     /// queueing, `busy_ns` the busy time of the disk's flow.
-    pub(crate) fn done(&self, now: Time, cause: QueueCause, busy_ns: u64) -> DiskCounters {
+    pub(crate) fn done(&self, now: Time, cause: QueueCause, busy_ns: u64) -> DiskQosCounters {
         let Totals { demanded, delivered, waits, .. } = self.totals_at(now, cause);
-        DiskCounters { demanded, delivered, waits, busy_ns }
+        DiskQosCounters { demanded, delivered, waits, busy_ns }
     }
 }

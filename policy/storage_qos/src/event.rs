@@ -82,7 +82,7 @@ pub struct CapacityLow {
 /// Event of a store for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Event {
+pub enum StoreEvent {
     /// A minimum was not met for [`REPORTED_AFTER`] although requests were queued.
     MinimumUnmet(Unmet),
     /// A minimum of an earlier event is met again, or there is no demand for it.

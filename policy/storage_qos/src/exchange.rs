@@ -5,7 +5,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::WorkerId;
 
-use crate::{DiskSlot, Operation, WorkerTime};
+use crate::{DiskSlot, IoKind, WorkerTime};
 
 /// Request that is queued on a worker, or a future request for which a worker requests a loan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Completion {
     /// Disk that the request belongs to.
     pub disk: DiskSlot,
     /// Operation that the request performed.
-    pub operation: Operation,
+    pub operation: IoKind,
     /// Size of the request in bytes.
     pub bytes: u32,
     /// Time in the device; `None` if the time does not reflect the device's load.
@@ -91,7 +91,7 @@ impl LoanReport {
 
 /// Grant of the budget to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grant {
+pub struct WorkerGrant {
     /// Worker that receives the grant.
     #[serde(rename = "processor")]
     pub worker: WorkerId,

@@ -12,7 +12,7 @@ use crate::meter::Meter;
 use crate::minimum::Minimum;
 use crate::pace::FixedNs;
 use crate::records::Units;
-use crate::{Limits, LimitsOwner, PolicyPart, QueueCause};
+use crate::{Limits, LimitsOwner, PolicyShare, QueueCause};
 
 /// Increase of virtual time for one operation at weight 1.
 const SHARE_ONE: u32 = 1 << 24;
@@ -55,7 +55,7 @@ pub(crate) struct Flow {
     /// Largest cost of a recent request.
     pub(crate) cost_max: u32,
     /// Maximum that currently delays the flow's requests.
-    pub(crate) held_by: Option<QueueCause>,
+    pub(crate) throttled_by: Option<QueueCause>,
     pub(crate) listed: Listed,
 
     maximum: Option<Meter>,
@@ -128,7 +128,7 @@ impl Flow {
         });
         let peak = burst.map(|burst| burst.iops.per_second());
         let bandwidth = limits.max_bandwidth.map(|rate| rate.bytes_per_second());
-        let catch_up = limits.catch_up();
+        let catch_up = limits.catch_up_window();
         self.maximum = metered(self.maximum, max, extra, catch_up, now);
         self.peak = metered(self.peak, peak, 0, catch_up, now);
         self.bandwidth = metered(self.bandwidth, bandwidth, 0, catch_up, now);
@@ -166,7 +166,7 @@ impl Flow {
 
     /// Sets this node's part of the policy; `None` if the limits apply to this node alone. Must
     /// also be called after each change of limits.
-    pub(crate) fn set_part(&mut self, now: Time, clock: FixedNs, part: Option<PolicyPart>) {
+    pub(crate) fn set_part(&mut self, now: Time, clock: FixedNs, part: Option<PolicyShare>) {
         self.limits.min_iops = part.map_or(self.own_min, |part| Iops::new(part.min_iops));
         self.has_part |= part.is_some();
         self.set_metered_minimum(self.limits.min_iops, clock);
@@ -197,7 +197,7 @@ impl Flow {
     }
 
     /// Returns the maximum that delays the next request longest.
-    pub(crate) fn held_last_by(&self) -> QueueCause {
+    pub(crate) fn last_throttled_by(&self) -> QueueCause {
         let operations = [self.maximum, self.peak].into_iter().flatten();
         let operations = operations.map(|meter| meter.opens()).max().unwrap_or(Time::ZERO);
         if self.is_shared {

@@ -94,7 +94,7 @@ impl Entitled {
 /// Normalised operations and queueing time since the disk was added. Counters wrap; differences of
 /// two readings are valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DiskCounters {
+pub struct DiskQosCounters {
     /// Normalised operations that the clients demanded.
     pub demanded: u64,
     /// Normalised operations that were delivered.
@@ -129,7 +129,7 @@ pub struct DiskRates {
     pub is_busy: bool,
 }
 
-impl DiskCounters {
+impl DiskQosCounters {
     /// Returns the rates since the reading `before`, which was taken `span` earlier.
     pub fn rates(&self, before: &Self, span: Duration) -> DiskRates {
         let ns = span.as_nanos().max(1);

@@ -13,7 +13,7 @@
 //!   minimums with their cause, and for a store whose capacity is below its minimums. The capacity
 //!   is estimated from periods with queued requests ([`StoreScheduler::estimate`]).
 //! - For a store that several workers use, [`StoreBudget`] holds the only scheduler and each
-//!   worker a [`Borrower`]. They exchange [`LoanReport`]s and [`Grant`]s. Requests of a worker that
+//!   worker a [`Borrower`]. They exchange [`LoanReport`]s and [`WorkerGrant`]s. Requests of a worker that
 //!   has stopped reporting do not occupy the device depth ([`StoreBudget::handle_absent`]).
 //!
 //! The algorithm is mClock (Gulati, Merchant, Varman: mClock: Handling Throughput Variability for
@@ -96,27 +96,29 @@ mod wait;
 mod watch;
 mod worker_time;
 
-pub use admission::{AdmittedMinimums, Capacity, MINIMUMS_PERCENT_MAX, Refusal};
-pub use borrower::{Borrower, GRANT_AGE_MAX, HELD_MAX};
+pub use admission::{AdmissionError, AdmittedMinimums, Capacity, MINIMUMS_PERCENT_MAX};
+pub use borrower::{Borrower, GRANT_AGE_MAX, LOAN_IDLE_MAX};
 pub use budget::StoreBudget;
 pub use change::{Change, DiskSlot, FlowSlot, LimitsOwner, MeasuredLatency};
 pub use completed::Completed;
 pub use cost::Normalization;
 pub use estimate::CapacityEstimate;
-pub use event::{CapacityLow, DISPLACERS_MAX, Displacer, Event, REPORTED_AFTER, Shortfall, Unmet};
-pub use exchange::{Completion, Grant, GrantKind, LoanReport, RequestedGrant, Return};
-pub use history::{Delivery, DiskCounters, DiskRates, SAMPLE, Window};
+pub use event::{
+    CapacityLow, DISPLACERS_MAX, Displacer, REPORTED_AFTER, Shortfall, StoreEvent, Unmet,
+};
+pub use exchange::{Completion, GrantKind, LoanReport, RequestedGrant, Return, WorkerGrant};
+pub use history::{Delivery, DiskQosCounters, DiskRates, SAMPLE, Window};
 pub use limiting::{ALL_PPM, LimitingFactor, TimeShare};
 pub use limits::{BURST_SECONDS_MAX, Burst, IOPS_MAX, Limits, LimitsError, Weight};
 pub use meter::{CATCH_UP, CATCH_UP_WITH_MINIMUM};
 pub use observe::DiskFlow;
-pub use operation::Operation;
-pub use phase::Phase;
-pub use policy::{Assignment, PolicyId, PolicyKind, PolicyPart, PolicySpec};
+pub use operation::IoKind;
+pub use phase::RequestPhase;
+pub use policy::{LimitsSource, PolicyId, PolicyKind, PolicyShare, PolicySpec};
 pub use request_time::RequestTime;
 pub use scheduler::StoreScheduler;
 pub use spec::{DISKS_MAX, StoreSpec};
-pub use store::{Effective, Proposal, Store};
+pub use store::{EffectiveLimits, Proposal, Store};
 pub use together::BatchSubmitted;
 pub use unscheduled::Unscheduled;
 pub use verdict::{Next, SubmitError, Submitted};

@@ -6,8 +6,8 @@ use suimon_quantity::{DiskId, Iops, Time};
 
 use super::*;
 use crate::{
-    Assignment, Capacity, Completed, DiskSlot, Limits, Next, Operation, Phase, Proposal, QueueTime,
-    Store, StoreScheduler, StoreSpec,
+    Capacity, Completed, DiskSlot, IoKind, Limits, LimitsSource, Next, Proposal, QueueTime,
+    RequestPhase, Store, StoreScheduler, StoreSpec,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -154,20 +154,20 @@ struct Sample {
     submitted: Time,
     dispatched: Time,
     completed: Time,
-    phase: Phase,
+    phase: RequestPhase,
     entered: Time,
     /// Time in each phase that the request has left.
-    phases_ns: [u64; Phase::COUNT],
+    phases_ns: [u64; RequestPhase::COUNT],
 }
 
 impl Sample {
     fn new(submitted: Time, dispatched: Time) -> Self {
         let (completed, entered) = (dispatched, dispatched);
-        let (phase, phases_ns) = (Phase::Data, [0; Phase::COUNT]);
+        let (phase, phases_ns) = (RequestPhase::Data, [0; RequestPhase::COUNT]);
         Self { submitted, dispatched, completed, phase, entered, phases_ns }
     }
 
-    fn enter(&mut self, now: Time, phase: Phase) {
+    fn enter(&mut self, now: Time, phase: RequestPhase) {
         self.phases_ns[self.phase as usize] += now.ns_since(self.entered);
         (self.phase, self.entered) = (phase, now);
     }
@@ -193,7 +193,7 @@ impl Model {
             Limits { min_iops: Iops::new(min), ..Limits::default() },
         ];
         for (disk, limits) in (0..).zip(limits) {
-            let proposal = Proposal::Disk(DiskId(disk), Assignment::Own(limits));
+            let proposal = Proposal::Disk(DiskId(disk), LimitsSource::Own(limits));
             for change in store.propose(&[proposal], true).unwrap() {
                 scheduler.apply(START, change);
             }
@@ -238,18 +238,18 @@ impl Model {
         }
         let (disk, mut of) = self.in_flight.remove(at % self.in_flight.len());
         let slot = DiskSlot(disk as u32);
-        self.scheduler.handle_phase(now, slot, of.phase, Phase::Data);
-        of.enter(now, Phase::Data);
+        self.scheduler.handle_phase(now, slot, of.phase, RequestPhase::Data);
+        of.enter(now, RequestPhase::Data);
         of.completed = now;
         self.ended[disk].push(of);
-        let latency_ns = Some(of.phases_ns[Phase::Data as usize]);
-        let operation = Operation::Read;
+        let latency_ns = Some(of.phases_ns[RequestPhase::Data as usize]);
+        let operation = IoKind::Read;
         let of = Completed { operation, bytes: 4096, requests: 1, latency_ns };
         self.scheduler.handle_completed(now, slot, of);
     }
 
     /// Moves a request in flight to another phase.
-    fn enter(&mut self, now: Time, at: usize, phase: Phase) {
+    fn enter(&mut self, now: Time, at: usize, phase: RequestPhase) {
         let count = self.in_flight.len();
         let Some((disk, of)) = self.in_flight.get_mut(at % count.max(1)) else { return };
         self.scheduler.handle_phase(now, DiskSlot(*disk as u32), of.phase, phase);
@@ -262,7 +262,7 @@ enum Deed {
     Pass(u64),
     Submit(usize, usize),
     Complete(usize),
-    Enter(usize, Phase),
+    Enter(usize, RequestPhase),
     Observe,
 }
 
@@ -271,7 +271,7 @@ fn any_deed() -> impl Strategy<Value = Deed> {
         3 => (1u64..3_000_000).prop_map(Deed::Pass),
         3 => (0usize..2, 1usize..12).prop_map(|(disk, count)| Deed::Submit(disk, count)),
         4 => (0usize..64).prop_map(Deed::Complete),
-        2 => (0usize..64, prop::sample::select(&Phase::ALL[..]))
+        2 => (0usize..64, prop::sample::select(&RequestPhase::ALL[..]))
             .prop_map(|(at, phase)| Deed::Enter(at, phase)),
         1 => Just(Deed::Observe),
     ]
@@ -318,9 +318,9 @@ proptest! {
             let time = model.scheduler.time_of(DiskSlot(disk as u32));
             let in_flight = sum(|of| of.completed.ns_since(of.dispatched));
             let phase = |phase| model.ended[disk].iter().map(|of| of.phases_ns[phase as usize]).sum::<u64>();
-            prop_assert_eq!((time.in_flight_ns, time.device_ns), (in_flight, phase(Phase::Data)));
+            prop_assert_eq!((time.in_flight_ns, time.device_ns), (in_flight, phase(RequestPhase::Data)));
             let phases = [time.metadata_ns, time.flush_ns, time.discard_ns, time.unmeasured_ns];
-            let each = [Phase::Metadata, Phase::Flush, Phase::Discard, Phase::Unmeasured].map(phase);
+            let each = [RequestPhase::Metadata, RequestPhase::Flush, RequestPhase::Discard, RequestPhase::Unmeasured].map(phase);
             prop_assert_eq!(phases, each);
             // Each part of the time in flight is accounted for once.
             prop_assert_eq!(time.device_ns + phases.iter().sum::<u64>(), time.in_flight_ns);

@@ -110,16 +110,16 @@ impl Limits {
     }
 
     /// Returns the time for which an unused maximum may be used later.
-    pub const fn catch_up(&self) -> Duration {
+    pub const fn catch_up_window(&self) -> Duration {
         if self.min_iops.is_some() { crate::CATCH_UP_WITH_MINIMUM } else { crate::CATCH_UP }
     }
 
     /// Returns the largest number of operations in any time window of length `window`, excluding
-    /// the cost of one request. It includes the maximum over the window and [`Limits::catch_up`],
+    /// the cost of one request. It includes the maximum over the window and [`Limits::catch_up_window`],
     /// and the burst. `None` without a maximum.
     pub fn operations_max(&self, window: Duration) -> Option<u64> {
         let max = u128::from(self.max_iops?.per_second());
-        let ns = (window + self.catch_up()).as_nanos();
+        let ns = (window + self.catch_up_window()).as_nanos();
         let carried = |rate: u128| (rate * ns).div_ceil(1_000_000_000);
         let most = match self.burst {
             None => carried(max),

@@ -28,7 +28,7 @@ mod tests {
     use suimon_quantity::{DiskId, Time};
 
     use crate::{
-        Assignment, Capacity, DiskSlot, Limits, Next, PolicyId, PolicyKind, PolicySpec, Proposal,
+        Capacity, DiskSlot, Limits, LimitsSource, Next, PolicyId, PolicyKind, PolicySpec, Proposal,
         Store, StoreScheduler, StoreSpec, Submitted,
     };
 
@@ -58,7 +58,7 @@ mod tests {
         }
 
         fn join(&mut self, disk: u32) -> DiskSlot {
-            self.change(Proposal::Disk(DiskId(disk), Assignment::Policy(POLICY)));
+            self.change(Proposal::Disk(DiskId(disk), LimitsSource::Policy(POLICY)));
             self.store.slot(DiskId(disk)).unwrap()
         }
 
@@ -76,7 +76,7 @@ mod tests {
                 self.scheduler.handle_complete(
                     NOW,
                     in_device,
-                    (crate::Operation::Read, 4096),
+                    (crate::IoKind::Read, 4096),
                     Duration::from_micros(80),
                 );
                 let Next::Dispatch { disk, .. } = self.scheduler.poll(NOW) else { return order };

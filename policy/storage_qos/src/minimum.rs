@@ -5,7 +5,7 @@ use suimon_quantity::Iops;
 use crate::pace::{FixedNs, UnitTime, fine_ns};
 
 /// Longest lag in nanoseconds that may be made up for.
-const KEPT_NS: u64 = 100_000_000;
+const LAG_MAX_NS: u64 = 100_000_000;
 /// Smallest lag at which a minimum counts as behind, in nanoseconds and in requests
 /// ([`BEHIND_REQUESTS`]).
 const BEHIND_NS: u64 = 10_000_000;
@@ -66,8 +66,11 @@ impl Minimum {
     /// Continues after the disk had no requests for `idle`. Operations of that time are not owed.
     pub(crate) fn resume(&mut self, clock: FixedNs, idle: FixedNs) {
         let due = self.due.saturating_add(idle);
-        let oldest =
-            if idle > fine_ns(KEPT_NS) { clock } else { clock.saturating_sub(self.guaranteed()) };
+        let oldest = if idle > fine_ns(LAG_MAX_NS) {
+            clock
+        } else {
+            clock.saturating_sub(self.guaranteed())
+        };
         self.due = if due < clock { due.max(oldest) } else { self.due.max(clock) };
     }
 
@@ -84,6 +87,6 @@ impl Minimum {
     /// Returns the longest lag that may be made up for.
     #[inline]
     pub(crate) fn guaranteed(&self) -> FixedNs {
-        fine_ns(KEPT_NS).max(self.pace.span(self.last) * 2 * BEHIND_REQUESTS)
+        fine_ns(LAG_MAX_NS).max(self.pace.span(self.last) * 2 * BEHIND_REQUESTS)
     }
 }

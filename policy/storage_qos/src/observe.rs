@@ -6,8 +6,8 @@ use suimon_quantity::{DiskId, Time};
 
 use crate::watch::{Finding, UnmetWatch};
 use crate::{
-    Delivery, DiskCounters, DiskSlot, Displacer, Event, Limits, LimitsOwner, QueueCause,
-    REPORTED_AFTER, Shortfall, StoreScheduler, Unmet, Window,
+    Delivery, DiskQosCounters, DiskSlot, Displacer, Limits, LimitsOwner, QueueCause,
+    REPORTED_AFTER, Shortfall, StoreEvent, StoreScheduler, Unmet, Window,
 };
 
 /// Delivered operations and limits of a disk.
@@ -24,7 +24,7 @@ pub struct DiskFlow {
     /// Number of requests in flight. Loans are not counted.
     pub in_flight: u32,
     /// Operations and queueing time since the disk was added.
-    pub done: DiskCounters,
+    pub done: DiskQosCounters,
     /// Delivered, demanded and guaranteed operations over the last five seconds.
     pub short: Delivery,
     /// Delivered, demanded and guaranteed operations over the last five minutes.
@@ -35,7 +35,7 @@ impl StoreScheduler {
     /// Samples the counters of all disks, and returns events for minimums that are not met. Must be
     /// called every [`crate::SAMPLE`] while there are requests. Calls may pause while there are
     /// none.
-    pub fn observe(&mut self, now: Time) -> Vec<Event> {
+    pub fn observe(&mut self, now: Time) -> Vec<StoreEvent> {
         for flow in &mut self.flows {
             flow.account_guaranteed(now);
         }
@@ -45,7 +45,7 @@ impl StoreScheduler {
                 continue;
             };
             let Some(flow) = self.flows.get(disk.flow as usize) else { continue };
-            disk.account(now, flow.held_by.unwrap_or(self.contention));
+            disk.account(now, flow.throttled_by.unwrap_or(self.contention));
             let totals = disk.totals;
             history.sample(now, &totals, &self.totals_of(flow));
         }
@@ -61,13 +61,13 @@ impl StoreScheduler {
             findings.extend(found.map(|found| (of, found)));
         }
         let told = findings.into_iter().filter_map(|(of, found)| self.emit(now, of, found));
-        let mut events: Vec<Event> = told.collect();
+        let mut events: Vec<StoreEvent> = told.collect();
         events.extend(self.check_capacity(now));
         events
     }
 
     /// Compares the capacity of the store with the requirement of its minimums.
-    fn check_capacity(&mut self, now: Time) -> Option<Event> {
+    fn check_capacity(&mut self, now: Time) -> Option<StoreEvent> {
         let is_new = self.estimate.sample(now, self.depth.limit());
         let estimate = self.estimate.found()?;
         let minimums = self.flows.iter().filter(|flow| flow.holder.is_some());
@@ -82,7 +82,7 @@ impl StoreScheduler {
         let flow = self.flows.get(disk.flow as usize)?;
         let history = self.histories.get(slot.0 as usize)?;
         let of = self.totals_of(flow);
-        let cause = flow.held_by.unwrap_or(self.contention);
+        let cause = flow.throttled_by.unwrap_or(self.contention);
         let totals = disk.totals_at(now, cause);
         let over = |window| history.delivery(window, now, &totals, &of);
         Some(DiskFlow {
@@ -90,7 +90,7 @@ impl StoreScheduler {
             holder: flow.holder?,
             limits: flow.limits,
             waiting: disk.waiting,
-            in_flight: disk.known_in_flight(),
+            in_flight: disk.in_flight_for_report(),
             done: disk.done(now, cause, flow.busy_ns(now)),
             short: over(Window::Short),
             long: over(Window::Long),
@@ -103,17 +103,17 @@ impl StoreScheduler {
         self.disks.get(slot.0 as usize).map(|disk| disk.totals.time).unwrap_or_default()
     }
 
-    fn emit(&self, now: Time, of: usize, found: Finding) -> Option<Event> {
-        let holder = self.holder(of)?;
+    fn emit(&self, now: Time, of: usize, found: Finding) -> Option<StoreEvent> {
+        let holder = self.owner(of)?;
         let (lasting, guaranteed, demanded, delivered) = match found {
-            Finding::Met { lasted } => return Some(Event::MinimumMet { holder, lasted }),
+            Finding::Met { lasted } => return Some(StoreEvent::MinimumMet { holder, lasted }),
             Finding::Unmet { lasting, guaranteed, demanded, delivered } => {
                 (lasting, guaranteed, demanded, delivered)
             }
         };
         let (displaced_by, total) = self.served_beside(now, of);
         let external_iops = self.capacity.unwrap_or_default().saturating_sub(total);
-        Some(Event::MinimumUnmet(Unmet {
+        Some(StoreEvent::MinimumUnmet(Unmet {
             holder,
             lasting,
             guaranteed_iops: rate(guaranteed, lasting),
@@ -148,7 +148,7 @@ impl StoreScheduler {
 
     fn shortfall(&self, of: usize, external_iops: u64) -> Shortfall {
         let Some(flow) = self.flows.get(of) else { return Shortfall::ExternalLoad };
-        let is_held = flow.held_by.is_some_and(|cause| {
+        let is_held = flow.throttled_by.is_some_and(|cause| {
             matches!(
                 cause,
                 QueueCause::OwnMaximum | QueueCause::OwnBandwidth | QueueCause::SharedPolicy

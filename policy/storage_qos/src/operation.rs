@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// scheduling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Operation {
+pub enum IoKind {
     /// Read of payload from the disk.
     #[default]
     Read,
@@ -18,7 +18,7 @@ pub enum Operation {
     Other,
 }
 
-impl Operation {
+impl IoKind {
     /// Operations in the order of their discriminants.
     pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Flush, Self::Other];
 }

@@ -52,9 +52,9 @@ impl StoreScheduler {
     pub(crate) fn position(&mut self, now: Time, of: u32) {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
         if flow.waiting > 0 {
-            return self.place_waiting(now, of);
+            return self.update_order(now, of);
         }
-        flow.held_by = None;
+        flow.throttled_by = None;
         if core::mem::take(&mut flow.listed.throttled) {
             self.throttled.remove(of);
         }
@@ -65,34 +65,34 @@ impl StoreScheduler {
 
     /// Updates the orders of a flow with queued requests.
     #[inline]
-    pub(crate) fn place_waiting(&mut self, now: Time, of: u32) {
+    pub(crate) fn update_order(&mut self, now: Time, of: u32) {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
-        if flow.held_by.is_some() || flow.permitted_at(now) > now {
-            self.place_held(now, of);
+        if flow.throttled_by.is_some() || flow.permitted_at(now) > now {
+            self.enqueue_throttled(now, of);
         } else {
-            self.place_free(of);
+            self.enqueue_eligible(of);
         }
     }
 
     /// Updates the orders of a flow that a maximum delays, or has delayed until now.
     #[inline(never)]
-    fn place_held(&mut self, now: Time, of: u32) {
+    fn enqueue_throttled(&mut self, now: Time, of: u32) {
         let clock = self.clock(now);
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
         let opens = flow.permitted_at(now);
-        let held_by = (opens > now).then(|| flow.held_last_by());
-        if held_by != flow.held_by {
+        let held_by = (opens > now).then(|| flow.last_throttled_by());
+        if held_by != flow.throttled_by {
             // In a shared policy, only the disk that is next accounts for its queueing here. The
             // other disks do so when they are next.
-            let is_turn = !flow.is_shared || flow.held_by.is_some();
+            let is_turn = !flow.is_shared || flow.throttled_by.is_some();
             let disk = flow.members.first().filter(|_| is_turn);
             if let Some(disk) = disk.and_then(|first| self.disks.get_mut(first.id as usize)) {
-                disk.account(now, flow.held_by.unwrap_or(self.contention));
+                disk.account(now, flow.throttled_by.unwrap_or(self.contention));
             }
             if let Some(minimum) = flow.minimum.as_mut().filter(|_| held_by.is_none()) {
                 minimum.forgive(clock);
             }
-            flow.held_by = held_by;
+            flow.throttled_by = held_by;
         }
         if held_by.is_some() {
             if core::mem::take(&mut flow.listed.shares) {
@@ -105,12 +105,12 @@ impl StoreScheduler {
         if core::mem::take(&mut flow.listed.throttled) {
             self.throttled.remove(of);
         }
-        self.place_free(of);
+        self.enqueue_eligible(of);
     }
 
     /// Adds a flow that no maximum delays to the orders by weight and by minimum.
     #[inline]
-    fn place_free(&mut self, of: u32) {
+    fn enqueue_eligible(&mut self, of: u32) {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
         flow.served = flow.served.max(self.clocks.virtual_time);
         flow.listed.shares = true;

@@ -14,7 +14,7 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use crate::{Completed, MeasuredLatency, Normalization, Operation};
+use crate::{Completed, IoKind, MeasuredLatency, Normalization};
 
 /// Smallest number of requests, and shortest time, that one mean covers.
 const BATCH: u32 = 16;
@@ -22,7 +22,7 @@ const SPAN: Duration = Duration::from_millis(500);
 /// Number of depth classes: from 1, 2, 4, ... on; the last class has all larger depths.
 const DEPTHS: usize = 10;
 /// Shortest time for which a lowest mean is used. The longest time is twice as long.
-const KEPT: Duration = Duration::from_secs(3600);
+const BASELINE_TTL: Duration = Duration::from_secs(3600);
 /// Requests of up to this size are in the first size class; each further class has twice the size.
 const FIRST_CLASS_BYTES: u32 = 4096;
 /// Number of size classes; the last has all requests above 1 MiB.
@@ -94,11 +94,11 @@ fn size_class(bytes: u32) -> usize {
 
 /// Returns the index of the class of a request; `None` if its operation has no own latency.
 #[inline]
-fn class_of(operation: Operation, bytes: u32) -> Option<usize> {
+fn class_of(operation: IoKind, bytes: u32) -> Option<usize> {
     match operation {
-        Operation::Read => Some(size_class(bytes)),
-        Operation::Write => Some(SIZE_CLASSES + size_class(bytes)),
-        Operation::Flush | Operation::Other => None,
+        IoKind::Read => Some(size_class(bytes)),
+        IoKind::Write => Some(SIZE_CLASSES + size_class(bytes)),
+        IoKind::Flush | IoKind::Other => None,
     }
 }
 
@@ -158,7 +158,7 @@ impl OwnLatency {
 
     #[cold]
     fn learn(&mut self, now: Time, class: usize, index: usize) {
-        let is_over = now.since(self.started) >= KEPT;
+        let is_over = now.since(self.started) >= BASELINE_TTL;
         if is_over {
             self.started = now;
             for cell in self.classes.iter_mut().flat_map(|class| &mut class.cells) {

@@ -5,7 +5,7 @@ const HOUR: Duration = Duration::from_secs(3601);
 
 /// Creates reads of 4 KiB.
 fn reads(requests: u32) -> Completed {
-    Completed { operation: Operation::Read, bytes: 4096, requests, latency_ns: None }
+    Completed { operation: IoKind::Read, bytes: 4096, requests, latency_ns: None }
 }
 
 /// Completes a batch of requests that took `us` microseconds each. Returns the part of one that is
@@ -84,7 +84,7 @@ fn a_measurement_bounds_requests_of_its_size_and_smaller_ones() {
     let mut of = OwnLatency::default();
     let measured = MeasuredLatency { depth: 8, latency_ns: 400_000 };
     of.set_measured(Some(measured), Normalization::default());
-    let writes = Completed { operation: Operation::Write, bytes: 8192, ..reads(BATCH) };
+    let writes = Completed { operation: IoKind::Write, bytes: 8192, ..reads(BATCH) };
     assert_eq!(complete_all(&mut of, NOW, writes, 4, 2000), (400, 400));
     let larger = Completed { bytes: 8193, ..reads(BATCH) };
     assert_eq!(complete_all(&mut of, NOW, larger, 4, 2000), (2000, 2000));
@@ -94,7 +94,7 @@ fn a_measurement_bounds_requests_of_its_size_and_smaller_ones() {
 #[test]
 fn writes_say_nothing_of_reads() {
     let mut of = OwnLatency::default();
-    let writes = Completed { operation: Operation::Write, ..reads(BATCH) };
+    let writes = Completed { operation: IoKind::Write, ..reads(BATCH) };
     assert_eq!(complete_all(&mut of, NOW, writes, 4, 50), (50, 50));
     assert_eq!(complete(&mut of, NOW, 4, 5000), (5000, 5000));
     assert_eq!(complete_all(&mut of, NOW, writes, 4, 5000), (50, 50));
@@ -118,7 +118,7 @@ fn requests_of_other_sizes_have_an_own_latency_of_their_own() {
 #[test]
 fn flushes_and_discards_have_no_own_latency() {
     let mut of = OwnLatency::default();
-    for operation in [Operation::Flush, Operation::Other] {
+    for operation in [IoKind::Flush, IoKind::Other] {
         let requests = Completed { operation, ..reads(BATCH) };
         assert_eq!(complete_all(&mut of, NOW, requests, 1, 10), (10, 10));
         assert_eq!(complete_all(&mut of, NOW, requests, 1, 9000), (9000, 9000));

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use suimon_quantity::{DiskId, Iops, Time, TimedRateLimit};
 
 use crate::{
-    Assignment, Capacity, Change, DiskSlot, Limits, LimitsOwner, Next, PolicyId, PolicyKind,
-    PolicyPart, PolicySpec, Proposal, Store, StoreScheduler, StoreSpec, Submitted,
+    Capacity, Change, DiskSlot, Limits, LimitsOwner, LimitsSource, Next, PolicyId, PolicyKind,
+    PolicyShare, PolicySpec, Proposal, Store, StoreScheduler, StoreSpec, Submitted,
 };
 
 const MS: u64 = 1_000_000;
@@ -22,8 +22,8 @@ fn scheduler(max: u64) -> (StoreScheduler, Store) {
     let spec = PolicySpec { kind: PolicyKind::Aggregated, limits };
     let proposals = [
         Proposal::Policy(POLICY, spec),
-        Proposal::Disk(DiskId(0), Assignment::Policy(POLICY)),
-        Proposal::Disk(DiskId(1), Assignment::Policy(POLICY)),
+        Proposal::Disk(DiskId(0), LimitsSource::Policy(POLICY)),
+        Proposal::Disk(DiskId(1), LimitsSource::Policy(POLICY)),
     ];
     let mut scheduler = StoreScheduler::new(StoreSpec::default());
     for change in store.propose(&proposals, false).unwrap() {
@@ -55,7 +55,7 @@ fn run(
                         scheduler.handle_complete(
                             now,
                             DiskSlot(disk),
-                            (crate::Operation::Read, 8192),
+                            (crate::IoKind::Read, 8192),
                             Duration::ZERO,
                         );
                     }
@@ -68,7 +68,7 @@ fn run(
             // Some requests were queued in an earlier run.
             waiting[disk.0 as usize] = waiting[disk.0 as usize].saturating_sub(1);
             got.push((ms, disk.0));
-            scheduler.handle_complete(now, disk, (crate::Operation::Read, 8192), Duration::ZERO);
+            scheduler.handle_complete(now, disk, (crate::IoKind::Read, 8192), Duration::ZERO);
             round += 1;
             assert!(round < 10_000);
         }
@@ -80,10 +80,10 @@ fn count(got: &[(u64, u32)], disks: &[u32], from: u64, until: u64) -> usize {
     got.iter().filter(|(at, disk)| disks.contains(disk) && (from..until).contains(at)).count()
 }
 
-fn part(leased: Option<(u64, u64)>, reserved_iops: u64) -> Option<PolicyPart> {
+fn part(leased: Option<(u64, u64)>, reserved_iops: u64) -> Option<PolicyShare> {
     let leased = leased.map(|(iops, until)| (iops, at(until)));
     let max = Some(TimedRateLimit { leased, reserved_iops, later: None });
-    Some(PolicyPart { min_iops: 0, max })
+    Some(PolicyShare { min_iops: 0, max })
 }
 
 #[test]
@@ -118,12 +118,12 @@ fn a_part_of_nothing_lets_nothing_go_until_there_is_more() {
 #[test]
 fn a_part_holds_for_disks_that_come_later_and_its_minimum_is_in_effect() {
     let mut scheduler = StoreScheduler::new(StoreSpec::default());
-    let of = PolicyPart { min_iops: 700, max: Some(TimedRateLimit::default()) };
+    let of = PolicyShare { min_iops: 700, max: Some(TimedRateLimit::default()) };
     scheduler.apply(at(0), Change::Part(POLICY, Some(of)));
     let mut store = Store::new(Capacity::Declared(100_000));
     let limits = Limits { min_iops: Iops::new(2000), ..Limits::default() };
     let spec = PolicySpec { kind: PolicyKind::Aggregated, limits };
-    let disk = Proposal::Disk(DiskId(0), Assignment::Policy(POLICY));
+    let disk = Proposal::Disk(DiskId(0), LimitsSource::Policy(POLICY));
     for change in store.propose(&[Proposal::Policy(POLICY, spec), disk], false).unwrap() {
         scheduler.apply(at(0), change);
     }

@@ -2,9 +2,9 @@
 
 /// Phase of a dispatched request that has not completed.
 ///
-/// A request is in [`Phase::Data`] from its dispatch on, unless another phase is reported.
+/// A request is in [`RequestPhase::Data`] from its dispatch on, unless another phase is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+pub enum RequestPhase {
     /// The device reads or writes the request's payload.
     #[default]
     Data,
@@ -19,7 +19,7 @@ pub enum Phase {
     Unmeasured,
 }
 
-impl Phase {
+impl RequestPhase {
     /// Number of phases of a request.
     pub const COUNT: usize = 5;
     /// Phases in the order of their discriminants.
@@ -27,18 +27,20 @@ impl Phase {
         [Self::Data, Self::Metadata, Self::Flush, Self::Discard, Self::Unmeasured];
 }
 
-/// Numbers of requests in flight in each phase other than [`Phase::Data`].
+/// Numbers of requests in flight in each phase other than [`RequestPhase::Data`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Phases {
-    counts: [u32; Phase::COUNT],
+    counts: [u32; RequestPhase::COUNT],
     sum: u32,
 }
 
 impl Phases {
     /// Moves one request from one phase to another.
-    pub(crate) fn change(&mut self, from: Phase, to: Phase) {
-        let count = |counts: &mut [u32; Phase::COUNT], phase: Phase, change: i32| {
-            if let Some(count) = counts.get_mut(phase as usize).filter(|_| phase != Phase::Data) {
+    pub(crate) fn change(&mut self, from: RequestPhase, to: RequestPhase) {
+        let count = |counts: &mut [u32; RequestPhase::COUNT], phase: RequestPhase, change: i32| {
+            if let Some(count) =
+                counts.get_mut(phase as usize).filter(|_| phase != RequestPhase::Data)
+            {
                 *count = count.saturating_add_signed(change);
             }
         };
@@ -47,14 +49,14 @@ impl Phases {
         self.sum = self.counts.iter().sum();
     }
 
-    /// Returns true if all requests in flight are in [`Phase::Data`].
+    /// Returns true if all requests in flight are in [`RequestPhase::Data`].
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
         self.sum == 0
     }
 
-    /// Returns the number of requests in a phase; 0 for [`Phase::Data`].
-    pub(crate) fn count(&self, phase: Phase) -> u32 {
+    /// Returns the number of requests in a phase; 0 for [`RequestPhase::Data`].
+    pub(crate) fn count(&self, phase: RequestPhase) -> u32 {
         self.counts.get(phase as usize).copied().unwrap_or_default()
     }
 }

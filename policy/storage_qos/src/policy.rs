@@ -33,14 +33,14 @@ pub struct PolicySpec {
 /// Source of a disk's limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Assignment {
+pub enum LimitsSource {
     /// Own limits of the disk.
     Own(Limits),
     /// Limits of the policy with this identifier.
     Policy(PolicyId),
 }
 
-impl Default for Assignment {
+impl Default for LimitsSource {
     fn default() -> Self {
         Self::Own(Limits::default())
     }
@@ -49,7 +49,7 @@ impl Default for Assignment {
 /// This node's part of an aggregated policy with disks on several nodes. `max` applies in addition
 /// to the policy's own maximums. `min_iops` replaces the policy's minimum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PolicyPart {
+pub struct PolicyShare {
     /// Guaranteed normalised operations per second for the policy's disks on this node together; 0
     /// without a guarantee.
     pub min_iops: u64,

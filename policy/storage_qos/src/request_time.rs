@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::phase::Phases;
-use crate::{Phase, Unscheduled};
+use crate::{RequestPhase, Unscheduled};
 
 /// Request time since the disk was added, in nanoseconds, except queueing
 /// ([`Waits`](crate::Waits)). Counters wrap; differences of two readings are valid.
@@ -38,16 +38,16 @@ pub struct RequestTime {
     pub requests: u64,
     /// Completed requests without a device time: flushes, discards, writes of zeros.
     pub unmeasured: u64,
-    /// Part of `in_flight_ns` in [`Phase::Metadata`].
+    /// Part of `in_flight_ns` in [`RequestPhase::Metadata`].
     #[serde(default)]
     pub metadata_ns: u64,
-    /// Part of `in_flight_ns` in [`Phase::Flush`].
+    /// Part of `in_flight_ns` in [`RequestPhase::Flush`].
     #[serde(default)]
     pub flush_ns: u64,
-    /// Part of `in_flight_ns` in [`Phase::Discard`].
+    /// Part of `in_flight_ns` in [`RequestPhase::Discard`].
     #[serde(default)]
     pub discard_ns: u64,
-    /// Part of `in_flight_ns` in [`Phase::Unmeasured`].
+    /// Part of `in_flight_ns` in [`RequestPhase::Unmeasured`].
     #[serde(default)]
     pub unmeasured_ns: u64,
 }
@@ -60,17 +60,17 @@ impl RequestTime {
         self.in_flight_ns = self.in_flight_ns.wrapping_add(ns.wrapping_mul(in_flight.into()));
     }
 
-    /// Adds `ns` nanoseconds to the time of each phase other than [`Phase::Data`], for each of its
+    /// Adds `ns` nanoseconds to the time of each phase other than [`RequestPhase::Data`], for each of its
     /// requests.
     #[cold]
     pub(crate) fn add_phases(&mut self, ns: u64, phases: &Phases) {
-        for phase in Phase::ALL {
+        for phase in RequestPhase::ALL {
             let sum = match phase {
-                Phase::Data => continue,
-                Phase::Metadata => &mut self.metadata_ns,
-                Phase::Flush => &mut self.flush_ns,
-                Phase::Discard => &mut self.discard_ns,
-                Phase::Unmeasured => &mut self.unmeasured_ns,
+                RequestPhase::Data => continue,
+                RequestPhase::Metadata => &mut self.metadata_ns,
+                RequestPhase::Flush => &mut self.flush_ns,
+                RequestPhase::Discard => &mut self.discard_ns,
+                RequestPhase::Unmeasured => &mut self.unmeasured_ns,
             };
             *sum = sum.wrapping_add(ns.wrapping_mul(phases.count(phase).into()));
         }

@@ -24,7 +24,7 @@ use crate::shortage::Shortage;
 use crate::spare::BestEffortDepth;
 use crate::watch::UnmetWatch;
 use crate::{
-    CapacityEstimate, Completed, DiskSlot, LimitsOwner, Next, Operation, PolicyId, PolicyPart,
+    CapacityEstimate, Completed, DiskSlot, IoKind, LimitsOwner, Next, PolicyId, PolicyShare,
     QueueCause, StoreSpec, SubmitError, Submitted,
 };
 
@@ -35,7 +35,7 @@ const FUTILE_AFTER: Duration = Duration::from_secs(1);
 /// Result of the admission check for one request.
 #[derive(Clone, Copy)]
 pub(crate) struct Admission {
-    pub(crate) of: u32,
+    pub(crate) flow: u32,
     /// True if the flow has no queued requests.
     pub(crate) is_first: bool,
     /// True if the flow's minimum is due.
@@ -82,12 +82,12 @@ pub struct StoreScheduler {
     /// Counters of dispatches of queued requests, and of those for a minimum although another flow
     /// was first by weight. Counters wrap.
     pub(crate) rounds: u64,
-    pub(crate) minimum_turns: u64,
+    pub(crate) minimum_dispatches: u64,
     pub(crate) capacity: Option<u64>,
     pub(crate) estimate: Estimate,
     pub(crate) shortage: Shortage,
     /// This node's parts of policies that span nodes.
-    pub(crate) parts: BTreeMap<PolicyId, PolicyPart>,
+    pub(crate) parts: BTreeMap<PolicyId, PolicyShare>,
 }
 
 impl StoreScheduler {
@@ -113,7 +113,7 @@ impl StoreScheduler {
             gate: CapMeter::default(),
             contention: QueueCause::DeviceDepth,
             rounds: 0,
-            minimum_turns: 0,
+            minimum_dispatches: 0,
             capacity: None,
             estimate: Estimate::default(),
             shortage: Shortage::default(),
@@ -212,7 +212,7 @@ impl StoreScheduler {
             && self.throttled.first_until(now.as_ns()).is_none()
             && flow.permitted_at(now) <= now
             && self.gate.is_open(now);
-        Ok(Admission { of, is_first, is_due, is_free })
+        Ok(Admission { flow: of, is_first, is_due, is_free })
     }
 
     #[inline]
@@ -224,7 +224,7 @@ impl StoreScheduler {
         units: Units,
     ) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
-        let Some(flow) = self.flows.get_mut(way.of as usize) else { return };
+        let Some(flow) = self.flows.get_mut(way.flow as usize) else { return };
         demand(disk, flow, units.cost);
         // The flow has no queued requests.
         disk.account(now, QueueCause::DeviceDepth);
@@ -246,9 +246,9 @@ impl StoreScheduler {
         tag: u32,
     ) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
-        let Some(flow) = self.flows.get_mut(way.of as usize) else { return };
+        let Some(flow) = self.flows.get_mut(way.flow as usize) else { return };
         demand(disk, flow, units.cost);
-        disk.account(now, flow.held_by.unwrap_or(self.contention));
+        disk.account(now, flow.throttled_by.unwrap_or(self.contention));
         self.records.push(&mut disk.fifo, tag, units);
         disk.waiting += 1;
         flow.waiting += 1;
@@ -256,7 +256,7 @@ impl StoreScheduler {
             member_order::enter(flow, disk, slot.0, &mut self.member_places);
         }
         if way.is_first {
-            self.place_waiting(now, way.of);
+            self.update_order(now, way.flow);
         }
     }
 
@@ -325,7 +325,7 @@ impl StoreScheduler {
         &mut self,
         now: Time,
         slot: DiskSlot,
-        (operation, bytes): (Operation, u32),
+        (operation, bytes): (IoKind, u32),
         latency: Duration,
     ) {
         let latency_ns = Some(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
@@ -349,7 +349,7 @@ impl StoreScheduler {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
         let cost = u64::from(units.cost);
         let requests = requests.min(disk.in_flight);
-        disk.account(now, flow.held_by.unwrap_or(self.contention));
+        disk.account(now, flow.throttled_by.unwrap_or(self.contention));
         disk.totals.demanded = disk.totals.demanded.wrapping_sub(cost);
         flow.demanded = flow.demanded.wrapping_sub(cost);
         flow.reclaim(clock, units);
@@ -368,7 +368,7 @@ impl StoreScheduler {
 
     /// Counts a dispatch for a flow's minimum although another flow was first by weight.
     fn note_minimum(&mut self, of: u32) {
-        self.minimum_turns = self.minimum_turns.wrapping_add(1);
+        self.minimum_dispatches = self.minimum_dispatches.wrapping_add(1);
         if let Some(flow) = self.flows.get_mut(of as usize) {
             flow.minimum_turns = flow.minimum_turns.wrapping_add(1);
         }
@@ -376,7 +376,7 @@ impl StoreScheduler {
 
     /// Returns the counters of a flow, and the dispatch counters of the store.
     pub(crate) fn totals_of(&self, flow: &Flow) -> FlowTotals {
-        let others_minimums = self.minimum_turns.wrapping_sub(flow.minimum_turns);
+        let others_minimums = self.minimum_dispatches.wrapping_sub(flow.minimum_turns);
         FlowTotals { rounds: Turns { all: self.rounds, others_minimums }, ..flow.totals() }
     }
 
@@ -392,7 +392,7 @@ impl StoreScheduler {
         let Some(flow) = self.flows.get_mut(of as usize) else { return Next::Idle };
         let Some(member) = flow.members.first() else { return Next::Idle };
         let Some(disk) = self.disks.get_mut(member.id as usize) else { return Next::Idle };
-        disk.account(now, flow.held_by.unwrap_or(self.contention));
+        disk.account(now, flow.throttled_by.unwrap_or(self.contention));
         let Some(record) = self.records.pop(&mut disk.fifo) else { return Next::Idle };
         let cost = record.units.cost;
         self.rounds = self.rounds.wrapping_add(1);
@@ -408,7 +408,7 @@ impl StoreScheduler {
             flow.listed.shares = false;
             self.shares.remove(of);
         } else {
-            self.place_waiting(now, of);
+            self.update_order(now, of);
         }
         if self.clocks.is_long() {
             self.start_virtual_time_again(now);
@@ -417,7 +417,7 @@ impl StoreScheduler {
     }
 
     /// Returns the disk or policy that owns the limits of a flow.
-    pub(crate) fn holder(&self, of: usize) -> Option<LimitsOwner> {
+    pub(crate) fn owner(&self, of: usize) -> Option<LimitsOwner> {
         self.flows.get(of).and_then(|flow| flow.holder)
     }
 

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use crate::{CapacityEstimate, CapacityLow, Event, MINIMUMS_PERCENT_MAX};
+use crate::{CapacityEstimate, CapacityLow, MINIMUMS_PERCENT_MAX, StoreEvent};
 
 /// Time for which the capacity must be too low, or sufficient again, before an event is emitted.
 const LASTING: Duration = Duration::from_secs(60);
@@ -36,7 +36,7 @@ impl Shortage {
         estimate: CapacityEstimate,
         is_new: bool,
         promised_iops: u64,
-    ) -> Option<Event> {
+    ) -> Option<StoreEvent> {
         let needed_iops = required(promised_iops);
         let percent = |of: u128| u128::from(needed_iops) * of / 100;
         let is_otherwise = match self.is_reported {
@@ -63,7 +63,7 @@ impl Shortage {
         self.since = None;
         let Some(told) = self.is_reported.take() else {
             self.is_reported = Some(since);
-            return Some(Event::CapacityLow(CapacityLow {
+            return Some(StoreEvent::CapacityLow(CapacityLow {
                 lasting: now.since(since),
                 estimate_iops: estimate.iops,
                 reserved_iops: promised_iops,
@@ -71,7 +71,7 @@ impl Shortage {
             }));
         };
         let lasted = now.since(told);
-        Some(Event::CapacitySufficient { lasted, estimate_iops: estimate.iops, needed_iops })
+        Some(StoreEvent::CapacitySufficient { lasted, estimate_iops: estimate.iops, needed_iops })
     }
 }
 

@@ -7,7 +7,7 @@ fn run(
     samples: u32,
     iops: u64,
     promised_iops: u64,
-) -> Vec<Event> {
+) -> Vec<StoreEvent> {
     let mut told = Vec::new();
     for _ in 0..samples {
         *at = *at + Duration::from_millis(500);
@@ -24,7 +24,7 @@ fn a_store_that_does_too_little_is_told_once_and_so_is_its_end() {
     assert_eq!(run(&mut shortage, &mut at, 400, 950, 900), []);
     assert_eq!(run(&mut shortage, &mut at, 100, 949, 900), []);
     let told = run(&mut shortage, &mut at, 200, 949, 900);
-    let [Event::CapacityLow(low)] = &told[..] else { panic!("{told:?}") };
+    let [StoreEvent::CapacityLow(low)] = &told[..] else { panic!("{told:?}") };
     assert_eq!((low.estimate_iops, low.reserved_iops, low.needed_iops), (949, 900, 1000));
     assert_eq!(low.lasting, LASTING);
     // The capacity must be sufficient for the same time.
@@ -32,7 +32,10 @@ fn a_store_that_does_too_little_is_told_once_and_so_is_its_end() {
     assert_eq!(run(&mut shortage, &mut at, 100, 980, 900), []);
     assert_eq!(run(&mut shortage, &mut at, 5, 979, 900), []);
     let told = run(&mut shortage, &mut at, 130, 980, 900);
-    assert!(matches!(&told[..], [Event::CapacitySufficient { needed_iops: 1000, .. }]), "{told:?}");
+    assert!(
+        matches!(&told[..], [StoreEvent::CapacitySufficient { needed_iops: 1000, .. }]),
+        "{told:?}"
+    );
     assert_eq!(run(&mut shortage, &mut at, 400, 960, 900), []);
 }
 
@@ -66,7 +69,7 @@ fn fewer_promises_end_it_without_another_sample() {
         at = at + Duration::from_millis(500);
         told.extend(shortage.evaluate(at, estimate, false, 90));
     }
-    assert!(matches!(&told[..], [Event::CapacitySufficient { .. }]), "{told:?}");
+    assert!(matches!(&told[..], [StoreEvent::CapacitySufficient { .. }]), "{told:?}");
     // Minimums without load on the device give no new estimate.
     for _ in 0..200 {
         at = at + Duration::from_millis(500);

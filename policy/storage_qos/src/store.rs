@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use suimon_quantity::DiskId;
 
 use crate::{
-    AdmittedMinimums, Assignment, Capacity, Change, DISKS_MAX, DiskSlot, FlowSlot, Limits,
-    LimitsOwner, PolicyId, PolicyKind, PolicySpec, Refusal,
+    AdmissionError, AdmittedMinimums, Capacity, Change, DISKS_MAX, DiskSlot, FlowSlot, Limits,
+    LimitsOwner, LimitsSource, PolicyId, PolicyKind, PolicySpec,
 };
 
 /// Change requested by the operator.
@@ -15,7 +15,7 @@ use crate::{
 #[serde(rename_all = "kebab-case")]
 pub enum Proposal {
     /// Adds a disk, or sets the limits of an existing one.
-    Disk(DiskId, Assignment),
+    Disk(DiskId, LimitsSource),
     /// Removes a disk from the store.
     RemoveDisk(DiskId),
     /// Adds a policy, or changes an existing one.
@@ -26,7 +26,7 @@ pub enum Proposal {
 
 /// Limits in effect for a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Effective {
+pub struct EffectiveLimits {
     /// Owner of the limits: the disk itself, or a policy with other disks.
     pub holder: LimitsOwner,
     /// Values of the limits in effect.
@@ -34,9 +34,9 @@ pub struct Effective {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Placed<T> {
+struct Slotted<T> {
     slot: u32,
-    of: T,
+    value: T,
 }
 
 /// Disks and policies of one store. Accepted changes are converted to [`Change`]s for the store's
@@ -44,8 +44,8 @@ struct Placed<T> {
 #[derive(Clone, Debug, Default)]
 pub struct Store {
     capacity: Capacity,
-    disks: BTreeMap<DiskId, Placed<Assignment>>,
-    policies: BTreeMap<PolicyId, Placed<PolicySpec>>,
+    disks: BTreeMap<DiskId, Slotted<LimitsSource>>,
+    policies: BTreeMap<PolicyId, Slotted<PolicySpec>>,
 }
 
 impl Store {
@@ -78,18 +78,18 @@ impl Store {
     }
 
     /// Returns the limits in effect for a disk.
-    pub fn effective(&self, disk: DiskId) -> Option<Effective> {
+    pub fn effective(&self, disk: DiskId) -> Option<EffectiveLimits> {
         let holder = LimitsOwner::Disk(disk);
-        let policy = match self.disks.get(&disk)?.of {
-            Assignment::Own(limits) => return Some(Effective { holder, limits }),
-            Assignment::Policy(policy) => policy,
+        let policy = match self.disks.get(&disk)?.value {
+            LimitsSource::Own(limits) => return Some(EffectiveLimits { holder, limits }),
+            LimitsSource::Policy(policy) => policy,
         };
-        let spec = self.policies.get(&policy)?.of;
+        let spec = self.policies.get(&policy)?.value;
         let holder = match spec.kind {
             PolicyKind::Dedicated => holder,
             PolicyKind::Aggregated => LimitsOwner::Policy(policy),
         };
-        Some(Effective { holder, limits: spec.limits })
+        Some(EffectiveLimits { holder, limits: spec.limits })
     }
 
     /// Returns the slot of a disk in the store's scheduler.
@@ -107,7 +107,7 @@ impl Store {
     ///
     /// # Errors
     /// The reason for which [`Store::propose`] without `force` would refuse the changes.
-    pub fn check(&self, proposals: &[Proposal]) -> Result<AdmittedMinimums, Refusal> {
+    pub fn check(&self, proposals: &[Proposal]) -> Result<AdmittedMinimums, AdmissionError> {
         let mut then = self.clone();
         then.propose(proposals, false)?;
         Ok(then.admitted())
@@ -120,7 +120,11 @@ impl Store {
     /// The reason why the first invalid change was refused, or that the minimums exceed the
     /// permitted share of the capacity. Changes that do not increase the sum of minimums are never
     /// refused for the latter reason.
-    pub fn propose(&mut self, proposals: &[Proposal], force: bool) -> Result<Vec<Change>, Refusal> {
+    pub fn propose(
+        &mut self,
+        proposals: &[Proposal],
+        force: bool,
+    ) -> Result<Vec<Change>, AdmissionError> {
         let mut then = self.clone();
         for proposal in proposals {
             then.accept(*proposal)?;
@@ -128,7 +132,7 @@ impl Store {
         let promises = then.admitted();
         let is_more = promises.minimums_iops > self.admitted().minimums_iops;
         if is_more && !promises.fit() && !force {
-            return Err(Refusal::Overcommitted(promises));
+            return Err(AdmissionError::Overcommitted(promises));
         }
         let changes = self.steps_to(&then);
         *self = then;
@@ -143,33 +147,34 @@ impl Store {
         changes
     }
 
-    fn accept(&mut self, proposal: Proposal) -> Result<(), Refusal> {
+    fn accept(&mut self, proposal: Proposal) -> Result<(), AdmissionError> {
         match proposal {
             Proposal::Disk(disk, assignment) => {
                 match assignment {
-                    Assignment::Own(limits) => limits.check()?,
-                    Assignment::Policy(policy) if !self.policies.contains_key(&policy) => {
-                        return Err(Refusal::NoPolicy(policy));
+                    LimitsSource::Own(limits) => limits.check()?,
+                    LimitsSource::Policy(policy) if !self.policies.contains_key(&policy) => {
+                        return Err(AdmissionError::NoPolicy(policy));
                     }
-                    Assignment::Policy(_) => {}
+                    LimitsSource::Policy(_) => {}
                 }
-                position(&mut self.disks, disk, assignment).ok_or(Refusal::TooMany("disks"))
+                position(&mut self.disks, disk, assignment).ok_or(AdmissionError::TooMany("disks"))
             }
             Proposal::RemoveDisk(disk) => {
-                self.disks.remove(&disk).map(|_| ()).ok_or(Refusal::NoDisk(disk))
+                self.disks.remove(&disk).map(|_| ()).ok_or(AdmissionError::NoDisk(disk))
             }
             Proposal::Policy(policy, spec) => {
                 spec.limits.check()?;
-                position(&mut self.policies, policy, spec).ok_or(Refusal::TooMany("policies"))
+                position(&mut self.policies, policy, spec)
+                    .ok_or(AdmissionError::TooMany("policies"))
             }
             Proposal::RemovePolicy(policy) => {
                 let user = self.disks.iter().find(
-                    |(_, placed)| matches!(placed.of, Assignment::Policy(used) if used == policy),
+                    |(_, placed)| matches!(placed.value, LimitsSource::Policy(used) if used == policy),
                 );
                 if let Some((disk, _)) = user {
-                    return Err(Refusal::PolicyInUse { policy, disk: *disk });
+                    return Err(AdmissionError::PolicyInUse { policy, disk: *disk });
                 }
-                self.policies.remove(&policy).map(|_| ()).ok_or(Refusal::NoPolicy(policy))
+                self.policies.remove(&policy).map(|_| ()).ok_or(AdmissionError::NoPolicy(policy))
             }
         }
     }
@@ -226,9 +231,9 @@ impl Store {
 }
 
 /// Inserts or updates an entry. A new entry gets the lowest free slot.
-fn position<K: Ord, T>(all: &mut BTreeMap<K, Placed<T>>, key: K, of: T) -> Option<()> {
+fn position<K: Ord, T>(all: &mut BTreeMap<K, Slotted<T>>, key: K, of: T) -> Option<()> {
     if let Some(placed) = all.get_mut(&key) {
-        placed.of = of;
+        placed.value = of;
         return Some(());
     }
     if all.len() >= DISKS_MAX {
@@ -237,7 +242,7 @@ fn position<K: Ord, T>(all: &mut BTreeMap<K, Placed<T>>, key: K, of: T) -> Optio
     let taken: BTreeSet<u32> = all.values().map(|placed| placed.slot).collect();
     let slot = (0..).zip(&taken).find(|(free, taken)| free != *taken).map(|(free, _)| free);
     let slot = slot.or_else(|| u32::try_from(taken.len()).ok())?;
-    all.insert(key, Placed { slot, of });
+    all.insert(key, Slotted { slot, value: of });
     Some(())
 }
 

@@ -8,11 +8,11 @@ fn min(iops: u64) -> Limits {
 }
 
 fn own(disk: u32, limits: Limits) -> Proposal {
-    Proposal::Disk(DiskId(disk), Assignment::Own(limits))
+    Proposal::Disk(DiskId(disk), LimitsSource::Own(limits))
 }
 
 fn with(disk: u32, policy: u32) -> Proposal {
-    Proposal::Disk(DiskId(disk), Assignment::Policy(PolicyId(policy)))
+    Proposal::Disk(DiskId(disk), LimitsSource::Policy(PolicyId(policy)))
 }
 
 fn policy(policy: u32, kind: PolicyKind, limits: Limits) -> Proposal {
@@ -58,7 +58,7 @@ fn a_question_changes_nothing() {
     store.propose(&[own(1, min(500))], false).unwrap();
     let before = store.clone();
     assert_eq!(store.check(&[own(2, min(400))]).unwrap().minimums_iops, 900);
-    assert!(matches!(store.check(&[own(2, min(401))]), Err(Refusal::Overcommitted(_))));
+    assert!(matches!(store.check(&[own(2, min(401))]), Err(AdmissionError::Overcommitted(_))));
     assert_eq!(format!("{store:?}"), format!("{before:?}"));
     // The changes are considered together: one makes room for the other.
     assert!(store.check(&[own(2, min(900)), own(1, Limits::default())]).is_ok());
@@ -80,7 +80,7 @@ fn a_shared_minimum_counts_once_and_a_dedicated_one_for_each_disk() {
     assert_eq!(changes.len(), 7);
     assert!(matches!(changes.last(), Some(Change::RemoveFlow(_))));
     let more = policy(1, PolicyKind::Dedicated, min(301));
-    assert!(matches!(store.propose(&[more], false), Err(Refusal::Overcommitted(_))));
+    assert!(matches!(store.propose(&[more], false), Err(AdmissionError::Overcommitted(_))));
 }
 
 #[test]
@@ -88,16 +88,16 @@ fn what_is_wrong_is_said_and_nothing_is_changed() {
     let mut store = Store::new(Capacity::Measured(1000));
     store.propose(&[policy(1, PolicyKind::Aggregated, min(300)), with(1, 1)], false).unwrap();
     let cases = [
-        (with(2, 7), Refusal::NoPolicy(PolicyId(7))),
-        (Proposal::RemovePolicy(PolicyId(7)), Refusal::NoPolicy(PolicyId(7))),
-        (Proposal::RemoveDisk(DiskId(9)), Refusal::NoDisk(DiskId(9))),
+        (with(2, 7), AdmissionError::NoPolicy(PolicyId(7))),
+        (Proposal::RemovePolicy(PolicyId(7)), AdmissionError::NoPolicy(PolicyId(7))),
+        (Proposal::RemoveDisk(DiskId(9)), AdmissionError::NoDisk(DiskId(9))),
         (
             Proposal::RemovePolicy(PolicyId(1)),
-            Refusal::PolicyInUse { policy: PolicyId(1), disk: DiskId(1) },
+            AdmissionError::PolicyInUse { policy: PolicyId(1), disk: DiskId(1) },
         ),
         (
             own(2, Limits { max_iops: Iops::new(5), ..min(6) }),
-            Refusal::Limits(LimitsError::MinimumAboveMaximum {
+            AdmissionError::Limits(LimitsError::MinimumAboveMaximum {
                 min: Iops::new(6).unwrap(),
                 max: Iops::new(5).unwrap(),
             }),
@@ -108,7 +108,7 @@ fn what_is_wrong_is_said_and_nothing_is_changed() {
         assert_eq!(store.slot(DiskId(5)), None);
     }
     let all: Vec<Proposal> = (10..).take(DISKS_MAX).map(|disk| own(disk, min(1))).collect();
-    assert_eq!(store.propose(&all, true), Err(Refusal::TooMany("disks")));
+    assert_eq!(store.propose(&all, true), Err(AdmissionError::TooMany("disks")));
 }
 
 #[test]

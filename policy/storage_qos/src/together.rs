@@ -86,7 +86,7 @@ impl StoreScheduler {
     #[inline]
     fn start_run(&mut self, now: Time, slot: DiskSlot, way: Admission, run: Run) -> bool {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return false };
-        let Some(flow) = self.flows.get_mut(way.of as usize) else { return false };
+        let Some(flow) = self.flows.get_mut(way.flow as usize) else { return false };
         // The flow has no queued requests.
         disk.account(now, QueueCause::DeviceDepth);
         if !self.clocks.start_run(now, disk, flow, run) {
@@ -109,7 +109,7 @@ impl StoreScheduler {
         if requests == 0 {
             return;
         }
-        disk.account(now, flow.held_by.unwrap_or(self.contention));
+        disk.account(now, flow.throttled_by.unwrap_or(self.contention));
         let depth = self.at_workers.map_or(self.depth.in_flight, |of| of.depth);
         // If there is a cap, other nodes also use the store.
         let is_alone = disk.in_flight == self.depth.in_flight

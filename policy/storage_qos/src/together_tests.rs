@@ -7,7 +7,7 @@ use suimon_quantity::{ByteRate, DiskId, Iops, TimedRateLimit};
 use super::*;
 use crate::records::Records;
 use crate::{
-    Assignment, Capacity, Change, Limits, Next, Operation, Proposal, Store, StoreSpec, Submitted,
+    Capacity, Change, IoKind, Limits, LimitsSource, Next, Proposal, Store, StoreSpec, Submitted,
     Weight,
 };
 
@@ -61,7 +61,7 @@ impl Side {
         let mut scheduler = StoreScheduler::new(spec.clone());
         let mut store = Store::new(Capacity::Declared(1_000_000));
         for (disk, limits) in (0..).zip(limits) {
-            let proposal = Proposal::Disk(DiskId(disk), Assignment::Own(*limits));
+            let proposal = Proposal::Disk(DiskId(disk), LimitsSource::Own(*limits));
             for change in store.propose(&[proposal], true).unwrap() {
                 scheduler.apply(now, change);
             }
@@ -144,7 +144,7 @@ proptest! {
                     for side in [&mut single, &mut many] {
                         let Some(((slot, bytes), requests)) = side.take(at, count) else { continue };
                         let latency_ns = Some(100_000 * u64::from(requests));
-                        let of = Completed { operation: Operation::Read, bytes, requests, latency_ns };
+                        let of = Completed { operation: IoKind::Read, bytes, requests, latency_ns };
                         side.scheduler.handle_completed(now, slot, of);
                     }
                 }
@@ -183,7 +183,7 @@ proptest! {
                     let Some(((slot, bytes), requests)) = single.take(at, count) else { continue };
                     many.take(at, count);
                     let one_ns = is_measured.then_some(100_000);
-                    let operation = Operation::Read;
+                    let operation = IoKind::Read;
                     let one = Completed { operation, bytes, requests: 1, latency_ns: one_ns };
                     for _ in 0..requests {
                         single.scheduler.handle_completed(now, slot, one);

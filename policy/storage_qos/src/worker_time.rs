@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
 
 use crate::phase::Phases;
-use crate::{DiskSlot, Phase, RequestTime, Unscheduled};
+use crate::{DiskSlot, RequestPhase, RequestTime, Unscheduled};
 
 /// Longest interval between reports of request time while the worker has requests.
 pub(crate) const REPORT_EVERY: Duration = Duration::from_millis(100);
@@ -75,7 +75,7 @@ impl LocalRequests {
     }
 
     /// Moves one request from one phase to another.
-    pub(crate) fn change_phase(&mut self, from: Phase, to: Phase) {
+    pub(crate) fn change_phase(&mut self, from: RequestPhase, to: RequestPhase) {
         self.phases.change(from, to);
     }
 

@@ -10,7 +10,7 @@ use crate::thresholds::WEIGHT_MAX;
 /// Reason for which a configuration is rejected. The previous configuration stays in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum SpecError {
+pub enum VmqSpecError {
     /// The data plane has no worker.
     #[error("there is no worker to service queues; set `[host] worker_cpus` or `floating_workers`")]
     NoWorker,

@@ -64,7 +64,7 @@ mod worker_state;
 mod worker_view;
 
 pub use effect::MoveEffect;
-pub use error::{QueueError, SpecError};
+pub use error::{QueueError, VmqSpecError};
 pub use explain::{Explanation, QueueExplanation, StayReason};
 pub use load::Load;
 pub use measure::{Measurements, QueueBusy, WorkerBusy};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_quantity::WorkerId;
 
-use crate::{SpecError, VmqSpec, WorkerSpec};
+use crate::{VmqSpec, VmqSpecError, WorkerSpec};
 
 /// Returns the workers that `spec` permits in their order of use: the base worker; one thread
 /// of each core before siblings; the base worker's NUMA node before others; lower numbers before
@@ -13,21 +13,21 @@ use crate::{SpecError, VmqSpec, WorkerSpec};
 /// # Errors
 ///
 /// The contradiction in the configuration, with accepted values.
-pub(crate) fn order(spec: &VmqSpec, workers: &[WorkerSpec]) -> Result<Vec<WorkerId>, SpecError> {
+pub(crate) fn order(spec: &VmqSpec, workers: &[WorkerSpec]) -> Result<Vec<WorkerId>, VmqSpecError> {
     let mut known: Vec<WorkerSpec> = workers.to_vec();
     known.sort_by_key(|worker| worker.number);
     let twice =
         known.iter().zip(known.iter().skip(1)).find(|(one, next)| one.number == next.number);
     if let Some((worker, _)) = twice {
-        return Err(SpecError::DuplicateWorker(worker.number));
+        return Err(VmqSpecError::DuplicateWorker(worker.number));
     }
     let on_node = on_node(spec, &known)?;
     let base = base(spec, &known, &on_node)?;
     if let Some(highest) = spec.max_worker_number {
         if highest < base.number {
             return Err(match spec.base_worker {
-                Some(base) => SpecError::HighestBelowBase { highest, base },
-                None => SpecError::NoWorkerLeft { highest, lowest: base.number },
+                Some(base) => VmqSpecError::HighestBelowBase { highest, base },
+                None => VmqSpecError::NoWorkerLeft { highest, lowest: base.number },
             });
         }
     }
@@ -45,19 +45,19 @@ pub(crate) fn order(spec: &VmqSpec, workers: &[WorkerSpec]) -> Result<Vec<Worker
         })
         .collect();
     if spec.max_workers == 0 {
-        return Err(SpecError::MaxWorkers { permitted: keyed.len() });
+        return Err(VmqSpecError::MaxWorkers { permitted: keyed.len() });
     }
     keyed.sort_unstable();
     Ok(keyed.into_iter().map(|(_, _, number)| number).collect())
 }
 
-fn on_node(spec: &VmqSpec, known: &[WorkerSpec]) -> Result<Vec<WorkerSpec>, SpecError> {
+fn on_node(spec: &VmqSpec, known: &[WorkerSpec]) -> Result<Vec<WorkerSpec>, VmqSpecError> {
     let Some(node) = spec.numa_node else { return Ok(known.to_vec()) };
     let on_node: Vec<WorkerSpec> =
         known.iter().filter(|worker| worker.numa_node == node).copied().collect();
     if on_node.is_empty() && !known.is_empty() {
         let nodes: BTreeSet<u16> = known.iter().map(|worker| worker.numa_node).collect();
-        return Err(SpecError::UnknownNode { node, known: nodes.into_iter().collect() });
+        return Err(VmqSpecError::UnknownNode { node, known: nodes.into_iter().collect() });
     }
     Ok(on_node)
 }
@@ -66,22 +66,22 @@ fn base(
     spec: &VmqSpec,
     known: &[WorkerSpec],
     on_node: &[WorkerSpec],
-) -> Result<WorkerSpec, SpecError> {
+) -> Result<WorkerSpec, VmqSpecError> {
     let Some(base) = spec.base_worker else {
-        return on_node.first().copied().ok_or(SpecError::NoWorker);
+        return on_node.first().copied().ok_or(VmqSpecError::NoWorker);
     };
     if let Some(worker) = on_node.iter().find(|worker| worker.number == base) {
         return Ok(*worker);
     }
     let numbers = |of: &[WorkerSpec]| of.iter().map(|worker| worker.number).collect();
     if known.is_empty() {
-        return Err(SpecError::NoWorker);
+        return Err(VmqSpecError::NoWorker);
     }
     match spec.numa_node {
         Some(node) if known.iter().any(|worker| worker.number == base) => {
-            Err(SpecError::BaseOnOtherNode { base, node, on_node: numbers(on_node) })
+            Err(VmqSpecError::BaseOnOtherNode { base, node, on_node: numbers(on_node) })
         }
-        _ => Err(SpecError::UnknownBase { base, known: numbers(known) }),
+        _ => Err(VmqSpecError::UnknownBase { base, known: numbers(known) }),
     }
 }
 

@@ -65,9 +65,9 @@ fn contradictions_say_what_would_be_accepted() {
     for (spec, text) in cases {
         assert_eq!(numbers(&spec).unwrap_err(), text);
     }
-    assert_eq!(order(&any, &[]), Err(SpecError::NoWorker));
+    assert_eq!(order(&any, &[]), Err(VmqSpecError::NoWorker));
     let based = VmqSpec { base_worker: id(0), numa_node: Some(0), ..any.clone() };
-    assert_eq!(order(&based, &[]), Err(SpecError::NoWorker));
+    assert_eq!(order(&based, &[]), Err(VmqSpecError::NoWorker));
     let twice = [host(), host()].concat();
-    assert_eq!(order(&any, &twice), Err(SpecError::DuplicateWorker(WorkerId(0))));
+    assert_eq!(order(&any, &twice), Err(VmqSpecError::DuplicateWorker(WorkerId(0))));
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use suimon_quantity::{PortId, WorkerId};
 
 use crate::thresholds::{FIT, HIGH, LOW, SHED_TO, WEIGHT_MAX};
-use crate::{Load, SpecError};
+use crate::{Load, VmqSpecError};
 
 /// Method of assigning queues to workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,12 +123,12 @@ impl NicSpec {
     /// # Errors
     ///
     /// The invalid value, with accepted values.
-    pub fn check(&self, nic: PortId, queues_max: u16) -> Result<(), SpecError> {
+    pub fn check(&self, nic: PortId, queues_max: u16) -> Result<(), VmqSpecError> {
         if self.vmq_weight > WEIGHT_MAX {
-            return Err(SpecError::Weight { nic, weight: self.vmq_weight });
+            return Err(VmqSpecError::Weight { nic, weight: self.vmq_weight });
         }
         if self.queues == 0 || self.queues > queues_max {
-            return Err(SpecError::Queues { nic, requested: self.queues, queues_max });
+            return Err(VmqSpecError::Queues { nic, requested: self.queues, queues_max });
         }
         Ok(())
     }

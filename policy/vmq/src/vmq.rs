@@ -18,7 +18,7 @@ use crate::spec::VmqMode;
 use crate::thresholds::{PARKED_MAX, RETRY};
 use crate::worker_state::WorkerState;
 use crate::{
-    Load, Move, MoveReason, NicSpec, PlacementReason, QueueError, SpecError, VmqSpec, WorkerSpec,
+    Load, Move, MoveReason, NicSpec, PlacementReason, QueueError, VmqSpec, VmqSpecError, WorkerSpec,
 };
 
 /// Result of adding a queue.
@@ -55,7 +55,7 @@ impl Vmq {
     /// # Errors
     ///
     /// The contradiction in the configuration or with the workers, with accepted values.
-    pub fn new(spec: VmqSpec, workers: &[WorkerSpec], now: Time) -> Result<Self, SpecError> {
+    pub fn new(spec: VmqSpec, workers: &[WorkerSpec], now: Time) -> Result<Self, VmqSpecError> {
         let mut vmq = Self {
             order: order(&spec, workers)?,
             spec,
@@ -83,7 +83,7 @@ impl Vmq {
     /// # Errors
     ///
     /// The contradiction; the previous configuration stays in effect.
-    pub fn set_spec(&mut self, spec: VmqSpec, now: Time) -> Result<Vec<Move>, SpecError> {
+    pub fn set_spec(&mut self, spec: VmqSpec, now: Time) -> Result<Vec<Move>, VmqSpecError> {
         let workers: Vec<WorkerSpec> =
             self.workers.values().map(|worker_state| worker_state.worker).collect();
         self.configure(spec, &workers, now)
@@ -98,7 +98,7 @@ impl Vmq {
         &mut self,
         workers: &[WorkerSpec],
         now: Time,
-    ) -> Result<Vec<Move>, SpecError> {
+    ) -> Result<Vec<Move>, VmqSpecError> {
         self.configure(self.spec.clone(), workers, now)
     }
 
@@ -112,7 +112,7 @@ impl Vmq {
         spec: VmqSpec,
         workers: &[WorkerSpec],
         now: Time,
-    ) -> Result<Vec<Move>, SpecError> {
+    ) -> Result<Vec<Move>, VmqSpecError> {
         let order = order(&spec, workers)?;
         let is_other = spec != self.spec || order != self.order;
         self.spec = spec;
@@ -174,7 +174,7 @@ impl Vmq {
         spec: NicSpec,
         queues_max: u16,
         now: Time,
-    ) -> Result<Vec<Move>, SpecError> {
+    ) -> Result<Vec<Move>, VmqSpecError> {
         spec.check(nic, queues_max)?;
         let before = self.nics.insert(nic, spec);
         let mut moves = self.settle(now);

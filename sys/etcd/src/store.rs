@@ -7,7 +7,7 @@ use std::time::Duration;
 use etcd_client::{Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp};
 use suimon_lookups::{LOOKUPS_MAX, Lookups};
 use suimon_ports::{
-    ClusterChange, ClusterCommit, ClusterCondition, ClusterLease, ClusterObserver, ClusterStore,
+    ClusterChange, ClusterCommit, ClusterCondition, ClusterKvStore, ClusterLease, ClusterObserver,
     ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterView, ClusterWatch,
 };
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -111,7 +111,7 @@ fn change(change: &ClusterChange) -> TxnOp {
     }
 }
 
-impl ClusterStore for EtcdStore {
+impl ClusterKvStore for EtcdStore {
     fn read(&self, prefix: &str) -> Result<ClusterView, ClusterStoreError> {
         self.handle.block_on(read(&self.members, prefix))
     }

@@ -9,7 +9,9 @@ use std::thread::JoinHandle;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, send, shutdown};
 use suimon_image::ByteRange;
-use suimon_nbd::{ByteRange as NbdRange, ClientCommand, ClientRequest, ExtentState, RemoteExport};
+use suimon_nbd::{
+    ClientCommand, ClientRequest, ExportRange as NbdRange, ExtentState, RemoteExport,
+};
 use suimon_ports::{
     Allocation, AllocationExtent, DISK_CLIENT_REQUEST_BYTES_MAX, DiskClient, DiskClientError,
     ThreadStart,

@@ -98,7 +98,7 @@ impl NbdBudgets {
         origin: Origin,
         export: &str,
         limits: NbdLimits,
-    ) -> Result<Share, LimitExceeded> {
+    ) -> Result<ConnectionAccount, LimitExceeded> {
         let mut book = self.lock();
         let new = |limits| Arc::new(Level::new(limits));
         let of_export = book.exports.get(export).cloned().unwrap_or_else(|| new(limits));
@@ -113,13 +113,17 @@ impl NbdBudgets {
         book.exports.insert(export.to_owned(), Arc::clone(&of_export));
         book.peers.insert(origin, Arc::clone(&of_peer));
         let client = Counted { export: (export.to_owned(), of_export), peer: (origin, of_peer) };
-        Ok(Share { budgets: self.clone(), client: Some(client), surplus: AtomicU64::new(0) })
+        Ok(ConnectionAccount {
+            budgets: self.clone(),
+            client: Some(client),
+            surplus: AtomicU64::new(0),
+        })
     }
 
     /// Counts the memory of a connection of the daemon itself, which is always admitted.
-    pub(crate) fn admit_own(&self) -> Share {
+    pub(crate) fn admit_own(&self) -> ConnectionAccount {
         self.0.host.take_any(RESERVED_BYTES);
-        Share { budgets: self.clone(), client: None, surplus: AtomicU64::new(0) }
+        ConnectionAccount { budgets: self.clone(), client: None, surplus: AtomicU64::new(0) }
     }
 
     /// Removes a connection after the return of its surplus.
@@ -146,7 +150,7 @@ impl NbdBudgets {
 
 /// Entry of a connection in the accounts of its export, its peer and the host, until it is dropped.
 #[derive(Debug)]
-pub struct Share {
+pub struct ConnectionAccount {
     budgets: NbdBudgets,
     /// `None` for connections of the daemon itself; only the host counts their memory.
     client: Option<Counted>,
@@ -161,7 +165,7 @@ struct Counted {
     peer: (Origin, Arc<Level>),
 }
 
-impl Share {
+impl ConnectionAccount {
     /// Returns the buffer memory of the connection in bytes, reserved memory included.
     pub(crate) fn bytes(&self) -> u64 {
         RESERVED_BYTES.saturating_add(self.surplus.load(Ordering::Relaxed))
@@ -185,12 +189,12 @@ impl Share {
         true
     }
 
-    /// Returns true if [`Share::take`] would succeed now.
+    /// Returns true if [`ConnectionAccount::take`] would succeed now.
     pub(crate) fn has(&self, bytes: u64) -> bool {
         self.levels().all(|level| level.has(bytes))
     }
 
-    /// Returns memory that [`Share::take`] has taken.
+    /// Returns memory that [`ConnectionAccount::take`] has taken.
     pub(crate) fn release(&self, bytes: u64) {
         self.levels().for_each(|level| level.release(bytes));
         self.surplus.fetch_sub(bytes, Ordering::Relaxed);
@@ -202,7 +206,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for ConnectionAccount {
     fn drop(&mut self) {
         self.release(self.surplus.load(Ordering::Relaxed));
         self.budgets.remove(self.client.as_ref());

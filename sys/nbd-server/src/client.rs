@@ -3,9 +3,9 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use suimon_socket_runtime::PeerGuard;
+use suimon_socket_runtime::DescriptorGuard;
 
-use crate::budgets::Share;
+use crate::budgets::ConnectionAccount;
 use crate::clients::ClientIdentity;
 use crate::handshakes::{Progress, Replaced};
 use crate::host::NbdHost;
@@ -23,13 +23,13 @@ pub(crate) struct Client {
     pub(crate) origin: Option<Origin>,
     /// Share of the connection, set at the end of the negotiation. The connection is counted until
     /// its queue and its TLS have ended.
-    pub(crate) share: Arc<OnceLock<Arc<Share>>>,
+    pub(crate) share: Arc<OnceLock<Arc<ConnectionAccount>>>,
     /// Signal that the negotiation was replaced; `None` if the negotiation is not limited.
     pub(crate) evicted: Option<Replaced>,
     /// Reference to the negotiation; `None` if the negotiation is not limited.
     pub(crate) progress: Option<Progress>,
     /// Guard against attached descriptors; `None` if the socket cannot carry any.
-    pub(crate) guard: Option<Arc<PeerGuard>>,
+    pub(crate) guard: Option<Arc<DescriptorGuard>>,
 }
 
 impl Client {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_ports::{NbdClient, NbdTransport};
 
-use crate::budgets::Share;
+use crate::budgets::ConnectionAccount;
 
 /// Connections of the servers that share this list, in the order of their arrival. Clones refer to
 /// the same list.
@@ -21,7 +21,7 @@ struct Book {
 struct Connection {
     export: String,
     caller: ClientIdentity,
-    share: Arc<Share>,
+    share: Arc<ConnectionAccount>,
 }
 
 impl NbdClients {
@@ -42,7 +42,7 @@ impl NbdClients {
         &self,
         export: &str,
         caller: &ClientIdentity,
-        share: Arc<Share>,
+        share: Arc<ConnectionAccount>,
     ) -> ListedConnection {
         let client = Connection { export: export.to_owned(), caller: caller.clone(), share };
         let mut book = self.lock();

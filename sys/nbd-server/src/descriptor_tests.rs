@@ -14,7 +14,7 @@ use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use suimon_nbd::Framing;
 use suimon_ports::{DiskQueue, FaultKind};
-use suimon_socket_runtime::{PeerGuard, SocketRuntime, ThreadHooks};
+use suimon_socket_runtime::{DescriptorGuard, SocketRuntime, ThreadHooks};
 
 use crate::inside::Inside;
 use crate::queue_tests::{READ, WRITE, connection_of, header};
@@ -102,7 +102,7 @@ fn descriptors_that_arrive_end_the_connection_and_are_closed_elsewhere() {
     for kind in [READ, WRITE] {
         let budgets = NbdBudgets::default();
         let (queue, client) = connection_of(Framing::Simple, &budgets);
-        let guard = Arc::new(PeerGuard::new(queue.socket.as_fd(), &runtime).unwrap());
+        let guard = Arc::new(DescriptorGuard::new(queue.socket.as_fd(), &runtime).unwrap());
         let share = Arc::new(budgets.admit_own());
         let inside = Inside { _share: share, _noted: None, _life: None, guard: Some(guard) };
         let mut queue = queue.owning(inside);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use suimon_nbd::{GREETING, Negotiated, ServerHandshake as Negotiation, ServerStep, TlsMode};
-use suimon_socket_runtime::{PeerGuard, Watched};
+use suimon_socket_runtime::{DescriptorGuard, Watched};
 use tokio::time::timeout;
 
 use crate::client::Client;
@@ -119,7 +119,7 @@ async fn send_all(socket: &Watched, mut bytes: &[u8]) -> io::Result<()> {
 async fn receive(
     socket: &Watched,
     bytes: &mut Vec<u8>,
-    guard: Option<&PeerGuard>,
+    guard: Option<&DescriptorGuard>,
 ) -> io::Result<bool> {
     let mut more = [0; 4096];
     let read = |socket: BorrowedFd<'_>| match guard {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::io::{Errno, readv};
 use rustix::net::{RecvFlags, recv};
 use suimon_nbd::{ParsedHeader, RejectedRequest, Request, RequestParser};
-use suimon_socket_runtime::PeerGuard;
+use suimon_socket_runtime::DescriptorGuard;
 
 use crate::level::AHEAD_BYTES;
 use crate::memory::{CHUNK_BYTES, Memory};
@@ -91,7 +91,7 @@ pub(crate) struct Input {
     /// True if data was received since unused memory was last released.
     was_used: bool,
     /// Guard through which data is received if the client may attach descriptors.
-    pub(crate) guard: Option<Arc<PeerGuard>>,
+    pub(crate) guard: Option<Arc<DescriptorGuard>>,
 }
 
 impl Input {
@@ -310,7 +310,7 @@ fn receive(
     socket: &OwnedFd,
     rooms: &mut [IoSliceMut<'_>],
     is_dry: &mut bool,
-    guard: Option<&PeerGuard>,
+    guard: Option<&DescriptorGuard>,
 ) -> Result<Option<usize>, InputError> {
     let room: usize = rooms.iter().map(|room| room.len()).sum();
     if *is_dry {
@@ -341,7 +341,7 @@ fn receive(
 fn receive_guarded(
     socket: &OwnedFd,
     rooms: &mut [IoSliceMut<'_>],
-    guard: &PeerGuard,
+    guard: &DescriptorGuard,
 ) -> Result<Result<usize, Errno>, InputError> {
     match guard.receive(socket.as_fd(), rooms) {
         Ok(got) => Ok(Ok(got)),

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use suimon_socket_runtime::PeerGuard;
+use suimon_socket_runtime::DescriptorGuard;
 use tokio::sync::oneshot::Sender;
 
-use crate::budgets::Share;
+use crate::budgets::ConnectionAccount;
 use crate::clients::ListedConnection;
 
 /// Values that exist as long as the queue of a connection: its entry in the list of clients, its
 /// TLS, and the guard of its socket.
 pub(crate) struct Inside {
-    pub(crate) _share: Arc<Share>,
+    pub(crate) _share: Arc<ConnectionAccount>,
     pub(crate) _noted: Option<ListedConnection>,
     pub(crate) _life: Option<QueueLife>,
     /// Guard against attached descriptors; `None` if the socket cannot carry any.
-    pub(crate) guard: Option<Arc<PeerGuard>>,
+    pub(crate) guard: Option<Arc<DescriptorGuard>>,
 }
 
 /// Owner of a TLS task, held by the connection's queue. The task ends when this is dropped.

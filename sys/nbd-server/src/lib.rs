@@ -81,7 +81,7 @@ mod watch;
 
 pub use access::{TcpAccess, UnixAccess};
 pub use accounts::{AccountError, Accounts};
-pub use budgets::{NbdBudgets, Share};
+pub use budgets::{ConnectionAccount, NbdBudgets};
 pub use clients::NbdClients;
 pub use host::{NbdExports, NbdHost};
 pub use level::{LimitExceeded, NbdScope, RESERVED_BYTES};

@@ -5,7 +5,7 @@
 //! reserved memory. The connection has no other request meanwhile, so that replies are not
 //! interleaved.
 
-use suimon_nbd::{ByteRange, NbdCommand, Request};
+use suimon_nbd::{ExportRange, NbdCommand, Request};
 
 use crate::level::PAYLOAD_RESERVED_BYTES;
 
@@ -27,7 +27,7 @@ pub(crate) enum Phase {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parts {
     request: Request,
-    range: ByteRange,
+    range: ExportRange,
     /// Number of bytes of parts that the disk has executed.
     done: u64,
     pub(crate) phase: Phase,
@@ -57,9 +57,9 @@ impl Parts {
     }
 
     /// Returns the remaining range of the request, starting with the current part.
-    pub(crate) fn rest(&self) -> ByteRange {
+    pub(crate) fn rest(&self) -> ExportRange {
         let offset = self.range.offset.saturating_add(self.done);
-        ByteRange { offset, length: self.range.length.saturating_sub(self.done) }
+        ExportRange { offset, length: self.range.length.saturating_sub(self.done) }
     }
 
     /// Returns the length of the current part in bytes.
@@ -74,7 +74,7 @@ impl Parts {
 
     /// Returns the current part as a request.
     pub(crate) fn part(&self) -> Request {
-        let range = ByteRange { length: self.bytes(), ..self.rest() };
+        let range = ExportRange { length: self.bytes(), ..self.rest() };
         let (command, payload) = match self.request.command {
             NbdCommand::Write { fua, .. } => (NbdCommand::Write { range, fua }, range.length),
             _ => (NbdCommand::Read { range, dont_fragment: true }, 0),

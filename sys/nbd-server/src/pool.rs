@@ -3,7 +3,7 @@
 //! A chunk is cold until its first use: the kernel has allocated no pages for it. It is then warm
 //! until its memory is returned to the system. The memory of warm chunks is counted, whether or not
 //! they are free. Up to [`PAYLOAD_RESERVED_BYTES`] count towards the reservation of the connection.
-//! Further bytes count towards the limits of its export, its peer and the host ([`Share::take`]).
+//! Further bytes count towards the limits of its export, its peer and the host ([`ConnectionAccount::take`]).
 //!
 //! Invariant: if no chunk is in use, chunks for a payload of up to [`PAYLOAD_RESERVED_BYTES`] are
 //! available, regardless of the memory use of other connections.
@@ -11,7 +11,7 @@
 use core::ops::Range;
 use std::sync::Arc;
 
-use crate::budgets::Share;
+use crate::budgets::ConnectionAccount;
 use crate::level::PAYLOAD_RESERVED_BYTES;
 use crate::memory::{CHUNK_BYTES, CHUNKS, SMALL_BYTES, SMALL_CHUNKS};
 
@@ -91,7 +91,7 @@ impl Stack {
 pub(crate) struct Pool {
     chunks: Stack,
     small: Stack,
-    share: Arc<Share>,
+    share: Arc<ConnectionAccount>,
     /// Bytes taken from the share in excess of the reservation.
     surplus: u64,
     /// Empty lists for reuse: at most [`SPARE_LISTS_MAX`], each with capacity for at most
@@ -100,7 +100,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(share: Arc<Share>) -> Self {
+    pub(crate) fn new(share: Arc<ConnectionAccount>) -> Self {
         Self {
             chunks: Stack::new(0..CHUNKS, CHUNK_BYTES),
             small: Stack::new(CHUNKS..CHUNKS + SMALL_CHUNKS, SMALL_BYTES),

@@ -14,7 +14,7 @@ use suimon_ports::{
 };
 use suimon_uring::PayloadTable;
 
-use crate::budgets::Share;
+use crate::budgets::ConnectionAccount;
 use crate::input::{Event, Input, InputError};
 use crate::inside::Inside;
 use crate::memory::{CHUNK_BYTES, CHUNKS, Memory};
@@ -85,7 +85,7 @@ impl NbdQueue {
         socket: impl Into<OwnedFd>,
         negotiated: &Negotiated,
         rest: Vec<u8>,
-        share: Arc<Share>,
+        share: Arc<ConnectionAccount>,
     ) -> std::io::Result<Self> {
         let socket: OwnedFd = socket.into();
         rustix::io::ioctl_fionbio(&socket, true)?;

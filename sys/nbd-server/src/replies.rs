@@ -1,7 +1,7 @@
 //! Replies to requests that the disk has executed.
 
 use suimon_nbd::{
-    ByteRange, ExtentState, NbdCommand, NbdError, REPLY_BYTES_MAX, RejectedRequest, Request,
+    ExportRange, ExtentState, NbdCommand, NbdError, REPLY_BYTES_MAX, RejectedRequest, Request,
     STATUS_BYTES_MIN, StatusExtent,
 };
 use suimon_ports::{Allocation, AllocationExtent, DiskOutcome};
@@ -48,7 +48,7 @@ impl NbdQueue {
     fn read_head(
         &self,
         request: &Request,
-        range: ByteRange,
+        range: ExportRange,
     ) -> impl FnOnce(&mut [u8]) -> Option<usize> + use<> {
         let whole = core::iter::empty();
         let mut chunks = self.transmission.read_chunks(request.reply_to, range, true, whole);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::{set_tcp_nodelay, socket_peercred};
 use rustix::net::{SocketFlags, accept_with, getpeername};
 use suimon_ports::NbdTransport;
-use suimon_socket_runtime::{PeerGuard, Stop, Task, Watched};
+use suimon_socket_runtime::{DescriptorGuard, Stop, Task, Watched};
 use suimon_unix_socket::refuse_descriptors;
 use tokio::time::sleep;
 
@@ -172,7 +172,7 @@ impl Access {
                 let peer = format!("process {process} of user {user}");
                 let caller = ClientIdentity { transport: NbdTransport::Unix, peer };
                 let origin = Origin::User(user);
-                let guard = PeerGuard::guard(socket, &host.runtime)?.map(Arc::new);
+                let guard = DescriptorGuard::guard(socket, &host.runtime)?.map(Arc::new);
                 let client = Client::new(host, None, caller, Some(origin));
                 Ok((Client { guard, ..client }, origin, judged))
             }

@@ -1,7 +1,7 @@
 //! Requests of a connection that are in flight.
 
 use suimon_image::ByteRange;
-use suimon_nbd::{ByteRange as NbdRange, NbdCommand, Request};
+use suimon_nbd::{ExportRange as NbdRange, NbdCommand, Request};
 use suimon_ports::{AllocationExtent, DiskOp};
 
 use crate::memory::SMALL_BYTES;

@@ -10,7 +10,7 @@ use suimon_frame::{
     complete_checksum,
 };
 use suimon_ports::{
-    DeviceFeature, DeviceNotice, FaultKind, FrameSink, FrameSource, OffloadToggles, PortSpec,
+    DeviceFeature, DeviceNotice, FaultKind, FrameSink, FrameSource, OffloadToggles, PortDeviceSpec,
     TransmitResult,
 };
 
@@ -291,7 +291,7 @@ fn run_pair(offload: OffloadToggles, change: Option<OffloadToggles>) -> ForwardC
     if let Some(offload) = change {
         for (device, inside) in pair.opened.iter_mut().zip([&pair.left, &pair.right]) {
             let spec = TapSpec { offload, ..tap_spec("tap0", inside) };
-            assert!(device.change(&PortSpec::Tap(spec)).unwrap());
+            assert!(device.change(&PortDeviceSpec::Tap(spec)).unwrap());
         }
     }
     let shelf = &pair.shelf;
@@ -342,17 +342,19 @@ fn changes_are_live_or_need_opening_again_and_a_refused_one_leaves_all_as_it_was
         TapSpec { netns: None, ..spec.clone() },
         TapSpec { queue_pairs: 2, ..spec.clone() },
     ] {
-        assert!(!device.change(&PortSpec::Tap(again)).unwrap());
+        assert!(!device.change(&PortDeviceSpec::Tap(again)).unwrap());
     }
-    assert!(!device.change(&PortSpec::Uplink(uplink_spec("tap0", UplinkDriver::Tap))).unwrap());
+    assert!(
+        !device.change(&PortDeviceSpec::Uplink(uplink_spec("tap0", UplinkDriver::Tap))).unwrap()
+    );
     let offload = OffloadToggles { rx_checksum: false, ..OffloadToggles::default() };
     let live = TapSpec { mtu: 2000, mac: Some(mac(3)), offload, ..spec.clone() };
-    assert!(device.change(&PortSpec::Tap(live.clone())).unwrap());
+    assert!(device.change(&PortDeviceSpec::Tap(live.clone())).unwrap());
     assert_eq!(sink.offloads(), Offloads::NONE);
     assert!(inside.run("ip link show tap0").contains("mtu 2000"));
     // A group address: rejected after the MTU was set.
     let group = TapSpec { mtu: 3000, mac: Some(MacAddr::BROADCAST), ..spec.clone() };
-    let error = device.change(&PortSpec::Tap(group)).unwrap_err();
+    let error = device.change(&PortDeviceSpec::Tap(group)).unwrap_err();
     assert_eq!(error.field, "mac", "{error}");
     let shown = inside.run("ip link show tap0");
     assert!(shown.contains("mtu 2000") && shown.contains("02:00:00:00:00:03"), "{shown}");
@@ -376,7 +378,7 @@ fn an_address_that_was_changed_on_a_tap_stays_if_that_is_permitted() {
     drop(device);
     let mut device = open(2, &spec);
     let mut change = |to: TapSpec, expected: &str, what: &str| {
-        assert!(device.change(&PortSpec::Tap(to)).unwrap());
+        assert!(device.change(&PortDeviceSpec::Tap(to)).unwrap());
         let shown = inside.run("ip link show tap0");
         assert!(shown.contains(expected), "{what}: {shown}");
     };

@@ -82,14 +82,14 @@ fn frames_longer_than_the_mtu_are_lost_and_the_mtu_changes_live() {
     assert_eq!(sink.discarded(), 1);
     let spec = uplink_spec(&uplink.cable.near, UplinkDriver::AfPacket);
     let spec = UplinkSpec { mtu: Some(9000), ..spec };
-    assert!(uplink.device.change(&PortSpec::Uplink(spec.clone())).unwrap());
+    assert!(uplink.device.change(&PortDeviceSpec::Uplink(spec.clone())).unwrap());
     sink.transmit(&plain_frame(8000)).unwrap();
     let got = receive_where(&mut far_source, is_ours).unwrap();
     assert_eq!(got.len(), 8000, "the first was lost, the second passed");
     let shown = run(&format!("ip link show {}", uplink.cable.near));
     assert!(shown.contains("mtu 9000"), "{shown}");
     let two = UplinkSpec { queue_pairs: 2, ..spec };
-    assert!(!uplink.device.change(&PortSpec::Uplink(two)).unwrap());
+    assert!(!uplink.device.change(&PortDeviceSpec::Uplink(two)).unwrap());
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn an_uplink_may_be_a_tap_that_keeps_its_own_mtu() {
     let mut device = devices.open_uplink(PortId(1), &spec, shelf.clone(), observer).unwrap();
     assert_eq!(device.status().mtu, 1450);
     let larger = UplinkSpec { mtu: Some(1600), ..spec };
-    assert!(device.change(&PortSpec::Uplink(larger.clone())).unwrap());
+    assert!(device.change(&PortDeviceSpec::Uplink(larger.clone())).unwrap());
     let shown = run(&format!("ip link show {name}"));
     // The view of this host, the reverse of that on a guest's TAP.
     let sink = shelf.sink(1, 0);
@@ -289,7 +289,7 @@ fn an_uplink_may_be_a_tap_that_keeps_its_own_mtu() {
         (OffloadToggles { tx_checksum: false, ..all }, Offloads::NONE),
     ] {
         let spec = UplinkSpec { offload, ..larger.clone() };
-        assert!(device.change(&PortSpec::Uplink(spec)).unwrap());
+        assert!(device.change(&PortDeviceSpec::Uplink(spec)).unwrap());
         assert_eq!(sink.offloads(), takes, "{offload:?}");
     }
     drop((device, sink));
@@ -321,7 +321,7 @@ fn partial_checksums_of_the_far_stack_are_known_as_such() {
     assert_eq!(form(&got), (asked, EgressForm::Any), "{got:?}");
     let offload = OffloadToggles { rx_checksum: false, ..OffloadToggles::default() };
     let spec = UplinkSpec { offload, ..uplink_spec(&uplink.cable.near, UplinkDriver::AfPacket) };
-    assert!(uplink.device.change(&PortSpec::Uplink(spec)).unwrap());
+    assert!(uplink.device.change(&PortDeviceSpec::Uplink(spec)).unwrap());
     let mut got = received();
     // The egress then computes a valid checksum over the datagram.
     assert_eq!(form(&got), (asked, EgressForm::Complete), "{got:?}");
@@ -347,7 +347,7 @@ fn the_switches_of_an_uplink_govern_what_leaves_by_it_and_change_live() {
         (all, crate::offload::ALL),
     ] {
         let spec = UplinkSpec { offload, ..uplink_spec(&near, UplinkDriver::AfPacket) };
-        assert!(uplink.device.change(&PortSpec::Uplink(spec)).unwrap());
+        assert!(uplink.device.change(&PortDeviceSpec::Uplink(spec)).unwrap());
         assert_eq!(sink.offloads(), takes, "{offload:?}");
         assert_eq!(uplink.device.status().egress, crate::offload::ALL);
     }

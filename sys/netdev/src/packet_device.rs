@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use suimon_frame::Offloads;
 use suimon_ports::{
-    DeviceError, DeviceStatus, PortDevice, PortObserver, PortSpec, QueueHost, UplinkDriver,
+    DeviceError, DeviceStatus, PortDevice, PortDeviceSpec, PortObserver, QueueHost, UplinkDriver,
     UplinkSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
@@ -130,8 +130,8 @@ impl PortDevice for PacketDevice {
         }
     }
 
-    fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError> {
-        let PortSpec::Uplink(to) = to else { return Ok(false) };
+    fn change(&mut self, to: &PortDeviceSpec) -> Result<bool, DeviceError> {
+        let PortDeviceSpec::Uplink(to) = to else { return Ok(false) };
         let live = UplinkSpec { mtu: to.mtu, offload: to.offload, ..self.spec.clone() };
         if live != *to || to.driver != UplinkDriver::AfPacket {
             return Ok(false);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use suimon_frame::Offloads;
 use suimon_ports::{
-    DeviceError, DeviceStatus, KernelPathState, PortDevice, PortObserver, PortSpec, QueueHost,
-    UplinkDriver,
+    DeviceError, DeviceStatus, KernelPathState, PortDevice, PortDeviceSpec, PortObserver,
+    QueueHost, UplinkDriver,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 
@@ -113,10 +113,10 @@ impl TapDevice {
         }
     }
 
-    fn tap_plan(&self, spec: &PortSpec) -> Option<TapPlan> {
+    fn tap_plan(&self, spec: &PortDeviceSpec) -> Option<TapPlan> {
         match spec {
-            PortSpec::Tap(spec) if !self.is_uplink => Some(spec.into()),
-            PortSpec::Uplink(spec) if self.is_uplink && spec.driver == UplinkDriver::Tap => {
+            PortDeviceSpec::Tap(spec) if !self.is_uplink => Some(spec.into()),
+            PortDeviceSpec::Uplink(spec) if self.is_uplink && spec.driver == UplinkDriver::Tap => {
                 Some(spec.into())
             }
             _ => None,
@@ -177,7 +177,7 @@ impl PortDevice for TapDevice {
         }
     }
 
-    fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError> {
+    fn change(&mut self, to: &PortDeviceSpec) -> Result<bool, DeviceError> {
         let Some(to) = self.tap_plan(to) else { return Ok(false) };
         let live = TapPlan {
             mac: to.mac,

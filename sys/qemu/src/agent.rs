@@ -29,7 +29,7 @@ pub(crate) const AGENT_PORT: &str = "agent";
 pub(crate) const AGENT_PORT_NAME: &str = "org.qemu.guest_agent.0";
 
 /// Time limit for replies. An idle guest's agent replies in milliseconds; the guest may be busy.
-const ANSWER_LIMIT: Duration = Duration::from_secs(3);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time limit for the rejection of a command that has no reply on success.
 const REFUSAL_LIMIT: Duration = Duration::from_secs(1);
 /// Time limit for freezing: the guest first writes its dirty pages.
@@ -169,7 +169,7 @@ fn fresh_number() -> u32 {
 
 /// Returns the guest properties that the agent reports.
 pub(crate) fn guest_facts(port: AgentPort<'_>) -> Result<GuestInfo, VmError> {
-    let mut talk = AgentSession::begin(port, ANSWER_LIMIT)?;
+    let mut talk = AgentSession::begin(port, REPLY_TIMEOUT)?;
     let version = agent_version(&talk.request(AgentCommand::Info)?);
     let frozen = talk.request(AgentCommand::FreezeStatus).ok();
     let is_frozen = frozen.is_some_and(|value| agent_is_frozen(&value) == Ok(true));
@@ -207,7 +207,7 @@ fn interface(found: suimon_qmp::AgentInterface) -> GuestInterface {
 
 /// Requests a shutdown of the guest. The agent does not report whether the shutdown succeeds.
 pub(crate) fn shut_down(port: AgentPort<'_>) -> Result<(), VmError> {
-    let mut talk = AgentSession::begin(port, ANSWER_LIMIT)?;
+    let mut talk = AgentSession::begin(port, REPLY_TIMEOUT)?;
     talk.send(AgentCommand::Shutdown)?;
     talk.until = Instant::now() + REFUSAL_LIMIT;
     match talk.receive_reply(AgentCommand::Shutdown) {
@@ -220,7 +220,7 @@ pub(crate) fn shut_down(port: AgentPort<'_>) -> Result<(), VmError> {
 /// Freezes the guest's file systems. Returns their number.
 pub(crate) fn freeze(port: AgentPort<'_>) -> Result<u64, VmError> {
     // If the agent does not reply to the synchronisation, the command to freeze was not sent.
-    let begun = AgentSession::begin(port, ANSWER_LIMIT);
+    let begun = AgentSession::begin(port, REPLY_TIMEOUT);
     let mut talk = begun.map_err(|error| VmError::new(VmErrorKind::Refused, error.text))?;
     talk.until = Instant::now() + FREEZE_LIMIT;
     let count = talk.request(AgentCommand::Freeze)?;
@@ -229,7 +229,7 @@ pub(crate) fn freeze(port: AgentPort<'_>) -> Result<u64, VmError> {
 
 /// Thaws the guest's file systems. Returns their number.
 pub(crate) fn thaw(port: AgentPort<'_>) -> Result<u64, VmError> {
-    let mut talk = AgentSession::begin(port, ANSWER_LIMIT)?;
+    let mut talk = AgentSession::begin(port, REPLY_TIMEOUT)?;
     let count = talk.request(AgentCommand::Thaw)?;
     Ok(agent_count(AgentCommand::Thaw, &count).map_err(Failed::Agent)?)
 }

@@ -167,7 +167,7 @@ fn descriptors_of_a_guest_agent_are_refused() {
     use std::os::fd::AsFd;
     let folder = tempfile::tempdir().unwrap();
     let listener = UnixListener::bind(folder.path().join(AGENT_SOCKET)).unwrap();
-    let _ours = connect_in(folder.path(), AGENT_SOCKET, ANSWER_LIMIT).unwrap();
+    let _ours = connect_in(folder.path(), AGENT_SOCKET, REPLY_TIMEOUT).unwrap();
     let (theirs, _) = listener.accept().unwrap();
     if !suimon_unix_socket::refuse_descriptors(UnixStream::pair().unwrap().0) {
         eprintln!("skipped: the kernel is older than Linux 6.16");

@@ -71,7 +71,7 @@ impl LauncherClient {
     }
 
     /// Sends a request without a result, and blocks until it is executed.
-    pub(crate) fn do_it(&self, request: Request) -> Result<(), VmError> {
+    pub(crate) fn execute(&self, request: Request) -> Result<(), VmError> {
         match self.request(request)? {
             Reply::Done => Ok(()),
             _ => Err(nonsense()),

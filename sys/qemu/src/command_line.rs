@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use suimon_ports::{VmAccelerator, VmBoot, VmDiskKind, VmSpec};
-use suimon_qmp::{BlockNode, Device, chardev_option};
+use suimon_qmp::{BlockNode, DeviceArguments, chardev_option};
 
 use crate::agent::{AGENT_PORT, AGENT_PORT_NAME};
 use crate::devices::{Backend, DeviceAttachment, EmulatedMachine, port_id, text};
@@ -49,7 +49,7 @@ impl ArgumentWords {
         self.0.extend([option.to_owned(), value.into()]);
     }
 
-    fn device(&mut self, device: &Device) {
+    fn device(&mut self, device: &DeviceArguments) {
         self.add("-device", device.to_json().to_string());
     }
 
@@ -121,8 +121,8 @@ fn add_machine(words: &mut ArgumentWords, spec: &VmSpec, accelerator: VmAccelera
     words.add("-uuid", uuid(spec.uuid));
     // A guest that reports a panic is paused for examination.
     words.add("-action", "panic=pause");
-    words.device(&Device::new("pvpanic"));
-    words.device(&Device::new("virtio-rng-pci"));
+    words.device(&DeviceArguments::new("pvpanic"));
+    words.device(&DeviceArguments::new("virtio-rng-pci"));
     words.add("-msg", "timestamp=on");
     if spec.migration_source.is_some() {
         words.add("-incoming", "defer");
@@ -138,8 +138,9 @@ fn add_lines(words: &mut ArgumentWords, inherited: Inherited) {
     words.add("-chardev", format!("socket,id=console,fd={console},server=on,wait=off,{log}"));
     words.add("-serial", "chardev:console");
     words.add("-chardev", format!("socket,id={AGENT_PORT},fd={agent},server=on,wait=off"));
-    words.device(&Device::new("virtio-serial-pci").with("id", "serial"));
-    let port = Device::new("virtserialport").with("id", AGENT_PORT).with("bus", "serial.0");
+    words.device(&DeviceArguments::new("virtio-serial-pci").with("id", "serial"));
+    let port =
+        DeviceArguments::new("virtserialport").with("id", AGENT_PORT).with("bus", "serial.0");
     words.device(&port.with("chardev", AGENT_PORT).with("name", AGENT_PORT_NAME));
 }
 
@@ -164,9 +165,9 @@ fn add_boot(words: &mut ArgumentWords, boot: &VmBoot) {
     }
 }
 
-fn root_port(number: usize) -> Device {
+fn root_port(number: usize) -> DeviceArguments {
     let (slot, function) = (number / PORTS_EACH, number % PORTS_EACH);
-    Device::new("pcie-root-port")
+    DeviceArguments::new("pcie-root-port")
         .with("id", port_id(number))
         .with("bus", "pcie.0")
         .with("addr", format!("{:x}.{function}", PORTS_AT as usize + slot))
@@ -178,7 +179,7 @@ fn root_port(number: usize) -> Device {
 /// emulated disks on the controllers of a PC.
 fn add_devices(words: &mut ArgumentWords, spec: &VmSpec, machine: EmulatedMachine) {
     if spec.disks.iter().any(|disk| matches!(disk.kind, VmDiskKind::Ide { .. })) {
-        words.device(&Device::new("piix3-ide").with("id", "piix"));
+        words.device(&DeviceArguments::new("piix3-ide").with("id", "piix"));
     }
     let mut ports = Ports::of(spec);
     for nic in &spec.nics {
@@ -213,7 +214,7 @@ fn add_devices(words: &mut ArgumentWords, spec: &VmSpec, machine: EmulatedMachin
         let name = "cdrom".to_owned();
         let node = BlockNode::File { name, path: text(cdrom), is_read_only: true };
         words.add("-blockdev", node.to_json().to_string());
-        let drive = Device::new("ide-cd").with("id", "cdrom").with("bus", "ide.5");
+        let drive = DeviceArguments::new("ide-cd").with("id", "cdrom").with("bus", "ide.5");
         words.device(&drive.with("drive", "cdrom").with("bootindex", spec.disks.len() + 1));
     }
 }

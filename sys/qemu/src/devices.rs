@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use suimon_ports::{VmAccelerator, VmDevice, VmDiskKind, VmDiskSpec, VmNicKind, VmNicSpec};
-use suimon_qmp::{BlockNode, Command, Device, Netdev, Reconnect, Version};
+use suimon_qmp::{BlockNode, Command, DeviceArguments, Netdev, Reconnect, Version};
 use suimon_quantity::PciAddress;
 
 use crate::spec_check::is_name;
@@ -52,7 +52,7 @@ impl Backend {
 pub(crate) struct DeviceAttachment {
     pub(crate) id: String,
     pub(crate) backends: Vec<Backend>,
-    pub(crate) device: Device,
+    pub(crate) device: DeviceArguments,
 }
 
 /// QEMU properties that determine the objects of devices.
@@ -126,7 +126,7 @@ impl EmulatedMachine {
                 let chardev = Backend::Chardev { id: id.clone(), path, reconnect };
                 let queues = nic.queue_pairs;
                 let netdev = Netdev::VhostUser { id: id.clone(), chardev: id.clone(), queues };
-                let mut device = Device::new("virtio-net-pci")
+                let mut device = DeviceArguments::new("virtio-net-pci")
                     .with("mq", queues > 1)
                     .with("vectors", self.vectors(queues * 2 + 2))
                     .with("rx_queue_size", RING_SIZE)
@@ -139,7 +139,7 @@ impl EmulatedMachine {
             VmNicKind::Legacy => {
                 let reconnect = Reconnect::for_stream(self.version);
                 let netdev = Netdev::Stream { id: id.clone(), path, reconnect };
-                (vec![Backend::Netdev(netdev)], Device::new("e1000e"))
+                (vec![Backend::Netdev(netdev)], DeviceArguments::new("e1000e"))
             }
         };
         // The ROM for network boot is omitted: QEMU's packages do not require its file.
@@ -156,8 +156,8 @@ impl EmulatedMachine {
 
     /// Returns the QEMU object of the VF for which a NIC is the standby. QEMU exposes the VF only
     /// to a guest with a driver that supports failover (virtio 1.3, `VIRTIO_NET_F_STANDBY`).
-    pub(crate) fn vf(nic: &str, address: PciAddress, bus: &str) -> Device {
-        Device::new("vfio-pci")
+    pub(crate) fn vf(nic: &str, address: PciAddress, bus: &str) -> DeviceArguments {
+        DeviceArguments::new("vfio-pci")
             .with("id", vf_id(nic))
             .with("bus", bus)
             .with("host", address.to_string())
@@ -176,7 +176,7 @@ impl EmulatedMachine {
         let id = disk_id(name);
         let reconnect = Reconnect::for_chardev(self.version);
         let chardev = Backend::Chardev { id: id.clone(), path: text(socket), reconnect };
-        let device = Device::new("vhost-user-blk-pci")
+        let device = DeviceArguments::new("vhost-user-blk-pci")
             .with("id", id.as_str())
             .with("bus", bus)
             .with("chardev", id.as_str())
@@ -197,7 +197,7 @@ impl EmulatedMachine {
             return None;
         };
         let (id, name) = (disk_id(&disk.name), node_name(&disk.name));
-        let mut device = Device::new("ide-hd")
+        let mut device = DeviceArguments::new("ide-hd")
             .with("id", id.as_str())
             .with("bus", bus)
             .with("unit", unit)

@@ -137,7 +137,7 @@ fn negotiate(
 ) -> Result<(EmulatedMachine, usize), VmError> {
     let greeting = greeted.recv_timeout(GREETING_LIMIT).map_err(|error| match error {
         RecvTimeoutError::Disconnected => {
-            VmError::new(VmErrorKind::NotRunning, shared.how_it_ended())
+            VmError::new(VmErrorKind::NotRunning, shared.end_reason())
         }
         RecvTimeoutError::Timeout => {
             let seconds = GREETING_LIMIT.as_secs();
@@ -178,7 +178,7 @@ fn why_gone(shared: &Shared, error: VmError) -> VmError {
         return error;
     }
     shared.wait_end(REASON_LIMIT);
-    VmError::new(VmErrorKind::NotRunning, shared.how_it_ended())
+    VmError::new(VmErrorKind::NotRunning, shared.end_reason())
 }
 
 /// Observer that delays notices of a VM until its start is complete. If the VM ends before, its end
@@ -236,16 +236,16 @@ impl VmHost for QemuHost {
     }
 
     fn kill(&self, identity: &VmIdentity) -> Result<(), VmError> {
-        self.client.do_it(Request::Kill(identity.clone()))
+        self.client.execute(Request::Kill(identity.clone()))
     }
 
     fn probe(&self, spec: &VmSpec) -> Result<(), VmError> {
         check(spec)?;
-        self.client.do_it(Request::Probe(Box::new(spec.clone())))
+        self.client.execute(Request::Probe(Box::new(spec.clone())))
     }
 
     fn prepare(&self, folder: &Path, user: u32) -> Result<(), VmError> {
-        self.client.do_it(Request::Prepare { folder: folder.to_owned(), user })
+        self.client.execute(Request::Prepare { folder: folder.to_owned(), user })
     }
 
     fn start(&self, spec: &VmSpec, observer: Arc<dyn VmObserver>) -> Result<Box<dyn Vm>, VmError> {
@@ -264,7 +264,7 @@ impl VmHost for QemuHost {
                 Ok(Box::new(vm))
             }
             Err(error) => {
-                let _ = self.client.do_it(Request::Kill(started.identity));
+                let _ = self.client.execute(Request::Kill(started.identity));
                 // A VM that was never running cannot be lost.
                 let is_gone = error.kind == VmErrorKind::NotRunning;
                 let kind = if is_gone { VmErrorKind::Host } else { error.kind };
@@ -275,7 +275,7 @@ impl VmHost for QemuHost {
     }
 
     fn remove(&self, folder: &Path) -> Result<(), VmError> {
-        self.client.do_it(Request::Remove { folder: folder.to_owned() })
+        self.client.execute(Request::Remove { folder: folder.to_owned() })
     }
 
     fn assign_vf(
@@ -285,11 +285,11 @@ impl VmHost for QemuHost {
         memory_bytes: u64,
     ) -> Result<(), VmError> {
         let identity = identity.clone();
-        self.client.do_it(Request::GiveVf { identity, vf: vf.to_string(), memory_bytes })
+        self.client.execute(Request::GiveVf { identity, vf: vf.to_string(), memory_bytes })
     }
 
     fn reclaim_vf(&self, vm: &str, vf: PciAddress) -> Result<(), VmError> {
-        self.client.do_it(Request::TakeVf { vf: vf.to_string(), vm: vm.to_owned() })
+        self.client.execute(Request::TakeVf { vf: vf.to_string(), vm: vm.to_owned() })
     }
 
     fn adopt(
@@ -297,7 +297,7 @@ impl VmHost for QemuHost {
         identity: &VmIdentity,
         observer: Arc<dyn VmObserver>,
     ) -> Result<Box<dyn Vm>, VmError> {
-        self.client.do_it(Request::Find(identity.clone()))?;
+        self.client.execute(Request::Find(identity.clone()))?;
         let threshold = Arc::new(StartObserver::default());
         let vm = self.attach(identity, threshold.clone(), None).map_err(|error| {
             let text = format!("VM {} was not adopted: {}", identity.name, error.text);

@@ -16,7 +16,7 @@ use crate::peer::write_line;
 use crate::qemu_stream::QemuStream;
 
 /// Time limit for a reply of QEMU.
-pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit for an operation of several commands, such as a query of all ports. Without it, a
 /// QEMU that replies to each command just within its limit could block the VM's thread for many
 /// minutes.
@@ -108,9 +108,9 @@ impl Shared {
         sent.map(|()| id).map_err(|_| NotSent::Disconnected)
     }
 
-    /// Sends a command and blocks until the reply, for at most [`ANSWER_LIMIT`].
+    /// Sends a command and blocks until the reply, for at most [`REPLY_TIMEOUT`].
     pub(crate) fn request(&self, command: &Command) -> Result<Value, VmError> {
-        self.request_with(command, None, ANSWER_LIMIT)
+        self.request_with(command, None, REPLY_TIMEOUT)
     }
 
     /// Sends a command that has no effect, and blocks until the reply, for at most `limit`. Fails
@@ -126,7 +126,7 @@ impl Shared {
 
     /// Passes a descriptor to QEMU, which stores it under this name.
     pub(crate) fn hand_over(&self, name: &'static str, fd: BorrowedFd<'_>) -> Result<(), VmError> {
-        self.request_with(&Command::GetFd { name }, Some(fd), ANSWER_LIMIT).map(drop)
+        self.request_with(&Command::GetFd { name }, Some(fd), REPLY_TIMEOUT).map(drop)
     }
 
     fn request_with(
@@ -174,7 +174,7 @@ impl Shared {
     }
 
     pub(crate) fn silent(&self, what: &str) -> VmError {
-        self.silent_for(what, ANSWER_LIMIT)
+        self.silent_for(what, REPLY_TIMEOUT)
     }
 
     fn silent_for(&self, what: &str, limit: Duration) -> VmError {
@@ -184,13 +184,13 @@ impl Shared {
     }
 
     pub(crate) fn is_disconnected(&self) -> VmError {
-        let (name, how) = (&self.name, self.how_it_ended());
+        let (name, how) = (&self.name, self.end_reason());
         VmError::new(VmErrorKind::NotRunning, format!("VM {name} has ended: {how}"))
     }
 
     /// Returns a description of the process's end; if it is unknown, states that QEMU has closed
     /// its monitor.
-    pub(crate) fn how_it_ended(&self) -> String {
+    pub(crate) fn end_reason(&self) -> String {
         let ended = lock(&self.known).ended.clone();
         ended.unwrap_or_else(|| "QEMU closed its monitor".to_owned())
     }

@@ -8,11 +8,11 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use suimon_ports::{VmDevice, VmNotice, VmObserver, VmRunState};
-use suimon_qmp::{Event, Greeting, QmpMessage, QmpReader};
+use suimon_qmp::{Greeting, QmpEvent, QmpMessage, QmpReader};
 
 use crate::agent::AGENT_PORT;
 use crate::client::{LauncherEvent, Watch};
-use crate::monitor::{ANSWER_LIMIT, Outcome, Shared, Waiting, lock};
+use crate::monitor::{Outcome, REPLY_TIMEOUT, Shared, Waiting, lock};
 use crate::pace::MessageRate;
 use crate::peer::wait_readable;
 use crate::spec_check::is_name;
@@ -65,7 +65,7 @@ impl Reading {
         let heard = heard.or_else(|| {
             let watch = self.watch.as_ref()?;
             watch.kill();
-            watch.read_within(ANSWER_LIMIT)
+            watch.read_within(REPLY_TIMEOUT)
         });
         self.finish(heard, &why);
     }
@@ -94,7 +94,7 @@ impl Reading {
         if has_words {
             self.read(reader)?;
         } else if has_news {
-            self.hear_news();
+            self.read_launcher_event();
         } else {
             self.unplug_further();
         }
@@ -102,7 +102,7 @@ impl Reading {
     }
 
     /// Reads the launcher's report on the process.
-    fn hear_news(&mut self) {
+    fn read_launcher_event(&mut self) {
         match self.watch.as_ref().map(Watch::read) {
             Some(heard @ LauncherEvent::Ended(_)) => self.heard = Some(heard),
             _ => self.watch = None,
@@ -110,13 +110,13 @@ impl Reading {
     }
 
     /// Stops reading for `pause`, or until the end of the process is reported.
-    pub(crate) fn hold(&mut self, pause: Duration) {
+    pub(crate) fn pause_reading(&mut self, pause: Duration) {
         if pause.is_zero() || self.heard.is_some() {
             return;
         }
         let Some(watch) = &self.watch else { return std::thread::sleep(pause) };
         if matches!(wait_readable([watch.descriptor()], Some(pause)), Ok([true])) {
-            self.hear_news();
+            self.read_launcher_event();
         }
     }
 
@@ -140,7 +140,7 @@ impl Reading {
         };
         let cost = u32::try_from(length).unwrap_or(u32::MAX).max(READ_COSTS);
         let pause = self.bytes.count(cost, Instant::now());
-        self.hold(pause);
+        self.pause_reading(pause);
         reader.handle_bytes(buffer.get(..length).unwrap_or_default());
         while let Some(message) = reader.poll_message().map_err(|error| error.to_string())? {
             // The session was closed meanwhile.
@@ -188,7 +188,7 @@ impl Reading {
     /// Counts a message that is no reply to a command as an event.
     fn handle_unasked(&mut self) {
         let pause = self.events.count(1, Instant::now());
-        self.hold(pause);
+        self.pause_reading(pause);
     }
 
     /// Sends the next command that removes the backend of an unplugged device.
@@ -201,38 +201,38 @@ impl Reading {
         }
     }
 
-    fn handle_event(&mut self, event: Event) {
+    fn handle_event(&mut self, event: QmpEvent) {
         let pause = self.events.count(1, Instant::now());
-        self.hold(pause);
+        self.pause_reading(pause);
         // The process has ended. Its remaining messages are handled only within the rate limit,
         // except for the reason for a shutdown.
         let is_excess = !pause.is_zero() && self.heard.is_some();
-        if is_excess && !matches!(event, Event::Shutdown(_)) {
+        if is_excess && !matches!(event, QmpEvent::Shutdown(_)) {
             return;
         }
         match event {
-            Event::Stop => {
+            QmpEvent::Stop => {
                 // QEMU stops a guest as a consequence of its panic.
                 if lock(&self.shared.known).state == VmRunState::Running {
                     self.change(VmRunState::Paused);
                 }
             }
-            Event::Resume => {
+            QmpEvent::Resume => {
                 lock(&self.shared.known).waits_for_space = false;
                 self.change(VmRunState::Running);
             }
-            Event::BlockIoError { stops: true, is_full: true, .. } => {
+            QmpEvent::BlockIoError { stops_vm: true, is_full: true, .. } => {
                 // A guest that was paused before remains paused for the earlier reason.
                 let mut known = lock(&self.shared.known);
                 known.waits_for_space |= known.state == VmRunState::Running;
             }
-            Event::GuestPanicked { .. } => self.change(VmRunState::Panicked),
-            Event::Reset(_) => self.observer.handle_notice(VmNotice::Reset),
-            Event::Shutdown(trigger) => {
+            QmpEvent::GuestPanicked { .. } => self.change(VmRunState::Panicked),
+            QmpEvent::Reset(_) => self.observer.handle_notice(VmNotice::Reset),
+            QmpEvent::Shutdown(trigger) => {
                 lock(&self.shared.known).off_because = Some(trigger.reason);
                 self.change(VmRunState::Off);
             }
-            Event::DeviceDeleted { device: Some(device), .. } => {
+            QmpEvent::DeviceDeleted { device: Some(device), .. } => {
                 // A VF has no backend that would have to be removed.
                 if let Some(nic) = device.strip_prefix("vf-").filter(|nic| is_name(nic)) {
                     let device = VmDevice::Vf(nic.to_owned());
@@ -241,21 +241,21 @@ impl Reading {
                 self.unplugging.handle_deleted(&device);
                 self.unplug_further();
             }
-            Event::DeviceUnplugGuestError { device } => {
+            QmpEvent::DeviceUnplugGuestError { device } => {
                 tracing::warn!(
                     vm = self.shared.name,
                     ?device,
                     "the guest does not release a device"
                 );
             }
-            Event::VserportChange { id, is_open } if id == AGENT_PORT => {
+            QmpEvent::VserportChange { id, is_open } if id == AGENT_PORT => {
                 lock(&self.shared.known).has_agent = is_open;
             }
-            Event::VserportChange { .. }
-            | Event::BlockIoError { .. }
-            | Event::DeviceDeleted { .. }
-            | Event::Powerdown
-            | Event::Other { .. } => {}
+            QmpEvent::VserportChange { .. }
+            | QmpEvent::BlockIoError { .. }
+            | QmpEvent::DeviceDeleted { .. }
+            | QmpEvent::Powerdown
+            | QmpEvent::Other { .. } => {}
         }
     }
 

@@ -13,7 +13,7 @@ use suimon_qmp::Greeting;
 use suimon_unix_socket::Closes;
 
 use crate::client::Watch;
-use crate::monitor::{ANSWER_LIMIT, Known, Shared, lock};
+use crate::monitor::{Known, REPLY_TIMEOUT, Shared, lock};
 use crate::pace::MessageRate;
 use crate::qemu_stream::QemuStream;
 use crate::reading::{LAST_READS_MAX, Reading};
@@ -49,7 +49,7 @@ impl Session {
     pub(crate) fn start(parts: SessionParts<'_>) -> io::Result<(Self, Receiver<Greeting>)> {
         let SessionParts { name, stream, watch, observer, thread_start, closes } = parts;
         let stream = QemuStream::new(stream, closes)?;
-        stream.set_write_timeout(Some(ANSWER_LIMIT))?;
+        stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
         let known = Known {
             state: VmRunState::Paused,
             waits_for_space: false,

@@ -9,7 +9,7 @@ use suimon_qmp::{Command, has_standby, is_driver_ready, qom_properties};
 use suimon_quantity::PciAddress;
 
 use crate::devices::{EmulatedMachine, nic_id, vf_id};
-use crate::monitor::{ANSWER_LIMIT, Shared};
+use crate::monitor::{REPLY_TIMEOUT, Shared};
 use crate::spec_check::{PORTS, is_name};
 use crate::vm::{QemuVm, invalid_reply};
 
@@ -30,7 +30,7 @@ impl QemuVm {
 
     /// Requests that the guest release the VF; fails with `NotRunning` if the VM does not have it.
     pub(crate) fn unplug_vf(&self, nic: &str) -> Result<(), VmError> {
-        let devices = self.shared().device_ids(ANSWER_LIMIT)?;
+        let devices = self.shared().device_ids(REPLY_TIMEOUT)?;
         if !devices.contains(&vf_id(nic)) {
             return Err(VmError::new(VmErrorKind::NotRunning, "the VM has no such VF"));
         }

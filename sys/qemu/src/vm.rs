@@ -12,13 +12,13 @@ use suimon_ports::{
     VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmHardware, VmIdentity,
     VmNicSpec, VmRunState,
 };
-use suimon_qmp::{Chardev, Command, Device, Reconnect, chardevs, cpu_slots};
+use suimon_qmp::{Chardev, Command, DeviceArguments, Reconnect, chardevs, cpu_slots};
 use suimon_quantity::CountedNoun;
 use suimon_unix_socket::Closes;
 
 use crate::agent::{self, AgentPort};
 use crate::devices::{DeviceAttachment, EmulatedMachine, disk_id, nic_id, port_id};
-use crate::monitor::{ANSWER_LIMIT, Shared};
+use crate::monitor::{REPLY_TIMEOUT, Shared};
 use crate::process_facts;
 use crate::qemu_stream::QemuStream;
 use crate::session::Session;
@@ -81,7 +81,7 @@ impl QemuVm {
             Ok(_) | Err(VmError { kind: VmErrorKind::NotRunning, .. }) => {}
             Err(error) => return Err(error),
         }
-        if self.shared().wait_end(ANSWER_LIMIT) {
+        if self.shared().wait_end(REPLY_TIMEOUT) {
             Ok(())
         } else {
             Err(self.shared().silent("quit"))
@@ -189,8 +189,8 @@ impl QemuVm {
             }
             self.shared().check_time(began, "plugging CPUs")?;
             let [socket, core, thread] = slot.topology;
-            let mut device =
-                Device::new(&slot.driver).with("id", format!("cpu-{socket}-{core}-{thread}"));
+            let mut device = DeviceArguments::new(&slot.driver)
+                .with("id", format!("cpu-{socket}-{core}-{thread}"));
             for (name, value) in &slot.properties {
                 device = device.with(name, value.clone());
             }

@@ -10,7 +10,7 @@
 //! - [`ReconnectPause`], [`LogRateLimit`], [`RejectionRateLimit`]: limits on the costs that peers
 //!   cause.
 //! - [`HandshakeLimits`]: limits on the CPU time that TLS handshakes cost.
-//! - [`PeerGuard`]: protection from descriptors that peers attach to their data.
+//! - [`DescriptorGuard`]: protection from descriptors that peers attach to their data.
 //! - [`Watched`]: a descriptor whose readiness a task awaits.
 //!
 //! Bounds
@@ -41,7 +41,7 @@ pub use blocking::{Interrupted, blocking, blocking_detached, blocking_on};
 pub use handshake_limits::{
     HANDSHAKE_PEERS_MAX, HANDSHAKES_BURST, HANDSHAKES_PER_SECOND, HandshakeLimits,
 };
-pub use peer_guard::PeerGuard;
+pub use peer_guard::DescriptorGuard;
 pub use peer_limits::{LogRateLimit, ReconnectPause, RejectionRateLimit};
 pub use runtime::{BLOCKING_IDLE, BLOCKING_MAX, DROPPING_MAX, SocketRuntime, ThreadHooks};
 pub use task::{Stop, Task};

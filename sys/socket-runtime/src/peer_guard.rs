@@ -13,13 +13,13 @@ use crate::runtime::SocketRuntime;
 /// calls performs their last close, which may block. Must be dropped after all other descriptors of
 /// the socket.
 #[derive(Debug)]
-pub struct PeerGuard {
+pub struct DescriptorGuard {
     runtime: SocketRuntime,
     socket: Option<OwnedFd>,
     received: Mutex<Vec<OwnedFd>>,
 }
 
-impl PeerGuard {
+impl DescriptorGuard {
     /// Configures the kernel to refuse descriptors on a socket. If the kernel does not support
     /// that, creates a guard of the socket.
     ///
@@ -59,7 +59,7 @@ impl PeerGuard {
     }
 }
 
-impl Drop for PeerGuard {
+impl Drop for DescriptorGuard {
     fn drop(&mut self) {
         let received = self.received.get_mut().unwrap_or_else(PoisonError::into_inner);
         self.runtime.drop_later((self.socket.take(), std::mem::take(received)));

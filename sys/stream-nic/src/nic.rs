@@ -4,8 +4,8 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DeviceStatus, PortDevice, PortObserver, PortSpec, QueueHost,
-    StreamSpec,
+    DeviceError, DeviceErrorKind, DeviceStatus, PortDevice, PortDeviceSpec, PortObserver,
+    QueueHost, StreamSpec,
 };
 use suimon_quantity::PortId;
 use suimon_socket_runtime::{SocketRuntime, Task, Watched};
@@ -74,8 +74,8 @@ impl PortDevice for StreamNic {
     }
 
     /// Everything but the socket changes live, because nothing of it is reported to the guest.
-    fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError> {
-        let PortSpec::Stream(to) = to else { return Ok(false) };
+    fn change(&mut self, to: &PortDeviceSpec) -> Result<bool, DeviceError> {
+        let PortDeviceSpec::Stream(to) = to else { return Ok(false) };
         check(to)?;
         if to.socket != self.spec.socket {
             return Ok(false);

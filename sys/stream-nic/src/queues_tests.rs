@@ -174,10 +174,10 @@ proptest! {
 fn a_descriptor_ends_the_connection() {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
     use std::os::fd::AsFd;
-    use suimon_socket_runtime::{PeerGuard, SocketRuntime, ThreadHooks};
+    use suimon_socket_runtime::{DescriptorGuard, SocketRuntime, ThreadHooks};
     let runtime = SocketRuntime::new("nic", 1, ThreadHooks::default()).unwrap();
     let (ours, qemu) = UnixStream::pair().unwrap();
-    let guard = PeerGuard::new(ours.as_fd(), &runtime).unwrap();
+    let guard = DescriptorGuard::new(ours.as_fd(), &runtime).unwrap();
     let wake = Arc::new(event().unwrap());
     let session = Arc::new(Session::new(ours.into(), wake, Some(guard)));
     let mut source = StreamSource::new(Arc::clone(&session));

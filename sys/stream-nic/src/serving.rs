@@ -9,8 +9,8 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use suimon_ports::{DeviceNotice, DeviceStatus, PortObserver, QueueHost};
 use suimon_quantity::{Direction, PortId, QueueId};
 use suimon_socket_runtime::{
-    LogRateLimit, PeerGuard, ReconnectPause, RejectionRateLimit, SocketRuntime, Stop, Watched,
-    blocking, blocking_on,
+    DescriptorGuard, LogRateLimit, ReconnectPause, RejectionRateLimit, SocketRuntime, Stop,
+    Watched, blocking, blocking_on,
 };
 use suimon_unix_socket::{accept, is_hung_up};
 use tokio::time::sleep;
@@ -59,7 +59,7 @@ impl Shared {
                 } => socket,
             };
             let began = Instant::now();
-            let guard = match PeerGuard::guard(socket.as_fd(), &self.runtime) {
+            let guard = match DescriptorGuard::guard(socket.as_fd(), &self.runtime) {
                 Ok(guard) => guard,
                 Err(error) => {
                     tracing::warn!(port = self.port.0, %error, "cannot serve a legacy NIC");

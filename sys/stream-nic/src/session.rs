@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use suimon_ports::{FaultKind, PortFault};
-use suimon_socket_runtime::PeerGuard;
+use suimon_socket_runtime::DescriptorGuard;
 use thiserror::Error;
 
 use crate::framing::FramingError;
@@ -71,11 +71,11 @@ pub(crate) struct Session {
     is_stalled: AtomicBool,
     pending: Mutex<PendingData>,
     /// `None` if the socket carries no descriptors. Dropped after the socket.
-    pub(crate) guard: Option<PeerGuard>,
+    pub(crate) guard: Option<DescriptorGuard>,
 }
 
 impl Session {
-    pub(crate) fn new(socket: OwnedFd, wake: Arc<OwnedFd>, guard: Option<PeerGuard>) -> Self {
+    pub(crate) fn new(socket: OwnedFd, wake: Arc<OwnedFd>, guard: Option<DescriptorGuard>) -> Self {
         Self {
             socket: Arc::new(socket),
             wake,

@@ -40,7 +40,7 @@ unsafe impl Sync for OwnPages {}
 /// Location of the payload of each tag of a queue: the type of
 /// [`DiskQueue::payloads`](suimon_ports::DiskQueue::payloads) for every queue of the sys layer.
 pub struct PayloadTable {
-    memory: Arc<dyn Any + Send + Sync>,
+    memory_owner: Arc<dyn Any + Send + Sync>,
     slots: Vec<Slot>,
 }
 
@@ -54,7 +54,7 @@ impl PayloadTable {
     #[must_use]
     pub fn new(tags: u32, pieces_max: usize, memory: Arc<dyn Any + Send + Sync>) -> Self {
         let slot = || Slot { usage: PayloadUse::Source, segments: Vec::with_capacity(pieces_max) };
-        Self { memory, slots: (0..tags).map(|_| slot()).collect() }
+        Self { memory_owner: memory, slots: (0..tags).map(|_| slot()).collect() }
     }
 
     /// Creates a table that owns its memory, for queues with a client in this process. The payload
@@ -147,7 +147,7 @@ impl PayloadTable {
 
     /// Returns the memory that contains the pieces.
     pub(crate) fn memory_owner(&self) -> &Arc<dyn Any + Send + Sync> {
-        &self.memory
+        &self.memory_owner
     }
 
     /// Appends the pieces of a part. Returns false if the payload is shorter or has the other

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DeviceStatus, NegotiatedFeatures, PortDevice, PortObserver,
-    PortSpec, QueueHost, VhostUserSpec,
+    DeviceError, DeviceErrorKind, DeviceStatus, NegotiatedFeatures, PortDevice, PortDeviceSpec,
+    PortObserver, QueueHost, VhostUserSpec,
 };
 use suimon_quantity::PortId;
 use suimon_ring::{OffloadMask, RingFeatures};
@@ -74,8 +74,8 @@ impl PortDevice for VhostUserNic {
     /// Offload switches change live: a disabled offload is done in software for the running guest
     /// and not offered to the next one. The MTU changes live unless the guest has negotiated the
     /// MTU feature.
-    fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError> {
-        let PortSpec::VhostUser(to) = to else { return Ok(false) };
+    fn change(&mut self, to: &PortDeviceSpec) -> Result<bool, DeviceError> {
+        let PortDeviceSpec::VhostUser(to) = to else { return Ok(false) };
         check(to)?;
         let Some(nic) = self.subject() else { return Ok(false) };
         let shared = &self.served.shared;

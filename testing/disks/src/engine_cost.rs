@@ -12,7 +12,7 @@ use suimon_image::{DiskGeometry, Linear};
 use suimon_ports::testing::NullFile;
 use suimon_quantity::{ByteRate, DiskId, Iops, StoreId, Time, WorkerId};
 use suimon_storage::{DiskLayer, DiskLocation, DiskSpec, StorageEngine};
-use suimon_storage_qos::{Assignment, Capacity, Limits, Proposal, Store, StoreSpec};
+use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, Store, StoreSpec};
 
 use crate::{Asks, Client, ClientSpec, NullIo, never_readable};
 
@@ -154,7 +154,7 @@ fn workers(now: Time, load: &EngineLoad, count: u32) -> Result<Vec<StorageEngine
     let (depth_min, depth_max) = (held_to.depth(), held_to.depth());
     let spec = StoreSpec { depth_min, depth_max, ..StoreSpec::default() };
     let mut store = Store::new(Capacity::Declared(10_000_000));
-    let limits = Assignment::Own(held_to.limits(disks * count));
+    let limits = LimitsSource::Own(held_to.limits(disks * count));
     let all = (0..disks * count).map(|disk| Proposal::Disk(DiskId(disk), limits));
     let changes = store.propose(&all.collect::<Vec<_>>(), false)?;
     let mut workers: Vec<StorageEngine> = Vec::new();

@@ -9,7 +9,7 @@ use suimon_ports::{CpuAffinity, DetachingQueue, DiskQueue, DiskQueueHost, FileIo
 use suimon_quantity::{DiskId, StoreId, WorkerId};
 use suimon_storage::{DiskCounterCells, DiskSpec, StoragePlane, images};
 use suimon_storage_qos::{
-    Assignment, Limits, PolicyId, PolicyKind, PolicySpec, Proposal, StoreSpec,
+    Limits, LimitsSource, PolicyId, PolicyKind, PolicySpec, Proposal, StoreSpec,
 };
 use suimon_switch::DataPlane;
 use suimon_uring::{UringFileIo, UringSource};
@@ -89,7 +89,7 @@ impl DiskWorker {
     /// # Errors
     /// The limits are rejected.
     pub fn set_limits(&self, disk: OpenedDisk, limits: Limits) -> Result<()> {
-        let proposal = Proposal::Disk(disk.0, Assignment::Own(limits));
+        let proposal = Proposal::Disk(disk.0, LimitsSource::Own(limits));
         Ok(self.storage.propose(STORE, &[proposal], true)?)
     }
 
@@ -114,7 +114,7 @@ impl DiskWorker {
     pub fn share_limits(&self, disks: &[OpenedDisk], limits: Limits) -> Result<()> {
         let (policy, kind) = (PolicyId(0), PolicyKind::Aggregated);
         let mut proposals = vec![Proposal::Policy(policy, PolicySpec { kind, limits })];
-        let of_disk = |disk: &OpenedDisk| Proposal::Disk(disk.0, Assignment::Policy(policy));
+        let of_disk = |disk: &OpenedDisk| Proposal::Disk(disk.0, LimitsSource::Policy(policy));
         proposals.extend(disks.iter().map(of_disk));
         Ok(self.storage.propose(STORE, &proposals, true)?)
     }

@@ -2,7 +2,9 @@
 //! `plane/node`.
 
 use core::cmp::Reverse;
-use suimon_failover::{AdapterId, Event, Failover, FailoverAction, FailoverSpec, Path, VfId};
+use suimon_failover::{
+    AdapterId, Failover, FailoverAction, FailoverEvent, FailoverSpec, Path, VfId,
+};
 use suimon_quantity::{PortId, Time};
 
 const ADAPTER: AdapterId = AdapterId(0);
@@ -12,7 +14,7 @@ pub(crate) fn vfs(weights: &[u8], vfs: u16) -> Vec<Option<u16>> {
     let mut failover = Failover::new(FailoverSpec::default());
     for index in 0..vfs {
         let vf = VfId { adapter: ADAPTER, index };
-        failover.handle(Time::ZERO, &Event::VfFound { vf });
+        failover.handle(Time::ZERO, &FailoverEvent::VfFound { vf });
     }
     // NICs that exist from the beginning, highest weight first.
     let mut nics: Vec<(u32, u8)> = (0..).zip(weights.iter().copied()).collect();
@@ -20,11 +22,11 @@ pub(crate) fn vfs(weights: &[u8], vfs: u16) -> Vec<Option<u16>> {
     for (vm, iov_weight) in nics {
         let nic = PortId(vm);
         let adapters = vec![ADAPTER];
-        failover.handle(Time::ZERO, &Event::NicSet { nic, iov_weight, adapters });
+        failover.handle(Time::ZERO, &FailoverEvent::NicSet { nic, iov_weight, adapters });
     }
     while let Some(action) = failover.poll_action() {
         if let FailoverAction::PlugVf { nic, vf, .. } = action {
-            failover.handle(Time::ZERO, &Event::VfPathReady { nic, vf });
+            failover.handle(Time::ZERO, &FailoverEvent::VfPathReady { nic, vf });
         }
     }
     let path = |vm| match failover.path(PortId(vm)) {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use suimon_cluster_qos::{Grant, LoadReport};
+use suimon_cluster_qos::{LoadReport, NodeGrant};
 use suimon_quantity::Time;
 
 /// Key. Stores and nodes have the numbers of the scenario.
@@ -25,7 +25,7 @@ pub(crate) enum Value {
     /// Node, and number of its daemon's start.
     Node(u32, u64),
     Report(Rc<LoadReport>),
-    Grant(Rc<Grant>),
+    Grant(Rc<NodeGrant>),
 }
 
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@
 use std::rc::Rc;
 
 use suimon_cluster_qos::{
-    AllocatorAction, AllocatorEvent, Grant, NodeId, Notice, SharedStoreCapacity, Term,
+    AllocatorAction, AllocatorEvent, NodeGrant, NodeId, Notice, SharedStoreCapacity, Term,
 };
 use suimon_quantity::Time;
 
@@ -227,7 +227,7 @@ impl Control {
         while let Some(action) = self.participant(at).allocator.poll_action() {
             match action {
                 AllocatorAction::Write { term, grants, forgotten } => {
-                    let put = |(NodeId(node), grant): (NodeId, Grant)| {
+                    let put = |(NodeId(node), grant): (NodeId, NodeGrant)| {
                         Change::Put(Key::Grant(store, node), Value::Grant(Rc::new(grant)), None)
                     };
                     let gone = |NodeId(node): NodeId| Change::Remove(Key::Grant(store, node));

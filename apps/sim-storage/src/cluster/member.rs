@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use suimon_cluster_qos::{
-    AllocatorEvent, Grant, LoadReport, MemberAction, MemberEvent, MemberNotice, ReportId,
+    AllocatorEvent, LoadReport, MemberAction, MemberEvent, MemberNotice, NodeGrant, ReportId,
 };
 use suimon_quantity::Time;
 
@@ -107,7 +107,13 @@ impl Control {
         self.carry_out_member(now, at, None, model);
     }
 
-    fn granted(&mut self, now: Time, at: ParticipantId, grant: &Grant, model: &mut dyn DiskModel) {
+    fn granted(
+        &mut self,
+        now: Time,
+        at: ParticipantId,
+        grant: &NodeGrant,
+        model: &mut dyn DiskModel,
+    ) {
         let local = self.local(now, at);
         let event = MemberEvent::Granted { grant: grant.clone() };
         self.participant(at).member.handle(local, &event);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use suimon_quantity::{DiskId, Time};
-use suimon_storage_qos::{Assignment, Limits, Proposal, Refusal};
+use suimon_storage_qos::{AdmissionError, Limits, LimitsSource, Proposal};
 
 use crate::cluster::ControlEvent;
 use crate::storage::array::Io;
@@ -58,10 +58,10 @@ impl World {
     }
 
     /// Sets the limits of a disk like the control plane. Returns the reason for a rejection.
-    pub(super) fn limit(&mut self, disk: u32, limits: Limits) -> Option<Refusal> {
+    pub(super) fn limit(&mut self, disk: u32, limits: Limits) -> Option<AdmissionError> {
         let now = self.agenda.now();
         let node = &mut self.nodes[self.disks[disk as usize].node];
-        let proposal = Proposal::Disk(DiskId(disk), Assignment::Own(limits));
+        let proposal = Proposal::Disk(DiskId(disk), LimitsSource::Own(limits));
         let changes = match node.store.propose(&[proposal], false) {
             Ok(changes) => changes,
             Err(refusal) => return Some(refusal),

@@ -1,7 +1,7 @@
 //! Facts about storage, for checkers and the trace.
 
 use suimon_sim_kernel::TraceFact;
-use suimon_storage_qos::{Event, Limits};
+use suimon_storage_qos::{Limits, StoreEvent};
 
 use crate::cluster::{AsClusterFact, AsDiskFact, ClusterFact, DiskFact};
 
@@ -23,7 +23,7 @@ pub(crate) enum Fact {
     /// The scheduler requested a deadline in the past.
     WokenInThePast { node: u32, by_ns: u64 },
     /// The scheduler of a node emitted a notice to the operator.
-    Notified { node: u32, event: Event },
+    Notified { node: u32, event: StoreEvent },
     /// Requests start or stop waiting for their node's limit.
     Waits { node: u32, is_so: bool },
     /// Fact about the cluster of the nodes.
@@ -74,10 +74,10 @@ impl TraceFact for Fact {
             Self::Waits { .. } => "waits",
             Self::Cluster(fact) => fact.kind(),
             Self::Notified { event, .. } => match event {
-                Event::MinimumUnmet(_) => "told-minimum-unmet",
-                Event::MinimumMet { .. } => "told-minimum-met",
-                Event::CapacityLow(_) => "told-capability-low",
-                Event::CapacitySufficient { .. } => "told-capability-enough",
+                StoreEvent::MinimumUnmet(_) => "told-minimum-unmet",
+                StoreEvent::MinimumMet { .. } => "told-minimum-met",
+                StoreEvent::CapacityLow(_) => "told-capability-low",
+                StoreEvent::CapacitySufficient { .. } => "told-capability-enough",
             },
         }
     }

@@ -1,7 +1,7 @@
 //! Delivered operations of each disk over time.
 
 use suimon_sim_kernel::SECOND;
-use suimon_storage_qos::{Event, LimitsOwner};
+use suimon_storage_qos::{LimitsOwner, StoreEvent};
 
 use crate::cluster::{ClusterFact, StoreNotice};
 
@@ -22,7 +22,7 @@ struct Account {
 pub(crate) struct Ledger {
     disks: Vec<Account>,
     /// Notices to the operator with their times and nodes.
-    pub(crate) notices: Vec<(u64, u32, Event)>,
+    pub(crate) notices: Vec<(u64, u32, StoreEvent)>,
     /// Times at which minimums of the cluster exceeded the reservable capacity, with the nodes.
     pub(crate) refused: Vec<(u64, u32)>,
 }
@@ -70,8 +70,8 @@ impl Ledger {
     /// Returns the time of the first notice about an unmet minimum of a disk, at or after
     /// `from_ns`.
     pub(crate) fn unmet_notified_at(&self, disk: u32, from_ns: u64) -> Option<u64> {
-        let is_it = |event: &Event| {
-            matches!(event, Event::MinimumUnmet(unmet)
+        let is_it = |event: &StoreEvent| {
+            matches!(event, StoreEvent::MinimumUnmet(unmet)
                 if matches!(unmet.holder, LimitsOwner::Disk(of) if of.0 == disk))
         };
         let told = self.notices.iter().find(|(at, _, event)| *at >= from_ns && is_it(event));

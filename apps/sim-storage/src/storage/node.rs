@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use suimon_quantity::Time;
 use suimon_storage_qos::{
-    Change, DiskFlow, DiskSlot, Event, Next, Operation, SAMPLE, Store, StoreScheduler, SubmitError,
-    Submitted,
+    Change, DiskFlow, DiskSlot, IoKind, Next, SAMPLE, Store, StoreEvent, StoreScheduler,
+    SubmitError, Submitted,
 };
 
 use crate::cluster::Clock;
@@ -147,7 +147,7 @@ impl Node {
         &mut self,
         now: Time,
         slot: DiskSlot,
-        request: (Operation, u32),
+        request: (IoKind, u32),
         latency: Duration,
     ) {
         self.in_flight -= 1;
@@ -162,7 +162,7 @@ impl Node {
     }
 
     /// Observes delivered rates. Must be called every [`SAMPLE`].
-    pub(crate) fn observe(&mut self, now: Time) -> Vec<Event> {
+    pub(crate) fn observe(&mut self, now: Time) -> Vec<StoreEvent> {
         if !self.is_used && self.in_flight == 0 && self.waiting == 0 {
             return Vec::new();
         }

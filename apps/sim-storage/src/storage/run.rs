@@ -8,7 +8,7 @@ use suimon_sim_kernel::{
     Checker, Figure, InvalidKeys, Observer, Options, SECOND, Scenario, ScenarioResult, Trace,
 };
 use suimon_storage_qos::{
-    Capacity, Change, Event, LimitsOwner, Store, StoreScheduler, StoreSpec, Unmet,
+    Capacity, Change, LimitsOwner, Store, StoreEvent, StoreScheduler, StoreSpec, Unmet,
 };
 
 use crate::cluster::{
@@ -280,13 +280,13 @@ impl Sum<'_> {
         told.collect()
     }
 
-    fn event_text(&self, event: &Event) -> String {
+    fn event_text(&self, event: &StoreEvent) -> String {
         let of = |holder: &LimitsOwner| match holder {
             LimitsOwner::Disk(disk) => self.scenario.disks()[disk.0 as usize].name.to_owned(),
             LimitsOwner::Policy(policy) => format!("policy {}", policy.0),
         };
         match event {
-            Event::MinimumUnmet(Unmet {
+            StoreEvent::MinimumUnmet(Unmet {
                 holder,
                 guaranteed_iops,
                 delivered_iops,
@@ -301,12 +301,14 @@ impl Sum<'_> {
                      {seconds} s: {shortfall:?}"
                 )
             }
-            Event::MinimumMet { holder, .. } => format!("{} gets its minimum again", of(holder)),
-            Event::CapacityLow(low) => format!(
+            StoreEvent::MinimumMet { holder, .. } => {
+                format!("{} gets its minimum again", of(holder))
+            }
+            StoreEvent::CapacityLow(low) => format!(
                 "the store delivers {} IOPS and needs {}",
                 low.estimate_iops, low.needed_iops
             ),
-            Event::CapacitySufficient { .. } => "the store delivers enough again".to_owned(),
+            StoreEvent::CapacitySufficient { .. } => "the store delivers enough again".to_owned(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use suimon_cluster_qos::{Coverage, DiskKey, DiskLoad};
 use suimon_quantity::{Iops, Time};
-use suimon_storage_qos::{Change, DiskCounters, FlowSlot, Limits, LimitsOwner};
+use suimon_storage_qos::{Change, DiskQosCounters, FlowSlot, Limits, LimitsOwner};
 
 /// Number of samples over which loads are reported, as in `plane/node`.
 const LOAD_SAMPLES: usize = 2;
@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     limits: BTreeMap<u32, Limits>,
     flows: BTreeMap<FlowSlot, DesiredLimits>,
     reserved_iops: u64,
-    samples: VecDeque<(Time, BTreeMap<u32, DiskCounters>)>,
+    samples: VecDeque<(Time, BTreeMap<u32, DiskQosCounters>)>,
 }
 
 impl Shared {
@@ -76,7 +76,7 @@ impl Shared {
     pub(crate) fn loads(
         &mut self,
         now: Time,
-        done: BTreeMap<u32, DiskCounters>,
+        done: BTreeMap<u32, DiskQosCounters>,
         into: &mut Vec<DiskLoad>,
     ) {
         let before = self.samples.front().cloned();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use suimon_quantity::{DiskId, Time};
 use suimon_sim_kernel::{Agenda, Observer, RandomStream};
-use suimon_storage_qos::{Limits, Operation, Refusal, Submitted};
+use suimon_storage_qos::{AdmissionError, IoKind, Limits, Submitted};
 
 use crate::cluster::{Control, ControlEvent};
 use crate::storage::array::{Array, ArrayEvent, Io};
@@ -80,7 +80,7 @@ pub(crate) struct World {
     pub(super) external_random: RandomStream,
     pub(super) external_submitted: u64,
     /// Reason for which the store rejected a step.
-    pub(crate) refused: Option<Refusal>,
+    pub(crate) refused: Option<AdmissionError>,
 }
 
 impl World {
@@ -195,7 +195,7 @@ impl World {
         self.agenda.plan_in(think_ns + RESUBMIT_DELAY_NS, Event::Submit { disk });
         let node = &mut self.nodes[of.node];
         if let Some(slot) = node.store.slot(DiskId(disk)) {
-            let operation = if is_write { Operation::Write } else { Operation::Read };
+            let operation = if is_write { IoKind::Write } else { IoKind::Read };
             node.handle_completed(now, slot, (operation, bytes), latency);
         }
         let (cost, latency_ns) = (cost(bytes), latency.as_nanos() as u64);

@@ -15,8 +15,8 @@ use suimon_recording::{
     Names, RecordError, StoreInput, decode_store_initial_state, decode_store_input,
 };
 use suimon_storage_qos::{
-    Change, Completed, DiskSlot, FlowSlot, Limits, LimitsOwner, MINIMUMS_PERCENT_MAX, Next,
-    Operation, SAMPLE, StoreScheduler, StoreSpec, Submitted, Weight,
+    Change, Completed, DiskSlot, FlowSlot, IoKind, Limits, LimitsOwner, MINIMUMS_PERCENT_MAX, Next,
+    SAMPLE, StoreScheduler, StoreSpec, Submitted, Weight,
 };
 
 use crate::recording::calculation::{Row, WhatIf};
@@ -37,7 +37,7 @@ struct SubmittedRequest {
 struct DiskActivity {
     id: Option<DiskId>,
     requests: Vec<SubmittedRequest>,
-    latencies: Vec<(Operation, u64)>,
+    latencies: Vec<(IoKind, u64)>,
     operations: u64,
     last_ns: u64,
     first_ns: Option<u64>,
@@ -141,7 +141,7 @@ impl WhatIf for DisksWhatIf {
             }
             StoreInput::Completed { slot, of } => self.complete(at, slot, of),
             StoreInput::Undone { slot, bytes } => {
-                let operation = Operation::Other;
+                let operation = IoKind::Other;
                 let of = Completed { operation, bytes, requests: 1, latency_ns: None };
                 self.complete(at, slot, of);
             }
@@ -261,7 +261,7 @@ struct ReplayedDisk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Change(usize),
-    Completion { slot: u32, operation: Operation, bytes: u32, latency_ns: u64 },
+    Completion { slot: u32, operation: IoKind, bytes: u32, latency_ns: u64 },
     Arrive { slot: u32 },
     Sample,
     Wake,

@@ -14,8 +14,8 @@ use suimon_recording::{
 };
 use suimon_sim_kernel::{RandomStream, SECOND};
 use suimon_storage_qos::{
-    Assignment, Borrower, Capacity as Declared, Completed, Completion, DiskSlot, Limits, Next,
-    Normalization, Operation, Proposal, Store, StoreScheduler, StoreSpec, Submitted,
+    Borrower, Capacity as Declared, Completed, Completion, DiskSlot, IoKind, Limits, LimitsSource,
+    Next, Normalization, Proposal, Store, StoreScheduler, StoreSpec, Submitted,
 };
 use suimon_teaming::lacp::{Activity, Lacp, LacpAction, LacpPortSpec, LacpSpec, Link, Timer};
 use suimon_teaming::{
@@ -259,7 +259,7 @@ fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
 
 /// Returns a write of 8 KiB that completed after `latency_ns`.
 const fn ended(latency_ns: Option<u64>) -> Completed {
-    Completed { operation: Operation::Write, bytes: 8192, requests: 1, latency_ns }
+    Completed { operation: IoKind::Write, bytes: 8192, requests: 1, latency_ns }
 }
 
 /// Runs two disks with limits on a device with a service time of 1 ms and eight requests in flight.
@@ -330,7 +330,7 @@ pub(super) fn storage(sink: &Arc<dyn Sink>, ms: u64) {
         ..Limits::default()
     };
     for (disk, limits) in [(DiskId(70), limits(3000, 0)), (DiskId(71), limits(0, 2000))] {
-        let proposal = Proposal::Disk(disk, Assignment::Own(limits));
+        let proposal = Proposal::Disk(disk, LimitsSource::Own(limits));
         store.propose(&[proposal], false).unwrap();
     }
     for change in store.changes() {
@@ -351,7 +351,7 @@ pub(super) fn storage(sink: &Arc<dyn Sink>, ms: u64) {
             let slot = DiskSlot(of as u32);
             for _ in 0..std::mem::take(&mut under_way[of]) {
                 let latency = Some(Duration::from_micros(500));
-                let (disk, operation, bytes) = (slot, Operation::Read, 8192);
+                let (disk, operation, bytes) = (slot, IoKind::Read, 8192);
                 borrower.handle_completion(now, Completion { disk, operation, bytes, latency });
             }
             if borrower.submit(now, slot, 8192, 9) == Ok(Submitted::Dispatch) {

@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 use crate::api::body::Body;
 use crate::api::changes::{accepted, name_in_path};
 use crate::api::disk_jobs::request;
-use crate::api::failure::{Failure, InPath, Parameters};
+use crate::api::failure::{ErrorResponse, InPath, Parameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 use crate::api::upgraded::UpgradeRequest;
@@ -58,7 +58,7 @@ async fn migrate(
     InPath(name): InPath<String>,
     Parameters(TrialParameters { dry_run }): Parameters<TrialParameters>,
     Body(body): Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let name = name_in_path::<VmConfig>(&name)?;
     let wanted: MigrateVmRequest = request(&body)?;
     if dry_run {
@@ -77,7 +77,7 @@ async fn prepare(
     State(state): State<ApiState>,
     Parameters(TrialParameters { dry_run }): Parameters<TrialParameters>,
     Body(body): Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let arriving: IncomingMigrationRequest = request(&body)?;
     if dry_run {
         let plan = state.call_blocking(move |node| node.check_arrival(&arriving)).await?;
@@ -95,7 +95,7 @@ async fn prepare(
 async fn show(
     State(state): State<ApiState>,
     InPath(id): InPath<String>,
-) -> Result<Json<IncomingMigration>, Failure> {
+) -> Result<Json<IncomingMigration>, ErrorResponse> {
     state.call_blocking(move |node| node.arrival(&id)).await.map(Json)
 }
 
@@ -106,7 +106,7 @@ async fn show(
 async fn abandon(
     State(state): State<ApiState>,
     InPath(id): InPath<String>,
-) -> Result<Json<IncomingMigration>, Failure> {
+) -> Result<Json<IncomingMigration>, ErrorResponse> {
     state.call_blocking(move |node| node.abandon_arrival(&id)).await.map(Json)
 }
 
@@ -119,7 +119,7 @@ async fn abandon(
 async fn activate(
     State(state): State<ApiState>,
     InPath(id): InPath<String>,
-) -> Result<Json<IncomingMigration>, Failure> {
+) -> Result<Json<IncomingMigration>, ErrorResponse> {
     state.call_blocking(move |node| node.activate_arrival(&id)).await.map(Json)
 }
 
@@ -134,7 +134,7 @@ async fn memory(
     State(state): State<ApiState>,
     InPath(id): InPath<String>,
     mut request: Request,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let asked = UpgradeRequest::of(&mut request, MEMORY_PROTOCOL)?;
     begin(&state, id, PeerStream::Memory, asked).await
 }
@@ -151,7 +151,7 @@ async fn disk(
     State(state): State<ApiState>,
     InPath((id, disk)): InPath<(String, String)>,
     mut request: Request,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let asked = UpgradeRequest::of(&mut request, NBD_PROTOCOL)?;
     let disk = disk.parse::<Name>().map_err(|error| {
         let text = format!("the arriving VM has no disk of this name: {error}");
@@ -165,7 +165,7 @@ async fn begin(
     id: String,
     line: PeerStream,
     asked: UpgradeRequest,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let end = state.call_blocking(move |node| node.arrival_line(&id, &line)).await?;
     Ok(asked.accept(end, state))
 }

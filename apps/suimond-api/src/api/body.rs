@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use futures_util::StreamExt;
 use suimon_contract::{ApiError, ErrorCode, JSON_BYTES_MAX};
 
-use crate::api::failure::Failure;
+use crate::api::failure::ErrorResponse;
 
 /// Time limit for a client to send a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -21,20 +21,20 @@ const DISCARDED_BYTES_MAX: usize = 16 * JSON_BYTES_MAX;
 pub(crate) struct Body(pub Bytes);
 
 impl<S: Send + Sync> FromRequest<S> for Body {
-    type Rejection = Failure;
+    type Rejection = ErrorResponse;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, ErrorResponse> {
         let read = read(request.into_body().into_data_stream());
         tokio::time::timeout(BODY_TIMEOUT, read).await.unwrap_or_else(|_| {
             let text =
                 format!("the request body was not received within {} s", BODY_TIMEOUT.as_secs());
             let error = ApiError::new(ErrorCode::Malformed, text);
-            Err(Failure::with_status(StatusCode::REQUEST_TIMEOUT, error))
+            Err(ErrorResponse::with_status(StatusCode::REQUEST_TIMEOUT, error))
         })
     }
 }
 
-async fn read(mut stream: BodyDataStream) -> Result<Body, Failure> {
+async fn read(mut stream: BodyDataStream) -> Result<Body, ErrorResponse> {
     let mut bytes = Vec::new();
     while let Some(part) = stream.next().await {
         let part = part.map_err(|error| {
@@ -50,7 +50,7 @@ async fn read(mut stream: BodyDataStream) -> Result<Body, Failure> {
 }
 
 /// Discards the rest of an oversized body and returns the error.
-async fn discard(mut stream: BodyDataStream) -> Failure {
+async fn discard(mut stream: BodyDataStream) -> ErrorResponse {
     let mut left = DISCARDED_BYTES_MAX;
     while let Some(Ok(part)) = stream.next().await {
         let Some(after) = left.checked_sub(part.len()) else { break };
@@ -58,5 +58,5 @@ async fn discard(mut stream: BodyDataStream) -> Failure {
     }
     let text = format!("the request body exceeds {JSON_BYTES_MAX} bytes");
     let error = ApiError::new(ErrorCode::Malformed, text);
-    Failure::with_status(StatusCode::PAYLOAD_TOO_LARGE, error)
+    ErrorResponse::with_status(StatusCode::PAYLOAD_TOO_LARGE, error)
 }

@@ -13,14 +13,14 @@ use futures_util::StreamExt;
 use serde::Deserialize;
 use suimon_node::{Capture, PortKey};
 use suimon_quantity::Direction;
-use suimon_switch::{CaptureOptions, CapturedFrame};
+use suimon_switch::{CaptureBufferLimits, CapturedFrame};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use utoipa::IntoParams;
 
 use crate::api::bounded::{Bounded, Count};
-use crate::api::failure::Failure;
+use crate::api::failure::ErrorResponse;
 use crate::api::state::ApiState;
 use crate::pcapng::{self, Packet, PacketDirection};
 
@@ -57,10 +57,10 @@ pub(super) async fn begin(
     state: &ApiState,
     key: PortKey,
     parameters: CaptureParameters,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let snaplen = parameters.snaplen.and_then(|snaplen| u32::try_from(snaplen.value()).ok());
     let snaplen = snaplen.filter(|snaplen| *snaplen > 0);
-    let mut options = CaptureOptions::default();
+    let mut options = CaptureBufferLimits::default();
     options.snaplen = snaplen.unwrap_or(options.snaplen).min(options.snaplen);
     let is_uplink = matches!(key, PortKey::Uplink(_));
     let name = key.to_string();

@@ -7,7 +7,7 @@ use suimon_contract::{ApiError, ErrorCode, Name, OldName, Operation, Resource, c
 use suimon_node::{ChangeOptions, Edit, ResourceEdit};
 use utoipa::IntoParams;
 
-use crate::api::failure::Failure;
+use crate::api::failure::ErrorResponse;
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -38,7 +38,7 @@ pub(super) async fn change(
     state: &ApiState,
     edit: Edit,
     parameters: ChangeParameters,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     change_noting(state, edit, parameters, &[]).await
 }
 
@@ -48,7 +48,7 @@ pub(super) async fn change_noting(
     edit: Edit,
     parameters: ChangeParameters,
     old_names: &[OldName],
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let warnings = warnings(old_names);
     let ChangeParameters { dry_run, force, with_file, create_image: creates_image } = parameters;
     let options = ChangeOptions { force, with_file, creates_image, ..ChangeOptions::default() };
@@ -78,7 +78,7 @@ pub(super) fn accepted(operation: Operation) -> Response {
 }
 
 /// Parses the resource name in a path.
-pub(crate) fn name_in_path<T: Resource>(name: &str) -> Result<Name, Failure> {
+pub(crate) fn name_in_path<T: Resource>(name: &str) -> Result<Name, ErrorResponse> {
     name.parse().map_err(|error| {
         let kind = T::KIND.word();
         let text = format!("there is no {kind} of this name: {error}");
@@ -87,24 +87,27 @@ pub(crate) fn name_in_path<T: Resource>(name: &str) -> Result<Name, Failure> {
 }
 
 /// Returns the edit that creates or replaces the resource with this name.
-pub(super) fn put<T: Resource>(name: &str, body: &[u8]) -> Result<ResourceEdit<T>, Failure> {
+pub(super) fn put<T: Resource>(name: &str, body: &[u8]) -> Result<ResourceEdit<T>, ErrorResponse> {
     let name = name_in_path::<T>(name)?;
     Ok(ResourceEdit::Put(name, suimon_contract::parse_resource(body)?))
 }
 
 /// Returns the edit that adds a resource.
-pub(super) fn add<T: Resource>(body: &[u8]) -> Result<ResourceEdit<T>, Failure> {
+pub(super) fn add<T: Resource>(body: &[u8]) -> Result<ResourceEdit<T>, ErrorResponse> {
     Ok(ResourceEdit::Add(suimon_contract::parse_resource(body)?))
 }
 
 /// Returns the edit that changes keys of a resource.
-pub(super) fn patch<T: Resource>(name: &str, body: &[u8]) -> Result<ResourceEdit<T>, Failure> {
+pub(super) fn patch<T: Resource>(
+    name: &str,
+    body: &[u8],
+) -> Result<ResourceEdit<T>, ErrorResponse> {
     let name = name_in_path::<T>(name)?;
     check_patch(T::KIND, body)?;
     Ok(ResourceEdit::Patch(name, body.to_vec()))
 }
 
 /// Returns the edit that deletes a resource.
-pub(super) fn delete<T: Resource>(name: &str) -> Result<ResourceEdit<T>, Failure> {
+pub(super) fn delete<T: Resource>(name: &str) -> Result<ResourceEdit<T>, ErrorResponse> {
     Ok(ResourceEdit::Delete(name_in_path::<T>(name)?))
 }

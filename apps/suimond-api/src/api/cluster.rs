@@ -4,8 +4,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use suimon_contract::{
-    ClusterConfig, ClusterDisk, ClusterStatus, ErrorBody, Kind, Operation, Plan, check_patch,
-    old_names_of, parse_cluster,
+    ClusterConfig, ClusterDisk, ClusterStatus, ErrorBody, Operation, Plan, ResourceKind,
+    check_patch, old_names_of, parse_cluster,
 };
 use suimon_node::{ClusterEdit, Edit};
 use utoipa_axum::router::OpenApiRouter;
@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 
 use crate::api::body::Body;
 use crate::api::changes::{ChangeParameters, change, change_noting};
-use crate::api::failure::{Failure, InPath, Parameters};
+use crate::api::failure::{ErrorResponse, InPath, Parameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -28,7 +28,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 /// Returns nodes of the cluster, the leader of each shared store, and the IOPS of this host.
 #[utoipa::path(get, path = "/1.0/cluster", tag = "cluster", operation_id = "show_cluster",
     responses((status = OK, body = ClusterStatus)))]
-async fn show(State(state): State<ApiState>) -> Result<Json<ClusterStatus>, Failure> {
+async fn show(State(state): State<ApiState>) -> Result<Json<ClusterStatus>, ErrorResponse> {
     state.read(|node| node.cluster()).await.map(Json)
 }
 
@@ -41,10 +41,10 @@ async fn init(
     State(state): State<ApiState>,
     Parameters(parameters): Parameters<ChangeParameters>,
     Body(body): Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let cluster = parse_cluster(&body)?;
     let edit = Edit::Cluster(ClusterEdit::Init(cluster));
-    change_noting(&state, edit, parameters, &old_names_of(Kind::Cluster, &body)).await
+    change_noting(&state, edit, parameters, &old_names_of(ResourceKind::Cluster, &body)).await
 }
 
 /// Joins a cluster and creates it if it does not exist.
@@ -58,10 +58,10 @@ async fn put(
     State(state): State<ApiState>,
     Parameters(parameters): Parameters<ChangeParameters>,
     Body(body): Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let cluster = parse_cluster(&body)?;
     let edit = Edit::Cluster(ClusterEdit::Put(cluster));
-    change_noting(&state, edit, parameters, &old_names_of(Kind::Cluster, &body)).await
+    change_noting(&state, edit, parameters, &old_names_of(ResourceKind::Cluster, &body)).await
 }
 
 /// Changes the connection to etcd with a JSON merge patch (RFC 7386).
@@ -76,10 +76,10 @@ async fn patch(
     State(state): State<ApiState>,
     Parameters(parameters): Parameters<ChangeParameters>,
     Body(body): Body,
-) -> Result<Response, Failure> {
-    check_patch(Kind::Cluster, &body)?;
+) -> Result<Response, ErrorResponse> {
+    check_patch(ResourceKind::Cluster, &body)?;
     let edit = Edit::Cluster(ClusterEdit::Patch(body.to_vec()));
-    change_noting(&state, edit, parameters, &old_names_of(Kind::Cluster, &body)).await
+    change_noting(&state, edit, parameters, &old_names_of(ResourceKind::Cluster, &body)).await
 }
 
 /// Releases the reservations of this host and leaves the cluster.
@@ -92,7 +92,7 @@ async fn patch(
 async fn delete(
     State(state): State<ApiState>,
     Parameters(parameters): Parameters<ChangeParameters>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     change(&state, Edit::Cluster(ClusterEdit::Delete), parameters).await
 }
 
@@ -102,7 +102,7 @@ async fn delete(
 /// are listed, the latter with the disks that displace them.
 #[utoipa::path(get, path = "/1.0/cluster/flows", tag = "cluster", operation_id = "list_cluster_flows",
     responses((status = OK, body = Vec<ClusterDisk>), (status = "4XX", body = ErrorBody)))]
-async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<ClusterDisk>>, Failure> {
+async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<ClusterDisk>>, ErrorResponse> {
     state.call_blocking(|node| node.cluster_flows()).await.map(Json)
 }
 
@@ -116,7 +116,7 @@ async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<ClusterDisk>>, 
 async fn remove(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode, ErrorResponse> {
     state.call_blocking(move |node| node.remove_cluster_node(&name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 
 use crate::api::body::Body;
 use crate::api::changes::{accepted, name_in_path};
-use crate::api::failure::{Failure, InPath};
+use crate::api::failure::{ErrorResponse, InPath};
 use crate::api::state::ApiState;
 
 /// Returns the router of disk operations.
@@ -37,7 +37,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 async fn check(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     begin(&state, &name, DiskFileJob::Check).await
 }
 
@@ -51,7 +51,7 @@ async fn check(
 async fn compact(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     begin(&state, &name, DiskFileJob::Compact).await
 }
 
@@ -67,7 +67,7 @@ async fn convert(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
     Body(body): Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     begin(&state, &name, DiskFileJob::Convert(request(&body)?)).await
 }
 
@@ -83,7 +83,7 @@ async fn snapshot(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
     Body(body): Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     begin(&state, &name, DiskFileJob::Snapshot(request(&body)?)).await
 }
 
@@ -97,7 +97,7 @@ async fn snapshot(
 async fn merge(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     begin(&state, &name, DiskFileJob::Merge).await
 }
 
@@ -111,15 +111,15 @@ async fn merge(
 async fn reopen(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     begin(&state, &name, DiskFileJob::Reopen).await
 }
 
-async fn begin(state: &ApiState, name: &str, work: DiskFileJob) -> Result<Response, Failure> {
+async fn begin(state: &ApiState, name: &str, work: DiskFileJob) -> Result<Response, ErrorResponse> {
     let name = name_in_path::<DiskConfig>(name)?;
     state.call_blocking(move |node| node.start_disk_job(&name, work)).await.map(accepted)
 }
 
-pub(super) fn request<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+pub(super) fn request<T: DeserializeOwned>(body: &[u8]) -> Result<T, ErrorResponse> {
     Ok(parse_request(body)?)
 }

@@ -2,8 +2,8 @@
 //! responses, authentication, links between operations.
 
 use suimon_contract::{
-    ErrorBody, ErrorCode, Kind, RENAMES, Renamed, command_of, describe_keys, describe_renames,
-    example_of,
+    ErrorBody, ErrorCode, RENAMES, Renamed, ResourceKind, command_of, describe_keys,
+    describe_renames, example_of,
 };
 use utoipa::ToSchema;
 use utoipa::openapi::extensions::Extensions;
@@ -334,7 +334,7 @@ fn describe_body(operation: &mut Operation) {
         }
         let Some(RefOr::Ref(reference)) = &content.schema else { continue };
         let name = reference.ref_location.rsplit('/').next().unwrap_or_default();
-        let kind = Kind::ALL.into_iter().find(|kind| kind.schema_name() == name);
+        let kind = ResourceKind::ALL.into_iter().find(|kind| kind.schema_name() == name);
         content.example = kind.and_then(example_of);
     }
 }

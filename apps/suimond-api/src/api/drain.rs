@@ -11,7 +11,7 @@ use crate::api::arrivals::TrialParameters;
 use crate::api::body::Body;
 use crate::api::changes::accepted;
 use crate::api::disk_jobs::request;
-use crate::api::failure::{Failure, InPath, Parameters};
+use crate::api::failure::{ErrorResponse, InPath, Parameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -35,7 +35,7 @@ async fn drain(
     InPath(name): InPath<String>,
     Parameters(TrialParameters { dry_run }): Parameters<TrialParameters>,
     Body(body): Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let wanted: DrainRequest = request(&body)?;
     if dry_run {
         let plan = state.call_blocking(move |node| node.check_drain(&name, &wanted)).await?;
@@ -54,7 +54,7 @@ async fn drain(
 async fn undrain(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode, ErrorResponse> {
     state.call_blocking(move |node| node.undrain(&name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -10,7 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::bounded::{Bounded, Count};
-use crate::api::failure::{Failure, Parameters};
+use crate::api::failure::{ErrorResponse, Parameters};
 use crate::api::json::Json;
 use crate::api::lines::{Lines, Next, lines};
 use crate::api::state::ApiState;
@@ -58,7 +58,7 @@ struct ListParameters {
 async fn list(
     State(state): State<ApiState>,
     Parameters(parameters): Parameters<ListParameters>,
-) -> Result<Json<Vec<Event>>, Failure> {
+) -> Result<Json<Vec<Event>>, ErrorResponse> {
     let limit = parameters.limit.and_then(|limit| usize::try_from(limit.value()).ok());
     let limit = limit.unwrap_or(LIMIT_DEFAULT);
     let ListParameters { after, severity, subject, id, .. } = parameters;
@@ -108,7 +108,7 @@ struct FollowParameters {
 async fn follow(
     State(state): State<ApiState>,
     Parameters(parameters): Parameters<FollowParameters>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let place = state.notifications.event_follower()?;
     let FollowParameters { after, severity, subject, id } = parameters;
     let wanted = filter(severity, subject, id);

@@ -11,12 +11,12 @@ use crate::api::json::Json;
 
 /// Error response: status and errors found.
 #[derive(Debug)]
-pub struct Failure {
+pub struct ErrorResponse {
     status: StatusCode,
     errors: Vec<ApiError>,
 }
 
-impl Failure {
+impl ErrorResponse {
     /// Returns a response with one error and a status other than that of the error's code.
     pub fn with_status(status: StatusCode, error: ApiError) -> Self {
         Self { status, errors: vec![error] }
@@ -39,7 +39,7 @@ impl Failure {
     }
 }
 
-impl From<Vec<ApiError>> for Failure {
+impl From<Vec<ApiError>> for ErrorResponse {
     fn from(mut errors: Vec<ApiError>) -> Self {
         if errors.is_empty() {
             errors.push(ApiError::new(ErrorCode::Internal, "rejected without a reason"));
@@ -50,20 +50,20 @@ impl From<Vec<ApiError>> for Failure {
     }
 }
 
-impl From<ApiError> for Failure {
+impl From<ApiError> for ErrorResponse {
     fn from(error: ApiError) -> Self {
         vec![error].into()
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
         (self.status, Json(self.into_body())).into_response()
     }
 }
 
 /// Responds to a path without an endpoint.
-pub(super) async fn no_such_endpoint(request: Request) -> Failure {
+pub(super) async fn no_such_endpoint(request: Request) -> ErrorResponse {
     let text = format!(
         "the path {} does not exist; /1.0/openapi.json lists the paths",
         request.uri().path()
@@ -73,7 +73,7 @@ pub(super) async fn no_such_endpoint(request: Request) -> Failure {
 
 /// Responds to a method that the endpoint does not support. The router adds the header `Allow` with
 /// the supported methods (RFC 9110, section 15.5.6).
-pub(super) async fn no_such_method(request: Request) -> Failure {
+pub(super) async fn no_such_method(request: Request) -> ErrorResponse {
     let text = format!(
         "{} does not support {}; /1.0/openapi.json lists the methods",
         request.uri().path(),
@@ -86,9 +86,9 @@ pub(super) async fn no_such_method(request: Request) -> Failure {
 pub(crate) struct Parameters<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> {
-    type Rejection = Failure;
+    type Rejection = ErrorResponse;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ErrorResponse> {
         match Query::<T>::from_request_parts(parts, state).await {
             Ok(Query(value)) => Ok(Self(value)),
             Err(rejection) => Err(refused_parameter(&rejection.body_text())),
@@ -107,7 +107,7 @@ fn unknown_field(text: &str) -> Option<&str> {
 }
 
 /// Converts serde's error about a query parameter, naming the parameter if serde does.
-fn refused_parameter(text: &str) -> Failure {
+fn refused_parameter(text: &str) -> ErrorResponse {
     let unknown = unknown_field(text);
     let known = text.split("query string: ").nth(1).and_then(|rest| rest.split(':').next());
     let code = if unknown.is_some() { ErrorCode::UnknownKey } else { ErrorCode::Malformed };
@@ -122,9 +122,9 @@ fn refused_parameter(text: &str) -> Failure {
 pub(super) struct InPath<T>(pub T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for InPath<T> {
-    type Rejection = Failure;
+    type Rejection = ErrorResponse;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ErrorResponse> {
         match Path::<T>::from_request_parts(parts, state).await {
             Ok(Path(value)) => Ok(Self(value)),
             // A malformed name or number denotes an object that does not exist.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -19,9 +20,8 @@ use utoipa_axum::routes;
 
 use crate::api::body::Body;
 use crate::api::changes::{ChangeParameters, change_noting};
-use crate::api::failure::{Failure, Parameters};
+use crate::api::failure::{ErrorResponse, Parameters};
 use crate::api::json::Json;
-use crate::api::openapi_document;
 use crate::api::state::ApiState;
 
 /// Returns the router of host endpoints.
@@ -40,20 +40,27 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 /// Returns the status of the host: version, number of objects, drain state and confinement.
 #[utoipa::path(get, path = "/1.0", tag = "host", operation_id = "show_host",
     responses((status = OK, body = HostStatus)))]
-async fn show(State(state): State<ApiState>) -> Result<Json<HostStatus>, Failure> {
+async fn show(State(state): State<ApiState>) -> Result<Json<HostStatus>, ErrorResponse> {
     state.read(|node| node.host_status()).await.map(Json)
 }
+
+/// Function that creates the OpenAPI document. It is an extension of the router, because the document
+/// describes the endpoints of all modules, including those of this one.
+#[derive(Clone, Copy)]
+pub(super) struct CreateDocument(pub(super) fn() -> serde_json::Result<String>);
 
 /// Returns the OpenAPI document.
 #[utoipa::path(get, path = "/1.0/openapi.json", tag = "host", operation_id = "show_openapi",
     responses((status = OK, content_type = "application/json", body = Object)))]
-async fn openapi() -> Result<Response, Failure> {
+async fn openapi(
+    Extension(CreateDocument(create)): Extension<CreateDocument>,
+) -> Result<Response, ErrorResponse> {
     static DOCUMENT: OnceLock<String> = OnceLock::new();
     // Created by the first request, so that the start of the daemon does not wait for it.
     let document = match DOCUMENT.get() {
         Some(document) => document,
         None => {
-            let created = openapi_document().map_err(|error| {
+            let created = create().map_err(|error| {
                 let text = format!("the OpenAPI document cannot be written: {error}");
                 ApiError::new(ErrorCode::Internal, text)
             })?;
@@ -90,7 +97,7 @@ struct ConfigParameters {
 async fn config(
     State(state): State<ApiState>,
     Parameters(parameters): Parameters<ConfigParameters>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let config = state.read(|node| node.config()).await?;
     Ok(match parameters.format {
         ConfigFormat::Json => Json(config).into_response(),
@@ -112,7 +119,7 @@ async fn apply(
     State(state): State<ApiState>,
     Parameters(parameters): Parameters<ChangeParameters>,
     Body(body): Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let text = body.clone();
     let applied = async {
         let host_file = state.host_file.clone();
@@ -120,7 +127,7 @@ async fn apply(
         let old_names = old_names_of_apply(&text);
         change_noting(&state, edit, parameters, &old_names).await
     };
-    applied.await.map_err(|failure: Failure| failure.located(&text))
+    applied.await.map_err(|failure: ErrorResponse| failure.located(&text))
 }
 
 /// Returns the change that a body requests. If the body contains the daemon's own host file, the
@@ -137,7 +144,7 @@ fn edit_of_apply(body: &[u8], host_file: Option<&Path>) -> Result<Edit, Vec<ApiE
 /// Lists the workers (data-plane threads).
 #[utoipa::path(get, path = "/1.0/workers", tag = "workers",
     operation_id = "list_workers", responses((status = OK, body = Vec<WorkerStatus>)))]
-async fn workers(State(state): State<ApiState>) -> Result<Json<Vec<WorkerStatus>>, Failure> {
+async fn workers(State(state): State<ApiState>) -> Result<Json<Vec<WorkerStatus>>, ErrorResponse> {
     state.read(|node| node.workers()).await.map(Json)
 }
 
@@ -146,14 +153,14 @@ async fn workers(State(state): State<ApiState>) -> Result<Json<Vec<WorkerStatus>
 /// A client computes rates from two responses and the difference of `time_monotonic_ns`.
 #[utoipa::path(get, path = "/1.0/top", tag = "host", operation_id = "show_top",
     responses((status = OK, body = TopSnapshot)))]
-async fn top(State(state): State<ApiState>) -> Result<Json<TopSnapshot>, Failure> {
+async fn top(State(state): State<ApiState>) -> Result<Json<TopSnapshot>, ErrorResponse> {
     state.read(|node| node.top()).await.map(Json)
 }
 
 /// Returns the metrics in the text format of Prometheus (version 0.0.4).
 #[utoipa::path(get, path = "/metrics", tag = "host", operation_id = "show_metrics",
     responses((status = OK, content_type = "text/plain", body = String)))]
-async fn export_metrics(State(state): State<ApiState>) -> Result<Response, Failure> {
+async fn export_metrics(State(state): State<ApiState>) -> Result<Response, ErrorResponse> {
     let refused = state.failures.totals();
     let text = state
         .call_blocking(move |node| {

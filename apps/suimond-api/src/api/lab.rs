@@ -17,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
-use crate::api::failure::{Failure, InPath, Parameters};
+use crate::api::failure::{ErrorResponse, InPath, Parameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -41,14 +41,14 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 /// Lists experiments that can be run, the state of the lab worker, and queued requests.
 #[utoipa::path(get, path = "/1.0/lab", tag = "lab", operation_id = "show_lab",
     responses((status = OK, body = LabStatus)))]
-async fn status(State(state): State<ApiState>) -> Result<Json<LabStatus>, Failure> {
+async fn status(State(state): State<ApiState>) -> Result<Json<LabStatus>, ErrorResponse> {
     with_lab(&state, |lab| lab.status(now_ms())).await.map(Json)
 }
 
 /// Lists the last 500 runs with progress and verdict, latest first.
 #[utoipa::path(get, path = "/1.0/lab/runs", tag = "lab", operation_id = "list_lab_runs",
     responses((status = OK, body = Vec<LabRun>)))]
-async fn list(State(state): State<ApiState>) -> Result<Json<Vec<LabRun>>, Failure> {
+async fn list(State(state): State<ApiState>) -> Result<Json<Vec<LabRun>>, ErrorResponse> {
     with_lab(&state, Lab::runs).await.map(Json)
 }
 
@@ -58,7 +58,10 @@ async fn list(State(state): State<ApiState>) -> Result<Json<Vec<LabRun>>, Failur
 #[utoipa::path(post, path = "/1.0/lab/runs", tag = "lab", operation_id = "request_lab_run",
     request_body = LabRunRequest,
     responses((status = ACCEPTED, body = LabRequest), (status = "4XX", body = ErrorBody)))]
-async fn request_run(State(state): State<ApiState>, Body(body): Body) -> Result<Response, Failure> {
+async fn request_run(
+    State(state): State<ApiState>,
+    Body(body): Body,
+) -> Result<Response, ErrorResponse> {
     let wanted: LabRunRequest = parse_request(&body).map_err(|error| error.about("lab"))?;
     let request = with_lab(&state, move |lab| lab.request(now_ms(), &wanted)).await?;
     Ok((StatusCode::ACCEPTED, Json(request)).into_response())
@@ -71,7 +74,7 @@ async fn request_run(State(state): State<ApiState>, Body(body): Body) -> Result<
 async fn show(
     State(state): State<ApiState>,
     InPath(id): InPath<String>,
-) -> Result<Json<LabRunDetails>, Failure> {
+) -> Result<Json<LabRunDetails>, ErrorResponse> {
     with_lab(&state, move |lab| lab.run(&id)).await.map(Json)
 }
 
@@ -82,7 +85,7 @@ async fn show(
 async fn report(
     State(state): State<ApiState>,
     InPath(id): InPath<String>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let page = with_lab(&state, move |lab| lab.report(&id)).await?;
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
@@ -101,7 +104,7 @@ async fn report(
 async fn withdraw(
     State(state): State<ApiState>,
     InPath(id): InPath<String>,
-) -> Result<Json<LabRequest>, Failure> {
+) -> Result<Json<LabRequest>, ErrorResponse> {
     with_lab(&state, move |lab| lab.withdraw(now_ms(), &id)).await.map(Json)
 }
 
@@ -122,7 +125,7 @@ struct CompareParameters {
 async fn compare(
     State(state): State<ApiState>,
     Parameters(of): Parameters<CompareParameters>,
-) -> Result<Json<LabComparison>, Failure> {
+) -> Result<Json<LabComparison>, ErrorResponse> {
     with_lab(&state, move |lab| lab.compare(&of.a, &of.b)).await.map(Json)
 }
 
@@ -130,7 +133,7 @@ async fn compare(
 async fn with_lab<T: Send + 'static>(
     state: &ApiState,
     call: impl FnOnce(&Lab) -> Result<T, ApiError> + Send + 'static,
-) -> Result<T, Failure> {
+) -> Result<T, ErrorResponse> {
     let lab = Arc::clone(&state.lab);
     state.call_blocking(move |_| call(&lab)).await
 }

@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::bounded::{Bounded, Count};
-use crate::api::failure::{Failure, InPath, Parameters};
+use crate::api::failure::{ErrorResponse, InPath, Parameters};
 use crate::api::json::Json;
 use crate::api::lines::{Lines, Next, lines};
 use crate::api::notifications::Notifications;
@@ -46,7 +46,7 @@ async fn list(State(state): State<ApiState>) -> Json<Vec<Operation>> {
 async fn show(
     State(state): State<ApiState>,
     InPath(id): InPath<Count>,
-) -> Result<Json<Operation>, Failure> {
+) -> Result<Json<Operation>, ErrorResponse> {
     let id = id.value();
     state.node.operation(id).map(Json).ok_or_else(|| not_found(id))
 }
@@ -62,7 +62,7 @@ async fn show(
 async fn cancel(
     State(state): State<ApiState>,
     InPath(id): InPath<Count>,
-) -> Result<Json<Operation>, Failure> {
+) -> Result<Json<Operation>, ErrorResponse> {
     let id = id.value();
     state.node.cancel_operation(id).map(Json).ok_or_else(|| not_found(id))
 }
@@ -84,7 +84,7 @@ async fn wait(
     State(state): State<ApiState>,
     InPath(id): InPath<Count>,
     Parameters(parameters): Parameters<WaitParameters>,
-) -> Result<Json<Operation>, Failure> {
+) -> Result<Json<Operation>, ErrorResponse> {
     let id = id.value();
     let timeout_s = parameters.timeout_s.map_or(WAIT_DEFAULT_S, WaitSeconds::value);
     let deadline = tokio::time::sleep(Duration::from_secs(timeout_s));
@@ -117,7 +117,7 @@ async fn wait(
 async fn follow(
     State(state): State<ApiState>,
     InPath(id): InPath<Count>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let id = id.value();
     if state.node.operation(id).is_none() {
         return Err(not_found(id));
@@ -151,7 +151,7 @@ impl Lines for OperationFollower {
     }
 }
 
-fn not_found(id: u64) -> Failure {
+fn not_found(id: u64) -> ErrorResponse {
     let text = "the operation does not exist; the daemon keeps the last 1000 until it ends";
     ApiError::new(ErrorCode::NotFound, text).about(format!("operation/{id}")).into()
 }

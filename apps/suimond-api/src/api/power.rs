@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use suimon_contract::{
-    ErrorBody, Kind, Operation, Plan, PowerConfig, PowerStatus, check_patch, old_names_of,
+    ErrorBody, Operation, Plan, PowerConfig, PowerStatus, ResourceKind, check_patch, old_names_of,
     parse_power,
 };
 use suimon_node::{Edit, PowerEdit};
@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use crate::api::body::Body;
 use crate::api::changes::{ChangeParameters, change, change_noting};
-use crate::api::failure::{Failure, Parameters};
+use crate::api::failure::{ErrorResponse, Parameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -24,7 +24,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 /// Returns the power plan, the state of each CPU setting, and power in milliwatts.
 #[utoipa::path(get, path = "/1.0/power", tag = "power", operation_id = "show_power",
     responses((status = OK, body = PowerStatus)))]
-async fn show(State(state): State<ApiState>) -> Result<Json<PowerStatus>, Failure> {
+async fn show(State(state): State<ApiState>) -> Result<Json<PowerStatus>, ErrorResponse> {
     state.read(|node| node.power()).await.map(Json)
 }
 
@@ -39,10 +39,10 @@ async fn put(
     State(state): State<ApiState>,
     Parameters(parameters): Parameters<ChangeParameters>,
     Body(body): Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let power = parse_power(&body)?;
     let edit = Edit::Power(PowerEdit::Put(power));
-    change_noting(&state, edit, parameters, &old_names_of(Kind::Power, &body)).await
+    change_noting(&state, edit, parameters, &old_names_of(ResourceKind::Power, &body)).await
 }
 
 /// Changes keys of the power plan with a JSON merge patch (RFC 7386).
@@ -55,10 +55,10 @@ async fn patch(
     State(state): State<ApiState>,
     Parameters(parameters): Parameters<ChangeParameters>,
     Body(body): Body,
-) -> Result<Response, Failure> {
-    check_patch(Kind::Power, &body)?;
+) -> Result<Response, ErrorResponse> {
+    check_patch(ResourceKind::Power, &body)?;
     let edit = Edit::Power(PowerEdit::Patch(body.to_vec()));
-    change_noting(&state, edit, parameters, &old_names_of(Kind::Power, &body)).await
+    change_noting(&state, edit, parameters, &old_names_of(ResourceKind::Power, &body)).await
 }
 
 /// Removes the power plan and restores the CPU settings that were in effect before it.
@@ -69,6 +69,6 @@ async fn patch(
 async fn delete(
     State(state): State<ApiState>,
     Parameters(parameters): Parameters<ChangeParameters>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     change(&state, Edit::Power(PowerEdit::Delete), parameters).await
 }

@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 
 use crate::api::body::Body;
 use crate::api::changes::warnings;
-use crate::api::failure::{Failure, in_field};
+use crate::api::failure::{ErrorResponse, in_field};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -22,7 +22,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 /// Lists guaranteed, demanded and delivered IOPS of all open disks, with what limits them.
 #[utoipa::path(get, path = "/1.0/qos/flows", tag = "qos", operation_id = "list_qos_flows",
     responses((status = OK, body = Vec<QosFlowStatus>)))]
-async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<QosFlowStatus>>, Failure> {
+async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<QosFlowStatus>>, ErrorResponse> {
     state.read(|node| node.qos_flows()).await.map(Json)
 }
 
@@ -33,7 +33,7 @@ async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<QosFlowStatus>>
 async fn what_if(
     State(state): State<ApiState>,
     Body(body): Body,
-) -> Result<Json<WhatIfResponse>, Failure> {
+) -> Result<Json<WhatIfResponse>, ErrorResponse> {
     let (request, old_names) = parse_request_noting::<WhatIfRequest>(&body)
         .map_err(|error| in_field(error, "proposals"))?;
     let mut answer = state.call_blocking(move |node| node.what_if(&request)).await?;

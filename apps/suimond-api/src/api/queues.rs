@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 use crate::api::body::Body;
 use crate::api::bounded::Bounded;
 use crate::api::changes::{accepted, warnings};
-use crate::api::failure::{Failure, InPath, in_field};
+use crate::api::failure::{ErrorResponse, InPath, in_field};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -27,7 +27,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 /// Lists the queues of all ports with the worker that services each.
 #[utoipa::path(get, path = "/1.0/queues", tag = "queues", operation_id = "list_queues",
     responses((status = OK, body = Vec<QueueStatus>)))]
-async fn list(State(state): State<ApiState>) -> Result<Json<Vec<QueueStatus>>, Failure> {
+async fn list(State(state): State<ApiState>) -> Result<Json<Vec<QueueStatus>>, ErrorResponse> {
     state.read(|node| node.queues()).await.map(Json)
 }
 
@@ -43,7 +43,7 @@ async fn hand_over(
     State(state): State<ApiState>,
     InPath((port, side, index)): InPath<(String, String, QueueIndex)>,
     Body(body): Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let (request, old_names) = parse_request_noting::<MoveQueueRequest>(&body)
         .map_err(|error| in_field(error, "worker"))?;
     let side = QueueSide::parse(&side).ok_or_else(|| {

@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing;
 use suimon_contract::{
-    ApiError, DiskConfig, Kind, Name, NicConfig, NodeConfig, Observed, PfConfig, QosPolicyConfig,
-    StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig, old_names_of,
+    ApiError, DiskConfig, Name, NicConfig, NodeConfig, Observed, PfConfig, QosPolicyConfig,
+    ResourceKind, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig, old_names_of,
 };
 use suimon_node::{Edit, Node, PortKey, ResourceEdit};
 use utoipa::openapi::HttpMethod;
@@ -18,7 +18,7 @@ use crate::api::body::Body;
 use crate::api::captures::{CaptureParameters, begin};
 use crate::api::changes::{self, ChangeParameters, change, change_noting};
 use crate::api::described::{Described, routes};
-use crate::api::failure::{Failure, InPath, Parameters};
+use crate::api::failure::{ErrorResponse, InPath, Parameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -245,46 +245,46 @@ pub(super) fn capture_router<R: ServedPort>() -> OpenApiRouter<ApiState> {
 }
 
 /// Returns the noun for a kind of resource with its indefinite article, for descriptions.
-const fn noun(kind: Kind) -> &'static str {
+const fn noun(kind: ResourceKind) -> &'static str {
     match kind {
-        Kind::Switch => "a switch",
-        Kind::Uplink => "an uplink",
-        Kind::Team => "a team",
-        Kind::Nic => "a NIC",
-        Kind::Store => "a store",
-        Kind::QosPolicy => "a QoS policy",
-        Kind::Disk => "a disk",
-        Kind::Vm => "a VM",
-        Kind::Pf => "an SR-IOV adapter (`[[pf]]`)",
-        Kind::Node => "another node (`[[node]]`)",
+        ResourceKind::Switch => "a switch",
+        ResourceKind::Uplink => "an uplink",
+        ResourceKind::Team => "a team",
+        ResourceKind::Nic => "a NIC",
+        ResourceKind::Store => "a store",
+        ResourceKind::QosPolicy => "a QoS policy",
+        ResourceKind::Disk => "a disk",
+        ResourceKind::Vm => "a VM",
+        ResourceKind::Pf => "an SR-IOV adapter (`[[pf]]`)",
+        ResourceKind::Node => "another node (`[[node]]`)",
         _ => kind.word(),
     }
 }
 
 /// Returns the plural of the noun for a kind of resource.
-const fn plural(kind: Kind) -> &'static str {
+const fn plural(kind: ResourceKind) -> &'static str {
     match kind {
-        Kind::Switch => "switches",
-        Kind::Uplink => "uplinks",
-        Kind::Team => "teams",
-        Kind::Nic => "NICs",
-        Kind::Store => "stores",
-        Kind::QosPolicy => "QoS policies",
-        Kind::Disk => "disks",
-        Kind::Vm => "VMs",
-        Kind::Pf => "configured SR-IOV adapters (`[[pf]]`)",
-        Kind::Node => "other nodes (`[[node]]`)",
+        ResourceKind::Switch => "switches",
+        ResourceKind::Uplink => "uplinks",
+        ResourceKind::Team => "teams",
+        ResourceKind::Nic => "NICs",
+        ResourceKind::Store => "stores",
+        ResourceKind::QosPolicy => "QoS policies",
+        ResourceKind::Disk => "disks",
+        ResourceKind::Vm => "VMs",
+        ResourceKind::Pf => "configured SR-IOV adapters (`[[pf]]`)",
+        ResourceKind::Node => "other nodes (`[[node]]`)",
         _ => kind.word(),
     }
 }
 
 /// Returns a sentence about the parts of a resource of this kind that remain after its deletion.
-const fn retained(kind: Kind) -> &'static str {
+const fn retained(kind: ResourceKind) -> &'static str {
     match kind {
-        Kind::Store => " The files in its directory stay.",
-        Kind::Disk => " The image file stays, except with `with_file`.",
-        Kind::Vm => " Fails while the VM runs. Its NICs and disks stay.",
-        Kind::Pf => " The VFs of the adapter stay as they are.",
+        ResourceKind::Store => " The files in its directory stay.",
+        ResourceKind::Disk => " The image file stays, except with `with_file`.",
+        ResourceKind::Vm => " Fails while the VM runs. Its NICs and disks stay.",
+        ResourceKind::Pf => " The VFs of the adapter stay as they are.",
         _ => "",
     }
 }
@@ -296,14 +296,16 @@ fn list_described<R: Served>() -> Described {
     described
 }
 
-async fn list<R: Served>(State(state): State<ApiState>) -> Result<Json<Vec<R::Status>>, Failure> {
+async fn list<R: Served>(
+    State(state): State<ApiState>,
+) -> Result<Json<Vec<R::Status>>, ErrorResponse> {
     state.read(|node| R::observe_all(node)).await.map(Json)
 }
 
 async fn show<R: Served>(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
-) -> Result<Json<R::Status>, Failure> {
+) -> Result<Json<R::Status>, ErrorResponse> {
     state.call_blocking(move |node| R::observe(node, &name)).await.map(Json)
 }
 
@@ -311,7 +313,7 @@ async fn create<R: Served>(
     State(state): State<ApiState>,
     Parameters(parameters): Parameters<ChangeParameters>,
     Body(body): Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let edit = R::edit(changes::add(&body)?);
     change_noting(&state, edit, parameters, &old_names_of(R::KIND, &body)).await
 }
@@ -321,7 +323,7 @@ async fn replace<R: Served>(
     InPath(name): InPath<String>,
     Parameters(parameters): Parameters<ChangeParameters>,
     Body(body): Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let edit = R::edit(changes::put(&name, &body)?);
     change_noting(&state, edit, parameters, &old_names_of(R::KIND, &body)).await
 }
@@ -331,7 +333,7 @@ async fn modify<R: Served>(
     InPath(name): InPath<String>,
     Parameters(parameters): Parameters<ChangeParameters>,
     Body(body): Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let edit = R::edit(changes::patch(&name, &body)?);
     change_noting(&state, edit, parameters, &old_names_of(R::KIND, &body)).await
 }
@@ -340,7 +342,7 @@ async fn remove<R: Served>(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
     Parameters(parameters): Parameters<ChangeParameters>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     change(&state, R::edit(changes::delete(&name)?), parameters).await
 }
 
@@ -348,7 +350,7 @@ async fn capture<R: ServedPort>(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
     Parameters(parameters): Parameters<CaptureParameters>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let name = changes::name_in_path::<R>(&name)?;
     begin(&state, R::port(name), parameters).await
 }

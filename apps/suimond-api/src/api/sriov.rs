@@ -5,7 +5,7 @@ use suimon_contract::SriovAdapter;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::failure::{Failure, InPath};
+use crate::api::failure::{ErrorResponse, InPath};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -17,7 +17,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 /// Lists the SR-IOV adapters of the host with their virtual functions.
 #[utoipa::path(get, path = "/1.0/sriov", tag = "sriov", operation_id = "list_sriov",
     responses((status = OK, body = Vec<SriovAdapter>)))]
-async fn list(State(state): State<ApiState>) -> Result<Json<Vec<SriovAdapter>>, Failure> {
+async fn list(State(state): State<ApiState>) -> Result<Json<Vec<SriovAdapter>>, ErrorResponse> {
     state.call_blocking(|node| node.sriov_adapters()).await.map(Json)
 }
 
@@ -28,6 +28,6 @@ async fn list(State(state): State<ApiState>) -> Result<Json<Vec<SriovAdapter>>, 
 async fn show(
     State(state): State<ApiState>,
     InPath(adapter): InPath<String>,
-) -> Result<Json<SriovAdapter>, Failure> {
+) -> Result<Json<SriovAdapter>, ErrorResponse> {
     state.call_blocking(move |node| node.sriov_adapter(&adapter)).await.map(Json)
 }

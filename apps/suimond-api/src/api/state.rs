@@ -8,7 +8,7 @@ use suimon_node::Node;
 use suimond_lab::Lab;
 
 use crate::access::AccessFailures;
-use crate::api::failure::Failure;
+use crate::api::failure::ErrorResponse;
 use crate::api::notifications::Notifications;
 use crate::console::Console;
 
@@ -37,10 +37,10 @@ impl ApiState {
     pub async fn call_blocking<T, E>(
         &self,
         call: impl FnOnce(&Node) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, Failure>
+    ) -> Result<T, ErrorResponse>
     where
         T: Send + 'static,
-        E: Into<Failure> + Send + 'static,
+        E: Into<ErrorResponse> + Send + 'static,
     {
         let node = self.node.clone();
         match tokio::task::spawn_blocking(move || call(&node)).await {
@@ -60,7 +60,7 @@ impl ApiState {
     pub async fn read<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Node) -> T + Send + 'static,
-    ) -> Result<T, Failure> {
-        self.call_blocking(move |node| Ok::<T, Failure>(call(node))).await
+    ) -> Result<T, ErrorResponse> {
+        self.call_blocking(move |node| Ok::<T, ErrorResponse>(call(node))).await
     }
 }

@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 use crate::api::body::Body;
 use crate::api::changes::{accepted, name_in_path};
 use crate::api::disk_jobs::request;
-use crate::api::failure::{Failure, InPath};
+use crate::api::failure::{ErrorResponse, InPath};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -39,7 +39,7 @@ async fn measure(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
     Body(body): Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let name = name_in_path::<StoreConfig>(&name)?;
     let asked = if body.is_empty() { MeasureStoreRequest::default() } else { request(&body)? };
     state.call_blocking(move |node| node.measure_store(&name, asked)).await.map(accepted)
@@ -53,7 +53,7 @@ async fn image_info(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
     Body(body): Body,
-) -> Result<Json<ImageInfo>, Failure> {
+) -> Result<Json<ImageInfo>, ErrorResponse> {
     let name = name_in_path::<StoreConfig>(&name)?;
     let asked: ImageRequest = request(&body)?;
     state.call_blocking(move |node| node.image_info(&name, &asked)).await.map(Json)
@@ -67,7 +67,7 @@ async fn image_check(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
     Body(body): Body,
-) -> Result<Json<ImageCheck>, Failure> {
+) -> Result<Json<ImageCheck>, ErrorResponse> {
     let name = name_in_path::<StoreConfig>(&name)?;
     let asked: ImageRequest = request(&body)?;
     state.call_blocking(move |node| node.image_check(&name, &asked)).await.map(Json)
@@ -84,7 +84,7 @@ async fn image_repair(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
     Body(body): Body,
-) -> Result<Json<ImageChanges>, Failure> {
+) -> Result<Json<ImageChanges>, ErrorResponse> {
     let name = name_in_path::<StoreConfig>(&name)?;
     let asked: ImageRequest = request(&body)?;
     state.call_blocking(move |node| node.image_repair(&name, &asked)).await.map(Json)
@@ -98,8 +98,8 @@ async fn image_relink(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
     Body(body): Body,
-) -> Result<Json<ImageChanges>, Failure> {
+) -> Result<Json<ImageChanges>, ErrorResponse> {
     let name = name_in_path::<StoreConfig>(&name)?;
     let asked: ImageRequest = request(&body)?;
-    state.call_blocking(move |node| node.image_relink(&name, &asked)).await.map(Json)
+    state.call_blocking(move |node| node.image_set_parent(&name, &asked)).await.map(Json)
 }

@@ -5,7 +5,7 @@ use suimon_contract::AddressStatus;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::failure::{Failure, InPath};
+use crate::api::failure::{ErrorResponse, InPath};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -21,6 +21,6 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 async fn addresses(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
-) -> Result<Json<Vec<AddressStatus>>, Failure> {
+) -> Result<Json<Vec<AddressStatus>>, ErrorResponse> {
     state.call_blocking(move |node| node.addresses(&name)).await.map(Json)
 }

@@ -9,7 +9,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use suimon_contract::{ApiError, ErrorCode};
 
-use crate::api::failure::Failure;
+use crate::api::failure::ErrorResponse;
 use crate::api::notifications::Notifications;
 use crate::api::state::ApiState;
 use crate::line::{copy, local};
@@ -25,7 +25,7 @@ impl UpgradeRequest {
     ///
     /// # Errors
     /// The request contains no upgrade, or one to another protocol.
-    pub(super) fn of(request: &mut Request, protocol: &'static str) -> Result<Self, Failure> {
+    pub(super) fn of(request: &mut Request, protocol: &'static str) -> Result<Self, ErrorResponse> {
         let asked = request.headers().get(header::UPGRADE).is_some_and(|asked| asked == protocol);
         let upgrade = request.extensions_mut().remove::<OnUpgrade>();
         let upgrade = upgrade.filter(|_| asked).ok_or_else(|| {
@@ -34,7 +34,7 @@ impl UpgradeRequest {
                  {protocol}`"
             );
             let error = ApiError::new(ErrorCode::Malformed, text);
-            Failure::with_status(StatusCode::UPGRADE_REQUIRED, error)
+            ErrorResponse::with_status(StatusCode::UPGRADE_REQUIRED, error)
         })?;
         Ok(Self { upgrade, protocol })
     }

@@ -6,7 +6,7 @@ use suimon_contract::VmqStatus;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::failure::{Failure, InPath};
+use crate::api::failure::{ErrorResponse, InPath};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -20,7 +20,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 /// The settings are changed with the key `vmq` of the uplink or team.
 #[utoipa::path(get, path = "/1.0/vmq", tag = "vmq", operation_id = "list_vmq",
     responses((status = OK, body = Vec<VmqStatus>)))]
-async fn list(State(state): State<ApiState>) -> Result<Json<Vec<VmqStatus>>, Failure> {
+async fn list(State(state): State<ApiState>) -> Result<Json<Vec<VmqStatus>>, ErrorResponse> {
     state.read(|node| node.vmqs()).await.map(Json)
 }
 
@@ -31,6 +31,6 @@ async fn list(State(state): State<ApiState>) -> Result<Json<Vec<VmqStatus>>, Fai
 async fn show(
     State(state): State<ApiState>,
     InPath(uplink): InPath<String>,
-) -> Result<Json<VmqStatus>, Failure> {
+) -> Result<Json<VmqStatus>, ErrorResponse> {
     state.call_blocking(move |node| node.vmq(&uplink)).await.map(Json)
 }

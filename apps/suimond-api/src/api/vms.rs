@@ -5,8 +5,8 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use suimon_contract::{
-    ApiError, ErrorBody, ErrorCode, FreezeVmRequest, Kind, Operation, StopVmRequest, VmConfig,
-    VmGuest, libvirt_elements,
+    ApiError, ErrorBody, ErrorCode, FreezeVmRequest, Operation, ResourceKind, StopVmRequest,
+    VmConfig, VmGuest, libvirt_elements,
 };
 use suimon_node::VmAction;
 use utoipa_axum::router::OpenApiRouter;
@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 use crate::api::body::Body;
 use crate::api::changes::{accepted, name_in_path};
 use crate::api::disk_jobs::request;
-use crate::api::failure::{Failure, InPath};
+use crate::api::failure::{ErrorResponse, InPath};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 use crate::api::upgraded::UpgradeRequest;
@@ -46,7 +46,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 async fn start(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     begin(&state, &name, VmAction::Start).await
 }
 
@@ -60,7 +60,7 @@ async fn stop(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
     Body(body): Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     begin(&state, &name, VmAction::Stop(requested(&body)?)).await
 }
 
@@ -73,7 +73,7 @@ async fn stop(
 async fn kill(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     begin(&state, &name, VmAction::Kill).await
 }
 
@@ -84,7 +84,7 @@ async fn kill(
 async fn pause(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     begin(&state, &name, VmAction::Pause).await
 }
 
@@ -95,7 +95,7 @@ async fn pause(
 async fn resume(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     begin(&state, &name, VmAction::Resume).await
 }
 
@@ -106,7 +106,7 @@ async fn resume(
 async fn reset(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     begin(&state, &name, VmAction::Reset).await
 }
 
@@ -118,7 +118,7 @@ async fn freeze(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
     Body(body): Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     begin(&state, &name, VmAction::Freeze(requested(&body)?)).await
 }
 
@@ -129,16 +129,16 @@ async fn freeze(
 async fn thaw(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     begin(&state, &name, VmAction::Thaw).await
 }
 
 /// Parses the body; returns the default if it is empty.
-fn requested<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Failure> {
+fn requested<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, ErrorResponse> {
     if body.is_empty() { Ok(T::default()) } else { Ok(request(body)?) }
 }
 
-async fn begin(state: &ApiState, name: &str, work: VmAction) -> Result<Response, Failure> {
+async fn begin(state: &ApiState, name: &str, work: VmAction) -> Result<Response, ErrorResponse> {
     let name = name_in_path::<VmConfig>(name)?;
     state.call_blocking(move |node| node.start_vm_action(&name, work)).await.map(accepted)
 }
@@ -152,7 +152,7 @@ async fn begin(state: &ApiState, name: &str, work: VmAction) -> Result<Response,
 async fn guest(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
-) -> Result<Json<VmGuest>, Failure> {
+) -> Result<Json<VmGuest>, ErrorResponse> {
     let name = name_in_path::<VmConfig>(&name)?;
     state.call_blocking(move |node| node.vm_guest(&name)).await.map(Json)
 }
@@ -168,7 +168,7 @@ async fn console(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
     mut request: Request,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let name = name_in_path::<VmConfig>(&name)?;
     let asked = UpgradeRequest::of(&mut request, CONSOLE)?;
     let line = state.call_blocking(move |node| node.vm_console(&name)).await?;
@@ -185,12 +185,12 @@ async fn console(
 async fn libvirt(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let name = name_in_path::<VmConfig>(&name)?;
     let config = state.read(|node| node.config()).await?;
     let Some(vm) = config.vm(name.as_str()) else {
         let text = "no VM of this name exists; `suimon vm list` lists all VMs";
-        let about = format!("{}/{name}", Kind::Vm.word());
+        let about = format!("{}/{name}", ResourceKind::Vm.word());
         return Err(ApiError::new(ErrorCode::NotFound, text).about(about).into());
     };
     let headers = [(header::CONTENT_TYPE, "application/xml")];

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use suimon_contract::{ApiError, ErrorCode};
 
 use super::logins::Credentials;
-use crate::api::Failure;
+use crate::api::ErrorResponse;
 use crate::console::state::ConsoleState;
 
 /// Header that the page sends with every modifying request. Pages of other sites cannot send it
@@ -65,7 +65,9 @@ fn refusal(state: &ConsoleState, request: &mut Request) -> Option<Response> {
     if !is_loopback_host(request.headers()) {
         let text = format!("the console is available at http://{} only", console.address);
         let error = ApiError::new(ErrorCode::PermissionDenied, text);
-        return Some(Failure::with_status(StatusCode::MISDIRECTED_REQUEST, error).into_response());
+        return Some(
+            ErrorResponse::with_status(StatusCode::MISDIRECTED_REQUEST, error).into_response(),
+        );
     }
     let path = request.uri().path();
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
@@ -74,7 +76,7 @@ fn refusal(state: &ConsoleState, request: &mut Request) -> Option<Response> {
     let objection = if is_read { None } else { objection_to_change(request.headers(), is_login) };
     if let Some(text) = objection {
         let error = ApiError::new(ErrorCode::PermissionDenied, text);
-        return Some(Failure::with_status(StatusCode::FORBIDDEN, error).into_response());
+        return Some(ErrorResponse::with_status(StatusCode::FORBIDDEN, error).into_response());
     }
     if is_login || is_file {
         return None;
@@ -158,7 +160,7 @@ pub(super) fn cookie<'h>(headers: &'h HeaderMap, cookie: &str) -> Option<&'h str
 /// Returns the response to a request without a valid session.
 pub(super) fn unauthorized(text: &str) -> Response {
     let error = ApiError::new(ErrorCode::Unauthorized, text);
-    Failure::with_status(StatusCode::UNAUTHORIZED, error).into_response()
+    ErrorResponse::with_status(StatusCode::UNAUTHORIZED, error).into_response()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use suimon_contract::{ApiError, ErrorCode};
 
-use crate::api::Failure;
+use crate::api::ErrorResponse;
 
 // `FILES`: paths relative to `console/dist` with their contents; empty if the page was not built.
 include!(concat!(env!("OUT_DIR"), "/console_files.rs"));
@@ -28,7 +28,7 @@ pub(super) fn serve(uri: &Uri) -> Response {
     answer
 }
 
-fn missing(path: &str) -> Failure {
+fn missing(path: &str) -> ErrorResponse {
     let text = if FILES.is_empty() {
         "this suimond was built without the console's page; build it with `make run` or `make deb`, \
          or run `npm ci && npm run build` in console/ before cargo"
@@ -36,7 +36,7 @@ fn missing(path: &str) -> Failure {
     } else {
         format!("the console has no file {path}")
     };
-    Failure::with_status(StatusCode::NOT_FOUND, ApiError::new(ErrorCode::NotFound, text))
+    ErrorResponse::with_status(StatusCode::NOT_FOUND, ApiError::new(ErrorCode::NotFound, text))
 }
 
 /// Returns the media type of a file name (RFC 2046 and the IANA registry of media types).

@@ -16,7 +16,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tower::ServiceExt;
 
 use super::access_check;
-use crate::api::{Failure, Notifications, Parameters};
+use crate::api::{ErrorResponse, Notifications, Parameters};
 use crate::console::state::ConsoleState;
 
 /// Interval at which a page's data is queried.
@@ -88,7 +88,7 @@ pub(super) async fn follow(
     State(state): State<ConsoleState>,
     Parameters(parameters): Parameters<LiveParameters>,
     headers: HeaderMap,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let topics: Vec<String> = parameters.topics.split(',').map(str::to_owned).collect();
     if topics.len() > TOPICS_MAX {
         let text = format!("the request has {} topics; the limit is {TOPICS_MAX}", topics.len());

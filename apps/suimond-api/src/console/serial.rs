@@ -18,7 +18,7 @@ use tokio::time::{interval, timeout};
 
 use super::access_check;
 use super::logins::Credentials;
-use crate::api::{Failure, name_in_path};
+use crate::api::{ErrorResponse, name_in_path};
 use crate::console::listener::WITHOUT_SECRET_MAX;
 use crate::console::state::ConsoleState;
 use crate::line::{LocalEnd, local};
@@ -42,12 +42,12 @@ pub(super) async fn open(
     Path(name): Path<String>,
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     if !access_check::is_same_origin(&headers) {
         let text = "the serial console is available on the console's own page only; use `suimon \
                     vm console` elsewhere";
         let error = ApiError::new(ErrorCode::PermissionDenied, text);
-        return Err(Failure::with_status(StatusCode::FORBIDDEN, error));
+        return Err(ErrorResponse::with_status(StatusCode::FORBIDDEN, error));
     }
     let place = state.console.without_secret.clone().try_acquire_owned().map_err(|_| {
         let text = format!(
@@ -102,7 +102,7 @@ async fn has_secret(
     state.console.logins().renew(Instant::now(), &shown)
 }
 
-async fn line(state: &ConsoleState, name: &str) -> Result<LocalEnd, Failure> {
+async fn line(state: &ConsoleState, name: &str) -> Result<LocalEnd, ErrorResponse> {
     let name = name_in_path::<VmConfig>(name)?;
     let about = format!("vm/{name}");
     let line = state.api.call_blocking(move |node| node.vm_console(&name)).await?;
@@ -119,7 +119,7 @@ async fn copy(
     session: &str,
     line: LocalEnd,
     (page, typed): (&mut SplitSink<WebSocket, Message>, SplitStream<WebSocket>),
-) -> Option<Failure> {
+) -> Option<ErrorResponse> {
     let (reads, writes) = tokio::io::split(line);
     let mut news = state.api.notifications.clone();
     tokio::select! {
@@ -137,7 +137,7 @@ async fn copy(
     }
 }
 
-fn ended(text: &str) -> Failure {
+fn ended(text: &str) -> ErrorResponse {
     ApiError::new(ErrorCode::Conflict, text).into()
 }
 

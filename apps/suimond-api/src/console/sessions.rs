@@ -12,7 +12,7 @@ use suimon_contract::{ApiError, ErrorCode};
 use super::access_check;
 use super::logins::Credentials;
 use crate::access::Guarded;
-use crate::api::{Body, Failure};
+use crate::api::{Body, ErrorResponse};
 use crate::console::state::ConsoleState;
 use crate::server::Client;
 
@@ -55,7 +55,7 @@ pub(super) async fn log_in(
         Ok(login) => login,
         Err(error) => {
             let text = format!("log in with {{\"code\": …}} or {{\"token\": …}}: {error}");
-            return Failure::from(ApiError::new(ErrorCode::Malformed, text)).into_response();
+            return ErrorResponse::from(ApiError::new(ErrorCode::Malformed, text)).into_response();
         }
     };
     let is_code = |code: &str| console.logins().use_code(Instant::now(), code);
@@ -99,13 +99,13 @@ pub(super) async fn log_in(
         }
         Err(error) => {
             let text = format!("the system returned no random bytes: {error}; retry");
-            Failure::from(ApiError::new(ErrorCode::HostError, text)).into_response()
+            ErrorResponse::from(ApiError::new(ErrorCode::HostError, text)).into_response()
         }
     }
 }
 
 /// Returns information about the host to a logged-in page.
-pub(super) async fn show(State(state): State<ConsoleState>) -> Result<Response, Failure> {
+pub(super) async fn show(State(state): State<ConsoleState>) -> Result<Response, ErrorResponse> {
     let host = state.api.read(|node| node.host_status()).await?;
     let mut logins = vec!["code"];
     logins.extend(state.console.token.as_ref().map(|_| "token"));

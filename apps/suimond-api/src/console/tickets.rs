@@ -11,7 +11,7 @@ use suimon_contract::{ApiError, ErrorCode};
 
 use super::access_check;
 use super::logins::TICKET_SPAN;
-use crate::api::{Body, Failure};
+use crate::api::{Body, ErrorResponse};
 use crate::console::state::ConsoleState;
 
 /// Longest path of a ticket in bytes.
@@ -39,7 +39,7 @@ pub(super) async fn create(
     State(state): State<ConsoleState>,
     headers: HeaderMap,
     Body(body): Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let RequestedSession { path } = serde_json::from_slice(&body).map_err(|error| {
         let text = format!("request a ticket with {{\"path\": …}}: {error}");
         ApiError::new(ErrorCode::Malformed, text)

@@ -13,7 +13,7 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::service::Service;
 use suimon_contract::{ApiError, ErrorCode};
 
-use crate::api::Failure;
+use crate::api::ErrorResponse;
 use crate::server::client::Client;
 use crate::server::connections::{Activity, Slot, UPGRADED_MAX};
 
@@ -61,7 +61,7 @@ fn too_many_upgrades() -> Response<Body> {
     let text = format!(
         "{UPGRADED_MAX} connections carry consoles and migrations already; end one of them first"
     );
-    Failure::from(ApiError::new(ErrorCode::Conflict, text)).into_response()
+    ErrorResponse::from(ApiError::new(ErrorCode::Conflict, text)).into_response()
 }
 
 /// Body of a response. HTTP drops it after passing it to the connection.

@@ -1,7 +1,7 @@
 //! Test driver for an image and a file, one request at a time.
 
 use crate::{
-    ByteRange, CommitOutcome, Extent, FileError, Image, ImageError, ImageFile, Location, Step,
+    ByteRange, CommitOutcome, FileError, Image, ImageError, ImageExtent, ImageFile, Location, Step,
     Translation,
 };
 
@@ -29,7 +29,7 @@ impl<I: Image> TestDisk<'_, I> {
         let mut bytes = vec![0; usize::try_from(range.len()).unwrap_or(0)];
         let mut rest = bytes.as_mut_slice();
         let mut at = range.offset();
-        for Extent { location: place, len } in extents {
+        for ImageExtent { location: place, len } in extents {
             let (piece, next) = rest.split_at_mut(usize::try_from(len).unwrap_or(0));
             match place {
                 Location::Zero => {}
@@ -59,7 +59,7 @@ impl<I: Image> TestDisk<'_, I> {
         let mut extents = Vec::new();
         self.translate(|image| image.translate_write(range, &mut extents))?;
         let mut rest = bytes;
-        for Extent { location: place, len } in extents {
+        for ImageExtent { location: place, len } in extents {
             let Location::File(offset) = place else {
                 panic!("{range}: a write goes to the file, not to {place:?}")
             };

@@ -4,7 +4,9 @@
 
 use std::path::PathBuf;
 
-use suimon_client::{CaptureOptions, ChangeOptions, Client, ClientError, EventQuery, Outcome};
+use suimon_client::{
+    CaptureOptions, ChangeOptions, ChangeOutcome, Client, ClientError, EventQuery,
+};
 use suimon_contract::{
     ConvertDiskRequest, DiskConfig, DiskFormat, ErrorCode, EventFilter, NicConfig, QosPolicyConfig,
     QosPolicyKind, Severity, SnapshotDiskRequest, WhatIfRequest,
@@ -80,7 +82,7 @@ async fn a_patch_is_sent_as_one_and_gives_an_operation() {
         .patch::<NicConfig>(&name, &serde_json::json!({"vlan": null}), ChangeOptions::default())
         .await
         .unwrap();
-    assert!(matches!(outcome, Outcome::Started(operation) if operation.id == 7));
+    assert!(matches!(outcome, ChangeOutcome::Started(operation) if operation.id == 7));
     let asked = server.asked.await.unwrap();
     assert!(asked.starts_with("PATCH /1.0/nics/web HTTP/1.1\r\n"), "{asked}");
     assert!(asked.contains("content-type: application/merge-patch+json\r\n"), "{asked}");
@@ -105,7 +107,7 @@ async fn a_dry_run_asks_for_the_plan() {
     let options = ChangeOptions { dry_run: true, ..ChangeOptions::default() };
     let name = "web".parse().unwrap();
     let outcome = server.client().delete::<NicConfig>(&name, options).await.unwrap();
-    assert!(matches!(outcome, Outcome::Planned(plan) if plan.is_empty()));
+    assert!(matches!(outcome, ChangeOutcome::Planned(plan) if plan.is_empty()));
     assert!(server.asked.await.unwrap().starts_with("DELETE /1.0/nics/web?dry_run=true "));
 }
 

@@ -236,11 +236,11 @@ async fn a_node_that_does_not_answer_is_not_waited_for_longer_than_wanted() {
     let made = Made::by_itself(&["localhost"], |_| {});
     let (address, _asked) = answering(&made, "").await;
     let files = Files::new(address, "localhost", &[&made]);
-    let client = files.client().with_answer_time(Duration::from_millis(300));
+    let client = files.client().with_response_timeout(Duration::from_millis(300));
     assert!(matches!(client.host().await, Err(ClientError::TimedOut { .. })));
     let (address, _asked) = answering(&made, "").await;
     let files = Files::new(address, "localhost", &[&made]);
-    let client = files.client().with_answer_time(Duration::from_millis(300));
+    let client = files.client().with_response_timeout(Duration::from_millis(300));
     let line = client.arrival_line("00ff", ArrivalLine::Memory).await;
     assert!(matches!(line.err(), Some(ClientError::TimedOut { .. })));
 }

@@ -1,6 +1,6 @@
 //! Encoding of a client's requests (section "Request message").
 
-use crate::command::ByteRange;
+use crate::command::ExportRange;
 use crate::header::{MAGIC, REQUEST_BYTES, kind};
 
 /// Command of a client. Ranges are within the export, aligned to its blocks, and shorter than 4
@@ -8,15 +8,15 @@ use crate::header::{MAGIC, REQUEST_BYTES, kind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientCommand {
     /// `NBD_CMD_READ`.
-    Read(ByteRange),
+    Read(ExportRange),
     /// `NBD_CMD_WRITE`. The data follows the header.
-    Write(ByteRange),
+    Write(ExportRange),
     /// `NBD_CMD_WRITE_ZEROES`, permitting deallocation.
-    WriteZeroes(ByteRange),
+    WriteZeroes(ExportRange),
     /// `NBD_CMD_FLUSH`.
     Flush,
     /// `NBD_CMD_BLOCK_STATUS`.
-    BlockStatus(ByteRange),
+    BlockStatus(ExportRange),
     /// `NBD_CMD_DISC`: end of the connection, without reply.
     Disconnect,
 }
@@ -33,7 +33,7 @@ pub struct ClientRequest {
 impl ClientRequest {
     /// Encodes the header. `None` if the range has 4 GiB or more.
     pub fn encode(&self) -> Option<[u8; REQUEST_BYTES]> {
-        let nothing = ByteRange { offset: 0, length: 0 };
+        let nothing = ExportRange { offset: 0, length: 0 };
         let (kind, range) = match self.command {
             ClientCommand::Read(range) => (kind::READ, range),
             ClientCommand::Write(range) => (kind::WRITE, range),

@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use suimon_nbd::{
-    BlockSizes, ByteRange, ClientCommand, ClientHandshake, ClientHandshakeError, ClientRequest,
-    ClientStep, Export, ExportSpec, ExtentState, Features, GREETING, NbdCommand, NbdError,
+    BlockSizes, ClientCommand, ClientHandshake, ClientHandshakeError, ClientRequest, ClientStep,
+    Export, ExportRange, ExportSpec, ExtentState, Features, GREETING, NbdCommand, NbdError,
     Negotiated, ParsedHeader, ParsedReply, REPLY_BYTES_MAX, RemoteExport, ReplyContent,
     ReplyReader, RequestParser, ServerHandshake, ServerStep, StatusExtent, TlsMode,
     TransmissionFlags,
@@ -68,7 +68,7 @@ fn features() -> impl Strategy<Value = Features> {
 
 fn commands() -> impl Strategy<Value = ClientCommand> {
     let range = (0..1000_u64, 1..100_u64);
-    let range = range.prop_map(|(at, len)| ByteRange { offset: at * 512, length: len * 512 });
+    let range = range.prop_map(|(at, len)| ExportRange { offset: at * 512, length: len * 512 });
     (0..6, range).prop_map(|(kind, range)| match kind {
         0 => ClientCommand::Read(range),
         1 => ClientCommand::Write(range),
@@ -138,7 +138,7 @@ proptest! {
     ) {
         let transmission = RequestParser::new(&agree(&export(ALL), 4096).1);
         let length = states.iter().map(|(len, _)| len * 512).sum();
-        let range = ByteRange { offset: at * 512, length };
+        let range = ExportRange { offset: at * 512, length };
         let command =
             if kind == 3 { ClientCommand::BlockStatus(range) } else { ClientCommand::Read(range) };
         let header = ClientRequest { cookie, command }.encode().unwrap();
@@ -276,6 +276,6 @@ fn unusable_servers_return_specific_errors() {
         let flags = [TransmissionFlags::HAS_FLAGS, TransmissionFlags::READ_ONLY];
         TransmissionFlags::from_bits(flags[0].bits() | flags[1].bits())
     });
-    let long = ByteRange { offset: 0, length: 1 << 32 };
+    let long = ExportRange { offset: 0, length: 1 << 32 };
     assert_eq!(ClientRequest { cookie: 1, command: ClientCommand::Read(long) }.encode(), None);
 }

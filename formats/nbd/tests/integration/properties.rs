@@ -4,7 +4,7 @@ use crate::nbd_client::{Ask, BLOCK_STATUS, Fields, READ, answer, info, meta, opt
 use crate::support::{ALL, Connection, HandshakeResult, MIB, export, spec, transmission};
 use proptest::prelude::*;
 use suimon_nbd::{
-    BlockSizes, ByteRange, ChunkKind, ExtentState, Framing, NbdCommand, ParsedHeader,
+    BlockSizes, ChunkKind, ExportRange, ExtentState, Framing, NbdCommand, ParsedHeader,
     REPLY_BYTES_MAX, RequestParser, ServerStep, StatusExtent, TlsMode,
 };
 
@@ -152,10 +152,10 @@ proptest! {
                     | NbdCommand::Trim { range, .. } | NbdCommand::Cache { range }
                     | NbdCommand::WriteZeroes { range, .. }
                     | NbdCommand::BlockStatus { range, .. } => range,
-                    NbdCommand::Flush => ByteRange { offset: 0, length: 0 },
-                    NbdCommand::BlockStatusWithPayload { offset, .. } => ByteRange { offset, length },
+                    NbdCommand::Flush => ExportRange { offset: 0, length: 0 },
+                    NbdCommand::BlockStatusWithPayload { offset, .. } => ExportRange { offset, length },
                 };
-                prop_assert_eq!(range, ByteRange { offset, length });
+                prop_assert_eq!(range, ExportRange { offset, length });
                 let inside = offset.checked_add(length).is_some_and(|end| end <= MIB);
                 prop_assert!(inside || kind == BLOCK_STATUS && length == 12);
             }
@@ -203,7 +203,7 @@ proptest! {
         let transmission = transmission(ALL, BlockSizes::default(), framing);
         let ask = Ask { flags: 0, kind: READ, cookie: 7, offset, length };
         let to = accepted(&transmission, framing, &ask).reply_to;
-        let range = ByteRange { offset, length };
+        let range = ExportRange { offset, length };
         let states = states(&extents, length);
         let mut sent = Vec::new();
         for chunk in transmission.read_chunks(to, range, dont_fragment, extents) {
@@ -247,7 +247,7 @@ proptest! {
         let transmission = transmission(ALL, BlockSizes::default(), framing);
         let ask = Ask { flags: 0, kind: BLOCK_STATUS, cookie: 7, offset: 0, length };
         let to = accepted(&transmission, framing, &ask).reply_to;
-        let range = ByteRange { offset: 0, length };
+        let range = ExportRange { offset: 0, length };
         let mut out = vec![0; room];
         let mut reply = transmission.block_status(to, range, one, &mut out).unwrap();
         for extent in &extents {

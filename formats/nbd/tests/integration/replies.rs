@@ -5,7 +5,7 @@ use crate::nbd_client::{Ask, BLOCK_STATUS, READ};
 use crate::support;
 use crate::support::{ALL, export, negotiated, spec};
 use suimon_nbd::{
-    BlockSizes, BufferTooShort, ByteRange, Chunk, ChunkKind, EXTENTS_MAX, ExtentState, Framing,
+    BlockSizes, BufferTooShort, Chunk, ChunkKind, EXTENTS_MAX, ExportRange, ExtentState, Framing,
     NbdError, ParsedHeader, REPLY_BYTES_MAX, ReplyTo, RequestParser, STATUS_BYTES_MIN,
     StatusExtent,
 };
@@ -102,7 +102,7 @@ fn errors_with_their_messages() {
 }
 
 fn chunks(framing: Framing, length: u64, df: bool, extents: &[(u64, ExtentState)]) -> Vec<Chunk> {
-    let range = ByteRange { offset: OFFSET, length };
+    let range = ExportRange { offset: OFFSET, length };
     let extents =
         extents.iter().map(|(length, state)| StatusExtent { length: *length, state: *state });
     transmission(framing).read_chunks(reply_to(framing), range, df, extents).collect()
@@ -185,7 +185,7 @@ fn status(
     extents: &[StatusExtent],
 ) -> Vec<u8> {
     let mut out = vec![0xee; room];
-    let range = ByteRange { offset: OFFSET, length };
+    let range = ExportRange { offset: OFFSET, length };
     let to = reply_to(framing);
     let mut reply = transmission(framing).block_status(to, range, one, &mut out).unwrap();
     for extent in extents {
@@ -262,7 +262,7 @@ fn extents_are_merged_cut_and_counted() {
     }
     // Dropping an extent leaves no gap: later extents are dropped, too.
     let mut out = [0; STATUS_BYTES_MIN];
-    let range = ByteRange { offset: OFFSET, length: 4096 };
+    let range = ExportRange { offset: OFFSET, length: 4096 };
     let to = reply_to(Framing::Extended);
     let extended = transmission(Framing::Extended);
     let mut reply = extended.block_status(to, range, false, &mut out).unwrap();
@@ -277,7 +277,7 @@ fn extents_are_merged_cut_and_counted() {
 
 #[test]
 fn a_status_needs_room_and_ends_at_its_bounds() {
-    let range = ByteRange { offset: OFFSET, length: u64::from(u32::MAX) };
+    let range = ExportRange { offset: OFFSET, length: u64::from(u32::MAX) };
     let to = reply_to(Framing::Structured);
     let structured = transmission(Framing::Structured);
     let short = structured.block_status(to, range, false, &mut [0; STATUS_BYTES_MIN - 1]).map(drop);

@@ -6,8 +6,8 @@ use crate::nbd_client::{
 };
 use crate::support::{ALL, MIB, export, negotiated, spec, transmission};
 use suimon_nbd::{
-    BlockSizes, ByteRange, Desynchronized, ExportError, ExportSpec, Features, Framing, NbdCommand,
-    NbdError, PAYLOAD_BYTES_MAX, ParsedHeader, Request, RequestError, RequestParser,
+    BlockSizes, Desynchronized, ExportError, ExportRange, ExportSpec, Features, Framing,
+    NbdCommand, NbdError, PAYLOAD_BYTES_MAX, ParsedHeader, Request, RequestError, RequestParser,
     TransmissionFlags,
 };
 
@@ -35,7 +35,7 @@ fn request(framing: Framing, ask: Ask) -> Request {
 
 #[test]
 fn each_command_is_read_with_its_flags() {
-    let range = ByteRange { offset: 4096, length: 512 };
+    let range = ExportRange { offset: 4096, length: 512 };
     let zeroes = |fua, no_hole, fast| NbdCommand::WriteZeroes { range, fua, no_hole, fast };
     let read = |dont_fragment| NbdCommand::Read { range, dont_fragment };
     let table = [
@@ -85,7 +85,7 @@ fn a_header_has_the_bytes_of_the_specification() {
     let mut extended = [0x21, 0xe4, 0x1c, 0x71, 0, 0x21, 0, 1].to_vec();
     extended.extend(COOKIE.to_be_bytes());
     extended.extend([0, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 2, 0]);
-    let range = ByteRange { offset: 4096, length: 512 };
+    let range = ExportRange { offset: 4096, length: 512 };
     for (framing, bytes) in [(Framing::Structured, compact), (Framing::Extended, extended)] {
         let transmission = everything(framing);
         assert_eq!(transmission.header_bytes(), bytes.len());
@@ -235,7 +235,7 @@ fn extended_headers_reach_over_a_whole_large_disk() {
     let size = 1 << 40;
     let disk = export(ExportSpec { size, ..spec("a") });
     let transmission = RequestParser::new(&negotiated(disk, Framing::Extended));
-    let range = ByteRange { offset: 0, length: size };
+    let range = ExportRange { offset: 0, length: size };
     for (kind, expected) in [
         (TRIM, NbdCommand::Trim { range, fua: false }),
         (CACHE, NbdCommand::Cache { range }),
@@ -258,7 +258,7 @@ fn contexts_may_be_named_in_a_payload() {
     assert_eq!(request.payload_bytes, 12);
     let payload = |length: u64, id: u32| [&length.to_be_bytes()[..], &id.to_be_bytes()].concat();
     let whole = transmission.handle_contexts(request, &payload(8192, 1)).unwrap();
-    let range = ByteRange { offset: 4096, length: 8192 };
+    let range = ExportRange { offset: 4096, length: 8192 };
     assert_eq!(whole.command, NbdCommand::BlockStatus { range, first_only: true });
     for wrong in [
         payload(8192, 2),

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use suimon_qmp::{
-    BlockNode, Command, Event, MigrationStage, Netdev, QmpMessage, QmpReader, Reconnect, RunState,
-    cpu_slots, machine_name, migration, run_state,
+    BlockNode, Command, MigrationStage, Netdev, QmpEvent, QmpMessage, QmpReader, Reconnect,
+    RunState, cpu_slots, machine_name, migration, run_state,
 };
 
 fn encoded(command: &Command) -> Value {
@@ -49,8 +49,8 @@ fn decoded(line: &str) -> QmpMessage {
 fn events_with_missing_fields_are_decoded() {
     let gone = decoded(r#"{"event": "DEVICE_DELETED", "data": {"path": "/machine/peripheral/x"}}"#);
     let path = "/machine/peripheral/x".to_owned();
-    assert_eq!(gone, QmpMessage::Event(Event::DeviceDeleted { device: None, path }));
-    let QmpMessage::Event(Event::Shutdown(trigger)) = decoded(r#"{"event": "SHUTDOWN"}"#) else {
+    assert_eq!(gone, QmpMessage::Event(QmpEvent::DeviceDeleted { device: None, path }));
+    let QmpMessage::Event(QmpEvent::Shutdown(trigger)) = decoded(r#"{"event": "SHUTDOWN"}"#) else {
         panic!("no shutdown");
     };
     assert_eq!((trigger.is_guest, trigger.reason.as_str()), (false, ""));
@@ -61,12 +61,15 @@ fn events_with_missing_fields_are_decoded() {
             .as_str(),
     );
     let node = "n-boot".to_owned();
-    assert_eq!(full, QmpMessage::Event(Event::BlockIoError { node, stops: true, is_full: true }));
-    let bare = Event::BlockIoError { node: String::new(), stops: false, is_full: false };
+    assert_eq!(
+        full,
+        QmpMessage::Event(QmpEvent::BlockIoError { node, stops_vm: true, is_full: true })
+    );
+    let bare = QmpEvent::BlockIoError { node: String::new(), stops_vm: false, is_full: false };
     assert_eq!(decoded(r#"{"event": "BLOCK_IO_ERROR"}"#), QmpMessage::Event(bare));
     let name = "NIC_RX_FILTER_CHANGED".to_owned();
     let other = decoded(r#"{"event": "NIC_RX_FILTER_CHANGED"}"#);
-    assert_eq!(other, QmpMessage::Event(Event::Other { name }));
+    assert_eq!(other, QmpMessage::Event(QmpEvent::Other { name }));
 }
 
 #[test]

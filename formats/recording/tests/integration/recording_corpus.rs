@@ -10,7 +10,7 @@ use suimon_recording::{
     MemberInitialState, Recorded, Sink, StoreInput, StreamId, decode_store_input,
 };
 use suimon_storage_qos::{
-    Assignment, Capacity, Completed, DiskSlot, Limits, Operation, Proposal, Store, StoreScheduler,
+    Capacity, Completed, DiskSlot, IoKind, Limits, LimitsSource, Proposal, Store, StoreScheduler,
     StoreSpec,
 };
 
@@ -36,7 +36,7 @@ fn body() -> Vec<u8> {
     let spec = StoreSpec { waiting_max: 100, ..StoreSpec::default() };
     let mut scheduler = Recorded::<StoreScheduler>::scheduler(Some(&sink), (at(0), "s"), spec);
     let mut store = Store::new(Capacity::Declared(1000));
-    let proposal = Proposal::Disk(DiskId(1), Assignment::Own(Limits::default()));
+    let proposal = Proposal::Disk(DiskId(1), LimitsSource::Own(Limits::default()));
     store.propose(&[proposal], false).unwrap();
     for change in store.changes() {
         scheduler.apply(at(0), change);
@@ -44,7 +44,7 @@ fn body() -> Vec<u8> {
     for ms in 1..20 {
         scheduler.submit(at(ms), DiskSlot(0), 4096, 7).unwrap();
         scheduler.poll(at(ms));
-        let (operation, latency_ns) = (Operation::Write, Some(80_000));
+        let (operation, latency_ns) = (IoKind::Write, Some(80_000));
         let of = Completed { operation, bytes: 4096, requests: 1, latency_ns };
         scheduler.handle_completed(at(ms), DiskSlot(0), of);
     }
@@ -96,7 +96,7 @@ fn a_request_that_ended_without_service_has_its_slot_and_bytes() {
 /// A completion has its operation, and one that is unknown is an error.
 #[test]
 fn a_completion_has_its_operation() {
-    for (number, operation) in (0u8..).zip(Operation::ALL) {
+    for (number, operation) in (0u8..).zip(IoKind::ALL) {
         let input = decode_store_input(&[3, 1, number, 8, 2, 101]).unwrap();
         let of = Completed { operation, bytes: 8, requests: 2, latency_ns: Some(100) };
         assert_eq!(input, StoreInput::Completed { slot: DiskSlot(1), of });

@@ -1,7 +1,7 @@
 //! Translation: [`Image`] for dynamic and differencing images.
 
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, DiskGeometry, Extent, Image, ImageError, ImageFault,
+    ByteRange, Commit, CommitOutcome, DiskGeometry, Image, ImageError, ImageExtent, ImageFault,
     Location, MetadataChange, Translation, push_extent,
 };
 
@@ -21,7 +21,7 @@ impl Image for Sparse {
     fn translate_read(
         &mut self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         self.shape.check(range)?;
         let before = (extents.len(), extents.last().copied());
@@ -51,7 +51,7 @@ impl Image for Sparse {
     fn translate_write(
         &mut self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         self.check_writable(range)?;
         let mut places = 0_u64;

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use crate::support::{created, differencing, dynamic, open, parent, payload, range};
 use suimon_image::testing::{MemoryFile, TestDisk};
 use suimon_image::{Image, ImageFile, Translation};
-use suimon_vhd::{Access, DynamicHeader, NewDisk, SizeSource, check};
+use suimon_vhd::{Access, CreateParameters, DynamicHeader, SizeSource, check};
 
 struct Counting;
 
@@ -73,7 +73,8 @@ fn requests_to_allocated_blocks_do_not_allocate() {
 
 #[test]
 fn allocation_is_proportional_to_untrusted_file_size() {
-    let good = created(NewDisk::Differencing { block_size: 512, parent: parent() }, 64 << 10);
+    let good =
+        created(CreateParameters::Differencing { block_size: 512, parent: parent() }, 64 << 10);
     let good = good.bytes();
     let header: [u8; 1024] = good[512..1536].try_into().unwrap();
     let header = DynamicHeader::parse(&header, 512).unwrap();

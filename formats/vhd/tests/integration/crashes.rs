@@ -8,7 +8,7 @@ use crate::support::{
 use proptest::prelude::*;
 use suimon_image::Image;
 use suimon_image::testing::{Crash, FileContent, LoggedChange, MemoryFile};
-use suimon_vhd::{Access, NewDisk, SizeSource, check, resize};
+use suimon_vhd::{Access, CreateParameters, SizeSource, check, resize};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -25,13 +25,13 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-fn disks() -> impl Strategy<Value = NewDisk> {
+fn disks() -> impl Strategy<Value = CreateParameters> {
     (0_u8..9, 0_u32..5).prop_map(|(kind, shift)| {
         let block_size = 512 << shift;
         match kind {
-            0 => NewDisk::Fixed,
-            1..=4 => NewDisk::Dynamic { block_size },
-            _ => NewDisk::Differencing { block_size, parent: parent() },
+            0 => CreateParameters::Fixed,
+            1..=4 => CreateParameters::Dynamic { block_size },
+            _ => CreateParameters::Differencing { block_size, parent: parent() },
         }
     })
 }
@@ -84,7 +84,7 @@ proptest! {
         ops in proptest::collection::vec(op(), 1..14),
         mut rng in any::<u64>().prop_perturb(|_, rng| rng),
     ) {
-        let is_differencing = matches!(disk, NewDisk::Differencing { .. });
+        let is_differencing = matches!(disk, CreateParameters::Differencing { .. });
         let initial: Vec<u64> =
             (0..sectors).map(|at| if is_differencing { PARENT_SECTOR | at } else { 0 }).collect();
         let file = created(disk, sectors * SECTOR);
@@ -109,7 +109,7 @@ proptest! {
         at in any::<prop::sample::Index>(),
         mut rng in any::<u64>().prop_perturb(|_, rng| rng),
     ) {
-        let file = created(NewDisk::Dynamic { block_size: 512 << block_shift }, 100 * SECTOR);
+        let file = created(CreateParameters::Dynamic { block_size: 512 << block_shift }, 100 * SECTOR);
         file.clear_log();
         let before = file.content();
         let history = history(&file, &ops);

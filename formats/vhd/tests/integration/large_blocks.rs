@@ -5,7 +5,7 @@ use crate::support::{
     PARENT_SECTOR, new_vhd, parent, range, read_parent, sector_data, sector_number,
 };
 use suimon_image::testing::TestDisk;
-use suimon_vhd::{Access, NewDisk, OpenOptions, SizeSource, Vhd, check};
+use suimon_vhd::{Access, CreateParameters, OpenOptions, SizeSource, Vhd, check};
 
 const BLOCK_SECTORS: u64 = 131_072;
 /// Exceeds the capacity of the cache: 256 bitmaps of 16 KiB.
@@ -16,7 +16,7 @@ fn evicted_bitmaps_are_reloaded() {
     let folder = tempfile::TempDir::new().unwrap();
     let file = DiskFile::open(&folder.path().join("child.vhd"));
     let block_size = (BLOCK_SECTORS * 512) as u32;
-    let disk = NewDisk::Differencing { block_size, parent: parent() };
+    let disk = CreateParameters::Differencing { block_size, parent: parent() };
     new_vhd(disk, BLOCKS * BLOCK_SECTORS * 512).create(&file).unwrap();
     let open =
         |access| Vhd::open(&file, OpenOptions { access, size: SizeSource::Creator }).unwrap();

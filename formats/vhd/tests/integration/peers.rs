@@ -10,7 +10,8 @@ use crate::support::{new_vhd, parent};
 use suimon_image::testing::TestDisk;
 use suimon_image::{ByteRange, Image};
 use suimon_vhd::{
-    Access, DiskType, NewDisk, NewVhd, OpenOptions, SizeEncoding, SizeSource, Vhd, check, resize,
+    Access, CreateParameters, DiskType, NewVhd, OpenOptions, SizeEncoding, SizeSource, Vhd, check,
+    resize,
 };
 use tempfile::TempDir;
 
@@ -57,9 +58,9 @@ fn opened(file: &DiskFile, access: Access) -> Vhd {
     Vhd::open(file, OpenOptions { access, size: SizeSource::Creator }).unwrap()
 }
 
-fn kinds() -> [NewDisk; 4] {
-    let dynamic = |block_size| NewDisk::Dynamic { block_size };
-    [NewDisk::Fixed, dynamic(2 << 20), dynamic(512 << 10), dynamic(16 << 20)]
+fn kinds() -> [CreateParameters; 4] {
+    let dynamic = |block_size| CreateParameters::Dynamic { block_size };
+    [CreateParameters::Fixed, dynamic(2 << 20), dynamic(512 << 10), dynamic(16 << 20)]
 }
 
 #[test]
@@ -182,7 +183,7 @@ fn other_programs_read_resized_disks() {
 }
 
 impl Bench {
-    fn rounded(disk: &NewDisk, size_encoding: SizeEncoding, size: u64) -> u64 {
+    fn rounded(disk: &CreateParameters, size_encoding: SizeEncoding, size: u64) -> u64 {
         let file = suimon_image::testing::MemoryFile::default();
         NewVhd { size_encoding, ..new_vhd(disk.clone(), size) }.create(&file).unwrap()
     }
@@ -195,14 +196,14 @@ fn differencing_disk_overlays_its_parent() {
         let of_parent = bench.file("parent.vhd");
         NewVhd {
             unique_id: [7; 16],
-            ..new_vhd(NewDisk::Dynamic { block_size: 2 << 20 }, bench.size)
+            ..new_vhd(CreateParameters::Dynamic { block_size: 2 << 20 }, bench.size)
         }
         .create(&of_parent)
         .unwrap();
         let image = opened(&of_parent, Access::Write);
         bench.fill(&mut TestDisk { image, file: &of_parent, parent: None }, 1);
         let file = bench.file("child.vhd");
-        new_vhd(NewDisk::Differencing { block_size, parent: parent() }, bench.size)
+        new_vhd(CreateParameters::Differencing { block_size, parent: parent() }, bench.size)
             .create(&file)
             .unwrap();
         bench.libvhdi_agrees(&["child.vhd", "parent.vhd"]);

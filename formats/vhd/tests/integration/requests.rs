@@ -7,9 +7,9 @@ use crate::support::{PARENT_SECTOR, SECTOR, created, open, parent, payload, rang
 use proptest::prelude::*;
 use suimon_image::testing::{Crash, MemoryFile};
 use suimon_image::{
-    ByteRange, CommitOutcome, Extent, Image, ImageFile, Location, Step, Translation,
+    ByteRange, CommitOutcome, Image, ImageExtent, ImageFile, Location, Step, Translation,
 };
-use suimon_vhd::{Access, NewDisk, Vhd};
+use suimon_vhd::{Access, CreateParameters, Vhd};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -51,7 +51,7 @@ struct Engine<'a> {
     image: Vhd,
     file: &'a MemoryFile,
     /// Writes in flight: number, sectors and extents.
-    writes: Vec<(u64, ByteRange, Vec<Extent>)>,
+    writes: Vec<(u64, ByteRange, Vec<ImageExtent>)>,
     /// Remaining steps of the commit in progress, and the number of changes it makes durable.
     commit: Option<(VecDeque<Step>, usize)>,
     /// Freed space that is being zeroed.
@@ -125,14 +125,14 @@ impl Engine<'_> {
         panic!("{range} never gets a place");
     }
 
-    fn finish(&mut self, (number, range, extents): &(u64, ByteRange, Vec<Extent>)) {
+    fn finish(&mut self, (number, range, extents): &(u64, ByteRange, Vec<ImageExtent>)) {
         let when = self.file.log().len();
         let (first, count) = (range.offset() / SECTOR, range.len() / SECTOR);
         let told = (first..first + count).map(|at| (when, at, number << 24 | at));
         self.history.changes.extend(told);
         let bytes = payload(*number, first, count);
         let mut rest = bytes.as_slice();
-        for Extent { location: place, len } in extents {
+        for ImageExtent { location: place, len } in extents {
             let Location::File(offset) = place else { panic!("{place:?}") };
             let (piece, next) = rest.split_at(*len as usize);
             assert!(offset + len + 512 <= self.file.len().unwrap(), "a guest writes the footer");
@@ -197,9 +197,9 @@ proptest! {
     ) {
         let block_size = 512 << block_shift;
         let disk = if is_differencing {
-            NewDisk::Differencing { block_size, parent: parent() }
+            CreateParameters::Differencing { block_size, parent: parent() }
         } else {
-            NewDisk::Dynamic { block_size }
+            CreateParameters::Dynamic { block_size }
         };
         let initial: Vec<u64> =
             (0..sectors).map(|at| if is_differencing { PARENT_SECTOR | at } else { 0 }).collect();

@@ -4,8 +4,8 @@ use crate::support::{created, differencing, dynamic, new_vhd, open, parent};
 use suimon_image::testing::MemoryFile;
 use suimon_image::{Image, ImageFault, ImageFile};
 use suimon_vhd::{
-    Access, DiskType, Footer, Geometry, NewDisk, NewVhd, OpenOptions, ParentMismatch, SIZE_MAX,
-    SizeEncoding, SizeSource, Vhd,
+    Access, CreateParameters, DiskType, Footer, Geometry, NewVhd, OpenOptions, ParentMismatch,
+    SIZE_MAX, SizeEncoding, SizeSource, Vhd,
 };
 
 const MB: u64 = 1 << 20;
@@ -19,7 +19,7 @@ fn read_footer(file: &MemoryFile) -> Footer {
 
 /// Returns a fixed disk of 20 MiB (geometry: 40936 sectors) with this creator.
 fn by_creator(creator: [u8; 4], geometry: Geometry) -> MemoryFile {
-    let file = created(NewDisk::Fixed, 20 * MB);
+    let file = created(CreateParameters::Fixed, 20 * MB);
     let bytes = file.bytes();
     let end = bytes.last_chunk::<512>().unwrap();
     let mut footer = Footer::parse(end, 20 * MB).unwrap();
@@ -68,7 +68,7 @@ fn size_is_exact_or_rounded_to_geometry() {
         (20 * MB, SizeEncoding::Geometry, 41_004 * 512),
     ] {
         let file = MemoryFile::default();
-        let spec = new_vhd(NewDisk::Dynamic { block_size: 2 << 20 }, size);
+        let spec = new_vhd(CreateParameters::Dynamic { block_size: 2 << 20 }, size);
         assert_eq!(NewVhd { size_encoding, ..spec }.create(&file).unwrap(), expected);
         let footer = read_footer(&file);
         assert_eq!((footer.current_size, footer.original_size), (expected, expected));
@@ -87,12 +87,12 @@ fn unrepresentable_disks_are_rejected() {
     let largest = dynamic(2 << 20, SIZE_MAX);
     assert_eq!(open(&largest, Access::Read).unwrap().disk_geometry().size, SIZE_MAX);
     for (disk, size, field) in [
-        (NewDisk::Dynamic { block_size: 2 << 20 }, SIZE_MAX + 1, "Current Size"),
-        (NewDisk::Fixed, u64::MAX, "Current Size"),
-        (NewDisk::Fixed, 0, "Current Size"),
-        (NewDisk::Dynamic { block_size: 256 << 10 }, SIZE_MAX, "Block Size"),
-        (NewDisk::Dynamic { block_size: 3 << 20 }, MB, "Block Size"),
-        (NewDisk::Dynamic { block_size: 256 }, MB, "Block Size"),
+        (CreateParameters::Dynamic { block_size: 2 << 20 }, SIZE_MAX + 1, "Current Size"),
+        (CreateParameters::Fixed, u64::MAX, "Current Size"),
+        (CreateParameters::Fixed, 0, "Current Size"),
+        (CreateParameters::Dynamic { block_size: 256 << 10 }, SIZE_MAX, "Block Size"),
+        (CreateParameters::Dynamic { block_size: 3 << 20 }, MB, "Block Size"),
+        (CreateParameters::Dynamic { block_size: 256 }, MB, "Block Size"),
     ] {
         let file = MemoryFile::default();
         let error = new_vhd(disk, size).create(&file).unwrap_err();

@@ -7,7 +7,7 @@ use crate::support::{SECTOR, created, open, parent, payload};
 use crate::vhd_oracle::{Outcome, check};
 use proptest::prelude::*;
 use suimon_image::testing::{MemoryFile, TestDisk};
-use suimon_vhd::{Access, DiskType, NewDisk};
+use suimon_vhd::{Access, CreateParameters, DiskType};
 
 /// Environment variable that rewrites the seeds after a change to them.
 const WRITE_SEEDS: &str = "SUIMON_WRITE_SEEDS";
@@ -22,7 +22,7 @@ fn input(options: u8, image: &[u8]) -> Vec<u8> {
 }
 
 /// Returns an image with several sectors written.
-fn image(disk: NewDisk) -> Vec<u8> {
+fn image(disk: CreateParameters) -> Vec<u8> {
     let file = created(disk, 40 * SECTOR);
     let image = open(&file, Access::Write).unwrap();
     let mut disk = TestDisk { image, file: &file, parent: None };
@@ -40,8 +40,9 @@ fn changed(mut image: Vec<u8>, at: usize, bytes: &[u8]) -> Vec<u8> {
 
 /// Returns name, input and expected result of each seed.
 fn seeds() -> Vec<(&'static str, Vec<u8>, Option<DiskType>)> {
-    let dynamic = || image(NewDisk::Dynamic { block_size: 2048 });
-    let differencing = || image(NewDisk::Differencing { block_size: 2048, parent: parent() });
+    let dynamic = || image(CreateParameters::Dynamic { block_size: 2048 });
+    let differencing =
+        || image(CreateParameters::Differencing { block_size: 2048, parent: parent() });
     let without_end = |image: Vec<u8>| {
         let end = image.len() - 512;
         changed(image, end, &[0; 512])
@@ -54,7 +55,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>, Option<DiskType>)> {
         changed(image, table + 16, &entry)
     };
     vec![
-        ("fixed", input(0, &image(NewDisk::Fixed)), Some(DiskType::Fixed)),
+        ("fixed", input(0, &image(CreateParameters::Fixed)), Some(DiskType::Fixed)),
         ("dynamic", input(MEND, &dynamic()), Some(DiskType::Dynamic)),
         ("differencing", input(MEND, &differencing()), Some(DiskType::Differencing)),
         ("footer-lost", input(0, &without_end(dynamic())), Some(DiskType::Dynamic)),
@@ -152,7 +153,7 @@ proptest! {
 #[test]
 fn errors_name_the_field_and_its_offset() {
     let with = |at: usize, bytes: &[u8]| {
-        let mut image = image(NewDisk::Dynamic { block_size: 2048 });
+        let mut image = image(CreateParameters::Dynamic { block_size: 2048 });
         image = changed(image, at, bytes);
         MemoryFile::new(image)
     };

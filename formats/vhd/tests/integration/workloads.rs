@@ -6,7 +6,7 @@ use crate::support::{
 use proptest::prelude::*;
 use suimon_image::testing::{MemoryFile, TestDisk};
 use suimon_image::{ByteRange, Image, ImageFile};
-use suimon_vhd::{Access, NewDisk, SizeSource, Vhd, check, resize};
+use suimon_vhd::{Access, CreateParameters, SizeSource, Vhd, check, resize};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -27,13 +27,13 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-fn disks() -> impl Strategy<Value = NewDisk> {
+fn disks() -> impl Strategy<Value = CreateParameters> {
     (0_u8..5, 0_u32..5).prop_map(|(kind, shift)| {
         let block_size = 512 << shift;
         match kind {
-            0 => NewDisk::Fixed,
-            1 | 2 => NewDisk::Dynamic { block_size },
-            _ => NewDisk::Differencing { block_size, parent: parent() },
+            0 => CreateParameters::Fixed,
+            1 | 2 => CreateParameters::Dynamic { block_size },
+            _ => CreateParameters::Differencing { block_size, parent: parent() },
         }
     })
 }
@@ -101,7 +101,7 @@ proptest! {
         sectors in 1_u64..300,
         ops in proptest::collection::vec(op(), 1..40),
     ) {
-        let is_differencing = matches!(disk, NewDisk::Differencing { .. });
+        let is_differencing = matches!(disk, CreateParameters::Differencing { .. });
         let of_parent = |at: u64| if is_differencing { PARENT_SECTOR | at } else { 0 };
         let file = created(disk, sectors * SECTOR);
         let mut model = Model { numbers: (0..sectors).map(of_parent).collect() };
@@ -144,7 +144,7 @@ proptest! {
 
 #[test]
 fn freed_space_is_reused() {
-    let file = created(NewDisk::Dynamic { block_size: 4096 }, 1 << 20);
+    let file = created(CreateParameters::Dynamic { block_size: 4096 }, 1 << 20);
     let mut disk =
         TestDisk { image: open(&file, Access::Write).unwrap(), file: &file, parent: None };
     let mut len = 0;
@@ -164,7 +164,7 @@ fn freed_space_is_reused() {
 
 #[test]
 fn shrinking_requires_unused_blocks() {
-    let file = created(NewDisk::Dynamic { block_size: 4096 }, 64 << 10);
+    let file = created(CreateParameters::Dynamic { block_size: 4096 }, 64 << 10);
     let mut disk =
         TestDisk { image: open(&file, Access::Write).unwrap(), file: &file, parent: None };
     disk.write(40 << 10, &payload(3, 80, 2)).unwrap();
@@ -180,7 +180,7 @@ fn shrinking_requires_unused_blocks() {
     let numbers = numbers(&mut disk);
     assert_eq!((numbers.len(), numbers[80], numbers[81]), (256, 3 << 24 | 80, 3 << 24 | 81));
 
-    let fixed = created(NewDisk::Fixed, 4096);
+    let fixed = created(CreateParameters::Fixed, 4096);
     let error = resize(&fixed, 512, SizeSource::Creator).unwrap_err();
     assert_eq!((error.field, error.offset), ("Current Size", 4096 + 48));
 }

@@ -2,7 +2,7 @@
 
 use suimon_image::testing::{MemoryFile, TestDisk};
 use suimon_image::{
-    CommitOutcome, Extent, Image, ImageFault, ImageFile, Location, Step, Translation,
+    CommitOutcome, Image, ImageExtent, ImageFault, ImageFile, Location, Step, Translation,
 };
 use suimon_vhdx::{Guid, ImageType, NewImage, Vhdx, check, resize};
 
@@ -83,7 +83,7 @@ fn a_fixed_image_is_one_piece_and_keeps_all_its_space() {
     let offset = disk.image.linear_offset().unwrap();
     let mut extents = Vec::new();
     disk.image.translate_read(range(0, spec.size), &mut extents).unwrap();
-    assert_eq!(extents, [Extent { location: Location::File(offset), len: spec.size }]);
+    assert_eq!(extents, [ImageExtent { location: Location::File(offset), len: spec.size }]);
     assert_eq!(disk.discard(range(0, spec.size)).unwrap(), [range(0, spec.size)]);
     disk.image.close(&file).unwrap();
     assert_eq!(file.len().unwrap(), len);
@@ -280,7 +280,7 @@ fn uncompleted_writes_are_not_read() {
     assert_eq!(first, again);
     let mut read = Vec::new();
     image.translate_read(range(0, MB), &mut read).unwrap();
-    assert_eq!(read, [Extent { location: Location::Zero, len: MB }]);
+    assert_eq!(read, [ImageExtent { location: Location::Zero, len: MB }]);
     assert!(image.begin_commit().is_none());
     image.handle_written(range(512, 512));
     read.clear();

@@ -1,8 +1,8 @@
 //! Observed state of SR-IOV adapters for the API.
 
 use suimon_contract::{
-    ApiError, Condition, ErrorCode, Health, HostConfig, Kind, PfConfig, PfStatus, SriovAdapter,
-    SriovSupport, VfStatus,
+    ApiError, Condition, ErrorCode, Health, HostConfig, PfConfig, PfStatus, ResourceKind,
+    SriovAdapter, SriovSupport, VfStatus,
 };
 use suimon_ports::{self as ports, PfProperties, VfProperties};
 
@@ -88,7 +88,7 @@ impl Shared {
     /// [`ErrorCode::NotFound`](suimon_contract::ErrorCode::NotFound) if no `[[pf]]` has this name.
     pub(crate) fn pf(&self, name: &str) -> Result<PfStatus, ApiError> {
         let found = self.pfs().into_iter().find(|pf| pf.config.name.as_str() == name);
-        found.ok_or_else(|| not_found(Kind::Pf, name))
+        found.ok_or_else(|| not_found(ResourceKind::Pf, name))
     }
 }
 

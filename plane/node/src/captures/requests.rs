@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use suimon_contract::{ApiError, ErrorCode, EventKind, Operation};
 use suimon_quantity::{CountedNoun, PortId, Time};
-use suimon_switch::{CaptureOptions, CapturedFrame};
+use suimon_switch::{CaptureBufferLimits, CapturedFrame};
 
 use crate::errors::not_found;
 use crate::events::Draft;
@@ -31,7 +31,7 @@ impl Capture {
     pub(crate) fn begin(
         shared: &Arc<Shared>,
         key: &PortKey,
-        options: CaptureOptions,
+        options: CaptureBufferLimits,
     ) -> Result<Self, ApiError> {
         let port = shared.port_id(key).ok_or_else(|| not_found(key.resource_kind(), key.name()))?;
         let kind = format!("{} capture", key.kind());

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Plan, VmConfig, validate, validate_change};
-use suimon_ports::{DeviceErrorKind, PortSpec, VhostUserMode};
+use suimon_ports::{DeviceErrorKind, PortDeviceSpec, VhostUserMode};
 
 use super::candidate::ValidatedChange;
 use crate::disks::{RequiredDisk, overcommitted, required_disks, required_sockets};
@@ -13,7 +13,7 @@ use crate::ports::{
 };
 use crate::shared::Shared;
 use crate::state::StoredState;
-use crate::transaction::{Claim, clean};
+use crate::transaction::{ExclusiveResource, clean};
 use crate::{ChangeOptions, Edit, PortKey};
 
 impl Shared {
@@ -102,12 +102,14 @@ impl Shared {
         let before = required_ports(from);
         // Resources held by the node's own ports and disks are available: the change closes them
         // first.
-        let mut held: BTreeSet<Claim> = before.values().map(resource_of).collect();
-        let mut listened: BTreeSet<Claim> =
+        let mut held: BTreeSet<ExclusiveResource> = before.values().map(resource_of).collect();
+        let mut listened: BTreeSet<ExclusiveResource> =
             before.values().filter(|spec| is_listening(spec)).map(resource_of).collect();
         let disks = required_disks(from);
         held.extend(disks.values().flat_map(RequiredDisk::claims));
-        listened.extend(required_sockets(&disks).iter().map(|path| Claim::Socket(clean(path))));
+        listened.extend(
+            required_sockets(&disks).iter().map(|path| ExclusiveResource::Socket(clean(path))),
+        );
         for (key, spec) in devices_to_probe(from, to, &before, wanted) {
             // A probe would connect to the socket, which the NIC or disk that listens there would
             // take for a VM.
@@ -128,7 +130,7 @@ impl Shared {
     }
 
     /// Returns true if the device is a socket in a VM's folder; the change creates this folder.
-    fn is_in_new_vm_folder(&self, to: &HostConfig, spec: &PortSpec) -> bool {
+    fn is_in_new_vm_folder(&self, to: &HostConfig, spec: &PortDeviceSpec) -> bool {
         let folder = socket_of(spec).and_then(|socket| socket.parent().map(clean));
         let of_vm = |vm: &VmConfig| Some(to.host.folder_of(&vm.name)) == folder;
         folder.is_some() && to.vms.iter().any(of_vm)
@@ -148,11 +150,11 @@ impl Shared {
 }
 
 /// Returns true if the device is a socket on which the daemon listens.
-fn is_listening(spec: &PortSpec) -> bool {
+fn is_listening(spec: &PortDeviceSpec) -> bool {
     match spec {
-        PortSpec::VhostUser(spec) => spec.mode == VhostUserMode::Server,
-        PortSpec::Stream(_) => true,
-        PortSpec::Tap(_) | PortSpec::Uplink(_) => false,
+        PortDeviceSpec::VhostUser(spec) => spec.mode == VhostUserMode::Server,
+        PortDeviceSpec::Stream(_) => true,
+        PortDeviceSpec::Tap(_) | PortDeviceSpec::Uplink(_) => false,
     }
 }
 
@@ -163,7 +165,7 @@ fn devices_to_probe(
     to: &HostConfig,
     before: &RequiredPorts,
     wanted: &RequiredPorts,
-) -> Vec<(PortKey, PortSpec)> {
+) -> Vec<(PortKey, PortDeviceSpec)> {
     let changed = wanted.iter().filter(|(key, spec)| before.get(key) != Some(spec));
     let mut devices: Vec<_> = changed.map(|(key, spec)| (key.clone(), spec.clone())).collect();
     for uplink in to.uplinks.iter().filter(|uplink| !from.uplinks.contains(uplink)) {

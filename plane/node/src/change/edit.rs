@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use suimon_contract::{
-    ApiError, ClusterConfig, DiskConfig, ErrorCode, HostConfig, IncomingMigrationRequest, Kind,
-    Name, NicConfig, NodeConfig, PfConfig, PowerConfig, QosPolicyConfig, Resource, StoreConfig,
-    SwitchConfig, TeamConfig, UplinkConfig, VmConfig, patch_cluster, patch_power, patch_resource,
+    ApiError, ClusterConfig, DiskConfig, ErrorCode, HostConfig, IncomingMigrationRequest, Name,
+    NicConfig, NodeConfig, PfConfig, PowerConfig, QosPolicyConfig, Resource, ResourceKind,
+    StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig, patch_cluster, patch_power,
+    patch_resource,
 };
 
 use crate::errors::{no_cluster, not_found};
@@ -229,7 +230,11 @@ fn arrive(
                 let text = "the policy of this name has other limits on the source node of the \
                             VM; set the same limits on both nodes";
                 let error = ApiError::new(ErrorCode::AlreadyExists, text);
-                errors.push(error.about(format!("{}/{}", Kind::QosPolicy.word(), policy.name)));
+                errors.push(error.about(format!(
+                    "{}/{}",
+                    ResourceKind::QosPolicy.word(),
+                    policy.name
+                )));
             }
             None => config.qos_policies.push(policy.clone()),
         }
@@ -406,23 +411,23 @@ impl<T: Resource> ResourceEdit<T> {
 }
 
 /// Returns the resources that refer to the given resource.
-fn users(config: &HostConfig, kind: Kind, name: &Name) -> Vec<String> {
+fn users(config: &HostConfig, kind: ResourceKind, name: &Name) -> Vec<String> {
     match kind {
-        Kind::Switch => {
+        ResourceKind::Switch => {
             let nics = config.nics.iter().filter(|nic| &nic.switch == name);
             nics.map(|nic| format!("nic/{}", nic.name)).collect()
         }
         // Teams and uplinks share one namespace, so the name in a switch is unambiguous.
-        Kind::Uplink | Kind::Team => {
+        ResourceKind::Uplink | ResourceKind::Team => {
             let teams = config.teams.iter().filter(|team| team.members.contains(name));
             let teams = teams.map(|team| format!("team/{}", team.name));
             let switches = config.switches.iter().filter(|s| s.uplink.as_ref() == Some(name));
             teams.chain(switches.map(|switch| format!("switch/{}", switch.name))).collect()
         }
-        Kind::Store => disks(config, |disk| disk.store == *name),
-        Kind::QosPolicy => disks(config, |disk| disk.qos_policy.as_ref() == Some(name)),
-        Kind::Nic => vms(config, |vm| vm.nics.contains(name)),
-        Kind::Disk => vms(config, |vm| vm.disks.contains(name)),
+        ResourceKind::Store => disks(config, |disk| disk.store == *name),
+        ResourceKind::QosPolicy => disks(config, |disk| disk.qos_policy.as_ref() == Some(name)),
+        ResourceKind::Nic => vms(config, |vm| vm.nics.contains(name)),
+        ResourceKind::Disk => vms(config, |vm| vm.disks.contains(name)),
         _ => Vec::new(),
     }
 }

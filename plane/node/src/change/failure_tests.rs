@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use suimon_contract::{ErrorCode, EventFilter, EventKind, Health, HostConfig, OperationState};
 use suimon_ports::{
-    CpuAffinity, DeviceNotice, FaultKind, NegotiatedFeatures, PortFault, PortSpec, StateStore,
+    CpuAffinity, DeviceNotice, FaultKind, NegotiatedFeatures, PortDeviceSpec, PortFault, StateStore,
 };
 use suimon_quantity::{Direction, QueueId};
-use suimon_switch::PlaneNotice;
+use suimon_switch::SwitchNotice;
 
 use crate::testing::{
     FakeDevices, FakePlane, Harness, MemoryStore, StoreFailure, host, name, wait_until,
@@ -174,12 +174,12 @@ fn a_queue_that_faults_costs_its_port_only() {
     // vhost-user NICs report ring faults as device notices and stay open: the fault has no effect.
     let fault = PortFault { kind: FaultKind::ProtocolViolation, detail: "descriptor 9".to_owned() };
     let of_vm = QueueId { port: vm, direction: Direction::Ingress, index: 0 };
-    harness.plane.notify(PlaneNotice::QueueFault { queue: of_vm, fault });
+    harness.plane.notify(SwitchNotice::QueueFault { queue: of_vm, fault });
     // Faults of both queues of a device are one failure.
     for index in 0..2 {
         let fault =
             PortFault { kind: FaultKind::ProtocolViolation, detail: "descriptor 7".to_owned() };
-        harness.plane.notify(PlaneNotice::QueueFault { queue: queue(index), fault });
+        harness.plane.notify(SwitchNotice::QueueFault { queue: queue(index), fault });
     }
     wait_until("opened again", || !harness.events(3009).is_empty());
     harness.wait_events(3007, 1);
@@ -273,7 +273,7 @@ fn what_a_vm_relies_on_survives_the_process() {
     let of_vm = |harness: &Harness| {
         let open = harness.devices.open_devices();
         let vms = open.iter().find_map(|(_, spec)| match spec {
-            PortSpec::VhostUser(spec) => Some(spec.negotiated),
+            PortDeviceSpec::VhostUser(spec) => Some(spec.negotiated),
             _ => None,
         });
         vms.unwrap()

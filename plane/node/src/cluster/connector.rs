@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use suimon_contract::{ApiError, ClusterConfig, Name};
-use suimon_ports::ClusterStore;
+use suimon_ports::ClusterKvStore;
 
 /// Timeout of a call to the cluster's store. Shorter than a lease, so that one delayed call does
 /// not lose two leases.
@@ -24,5 +24,5 @@ pub trait ClusterStores: Send + Sync {
     ///
     /// # Errors
     /// The store does not answer, or rejects the credentials.
-    fn connect(&self, config: &ClusterConfig) -> Result<Arc<dyn ClusterStore>, ApiError>;
+    fn connect(&self, config: &ClusterConfig) -> Result<Arc<dyn ClusterKvStore>, ApiError>;
 }

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use suimon_cluster_qos::NodeId;
 use suimon_contract::{ClusterConfig, Name};
-use suimon_ports::ClusterStore;
+use suimon_ports::ClusterKvStore;
 use suimon_quantity::Time;
 
 use self::policies::KnownPolicies;
@@ -91,7 +91,7 @@ enum Link {
         at: Option<Time>,
     },
     Up {
-        store: Arc<dyn ClusterStore>,
+        store: Arc<dyn ClusterKvStore>,
     },
 }
 

@@ -1,6 +1,6 @@
 //! Initial state of a leader.
 
-use suimon_cluster_qos::{Grant, NodeId, Term};
+use suimon_cluster_qos::{NodeGrant, NodeId, Term};
 
 use crate::cluster::policies::Policies;
 
@@ -8,6 +8,6 @@ use crate::cluster::policies::Policies;
 pub(super) struct Elected {
     pub(super) term: Term,
     /// Grants that leaders of former terms have written.
-    pub(super) records: Vec<(NodeId, Grant)>,
+    pub(super) records: Vec<(NodeId, NodeGrant)>,
     pub(super) policies: Policies,
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use suimon_contract::Name;
 use suimon_ports::{
-    ClusterChange, ClusterCondition, ClusterStore, ClusterStoreError, FileName, StoreFileError,
+    ClusterChange, ClusterCondition, ClusterKvStore, ClusterStoreError, FileName, StoreFileError,
     StoreFiles,
 };
 
@@ -36,7 +36,7 @@ struct StoreRecord {
 
 /// Access to the store's record; `key` is the record's key in etcd.
 pub(super) struct KnownIdentity {
-    pub(super) store: Arc<dyn ClusterStore>,
+    pub(super) store: Arc<dyn ClusterKvStore>,
     pub(super) key: String,
 }
 

@@ -7,7 +7,7 @@ use suimon_cluster_qos::{DiskKey, DiskLoad, PolicyKey};
 use suimon_contract::{HostConfig, Name, QosPolicyKind};
 use suimon_quantity::{DiskId, StoreId, Time};
 use suimon_storage::StoreView;
-use suimon_storage_qos::{DiskCounters, DiskFlow};
+use suimon_storage_qos::{DiskFlow, DiskQosCounters};
 
 use super::keys::disk_key;
 use crate::disks::Disks;
@@ -20,7 +20,7 @@ const SAMPLES_KEPT: usize = 2;
 /// Recent samples of a store's disks.
 #[derive(Default)]
 pub(super) struct Loads {
-    samples: VecDeque<(Time, BTreeMap<DiskId, DiskCounters>)>,
+    samples: VecDeque<(Time, BTreeMap<DiskId, DiskQosCounters>)>,
 }
 
 /// Load of a store's disks.
@@ -90,7 +90,7 @@ fn fall_back(disks: &mut [DiskLoad], iops: Option<u64>) {
 }
 
 /// Sets the rates of a disk over a time span.
-fn did(load: &mut DiskLoad, span: Duration, before: &DiskCounters, after: &DiskCounters) {
+fn did(load: &mut DiskLoad, span: Duration, before: &DiskQosCounters, after: &DiskQosCounters) {
     let did = after.rates(before, span);
     load.demand_iops = did.demanded_iops;
     load.delivered_iops = did.delivered_iops;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use suimon_cluster_qos::{Grant, NodeId, Term};
+use suimon_cluster_qos::{NodeGrant, NodeId, Term};
 use suimon_contract::{ClusterConfig, Name, QosPolicyConfig};
-use suimon_ports::ClusterStore;
+use suimon_ports::ClusterKvStore;
 
 use crate::cluster::heartbeat::Heartbeat;
 use crate::cluster::identity::Mismatch;
@@ -20,7 +20,7 @@ pub(super) enum Task {
     /// Take part in the election of a store's leader.
     Elect { store: Name },
     /// Store the leader's grants in etcd.
-    Write { store: Name, term: Term, grants: Vec<(NodeId, Grant)>, forgotten: Vec<NodeId> },
+    Write { store: Name, term: Term, grants: Vec<(NodeId, NodeGrant)>, forgotten: Vec<NodeId> },
     /// Resign as a store's leader.
     Resign { store: Name, term: Term },
     /// Remove the node's records of a store that it does not share any more.
@@ -53,7 +53,7 @@ impl Task {
 /// Result of a [`Task`].
 pub(super) enum TaskResult {
     Begun {
-        store: Arc<dyn ClusterStore>,
+        store: Arc<dyn ClusterKvStore>,
         member: MemberRecord,
         policies: Policies,
     },
@@ -64,7 +64,7 @@ pub(super) enum TaskResult {
     Elected {
         store: Name,
         term: Term,
-        records: Vec<(NodeId, Grant)>,
+        records: Vec<(NodeId, NodeGrant)>,
         policies: Policies,
     },
     NotElected {

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use suimon_cluster_qos::{
-    AdmissionCheck, Grant, NodeId, PolicyKey, PolicyLimits, SharedStoreCapacity,
+    AdmissionCheck, NodeGrant, NodeId, PolicyKey, PolicyLimits, SharedStoreCapacity,
 };
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, QosPolicyConfig};
-use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry, ClusterStore};
+use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry, ClusterKvStore};
 
 use super::keys::{
     GRANTS, MEMBERS, MemberRecord, NEXT_POLICY, NodeReport, POLICIES, REPORTS, grant_of, report_of,
@@ -71,7 +71,7 @@ pub(super) fn shared_policies(config: &HostConfig) -> impl Iterator<Item = &QosP
 
 /// Access to the policies of a cluster.
 pub(super) struct PolicyStore<'a> {
-    pub(super) store: &'a dyn ClusterStore,
+    pub(super) store: &'a dyn ClusterKvStore,
     pub(super) root: String,
 }
 
@@ -233,7 +233,7 @@ impl PolicyStore<'_> {
         for (store, capacity_iops) in capabilities {
             let reserved = grants.iter().filter_map(|entry| {
                 let (_, of) = grant_of(entry.key.strip_prefix(&self.root)?)?;
-                (of == store).then(|| read::<Grant>(entry)).flatten()
+                (of == store).then(|| read::<NodeGrant>(entry)).flatten()
             });
             let reserved_iops = reserved.map(|grant| grant.store.reserved_iops).sum();
             let capability = SharedStoreCapacity::Declared(capacity_iops);

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use suimon_contract::{ApiError, ErrorCode, HostConfig, Kind, Name, QosPolicyConfig};
-use suimon_ports::{ClusterChange, ClusterEntry, ClusterStore};
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, QosPolicyConfig, ResourceKind};
+use suimon_ports::{ClusterChange, ClusterEntry, ClusterKvStore};
 
 use super::cluster_prefix;
 use super::inbox::KeyState;
@@ -15,7 +15,7 @@ use crate::shared::Shared;
 
 /// Changes of shared policies by a change on this node.
 pub(super) struct PolicyChanges {
-    store: Arc<dyn ClusterStore>,
+    store: Arc<dyn ClusterKvStore>,
     root: String,
     node: Name,
     /// Policies of the cluster that this node has received.
@@ -130,7 +130,7 @@ impl PolicyChanges {
 }
 
 fn about(policy: &Name, error: ApiError) -> ApiError {
-    error.about(format!("{}/{policy}", Kind::QosPolicy.word()))
+    error.about(format!("{}/{policy}", ResourceKind::QosPolicy.word()))
 }
 
 impl Shared {
@@ -141,7 +141,7 @@ impl Shared {
     /// Fails if the cluster does not respond, or rejects the changes.
     pub(super) fn check_policies(
         &self,
-        store: Option<Arc<dyn ClusterStore>>,
+        store: Option<Arc<dyn ClusterKvStore>>,
         from: &HostConfig,
         to: &HostConfig,
     ) -> Result<Option<PolicyChanges>, ApiError> {

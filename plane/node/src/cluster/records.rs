@@ -94,7 +94,7 @@ fn kept_key(cluster: &Name, store: &Name) -> String {
     format!("kept/{cluster}/{store}")
 }
 
-pub(super) fn load_kept(
+pub(super) fn load_durable_state(
     state: &dyn StateStore,
     cluster: &Name,
     store: &Name,
@@ -104,7 +104,7 @@ pub(super) fn load_kept(
     value.map_or_else(|| Ok(DurableState::default()), |value| decode(CLUSTER, &key, &value))
 }
 
-pub(super) fn save_kept(
+pub(super) fn save_durable_state(
     state: &dyn StateStore,
     cluster: &Name,
     store: &Name,

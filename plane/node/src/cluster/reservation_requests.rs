@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use suimon_cluster_qos::{AdmissionCheck, Grant, LoadReport, ReportId};
+use suimon_cluster_qos::{AdmissionCheck, LoadReport, NodeGrant, ReportId};
 use suimon_contract::Name;
 use suimon_quantity::Time;
 
@@ -79,7 +79,7 @@ impl ReservationRequest {
     }
 
     /// Processes a grant in effect. Returns true if the request has ended.
-    pub(super) fn handle_grant(&mut self, grant: &Grant) -> bool {
+    pub(super) fn handle_grant(&mut self, grant: &NodeGrant) -> bool {
         if self.is_answered || self.requested_at.is_none_or(|asked| grant.answers < asked) {
             return false;
         }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use suimon_cluster_qos::{Grant, NodeId, Term};
+use suimon_cluster_qos::{NodeGrant, NodeId, Term};
 use suimon_contract::{ApiError, ClusterConfig, ErrorCode, Name, QosPolicyConfig};
 use suimon_ports::{
-    ClusterChange, ClusterCommit, ClusterCondition, ClusterElection, ClusterLease, ClusterStore,
+    ClusterChange, ClusterCommit, ClusterCondition, ClusterElection, ClusterKvStore, ClusterLease,
     ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterWatch, StateStore,
 };
 
@@ -54,7 +54,7 @@ impl From<ClusterStoreError> for BeginError {
 
 pub(super) struct Session {
     number: u64,
-    pub(super) store: Arc<dyn ClusterStore>,
+    pub(super) store: Arc<dyn ClusterKvStore>,
     root: String,
     node: Name,
     pub(super) member: MemberRecord,
@@ -178,7 +178,7 @@ impl Session {
         let view = self.store.read(&self.key(GRANTS))?;
         let records = view.entries.iter().filter_map(|entry| {
             let (node, of) = grant_of(entry.key.strip_prefix(&self.root)?)?;
-            let grant = (of == store.as_str()).then(|| read::<Grant>(entry)).flatten()?;
+            let grant = (of == store.as_str()).then(|| read::<NodeGrant>(entry)).flatten()?;
             Some((node, grant))
         });
         let records = records.collect();
@@ -205,7 +205,7 @@ impl Session {
         &self,
         store: &Name,
         term: Term,
-        grants: &[(NodeId, Grant)],
+        grants: &[(NodeId, NodeGrant)],
         forgotten: &[NodeId],
     ) -> Result<bool, ClusterStoreError> {
         let fence = [ClusterCondition::Created(self.key(&format!("{LEADERS}{store}")), term.0)];
@@ -298,7 +298,7 @@ impl Session {
 /// revision.
 fn register(
     ground: &SessionContext,
-    store: &dyn ClusterStore,
+    store: &dyn ClusterKvStore,
     root: &str,
     node: &Name,
 ) -> Result<(MemberRecord, u64), BeginError> {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use suimon_cluster_qos::{
-    Allocator, AllocatorAction, AllocatorEvent, Candidacy, DiskKey, DiskLoad, DurableState, Grant,
-    LoadReport, Member, MemberAction, MemberEvent, MemberNotice, NodeId, Parameters, PolicyCap,
-    PolicyKey, PolicyLimits, SharedStoreCapacity, Term, TimedRateLimit,
+    Allocator, AllocatorAction, AllocatorEvent, Candidacy, DiskKey, DiskLoad, DurableState,
+    LoadReport, Member, MemberAction, MemberEvent, MemberNotice, NodeGrant, NodeId, Parameters,
+    PolicyCap, PolicyKey, PolicyLimits, SharedStoreCapacity, Term, TimedRateLimit,
 };
 use suimon_contract::Name;
 use suimon_quantity::{StoreId, Time};
@@ -81,7 +81,7 @@ pub(super) struct SharedStore {
     pub(super) is_known: bool,
     pub(super) wrong: Option<Mismatch>,
     /// Time of the next check of the store's identity, and true while a check is in progress.
-    pub(super) look_at: Time,
+    pub(super) next_poll_at: Time,
     pub(super) is_looking: bool,
     /// Nodes seen on the store, time of the next heartbeat, and true while one is being written.
     pub(super) heartbeats: SeenNodes,
@@ -148,7 +148,7 @@ impl SharedStore {
             candidacy: Candidacy::default(),
             is_known: false,
             wrong: None,
-            look_at: now,
+            next_poll_at: now,
             is_looking: false,
             heartbeats: SeenNodes::default(),
             heartbeat_at: now,
@@ -179,7 +179,7 @@ impl SharedStore {
         self.reported_capacities.clear();
         self.reports.clear();
         self.todo = actions.into_iter().map(of_member).collect();
-        (self.is_known, self.look_at, self.heartbeat_at) = (false, now, now);
+        (self.is_known, self.next_poll_at, self.heartbeat_at) = (false, now, now);
         (self.leaderless_since, self.is_unlimited) = (None, false);
         if self.release == Release::Withdraws {
             // The result of the former session is not received.
@@ -285,7 +285,7 @@ impl SharedStore {
         self.durable == DurableState::default() && self.todo.is_empty()
     }
 
-    pub(super) fn handle_grant(&mut self, now: Time, grant: Grant) {
+    pub(super) fn handle_grant(&mut self, now: Time, grant: NodeGrant) {
         if self.ask.as_mut().is_some_and(|ask| ask.handle_grant(&grant)) {
             self.ask = None;
         }
@@ -332,7 +332,7 @@ impl SharedStore {
         &mut self,
         now: Time,
         term: Term,
-        records: Vec<(NodeId, Grant)>,
+        records: Vec<(NodeId, NodeGrant)>,
         policies: Vec<(PolicyKey, PolicyLimits)>,
     ) -> bool {
         let Some(capability) = self.capacity else { return false };

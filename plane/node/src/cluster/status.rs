@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use suimon_cluster_qos::{DiskKey, NamedDisk, NodeId, PolicyCap, PolicyKey, Term, TimedRateLimit};
 use suimon_contract::{ClusterAggressor, ClusterCap, ClusterDisk, ClusterHeartbeat, Name};
-use suimon_ports::ClusterStore;
+use suimon_ports::ClusterKvStore;
 use suimon_quantity::Time;
 
 use super::heartbeat::Heartbeat;
@@ -36,7 +36,7 @@ pub(super) enum Reachability {
 #[derive(Default)]
 pub(crate) struct PublishedClusterStatus {
     pub(super) reach: Reachability,
-    pub(super) store: Option<Arc<dyn ClusterStore>>,
+    pub(super) store: Option<Arc<dyn ClusterKvStore>>,
     pub(super) names: BTreeMap<(NodeId, DiskKey), String>,
     /// True if reservations were given back as requested.
     pub(super) has_left: bool,

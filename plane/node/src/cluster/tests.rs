@@ -1,10 +1,10 @@
 //! Tests of several nodes with a cluster store in memory, and of failures between them.
 
 use suimon_contract::{ErrorCode, EventKind, Health, OperationState, QosPolicyConfig};
-use suimon_ports::{ClusterChange, ClusterStore, StoreFiles};
+use suimon_ports::{ClusterChange, ClusterKvStore, StoreFiles};
 use suimon_quantity::{DiskId, StoreId, Time, TimedRateLimit, WorkerId};
-use suimon_storage::{StoreRole, StoreStatus, StoreView};
-use suimon_storage_qos::{Delivery, DiskCounters, DiskFlow, Limits, LimitsOwner};
+use suimon_storage::{StoreRole, StoreView, WorkerStoreStatus};
+use suimon_storage_qos::{Delivery, DiskFlow, DiskQosCounters, Limits, LimitsOwner};
 
 use crate::testing::{
     DISK_STORE, FakeCluster, FakeDisks, Faults, Harness, MemoryStore, host, name, wait_until,
@@ -55,14 +55,14 @@ pub(super) fn load(of: &Harness, iops: u64) {
         limits: Limits::default(),
         waiting: 32,
         in_flight: 1,
-        done: DiskCounters { demanded: done, delivered: done, ..DiskCounters::default() },
+        done: DiskQosCounters { demanded: done, delivered: done, ..DiskQosCounters::default() },
         short: Delivery::default(),
         long: Delivery::default(),
     };
-    let status = StoreStatus {
+    let status = WorkerStoreStatus {
         role: StoreRole::Sole,
         waiting: 32,
-        under_way: 1,
+        in_flight_of_worker: 1,
         in_flight: 1,
         depth: 8,
         latency_ns: 100_000,

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{
-    ApiError, DiskKind, ErrorCode, FieldChange, Kind, Name, Plan, PlanAction, PlanStep,
+    ApiError, DiskKind, ErrorCode, FieldChange, Name, Plan, PlanAction, PlanStep, ResourceKind,
 };
 use suimon_ports::StoreFiles;
 use suimon_storage::{images, inspect};
@@ -74,7 +74,7 @@ impl DiskImages {
         if !self.is_reopened && old.image_path() == wanted.image_path() {
             return;
         }
-        let resource = format!("{}/{name}", Kind::Disk.word());
+        let resource = format!("{}/{name}", ResourceKind::Disk.word());
         let path = wanted.image_path();
         let note = format!("creates the image file {} if it is missing", path.display());
         match plan.steps.iter_mut().find(|step| step.resource == resource) {

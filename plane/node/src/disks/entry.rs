@@ -42,7 +42,7 @@ pub(crate) struct DiskState {
     /// Number of the current attempt to open the disk. A notice with another number is from a
     /// closed front-end and ignored.
     pub(crate) generation: u64,
-    pub(crate) failing: RetryState,
+    pub(crate) retry: RetryState,
     /// Space that requests can free, of the images that were opened last.
     pub(crate) freeing: Freeing,
     /// True if a flush has failed since the disk was opened. Its metadata is checked when it is opened.
@@ -105,7 +105,7 @@ impl DiskEntry {
             open: None,
             opening: None,
             generation: 0,
-            failing: RetryState::default(),
+            retry: RetryState::default(),
             freeing: Freeing { can_discard: true, can_zero_fast: false },
             has_failed_flush: false,
             work: None,
@@ -181,7 +181,7 @@ impl DiskState {
             );
             return (StorageState::Stalled, Some(text));
         }
-        if let Some(failure) = &self.failing.now {
+        if let Some(failure) = &self.retry.now {
             return (StorageState::Failed, Some(failure.reason.clone()));
         }
         match self.open {

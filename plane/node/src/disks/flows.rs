@@ -8,8 +8,8 @@ use suimon_contract::{
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage::{StoreView, copied_disk};
 use suimon_storage_qos::{
-    CapacityLow, Delivery, DiskFlow, Event, LimitingFactor, LimitsOwner, QueueCause, Shortfall,
-    TimeShare, Unmet,
+    CapacityLow, Delivery, DiskFlow, LimitingFactor, LimitsOwner, QueueCause, Shortfall,
+    StoreEvent, TimeShare, Unmet,
 };
 
 use super::Disks;
@@ -57,11 +57,11 @@ impl Disks {
 
     /// Converts an event of the scheduler: a minimum is unmet or met again, or the capacity of a
     /// store became too low or sufficient for its minimums.
-    pub(crate) fn qos_event(&self, store: StoreId, event: &Event) -> Option<Draft> {
+    pub(crate) fn qos_event(&self, store: StoreId, event: &StoreEvent) -> Option<Draft> {
         let store = self.store_name(store)?;
         match event {
-            Event::MinimumUnmet(unmet) => Some(self.unmet(&store, unmet)),
-            Event::MinimumMet { holder, lasted } => {
+            StoreEvent::MinimumUnmet(unmet) => Some(self.unmet(&store, unmet)),
+            StoreEvent::MinimumMet { holder, lasted } => {
                 let text = format!(
                     "The minimum is met again, or the demand is below it, after {} s.",
                     lasted.as_secs()
@@ -69,8 +69,8 @@ impl Disks {
                 let draft = Draft::new(EventKind::MinimumMet, self.holder(*holder), text);
                 Some(draft.with("store", store).with("lasted_s", lasted.as_secs()))
             }
-            Event::CapacityLow(low) => Some(Self::too_little(&store, low)),
-            Event::CapacitySufficient { lasted, estimate_iops, needed_iops } => {
+            StoreEvent::CapacityLow(low) => Some(Self::too_little(&store, low)),
+            StoreEvent::CapacitySufficient { lasted, estimate_iops, needed_iops } => {
                 let text = format!(
                     "The store delivers {estimate_iops} IOPS again, after {} s; the minimums \
                      require {needed_iops} IOPS.",

@@ -17,7 +17,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use suimon_contract::{ApiError, DiskHandedOver, ErrorCode, Kind, Name, StorageState};
+use suimon_contract::{ApiError, DiskHandedOver, ErrorCode, Name, ResourceKind, StorageState};
 use suimon_image::DiskGeometry;
 use suimon_storage::images::{self, RemainingRecords};
 use suimon_storage::{DiskSpec, NotResumed, PlaneError};
@@ -47,7 +47,7 @@ impl OutgoingDisk {
     /// # Errors
     /// Fails if there is no such disk, the disk is not ready, or another operation uses it.
     pub(crate) fn begin(shared: &Arc<Shared>, disk: &Name) -> Result<Self, ApiError> {
-        let entry = shared.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
+        let entry = shared.disks.find(disk).ok_or_else(|| not_found(ResourceKind::Disk, disk))?;
         check_idle(&entry)?;
         {
             let mut state = entry.lock();
@@ -132,7 +132,7 @@ impl Shared {
     /// Fails if the disk cannot be opened, or differs from the disk that the guest uses; then the
     /// disk is closed.
     pub(crate) fn open_incoming(&self, disk: &Name) -> Result<(), ApiError> {
-        let entry = self.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
+        let entry = self.disks.find(disk).ok_or_else(|| not_found(ResourceKind::Disk, disk))?;
         let known = {
             let state = entry.lock();
             let is_awaited = state.moving == Some(Moving::AwaitingHandover);
@@ -276,7 +276,7 @@ impl Controller {
                 // The front-end stays open until the retry: the VM has just resumed and may be
                 // starting the device (see `fail_disk`).
                 self.drafts.push(disk_failed(&entry, &reason));
-                entry.lock().failing.fail(Instant::now(), self.devices.retry_first, reason);
+                entry.lock().retry.fail(Instant::now(), self.devices.retry_first, reason);
                 return;
             }
             None if entry.lock().open.is_some() => return,

@@ -12,8 +12,8 @@ use suimon_contract::{
 };
 use suimon_quantity::{ByteRate, DiskId, Iops};
 use suimon_storage_qos::{
-    AdmittedMinimums, Assignment, Burst, Capacity, Limits, Normalization, PolicyId, PolicyKind,
-    PolicySpec, Proposal, Refusal, Store, StoreSpec, Weight,
+    AdmissionError, AdmittedMinimums, Burst, Capacity, Limits, LimitsSource, Normalization,
+    PolicyId, PolicyKind, PolicySpec, Proposal, Store, StoreSpec, Weight,
 };
 
 pub(crate) use self::published::PublishedStore;
@@ -43,14 +43,14 @@ fn required(
         let policy = policy.and_then(|name| config.qos_policies.iter().find(|of| of.name == *name));
         let qos = policy.map_or(disk.qos, QosPolicyConfig::limits);
         let own =
-            |covered| Assignment::Own(as_covered(limits(&qos), covered, &of_disk(&disk.name)));
+            |covered| LimitsSource::Own(as_covered(limits(&qos), covered, &of_disk(&disk.name)));
         let assignment = match (policy, &covered) {
             (Some(policy), Some(covered)) if policy.kind == QosPolicyKind::Dedicated => {
                 own(covered)
             }
-            (Some(policy), _) => Assignment::Policy(disks.policy_id(&policy.name)),
+            (Some(policy), _) => LimitsSource::Policy(disks.policy_id(&policy.name)),
             (None, Some(covered)) => own(covered),
-            (None, None) => Assignment::Own(limits(&qos)),
+            (None, None) => LimitsSource::Own(limits(&qos)),
         };
         (disks.disk_id(&disk.name), assignment)
     };
@@ -155,7 +155,7 @@ pub(crate) fn store_reservations(
 
 /// Returns the error text for minimums that exceed the capacity, with the remedy.
 fn refusal(store: &StoreConfig, promises: AdmittedMinimums) -> String {
-    let text = Refusal::Overcommitted(promises).to_string();
+    let text = AdmissionError::Overcommitted(promises).to_string();
     let is_due = store.capacity_iops == Some(StoreCapacity::MEASURED)
         && promises.capacity == Capacity::Unknown;
     if is_due {
@@ -179,8 +179,8 @@ fn all_reservations<'a>(
         let disks = config.disks.iter().zip(0..).filter(|(disk, _)| disk.store == store.name);
         let disks = disks.map(|(disk, id)| {
             let policy = disk.qos_policy.as_ref().and_then(|policy| numbers.get(policy));
-            let own = || Assignment::Own(limits(&disk.qos));
-            let assignment = policy.map_or_else(own, |id| Assignment::Policy(PolicyId(*id)));
+            let own = || LimitsSource::Own(limits(&disk.qos));
+            let assignment = policy.map_or_else(own, |id| LimitsSource::Policy(PolicyId(*id)));
             Proposal::Disk(DiskId(id), assignment)
         });
         let proposals: Vec<Proposal> = policies.chain(disks).collect();

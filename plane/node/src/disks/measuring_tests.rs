@@ -9,7 +9,7 @@ use suimon_contract::{
 use suimon_ports::testing::RateLimit;
 use suimon_quantity::{StoreId, Time, WorkerId};
 use suimon_storage::{PlaneNotice, StoreRole, StoreView};
-use suimon_storage_qos::{CapacityEstimate, CapacityLow, Event};
+use suimon_storage_qos::{CapacityEstimate, CapacityLow, StoreEvent};
 
 use crate::testing::{
     DEADLINE, FakeDevices, FakeDisks, Harness, MemoryStore, host, name, wait_until,
@@ -207,10 +207,10 @@ fn an_estimate_is_shown_with_its_age_and_too_little_is_an_event() {
     let harness = harness("capability_iops = 1000");
     let at = Time::from_ns(5_000_000_000);
     let estimate = CapacityEstimate { iops: 640, at };
-    let status = suimon_storage::StoreStatus {
+    let status = suimon_storage::WorkerStoreStatus {
         role: StoreRole::Sole,
         waiting: 0,
-        under_way: 0,
+        in_flight_of_worker: 0,
         in_flight: 0,
         depth: 8,
         latency_ns: 1,
@@ -236,7 +236,7 @@ fn an_estimate_is_shown_with_its_age_and_too_little_is_an_event() {
         reserved_iops: 900,
         needed_iops: 1000,
     };
-    let event = Event::CapacityLow(low);
+    let event = StoreEvent::CapacityLow(low);
     harness.disks.report(PlaneNotice::Qos { store: StoreId(0), event });
     wait_until("an event", || !harness.events(EventKind::CapabilityLow.id()).is_empty());
     let told = &harness.wait_event(EventKind::CapabilityLow.id());
@@ -245,7 +245,7 @@ fn an_estimate_is_shown_with_its_age_and_too_little_is_an_event() {
         ("store/fast", "1000")
     );
     let lasted = Duration::from_secs(90);
-    let event = Event::CapacitySufficient { lasted, estimate_iops: 1100, needed_iops: 1000 };
+    let event = StoreEvent::CapacitySufficient { lasted, estimate_iops: 1100, needed_iops: 1000 };
     harness.disks.report(PlaneNotice::Qos { store: StoreId(0), event });
     wait_until("its end", || !harness.events(EventKind::CapabilityEnough.id()).is_empty());
 }

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use suimon_contract::{ApiError, ErrorCode, Kind, Name, StorageState};
+use suimon_contract::{ApiError, ErrorCode, Name, ResourceKind, StorageState};
 use suimon_image::DiskGeometry;
 use suimon_ports::{
     DeviceError, DiskClient, DiskExports, DiskQueue, ExportedDisk, NbdLimits, NbdNotice,
@@ -42,7 +42,7 @@ impl MirrorMark {
         disk: &Name,
         way: Moving,
     ) -> Result<(Self, DiskGeometry), ApiError> {
-        let entry = shared.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
+        let entry = shared.disks.find(disk).ok_or_else(|| not_found(ResourceKind::Disk, disk))?;
         check_idle(&entry)?;
         let shape = {
             let mut state = entry.lock();

@@ -263,6 +263,6 @@ impl Controller {
             ApiError::new(error_code(error.kind), text).field(format!("nbd.{}", error.field))
         });
         let errors: Vec<ApiError> = errors.collect();
-        if errors.is_empty() { Ok(()) } else { Err(crate::errors::first_of(errors)) }
+        if errors.is_empty() { Ok(()) } else { Err(crate::errors::summarize(errors)) }
     }
 }

@@ -151,7 +151,7 @@ impl Controller {
     pub(crate) fn retry_disks(&mut self) {
         let now = Instant::now();
         for entry in self.shared.disks.all() {
-            if !entry.lock().failing.is_due(now) || !self.close_failed_disk(&entry) {
+            if !entry.lock().retry.is_due(now) || !self.close_failed_disk(&entry) {
                 continue;
             }
             match self.open_disk_eventually(&entry, STATUS_TIMEOUT) {

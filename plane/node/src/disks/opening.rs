@@ -66,7 +66,7 @@ impl Controller {
                 .map_err(NotOpened::Failed),
             Err(NoResult::Never(error)) => Err(NotOpened::Failed(error.about(entry.label()))),
             Err(NoResult::Late(work)) => {
-                entry.lock().failing.now = None;
+                entry.lock().retry.now = None;
                 self.go_on_opening(entry, PendingOpen { work, is_reported: false });
                 Err(NotOpened::Pending)
             }
@@ -172,7 +172,7 @@ impl Controller {
                 self.drafts.append(&mut work.drafts);
                 let mut state = entry.lock();
                 state.open = Some(OpenDisk { kind: Some(kind), shape, files, layers, device });
-                state.failing.now = None;
+                state.retry.now = None;
                 state.has_failed_flush = false;
                 Ok(made.is_some())
             }
@@ -233,7 +233,7 @@ impl Controller {
         let (open, opening, wanted) = {
             let mut state = entry.lock();
             state.generation += 1;
-            state.failing.now = None;
+            state.retry.now = None;
             (state.open.take(), state.opening.take(), state.required.clone())
         };
         drop(opening);
@@ -272,7 +272,7 @@ impl Controller {
         if !has_stopped_vm(&entry.lock()) {
             self.close_disk(entry);
         }
-        entry.lock().failing.fail(Instant::now(), self.devices.retry_first, reason);
+        entry.lock().retry.fail(Instant::now(), self.devices.retry_first, reason);
     }
 
     /// Closes a failed disk that stayed offered, before it is opened again. Returns false if its VM
@@ -284,7 +284,7 @@ impl Controller {
                 return true;
             }
             if has_stopped_vm(&state) {
-                state.failing.reschedule(Instant::now() + self.devices.retry_first);
+                state.retry.reschedule(Instant::now() + self.devices.retry_first);
                 return false;
             }
         }

@@ -12,7 +12,7 @@ use suimon_storage::{
     StoreView,
 };
 use suimon_storage_qos::{
-    Capacity, MeasuredLatency, PolicyId, PolicyPart, Proposal, Refusal, StoreSpec,
+    AdmissionError, Capacity, MeasuredLatency, PolicyId, PolicyShare, Proposal, StoreSpec,
 };
 
 /// Storage plane as used by the node. [`StoragePlane`] describes each function in detail.
@@ -49,7 +49,7 @@ pub trait DiskPlane: Send + Sync {
 
     /// Sets this node's part of a policy that spans nodes; `None`: the limits of the policy apply
     /// to this node alone.
-    fn set_policy_share(&self, store: StoreId, policy: PolicyId, part: Option<PolicyPart>);
+    fn set_policy_share(&self, store: StoreId, policy: PolicyId, part: Option<PolicyShare>);
 
     /// Blocks requests of a policy's disks until the policy's part is set, unless it is set
     /// already.
@@ -59,7 +59,12 @@ pub trait DiskPlane: Send + Sync {
     ///
     /// # Errors
     /// Returns the reason of the rejection; nothing was changed.
-    fn propose(&self, store: StoreId, proposals: &[Proposal], force: bool) -> Result<(), Refusal>;
+    fn propose(
+        &self,
+        store: StoreId,
+        proposals: &[Proposal],
+        force: bool,
+    ) -> Result<(), AdmissionError>;
 
     /// Returns the state of each store at each worker.
     fn stores(&self) -> Vec<StoreView>;
@@ -175,15 +180,20 @@ impl DiskPlane for StoragePlane {
         Self::set_cap(self, store, cap);
     }
 
-    fn set_policy_share(&self, store: StoreId, policy: PolicyId, part: Option<PolicyPart>) {
-        Self::set_part(self, store, policy, part);
+    fn set_policy_share(&self, store: StoreId, policy: PolicyId, part: Option<PolicyShare>) {
+        Self::set_policy_share(self, store, policy, part);
     }
 
     fn block_policy(&self, store: StoreId, policy: PolicyId) {
         Self::hold_policy(self, store, policy);
     }
 
-    fn propose(&self, store: StoreId, proposals: &[Proposal], force: bool) -> Result<(), Refusal> {
+    fn propose(
+        &self,
+        store: StoreId,
+        proposals: &[Proposal],
+        force: bool,
+    ) -> Result<(), AdmissionError> {
         Self::propose(self, store, proposals, force)
     }
 

@@ -35,7 +35,7 @@ impl Disks {
         let new = new.map(|entry| entry.name.clone()).collect();
         let has_failed = |entry: &Arc<DiskEntry>| {
             let state = entry.lock();
-            (state.failing.now.is_some() || state.opening.is_some()) && state.work.is_none()
+            (state.retry.now.is_some() || state.opening.is_some()) && state.work.is_none()
         };
         let of_created = created.as_ref().and_then(|name| self.find(name));
         let is_reopened = of_created.as_ref().is_some_and(has_failed);

@@ -1,7 +1,7 @@
 //! Reopening of disks: their writes and flushes are executed again after a failed flush
 //! (docs/decisions/0076-failed-flushes.md).
 
-use suimon_contract::{ApiError, EventKind, Kind, Name};
+use suimon_contract::{ApiError, EventKind, Name, ResourceKind};
 
 use super::DiskFileJob;
 use super::entry::DiskEntry;
@@ -18,7 +18,8 @@ impl Controller {
     /// failed, and the daemon retries.
     pub(super) fn reopen_disk(&mut self, disk: &Name) -> Result<(), ApiError> {
         self.shared.check_disk_job(disk, &DiskFileJob::Reopen)?;
-        let entry = self.shared.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
+        let entry =
+            self.shared.disks.find(disk).ok_or_else(|| not_found(ResourceKind::Disk, disk))?;
         let is_open = entry.lock().open.is_some();
         let opened = match is_open {
             true => self.reopen(&entry)?,
@@ -54,7 +55,7 @@ impl Controller {
         let files = entry.lock().open.as_ref().map(|open| open.files.clone());
         Ok(closed.and_then(|()| match files {
             Some(files) => self.shared.resume(entry, &files),
-            None => Err(not_found(Kind::Disk, &entry.name)),
+            None => Err(not_found(ResourceKind::Disk, &entry.name)),
         }))
     }
 }

@@ -12,7 +12,7 @@ use suimon_image::DiskGeometry;
 use suimon_ports::{FileName, NegotiatedFeatures, VhostUserDiskSpec, VhostUserMode};
 use suimon_storage::{FullPolicy, images};
 
-use crate::transaction::{Acquired, Claim, clean};
+use crate::transaction::{Acquired, ExclusiveResource, clean};
 
 /// Configured disk and its store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,15 +94,15 @@ impl RequiredDisk {
     }
 
     /// Returns the file and sockets that only this disk may use.
-    pub(crate) fn claims(&self) -> BTreeSet<Claim> {
+    pub(crate) fn claims(&self) -> BTreeSet<ExclusiveResource> {
         let file = match self.config.effective_file() {
             Some(file) => self.store.path.join(file.as_str()),
             None => self.store.path.clone(),
         };
         let vhost_user = self.config.vhost_user.as_ref().map(|of| &of.socket);
         let sockets = vhost_user.into_iter().chain(&self.emulated);
-        let sockets = sockets.map(|socket| Claim::Socket(clean(socket)));
-        std::iter::once(Claim::File(clean(&file))).chain(sockets).collect()
+        let sockets = sockets.map(|socket| ExclusiveResource::Socket(clean(socket)));
+        std::iter::once(ExclusiveResource::File(clean(&file))).chain(sockets).collect()
     }
 
     /// Returns the Unix socket on which the disk is exported by NBD. Other disks may share it.
@@ -118,7 +118,8 @@ impl RequiredDisk {
 
     /// Returns true if another port or disk will hold the disk's NBD socket exclusively.
     pub(crate) fn is_nbd_acquired(&self, acquired: &Acquired) -> bool {
-        self.nbd_socket().is_some_and(|path| acquired.contains_exclusive(&Claim::Socket(path)))
+        self.nbd_socket()
+            .is_some_and(|path| acquired.contains_exclusive(&ExclusiveResource::Socket(path)))
     }
 
     /// Returns the socket files that opening the disk creates.

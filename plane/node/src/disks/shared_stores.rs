@@ -3,7 +3,9 @@
 
 use std::path::PathBuf;
 
-use suimon_contract::{ApiError, ErrorCode, HostConfig, Kind, Name, StoreConfig, StoreToken};
+use suimon_contract::{
+    ApiError, ErrorCode, HostConfig, Name, ResourceKind, StoreConfig, StoreToken,
+};
 use suimon_storage::images::{MarkFault, StoreMark};
 
 use super::opening::{disk_error, store_file_error};
@@ -28,7 +30,7 @@ impl Drop for ReservedMark {
 
 fn find<'a>(config: &'a HostConfig, store: &Name) -> Result<&'a StoreConfig, ApiError> {
     let found = config.stores.iter().find(|of| of.name == *store);
-    found.ok_or_else(|| not_found(Kind::Store, store))
+    found.ok_or_else(|| not_found(ResourceKind::Store, store))
 }
 
 impl Shared {

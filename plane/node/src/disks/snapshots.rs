@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use suimon_contract::{
-    ApiError, DiskConfig, DiskKind, ErrorCode, EventKind, HostConfig, Kind, Name, PlanAction,
-    SnapshotDiskRequest,
+    ApiError, DiskConfig, DiskKind, ErrorCode, EventKind, HostConfig, Name, PlanAction,
+    ResourceKind, SnapshotDiskRequest,
 };
 use suimon_ports::StateStoreError;
 use suimon_storage::images::{self, DiskPlan, LAYERS_MAX};
@@ -23,12 +23,12 @@ use super::store_threads::{NoResult, STORE_TIMEOUT};
 use crate::change::ValidatedChange;
 use crate::control::Controller;
 use crate::disks::records::{DeletionRecord, clear_doomed, load_doomed, save_deletion_record};
-use crate::errors::{first_of, not_found, store_error};
+use crate::errors::{not_found, store_error, summarize};
 use crate::events::Draft;
 use crate::operations::OperationHandle;
 use crate::ports::required_ports;
 use crate::state::{Intent, save_intent};
-use crate::transaction::{Claim, clean};
+use crate::transaction::{ExclusiveResource, clean};
 use crate::{ChangeOptions, Edit, ResourceEdit};
 
 /// Number of files of a disk from which on each snapshot emits a warning.
@@ -54,13 +54,14 @@ impl Controller {
     ) -> Result<(), ApiError> {
         let work = super::DiskFileJob::Snapshot(request.clone());
         self.shared.check_disk_job(disk, &work)?;
-        let entry = self.shared.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
+        let entry =
+            self.shared.disks.find(disk).ok_or_else(|| not_found(ResourceKind::Disk, disk))?;
         let edit = self.edit_of(&entry, |config| {
             config.parent = config.effective_file();
             config.file = Some(request.file.clone());
             config.kind = Some(DiskKind::Differencing);
         })?;
-        let mut to = self.shared.check(&edit, KEEP_MINIMUMS).map_err(first_of)?;
+        let mut to = self.shared.check(&edit, KEEP_MINIMUMS).map_err(summarize)?;
         for step in &mut to.plan.steps {
             // Clients are not disconnected.
             step.action = PlanAction::ChangeLive;
@@ -107,7 +108,7 @@ impl Controller {
         let plan = entry.lock().required.plan();
         let after = to.disks.get(&entry.name).cloned();
         let (Some(after), Some(name)) = (after, file_name(&child.file)) else {
-            return Err(not_found(Kind::Disk, &entry.name));
+            return Err(not_found(ResourceKind::Disk, &entry.name));
         };
         self.refuse_existing(entry, &after.plan())?;
         let intent = Intent { revision: to.state.revision, kind: edit.kind() };
@@ -196,7 +197,7 @@ impl Controller {
     ) -> Result<Edit, ApiError> {
         let desired = self.shared.desired();
         let disk = desired.config.disks.iter().find(|disk| disk.name == entry.name);
-        let mut config = disk.cloned().ok_or_else(|| not_found(Kind::Disk, &entry.name))?;
+        let mut config = disk.cloned().ok_or_else(|| not_found(ResourceKind::Disk, &entry.name))?;
         change(&mut config);
         Ok(Edit::Disk(ResourceEdit::Put(entry.name.clone(), config)))
     }
@@ -221,7 +222,7 @@ impl Controller {
         let is_used = required_disks(config).into_values().any(|wanted| {
             let parent = wanted.config.parent.as_ref();
             parent.is_some_and(|parent| wanted.store.path.join(parent.as_str()) == path)
-                || wanted.claims().contains(&Claim::File(clean(&path)))
+                || wanted.claims().contains(&ExclusiveResource::File(clean(&path)))
         });
         if !is_used {
             let failed = |error: String| ApiError::new(ErrorCode::HostError, error);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use suimon_contract::{
     ApiError, ByteSize, CapacitySource, DiskConfig, DiskCounters, DiskFormat, DiskRequestCounters,
-    DiskStatus, DiskVhostUserStatus, HostConfig, Kind, Name, QosFlowStatus, QosPolicyConfig,
-    QosPolicyKind, QosPolicyStatus, StorageState, StoreConfig, StoreEstimate, StoreReservations,
-    StoreStatus, TopDisk, WhatIfRequest, WhatIfResponse,
+    DiskStatus, DiskVhostUserStatus, HostConfig, Name, QosFlowStatus, QosPolicyConfig,
+    QosPolicyKind, QosPolicyStatus, ResourceKind, StorageState, StoreConfig, StoreEstimate,
+    StoreReservations, StoreStatus, TopDisk, WhatIfRequest, WhatIfResponse,
 };
 use suimon_ports::{FileName, StoreFiles, StoreSpace, VhostUserDiskStatus};
 use suimon_quantity::DiskId;
@@ -77,7 +77,7 @@ impl Shared {
     pub(crate) fn disk(&self, name: &str) -> Result<DiskStatus, ApiError> {
         let desired = self.desired();
         let disk = desired.config.disks.iter().find(|disk| disk.name.as_str() == name);
-        let disk = disk.ok_or_else(|| not_found(Kind::Disk, name))?;
+        let disk = disk.ok_or_else(|| not_found(ResourceKind::Disk, name))?;
         let entry = self.disks.find(&disk.name);
         Ok(self.disk_status(disk, &self.seen_with_files(entry.into_iter().collect())))
     }
@@ -92,7 +92,7 @@ impl Shared {
     pub(crate) fn store(&self, name: &str) -> Result<StoreStatus, ApiError> {
         let mut stores = self.stores().into_iter();
         let found = stores.find(|store| store.config.name.as_str() == name);
-        found.ok_or_else(|| not_found(Kind::Store, name))
+        found.ok_or_else(|| not_found(ResourceKind::Store, name))
     }
 
     pub(crate) fn qos_policies(&self) -> Vec<QosPolicyStatus> {
@@ -104,7 +104,7 @@ impl Shared {
     pub(crate) fn qos_policy(&self, name: &str) -> Result<QosPolicyStatus, ApiError> {
         let mut policies = self.qos_policies().into_iter();
         let found = policies.find(|policy| policy.config.name.as_str() == name);
-        found.ok_or_else(|| not_found(Kind::QosPolicy, name))
+        found.ok_or_else(|| not_found(ResourceKind::QosPolicy, name))
     }
 
     /// Returns the disks for `top`, sorted by name.

@@ -14,7 +14,7 @@ use super::store_threads::EVENTUAL_TIMEOUT;
 use crate::ChangeOptions;
 use crate::change::ValidatedChange;
 use crate::control::Controller;
-use crate::transaction::Phase;
+use crate::transaction::ChangePhase;
 
 /// Step of a change of the desired state. Steps are carried out in order, and undone if a later one
 /// fails.
@@ -76,12 +76,12 @@ pub(crate) struct PendingRollback {
 
 impl DiskStep {
     /// Returns the phase in which the step is executed.
-    pub(crate) const fn phase(&self) -> Phase {
+    pub(crate) const fn phase(&self) -> ChangePhase {
         match self {
-            Self::Limits(_) => Phase::DiskLimits,
-            Self::Close(_) | Self::Withdraw(..) => Phase::CloseDisks,
-            Self::Change(..) => Phase::ChangeDisks,
-            Self::Open { .. } => Phase::OpenDisks,
+            Self::Limits(_) => ChangePhase::DiskLimits,
+            Self::Close(_) | Self::Withdraw(..) => ChangePhase::CloseDisks,
+            Self::Change(..) => ChangePhase::ChangeDisks,
+            Self::Open { .. } => ChangePhase::OpenDisks,
         }
     }
 }

@@ -9,7 +9,7 @@ use suimon_contract::{
     OperationState, VmState,
 };
 
-use crate::errors::first_of;
+use crate::errors::summarize;
 use crate::events::Draft;
 use crate::operations::OperationHandle;
 use crate::remote_nodes::peer_error;
@@ -84,7 +84,7 @@ impl Shared {
             });
             match checked {
                 Ok(_) => return Ok(name.clone()),
-                Err(errors) => refusals.push(first_of(errors).message),
+                Err(errors) => refusals.push(summarize(errors).message),
             }
         }
         if refusals.is_empty() {
@@ -238,7 +238,7 @@ impl Shared {
             left.extend(vm.blocks_drain.then(|| vm.to_string()));
         }
         if left.is_empty() {
-            self.keep_that_empty()?;
+            self.record_drained()?;
             let text = format!(
                 "Draining is complete: no VM runs on the host; {went} of {all} migrated to other \
                  nodes."
@@ -262,7 +262,7 @@ impl Shared {
         Err(ApiError::new(ErrorCode::Conflict, text).about("host"))
     }
 
-    fn keep_that_empty(&self) -> Result<(), ApiError> {
+    fn record_drained(&self) -> Result<(), ApiError> {
         let mut state = self.drain.state();
         // The host may have been undrained in the meantime.
         let Some(stored) = &mut state.stored else { return Ok(()) };

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::thread::Builder;
 
 use suimon_contract::{
-    ApiError, DOWNTIME_MS_MAX, DrainPlan, DrainRequest, DrainStatus, ErrorCode, EventKind, Kind,
-    Name, Operation, VmState,
+    ApiError, DOWNTIME_MS_MAX, DrainPlan, DrainRequest, DrainStatus, ErrorCode, EventKind, Name,
+    Operation, ResourceKind, VmState,
 };
 use suimon_ports::{StateStore, StateStoreError};
 
@@ -63,7 +63,7 @@ impl Shared {
         if name == self.host_name() || cluster.is_some_and(|of| of.node.as_str() == name) {
             return Ok(Target::This);
         }
-        let name: Name = name.parse().map_err(|_| not_found(Kind::Node, name))?;
+        let name: Name = name.parse().map_err(|_| not_found(ResourceKind::Node, name))?;
         let peer = self.peer_node(&name)?;
         Ok(Target::Other(name, peer))
     }
@@ -83,7 +83,7 @@ impl Shared {
         let desired = self.desired();
         let is_known = |name: &Name| desired.config.nodes.iter().any(|node| node.name == *name);
         match request.to.iter().find(|name| !is_known(name)) {
-            Some(name) => Err(not_found(Kind::Node, name).field("to")),
+            Some(name) => Err(not_found(ResourceKind::Node, name).field("to")),
             None => Ok(()),
         }
     }
@@ -236,7 +236,7 @@ impl Node {
             Target::Other(name, peer) => (name, peer),
         };
         let begun = peer.drain(&request).map_err(|error| peer_error(&name, error))?;
-        let subject = format!("{}/{name}", Kind::Node.word());
+        let subject = format!("{}/{name}", ResourceKind::Node.word());
         let operation = shared.operations.add("node drain", &subject, false)?;
         operation.begin();
         let id = operation.id();

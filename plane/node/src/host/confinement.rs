@@ -47,7 +47,7 @@ pub(crate) fn start_event(status: &ConfinementStatus) -> Draft {
     };
     let mut draft = Draft::new(kind, "host", text).with("mode", status.mode.as_str());
     for layer in &status.layers {
-        draft = draft.with(&layer.threads, layer.in_words());
+        draft = draft.with(&layer.threads, layer.summary());
     }
     draft
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use suimon_contract::{
     ApiError, DiskFormat, ErrorCode, EventKind, ImageChanges, ImageCheck, ImageInfo, ImageRequest,
-    Kind, Name, StoreFile,
+    Name, ResourceKind, StoreFile,
 };
 use suimon_ports::{FileName, StoreFiles};
 use suimon_storage::images::{DiskError, HostInputs, RemainingRecords};
@@ -95,7 +95,7 @@ impl Shared {
     /// # Errors
     /// Fails if there is no such store or file, the image is in use, or it is not a child of that
     /// parent.
-    pub(crate) fn image_relink(
+    pub(crate) fn image_set_parent(
         &self,
         store: &Name,
         request: &ImageRequest,
@@ -124,7 +124,7 @@ impl Shared {
     ) -> Result<T, ApiError> {
         let desired = self.desired();
         let found = desired.config.stores.iter().find(|of| of.name == *store);
-        let path = &found.ok_or_else(|| not_found(Kind::Store, store))?.path;
+        let path = &found.ok_or_else(|| not_found(ResourceKind::Store, store))?.path;
         let label = format!("store/{store}");
         if request.format == Some(DiskFormat::PassThrough) {
             let text = "only raw, vhd and vhdx are formats of files";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use suimon_contract::{ApiError, ErrorCode, IncomingMigrationRequest, Name};
 
 use crate::control::Controller;
-use crate::errors::first_of;
+use crate::errors::summarize;
 use crate::operations::OperationHandle;
 use crate::vms::Message;
 use crate::{ChangeOptions, Edit};
@@ -44,7 +44,7 @@ impl Controller {
         request: &Arc<IncomingMigrationRequest>,
     ) -> Result<(), ApiError> {
         // Checked again, because the configuration may have changed since the request was accepted.
-        self.shared.check_arrival(request).map_err(first_of)?;
+        self.shared.check_arrival(request).map_err(summarize)?;
         self.arriving = Some(request.clone());
         let edit = Edit::Arrive(request.clone());
         let made = self.apply(operation, &edit, ChangeOptions::default());

@@ -4,8 +4,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use suimon_contract::{
-    ApiError, DOWNTIME_MS_MAX, ErrorCode, IncomingMigration, IncomingMigrationRequest, Kind,
-    MigrateVmRequest, Name, Operation, Plan,
+    ApiError, DOWNTIME_MS_MAX, ErrorCode, IncomingMigration, IncomingMigrationRequest,
+    MigrateVmRequest, Name, Operation, Plan, ResourceKind,
 };
 
 use super::{ArrivalAnswer, ArrivalCall, arrival_request};
@@ -25,12 +25,12 @@ impl Shared {
     pub(crate) fn peer_node(&self, name: &Name) -> Result<Arc<dyn PeerNode>, ApiError> {
         let desired = self.desired();
         let node = desired.config.nodes.iter().find(|node| node.name == *name);
-        self.far_nodes.node(node.ok_or_else(|| not_found(Kind::Node, name))?)
+        self.far_nodes.node(node.ok_or_else(|| not_found(ResourceKind::Node, name))?)
     }
 
     /// Returns the arrival request that a migration of the VM would send now.
     pub(crate) fn departure(&self, vm: &Name) -> Result<IncomingMigrationRequest, ApiError> {
-        let entry = self.vms.find(vm).ok_or_else(|| not_found(Kind::Vm, vm))?;
+        let entry = self.vms.find(vm).ok_or_else(|| not_found(ResourceKind::Vm, vm))?;
         let running = entry.view().running.clone();
         let Some(run) = running else {
             let text = format!("the VM is not running; start it with `suimon vm start {vm}`");
@@ -54,7 +54,7 @@ impl Shared {
     ) -> Result<u64, ApiError> {
         self.check_migrate_request(vm, &request)?;
         self.peer_node(&request.to)?;
-        let entry = self.vms.find(vm).ok_or_else(|| not_found(Kind::Vm, vm))?;
+        let entry = self.vms.find(vm).ok_or_else(|| not_found(ResourceKind::Vm, vm))?;
         let operation = self.operations.add("vm migrate", &entry.label(), false)?;
         let id = operation.id();
         entry.inbox.put(Message::Migrate(Box::new(request), operation));
@@ -73,7 +73,7 @@ impl Shared {
         if request.bandwidth.is_some_and(|bandwidth| bandwidth.bytes() == 0) {
             return refuse("bandwidth", "must be more than 0; omit it for no limit".to_owned());
         }
-        let entry = self.vms.find(vm).ok_or_else(|| not_found(Kind::Vm, vm))?;
+        let entry = self.vms.find(vm).ok_or_else(|| not_found(ResourceKind::Vm, vm))?;
         entry.check_can_leave()
     }
 }

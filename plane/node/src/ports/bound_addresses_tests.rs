@@ -1,9 +1,9 @@
 use suimon_contract::{EventKind, HostConfig};
 use suimon_forwarding::ForwardingPortSpec;
 use suimon_frame::MacAddr;
-use suimon_ports::{DeviceNotice, PortSpec as DeviceSpec};
+use suimon_ports::{DeviceNotice, PortDeviceSpec as DeviceSpec};
 use suimon_quantity::PortId;
-use suimon_switch::PlaneNotice;
+use suimon_switch::SwitchNotice;
 
 use crate::testing::{Harness, host, wait_until};
 
@@ -75,7 +75,7 @@ fn connected() -> Harness {
 }
 
 fn see(harness: &Harness, nic: &str, mac: MacAddr) {
-    harness.plane.notify(PlaneNotice::SourceSeen { port: port(harness, nic), mac });
+    harness.plane.notify(SwitchNotice::SourceSeen { port: port(harness, nic), mac });
 }
 
 /// Starts a node where `web` has sent from [`FIRST`].
@@ -155,7 +155,7 @@ fn a_binding_outlives_the_daemon_and_is_confirmed_by_the_next_frame() {
     let told = || harness.events(EventKind::NicAddressBound.id()).len();
     let before = told();
     connect(&harness, "web");
-    let spoofed = PlaneNotice::SpoofedSource { port: port(&harness, "db"), mac: FIRST };
+    let spoofed = SwitchNotice::SpoofedSource { port: port(&harness, "db"), mac: FIRST };
     harness.plane.notify(spoofed);
     harness.wait_event(EventKind::NicAddressRefused.id());
     see(&harness, "web", FIRST);
@@ -180,7 +180,7 @@ fn another_guest_that_came_while_no_daemon_ran_has_its_own_address_bound() {
 fn a_guest_that_does_not_come_back_loses_its_address_to_one_that_sends_from_it() {
     let harness = restarted(with_bound());
     connect(&harness, "db");
-    let spoofed = PlaneNotice::SpoofedSource { port: port(&harness, "db"), mac: FIRST };
+    let spoofed = SwitchNotice::SpoofedSource { port: port(&harness, "db"), mac: FIRST };
     harness.plane.notify(spoofed);
     wait_until("it is released", || bound(&harness, "web").is_none());
     wait_until("it is forgotten", || harness.store.keys("nic_addresses").is_empty());
@@ -195,7 +195,7 @@ fn a_source_whose_guest_is_reported_as_connected_meanwhile_is_bound() {
     let (devices, web) = (harness.devices.clone(), port(&harness, "web"));
     harness.plane.report_after(
         move || devices.notify(web, DeviceNotice::LinkUp),
-        PlaneNotice::SourceSeen { port: web, mac: FIRST },
+        SwitchNotice::SourceSeen { port: web, mac: FIRST },
     );
     wait_until("the address is bound", || bound(&harness, "web") == Some(FIRST));
 }
@@ -208,7 +208,7 @@ fn a_source_of_a_guest_that_has_left_is_replaced_by_that_of_the_next_one() {
         devices.notify(web, DeviceNotice::LinkDown { reason: "closed".to_owned() });
         devices.notify(web, DeviceNotice::LinkUp);
     };
-    harness.plane.report_after(change, PlaneNotice::SourceSeen { port: web, mac: FIRST });
+    harness.plane.report_after(change, SwitchNotice::SourceSeen { port: web, mac: FIRST });
     wait_until("it was reported", || bound(&harness, "web") == Some(FIRST));
     see(&harness, "web", OTHER);
     wait_until("the next guest's is bound", || bound(&harness, "web") == Some(OTHER));
@@ -244,7 +244,7 @@ fn a_move_between_ports_names_both_and_how_many_there_were() {
     let harness = Harness::new();
     harness.apply_ok(&config(""));
     let (from, to) = (port(&harness, "tap"), port(&harness, "db"));
-    harness.plane.notify(PlaneNotice::AddressMoved { mac: FIRST, from, to, moves: 3 });
+    harness.plane.notify(SwitchNotice::AddressMoved { mac: FIRST, from, to, moves: 3 });
     let told = harness.wait_event(EventKind::NicAddressMoved.id());
     assert_eq!(told.subject, "nic/db");
     assert_eq!((told.fields["from"].as_str(), told.fields["moves"].as_str()), ("tap", "3"));

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use suimon_ports::{
-    DeviceFactory, PortSpec, SocketFiles, StaleSocket, StateStore, StateStoreError,
+    DeviceFactory, PortDeviceSpec, SocketFiles, StaleSocket, StateStore, StateStoreError,
 };
 
 use super::claims::{socket_of, tap_of};
@@ -52,7 +52,7 @@ impl CreatedObjects {
     /// Records the TAPs and socket files that opening the devices would create, in one commit.
     pub(crate) fn record<'s>(
         &mut self,
-        specs: impl IntoIterator<Item = &'s PortSpec>,
+        specs: impl IntoIterator<Item = &'s PortDeviceSpec>,
     ) -> Result<(), StateStoreError> {
         let (mut taps, mut sockets) = (BTreeSet::new(), Vec::new());
         for spec in specs {
@@ -93,7 +93,7 @@ impl CreatedObjects {
     /// Records the identity of the socket files of devices that were opened.
     pub(crate) fn note_opened<'s>(
         &mut self,
-        specs: impl IntoIterator<Item = &'s PortSpec>,
+        specs: impl IntoIterator<Item = &'s PortDeviceSpec>,
     ) -> Result<(), StateStoreError> {
         self.note_sockets(specs.into_iter().filter_map(socket_of))
     }
@@ -122,7 +122,7 @@ impl CreatedObjects {
     /// after the next change.
     pub(crate) fn sweep<'s>(
         &mut self,
-        wanted: impl Iterator<Item = &'s PortSpec> + Clone,
+        wanted: impl Iterator<Item = &'s PortDeviceSpec> + Clone,
         of_disks: &BTreeSet<PathBuf>,
     ) {
         let taps = self.sweep_taps(wanted.clone());
@@ -141,7 +141,7 @@ impl CreatedObjects {
         }
     }
 
-    fn sweep_taps<'s>(&self, wanted: impl Iterator<Item = &'s PortSpec>) -> BTreeSet<Tap> {
+    fn sweep_taps<'s>(&self, wanted: impl Iterator<Item = &'s PortDeviceSpec>) -> BTreeSet<Tap> {
         let wanted: BTreeSet<Tap> = wanted.filter_map(tap_of).collect();
         let mut gone = BTreeSet::new();
         for tap in self.taps.difference(&wanted) {
@@ -165,7 +165,7 @@ impl CreatedObjects {
 
     fn sweep_sockets<'s>(
         &self,
-        wanted: impl Iterator<Item = &'s PortSpec>,
+        wanted: impl Iterator<Item = &'s PortDeviceSpec>,
         of_disks: &BTreeSet<PathBuf>,
     ) -> BTreeSet<PathBuf> {
         let mut wanted: BTreeSet<PathBuf> = wanted.filter_map(socket_of).collect();

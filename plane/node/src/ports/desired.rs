@@ -7,7 +7,7 @@ use suimon_contract::{
     UplinkConfig, UplinkDriver,
 };
 use suimon_ports as ports;
-use suimon_ports::{PortSpec, StreamSpec, TapSpec, UplinkSpec, VhostUserMode, VhostUserSpec};
+use suimon_ports::{PortDeviceSpec, StreamSpec, TapSpec, UplinkSpec, VhostUserMode, VhostUserSpec};
 
 use crate::PortKey;
 use crate::offloads::offload_switches;
@@ -16,7 +16,7 @@ use crate::offloads::offload_switches;
 const HOST_NIC_MTU_MIN: u16 = 1500;
 
 /// Required ports with the specification of the device of each.
-pub(crate) type RequiredPorts = BTreeMap<PortKey, PortSpec>;
+pub(crate) type RequiredPorts = BTreeMap<PortKey, PortDeviceSpec>;
 
 /// Returns the devices that `config` requires: one for each connected NIC, each uplink that a
 /// switch uses directly or in a team, and the host NIC of each internal switch. Unused uplinks are
@@ -55,9 +55,9 @@ pub(crate) fn required_teams(
 }
 
 /// Returns the device specification of a NIC.
-pub(crate) fn nic_spec(nic: &NicConfig) -> PortSpec {
+pub(crate) fn nic_spec(nic: &NicConfig) -> PortDeviceSpec {
     match nic.backend {
-        NicBackend::VhostUser => PortSpec::VhostUser(VhostUserSpec {
+        NicBackend::VhostUser => PortDeviceSpec::VhostUser(VhostUserSpec {
             socket: nic.socket.clone().unwrap_or_default(),
             mode: match nic.socket_mode() {
                 Some(SocketMode::Client) => VhostUserMode::Client,
@@ -69,12 +69,12 @@ pub(crate) fn nic_spec(nic: &NicConfig) -> PortSpec {
             offload: offload_switches(&nic.offload),
             negotiated: ports::NegotiatedFeatures::default(),
         }),
-        NicBackend::Legacy => PortSpec::Stream(StreamSpec {
+        NicBackend::Legacy => PortDeviceSpec::Stream(StreamSpec {
             socket: nic.socket.clone().unwrap_or_default(),
             mac: nic.mac,
             mtu: nic.mtu,
         }),
-        NicBackend::Tap => PortSpec::Tap(TapSpec {
+        NicBackend::Tap => PortDeviceSpec::Tap(TapSpec {
             device: nic.device_name().unwrap_or_default().to_owned(),
             netns: nic.netns.clone(),
             queue_pairs: nic.queues,
@@ -88,8 +88,8 @@ pub(crate) fn nic_spec(nic: &NicConfig) -> PortSpec {
 }
 
 /// Returns the device specification of an uplink.
-pub(crate) fn uplink_spec(uplink: &UplinkConfig) -> PortSpec {
-    PortSpec::Uplink(UplinkSpec {
+pub(crate) fn uplink_spec(uplink: &UplinkConfig) -> PortDeviceSpec {
+    PortDeviceSpec::Uplink(UplinkSpec {
         device: uplink.device.clone(),
         driver: match uplink.driver {
             UplinkDriver::AfPacket => ports::UplinkDriver::AfPacket,
@@ -104,8 +104,8 @@ pub(crate) fn uplink_spec(uplink: &UplinkConfig) -> PortSpec {
 }
 
 /// Returns the device specification of an internal switch's host NIC.
-fn host_nic_spec(config: &HostConfig, switch: &SwitchConfig) -> PortSpec {
-    PortSpec::Tap(TapSpec {
+fn host_nic_spec(config: &HostConfig, switch: &SwitchConfig) -> PortDeviceSpec {
+    PortDeviceSpec::Tap(TapSpec {
         device: switch.host_device_name().unwrap_or_default().to_owned(),
         netns: None,
         queue_pairs: 1,

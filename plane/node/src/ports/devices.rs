@@ -66,7 +66,7 @@ impl Devices {
         let device = self.shared.devices.open(port.id, &spec, queues, observer)?;
         let mut state = port.lock();
         state.device = Some(device);
-        state.failing.now = None;
+        state.retry.now = None;
         state.down_reason = None;
         Ok(())
     }
@@ -76,7 +76,7 @@ impl Devices {
         let device = {
             let mut state = port.lock();
             state.generation += 1;
-            state.failing.now = None;
+            state.retry.now = None;
             state.device.take()
         };
         drop(device);
@@ -86,12 +86,12 @@ impl Devices {
     /// under the device name since the last attempt.
     pub(crate) fn expedite(&self, port: &Port, now: Instant) {
         let mut state = port.lock();
-        if state.failing.now.is_none() {
+        if state.retry.now.is_none() {
             return;
         }
         let index = self.shared.devices.device_index(&state.spec);
         if index.is_some() && index != state.tried_index {
-            state.failing.reschedule(now);
+            state.retry.reschedule(now);
         }
     }
 
@@ -99,7 +99,7 @@ impl Devices {
     pub(crate) fn fail(&self, port: &Port, reason: String) {
         let generation = port.lock().generation;
         Self::close(port);
-        port.lock().failing.fail(Instant::now(), self.retry_first, reason);
+        port.lock().retry.fail(Instant::now(), self.retry_first, reason);
         // A team excludes the member at once.
         self.shared.teams.handle_link(port.id, generation, LinkProperties::default());
     }

@@ -2,7 +2,7 @@ use suimon_contract::HostConfig;
 use suimon_frame::{MacAddr, VlanId};
 use suimon_ports::{KernelPathCounters, KernelPathTable};
 use suimon_quantity::PortId;
-use suimon_switch::{AddressView, CaptureOptions};
+use suimon_switch::{AddressView, CaptureBufferLimits};
 
 use crate::PortKey;
 use crate::testing::{Harness, host, name, wait_until};
@@ -25,7 +25,7 @@ fn lan(nics: &[(&str, &str)]) -> HostConfig {
 fn port(harness: &Harness, nic: &str) -> PortId {
     let devices = harness.devices.open_devices();
     let of_nic =
-        |spec: &suimon_ports::PortSpec| format!("{spec:?}").contains(&format!("\"{nic}\""));
+        |spec: &suimon_ports::PortDeviceSpec| format!("{spec:?}").contains(&format!("\"{nic}\""));
     devices.iter().find(|(_, spec)| of_nic(spec)).unwrap().0
 }
 
@@ -118,7 +118,7 @@ fn a_capture_sees_everything() {
     let harness = Harness::new();
     harness.apply_ok(&lan(&[("a", ""), ("b", ""), ("c", "")]));
     wait_until("open", || groups(&harness, &["a", "b", "c"]) == [Some(1); 3]);
-    let options = CaptureOptions::default();
+    let options = CaptureBufferLimits::default();
     let capture = harness.node.capture(&PortKey::Nic(name("a")), options).unwrap();
     assert_eq!(groups(&harness, &["a", "b", "c"]), [None, Some(1), Some(1)]);
     let reason = harness.node.nic("a").unwrap().kernel_path.unwrap().reason.unwrap();

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use suimon_contract::{Kind, Name};
+use suimon_contract::{Name, ResourceKind};
 
 /// Port as the configuration names it. `Display` writes the subject of events and errors:
 /// `nic/web`, `uplink/wan`, `team/both`, `switch/lab` for the host NIC of a switch.
@@ -31,12 +31,12 @@ impl PortKey {
         self.resource_kind().word()
     }
 
-    pub(crate) const fn resource_kind(&self) -> Kind {
+    pub(crate) const fn resource_kind(&self) -> ResourceKind {
         match self {
-            Self::Nic(_) => Kind::Nic,
-            Self::Uplink(_) => Kind::Uplink,
-            Self::HostNic(_) => Kind::Switch,
-            Self::Team(_) => Kind::Team,
+            Self::Nic(_) => ResourceKind::Nic,
+            Self::Uplink(_) => ResourceKind::Uplink,
+            Self::HostNic(_) => ResourceKind::Switch,
+            Self::Team(_) => ResourceKind::Team,
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use suimon_ports::{NegotiatedFeatures, PortSpec, StateStore, StateStoreError};
+use suimon_ports::{NegotiatedFeatures, PortDeviceSpec, StateStore, StateStoreError};
 
 use crate::PortKey;
 use crate::state::{StoreChange, decode, encode, scan_all};
@@ -51,8 +51,8 @@ impl NegotiatedFeatureTable {
     }
 
     /// Returns the specification of a device with its stored promise.
-    pub(crate) fn add_to(&self, key: &PortKey, mut spec: PortSpec) -> PortSpec {
-        if let PortSpec::VhostUser(vhost_user) = &mut spec {
+    pub(crate) fn add_to(&self, key: &PortKey, mut spec: PortDeviceSpec) -> PortDeviceSpec {
+        if let PortDeviceSpec::VhostUser(vhost_user) = &mut spec {
             vhost_user.negotiated = self.of(key.name().as_str());
         }
         spec

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use suimon_contract::EventKind;
 use suimon_frame::MacAddr;
-use suimon_ports::{DeviceNotice, FaultKind, PortFault, PortSpec, ServedDevice};
+use suimon_ports::{DeviceNotice, FaultKind, PortDeviceSpec, PortFault, ServedDevice};
 use suimon_quantity::{CountedNoun, PortId, WorkerId};
-use suimon_switch::PlaneNotice;
+use suimon_switch::SwitchNotice;
 
 use crate::PortKey;
 use crate::control::Controller;
@@ -76,25 +76,25 @@ impl Controller {
         }
     }
 
-    pub(crate) fn handle_plane_notice(&mut self, notice: PlaneNotice) {
+    pub(crate) fn handle_plane_notice(&mut self, notice: SwitchNotice) {
         match notice {
-            PlaneNotice::QueueFault { queue, fault } => self.handle_fault(queue.port, &fault),
-            PlaneNotice::WorkerStalled { worker, device, round } => {
+            SwitchNotice::QueueFault { queue, fault } => self.handle_fault(queue.port, &fault),
+            SwitchNotice::WorkerStalled { worker, device, round } => {
                 self.report_stall(worker, device, round);
             }
-            PlaneNotice::WorkerResumed { worker } => {
+            SwitchNotice::WorkerResumed { worker } => {
                 let subject = format!("processor/{worker}");
                 let text = format!("Worker {worker} serves its queues again.");
                 self.drafts.push(Draft::new(EventKind::WorkerResumed, subject, text));
             }
-            PlaneNotice::StormLimited { port } => {
+            SwitchNotice::StormLimited { port } => {
                 let Some(port) = self.shared.ports.find_id(port) else { return };
                 let text = "The port exceeds `storm_limit_fps`; frames to flood beyond the limit \
                             are dropped. Look for a loop or a faulty guest, or raise the limit.";
                 self.drafts
                     .push(Draft::new(EventKind::StormLimitReached, &port.key, text).repeated());
             }
-            PlaneNotice::SpoofedSource { port, mac } => {
+            SwitchNotice::SpoofedSource { port, mac } => {
                 if self.release_absent_owner(port, mac) {
                     return;
                 }
@@ -107,10 +107,10 @@ impl Controller {
                 let draft = Draft::new(EventKind::NicAddressRefused, &port.key, text);
                 self.drafts.push(draft.with("mac", mac).repeated());
             }
-            PlaneNotice::AddressMoved { mac, from, to, moves } => {
+            SwitchNotice::AddressMoved { mac, from, to, moves } => {
                 self.report_move(mac, (from, to), moves);
             }
-            PlaneNotice::SourceSeen { port, mac } => self.bind_source(port, mac),
+            SwitchNotice::SourceSeen { port, mac } => self.bind_source(port, mac),
         }
     }
 
@@ -166,9 +166,9 @@ impl Controller {
             // restart of the guest's driver. Stream NICs report the end of each connection as a
             // fault, and stay open for the next connection.
             let tells_itself = match state.spec {
-                PortSpec::VhostUser(_) => fault.kind == FaultKind::ProtocolViolation,
-                PortSpec::Stream(_) => true,
-                PortSpec::Tap(_) | PortSpec::Uplink(_) => false,
+                PortDeviceSpec::VhostUser(_) => fault.kind == FaultKind::ProtocolViolation,
+                PortDeviceSpec::Stream(_) => true,
+                PortDeviceSpec::Tap(_) | PortDeviceSpec::Uplink(_) => false,
             };
             if state.device.is_none() || tells_itself {
                 return;

@@ -14,7 +14,7 @@ impl Controller {
     pub(crate) fn reopen_due(&mut self) {
         let now = Instant::now();
         for port in self.shared.ports.all() {
-            let due = port.lock().failing.is_due(now);
+            let due = port.lock().retry.is_due(now);
             if due {
                 self.retry(&port);
             }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use suimon_contract::{
-    AddressStatus, ApiError, Condition, DropCounter, Health, HostConfig, HostStatus, Kind, Name,
-    NicConfig, NicStatus, PortCounters, QueueStatus, SwitchConfig, SwitchKind, SwitchStatus,
-    TeamConfig, TopPort, TopSnapshot, TopTeam, UplinkConfig, UplinkStatus, WorkerStages,
-    WorkerStatus, XdpHook, XdpStatus,
+    AddressStatus, ApiError, Condition, DropCounter, Health, HostConfig, HostStatus, Name,
+    NicConfig, NicStatus, PortCounters, QueueStatus, ResourceKind, SwitchConfig, SwitchKind,
+    SwitchStatus, TeamConfig, TopPort, TopSnapshot, TopTeam, UplinkConfig, UplinkStatus,
+    WorkerStages, WorkerStatus, XdpHook, XdpStatus,
 };
 use suimon_ports::XdpState;
 use suimon_quantity::{PortId, SwitchId};
@@ -62,7 +62,7 @@ impl Shared {
     pub(crate) fn nic(&self, name: &str) -> Result<NicStatus, ApiError> {
         let config = &self.desired().config;
         let nic = config.nics.iter().find(|nic| nic.name.as_str() == name);
-        let nic = nic.ok_or_else(|| not_found(Kind::Nic, name))?;
+        let nic = nic.ok_or_else(|| not_found(ResourceKind::Nic, name))?;
         let mut learned = BTreeMap::new();
         if let Some(id) = self.ids().switch(&nic.switch) {
             self.count_learned(id, &mut learned);
@@ -78,7 +78,7 @@ impl Shared {
     pub(crate) fn uplink(&self, name: &str) -> Result<UplinkStatus, ApiError> {
         let config = &self.desired().config;
         let uplink = config.uplinks.iter().find(|uplink| uplink.name.as_str() == name);
-        let uplink = uplink.ok_or_else(|| not_found(Kind::Uplink, name))?;
+        let uplink = uplink.ok_or_else(|| not_found(ResourceKind::Uplink, name))?;
         Ok(self.uplink_status(uplink, config))
     }
 
@@ -90,13 +90,13 @@ impl Shared {
     pub(crate) fn switch(&self, name: &str) -> Result<SwitchStatus, ApiError> {
         let config = &self.desired().config;
         let switch = config.switches.iter().find(|switch| switch.name.as_str() == name);
-        let switch = switch.ok_or_else(|| not_found(Kind::Switch, name))?;
+        let switch = switch.ok_or_else(|| not_found(ResourceKind::Switch, name))?;
         Ok(self.switch_status(switch, config))
     }
 
     pub(crate) fn addresses(&self, switch: &str) -> Result<Vec<AddressStatus>, ApiError> {
         let id = switch.parse::<Name>().ok().and_then(|name| self.ids().switch(&name));
-        let id = id.ok_or_else(|| not_found(Kind::Switch, switch))?;
+        let id = id.ok_or_else(|| not_found(ResourceKind::Switch, switch))?;
         let labels = self.port_labels();
         let status = |view: AddressView| AddressStatus {
             mac: view.mac,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig};
-use suimon_ports::PortSpec;
+use suimon_ports::PortDeviceSpec;
 
 use super::claims::resource_of;
 use super::desired::RequiredPorts;
@@ -14,7 +14,7 @@ use super::texts::device_error;
 use crate::PortKey;
 use crate::control::Controller;
 use crate::errors::store_error;
-use crate::transaction::{Acquired, Phase};
+use crate::transaction::{Acquired, ChangePhase};
 
 /// Step of a change that concerns the device of one port.
 pub(crate) enum PortStep {
@@ -22,9 +22,9 @@ pub(crate) enum PortStep {
     /// resource.
     Close(PortKey),
     /// Changes an open device, without interruption if the device supports the change.
-    Change(PortKey, PortSpec),
+    Change(PortKey, PortDeviceSpec),
     /// Opens a device that is new or was closed by an earlier step.
-    Open(PortKey, PortSpec),
+    Open(PortKey, PortDeviceSpec),
 }
 
 /// Action that reverts a step.
@@ -32,23 +32,23 @@ pub(crate) enum PortUndo {
     /// Reopens the device of a port that the change closed.
     Reopen(Arc<Port>),
     /// Restores the previous specification of a port that the change modified.
-    Restore(Arc<Port>, PortSpec),
+    Restore(Arc<Port>, PortDeviceSpec),
     /// Removes a port that the change created.
     Discard(Arc<Port>),
 }
 
 impl PortStep {
     /// Returns the phase in which the step is executed.
-    pub(crate) const fn phase(&self) -> Phase {
+    pub(crate) const fn phase(&self) -> ChangePhase {
         match self {
-            Self::Close(_) => Phase::ClosePorts,
-            Self::Change(..) => Phase::ChangePorts,
-            Self::Open(..) => Phase::OpenPorts,
+            Self::Close(_) => ChangePhase::ClosePorts,
+            Self::Change(..) => ChangePhase::ChangePorts,
+            Self::Open(..) => ChangePhase::OpenPorts,
         }
     }
 
     /// Returns the specification of the device that the step opens or changes.
-    pub(crate) const fn opened(&self) -> Option<&PortSpec> {
+    pub(crate) const fn opened(&self) -> Option<&PortDeviceSpec> {
         match self {
             Self::Change(_, spec) | Self::Open(_, spec) => Some(spec),
             Self::Close(_) => None,
@@ -124,7 +124,7 @@ impl Controller {
     fn change_device(
         &mut self,
         key: &PortKey,
-        spec: &PortSpec,
+        spec: &PortDeviceSpec,
         undo: &mut Vec<PortUndo>,
     ) -> Result<(), ApiError> {
         let Some(port) = self.shared.ports.find(key) else {
@@ -152,7 +152,7 @@ impl Controller {
     fn open_device(
         &mut self,
         key: &PortKey,
-        spec: &PortSpec,
+        spec: &PortDeviceSpec,
         undo: &mut Vec<PortUndo>,
     ) -> Result<(), ApiError> {
         let port = match self.shared.ports.find(key) {
@@ -238,7 +238,7 @@ impl Controller {
 
 /// Restores the previous specification of a port. Returns `false` if the device must be reopened
 /// for the specification to take effect.
-fn restore_live(port: &Port, old: PortSpec) -> bool {
+fn restore_live(port: &Port, old: PortDeviceSpec) -> bool {
     let mut state = port.lock();
     let same_device = resource_of(&state.spec) == resource_of(&old);
     let device = state.device.as_mut().filter(|_| same_device);

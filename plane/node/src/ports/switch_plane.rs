@@ -12,8 +12,8 @@ use suimon_forwarding::Learned;
 use suimon_ports::{CpuAffinity, QueueHost};
 use suimon_quantity::{PortId, QueueId, SwitchId, Time, WorkerId};
 use suimon_switch::{
-    AddressView, CaptureOptions, CaptureReader, CapturedFrame, DataPlane, MoveError, PlaneNotice,
-    PortCountersView, QueueView, Topology, TopologyError, WorkerView,
+    AddressView, CaptureBufferLimits, CaptureReader, CapturedFrame, DataPlane, MoveError,
+    PortCountersView, QueueView, SwitchNotice, Topology, TopologyError, WorkerStatus,
 };
 use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
 
@@ -65,7 +65,7 @@ pub trait SwitchPlane: Send + Sync {
     fn queues(&self) -> Vec<QueueView>;
 
     /// Returns the status of every worker, in ascending order.
-    fn workers(&self) -> Vec<WorkerView>;
+    fn workers(&self) -> Vec<WorkerStatus>;
 
     /// Returns the counters of a port.
     fn port_counters(&self, port: PortId) -> PortCountersView;
@@ -77,13 +77,13 @@ pub trait SwitchPlane: Send + Sync {
     fn refresh_addresses(&self, heard: Vec<Learned>);
 
     /// Starts to copy the frames that pass a port.
-    fn capture(&self, port: PortId, options: CaptureOptions) -> Box<dyn FrameCapture>;
+    fn capture(&self, port: PortId, options: CaptureBufferLimits) -> Box<dyn FrameCapture>;
 
     /// Returns the current time of the clock that stamps captured frames.
     fn now(&self) -> Time;
 
     /// Removes and returns the next pending notice of the plane.
-    fn poll_notice(&self) -> Option<PlaneNotice>;
+    fn poll_notice(&self) -> Option<SwitchNotice>;
 }
 
 /// Reader of captured frames. Dropping the reader ends the capture.
@@ -157,7 +157,7 @@ impl SwitchPlane for DataPlane {
         Self::queues(self)
     }
 
-    fn workers(&self) -> Vec<WorkerView> {
+    fn workers(&self) -> Vec<WorkerStatus> {
         Self::workers(self)
     }
 
@@ -173,7 +173,7 @@ impl SwitchPlane for DataPlane {
         Self::refresh_addresses(self, heard);
     }
 
-    fn capture(&self, port: PortId, options: CaptureOptions) -> Box<dyn FrameCapture> {
+    fn capture(&self, port: PortId, options: CaptureBufferLimits) -> Box<dyn FrameCapture> {
         Box::new(Self::capture(self, port, options))
     }
 
@@ -181,7 +181,7 @@ impl SwitchPlane for DataPlane {
         Self::now(self)
     }
 
-    fn poll_notice(&self) -> Option<PlaneNotice> {
+    fn poll_notice(&self) -> Option<SwitchNotice> {
         Self::poll_notice(self)
     }
 }

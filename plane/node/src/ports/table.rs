@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use suimon_contract::{Condition, Health};
-use suimon_ports::{DeviceStatus, PortDevice, PortSpec};
+use suimon_ports::{DeviceStatus, PortDevice, PortDeviceSpec};
 use suimon_quantity::PortId;
 
 use crate::PortKey;
@@ -56,7 +56,7 @@ pub(crate) struct Port {
 /// State of a port and its device.
 pub(crate) struct PortState {
     /// Required specification of the device.
-    pub(crate) spec: PortSpec,
+    pub(crate) spec: PortDeviceSpec,
     /// Open device; `None` if it could not be opened or was closed.
     pub(crate) device: Option<Box<dyn PortDevice>>,
     /// Number of openings and closings of the device. Distinguishes notices of a closed device from
@@ -65,7 +65,7 @@ pub(crate) struct PortState {
     /// Notice queue of the device opened last.
     pub(crate) notices: Option<Arc<DeviceNotices>>,
     /// Failure of the device and time of the next retry.
-    pub(crate) failing: RetryState,
+    pub(crate) retry: RetryState,
     /// Interface index of the network device that had the configured name at the last attempt to
     /// open it; `None` if no device had this name.
     pub(crate) tried_index: Option<u32>,
@@ -74,13 +74,13 @@ pub(crate) struct PortState {
 }
 
 impl Port {
-    pub(crate) fn new(key: PortKey, id: PortId, spec: PortSpec) -> Self {
+    pub(crate) fn new(key: PortKey, id: PortId, spec: PortDeviceSpec) -> Self {
         let state = PortState {
             spec,
             device: None,
             generation: 0,
             notices: None,
-            failing: RetryState::default(),
+            retry: RetryState::default(),
             tried_index: None,
             down_reason: None,
         };
@@ -99,7 +99,7 @@ impl Port {
     /// Returns the health of the port and the reason.
     pub(crate) fn condition(&self) -> Condition {
         let state = self.lock();
-        if let Some(failure) = &state.failing.now {
+        if let Some(failure) = &state.retry.now {
             return Condition { health: Health::Failed, reason: Some(failure.reason.clone()) };
         }
         let Some(device) = &state.device else {
@@ -114,10 +114,12 @@ impl Port {
 }
 
 /// Returns the default reason for a link that is down.
-fn absent(spec: &PortSpec) -> &'static str {
+fn absent(spec: &PortDeviceSpec) -> &'static str {
     match spec {
-        PortSpec::VhostUser(_) | PortSpec::Stream(_) => "no VM is connected to the socket",
-        PortSpec::Tap(_) => "the device is administratively down (`ip link set DEVICE up`)",
-        PortSpec::Uplink(_) => "no carrier",
+        PortDeviceSpec::VhostUser(_) | PortDeviceSpec::Stream(_) => {
+            "no VM is connected to the socket"
+        }
+        PortDeviceSpec::Tap(_) => "the device is administratively down (`ip link set DEVICE up`)",
+        PortDeviceSpec::Uplink(_) => "no carrier",
     }
 }

@@ -9,7 +9,7 @@ use suimon_contract::{
 };
 use suimon_forwarding::{self as forwarding, PortRole, VlanMode, VlanSet};
 use suimon_frame::VlanId;
-use suimon_offload::Reason;
+use suimon_offload::OffloadReason;
 use suimon_quantity::{BitRate, PortId, SwitchId};
 use suimon_switch::{PortTopology, TeamMember, TeamTopology, Topology};
 use suimon_teaming::{Distribution, MemberId};
@@ -230,7 +230,7 @@ fn uplink_port_of(
     spec.mtu = smallest_mtu(uplinks, device_mtu).unwrap_or(spec.mtu);
     spec.learned_max = UPLINK_LEARNED_MAX;
     let is_joined = |uplink: &&UplinkConfig| {
-        uplink_coalescing(&offload_switches(&uplink.offload)) == Reason::On
+        uplink_coalescing(&offload_switches(&uplink.offload)) == OffloadReason::On
     };
     let receive_coalescing = uplinks.iter().all(is_joined);
     PortTopology { spec, bandwidth: None, storm_limit_fps: None, receive_coalescing }

@@ -139,7 +139,7 @@ impl SettingsWriter {
         settled.external_changes.sort_by_key(|of| of.id);
         settled.external_changes.dedup_by_key(|of| of.id);
         settled.external_changes.retain(|of| !reported_before.contains(&of.id));
-        self.drop_what_never_was(&machine);
+        self.delete_unapplied_records(&machine);
         settled
     }
 
@@ -202,7 +202,7 @@ impl SettingsWriter {
     }
 
     /// Deletes the records of rejected settings that still have their previous value.
-    fn drop_what_never_was(&mut self, machine: &HostPowerSettings) {
+    fn delete_unapplied_records(&mut self, machine: &HostPowerSettings) {
         let mut records = self.records.clone();
         records.retain(|id, record| {
             !self.refused.contains_key(id) || machine.value(*id).as_ref() != Some(&record.before)

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use suimon_contract::{
     ApiError, DrainPlan, DrainRequest, ErrorCode, HostStatus, IncomingMigration,
-    IncomingMigrationRequest, Kind, Name, NodeConfig, Operation, Plan,
+    IncomingMigrationRequest, Name, NodeConfig, Operation, Plan, ResourceKind,
 };
 
-use crate::errors::first_of;
+use crate::errors::summarize;
 
 /// Error of a request to another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,10 +118,10 @@ pub trait PeerNodes: Send + Sync {
 
 /// Converts a failed request to another node to an API error that names the node.
 pub(crate) fn peer_error(node: &Name, error: PeerError) -> ApiError {
-    let about = format!("{}/{node}", Kind::Node.word());
+    let about = format!("{}/{node}", ResourceKind::Node.word());
     match error {
         PeerError::Rejected(errors) => {
-            let mut error = first_of(errors);
+            let mut error = summarize(errors);
             let at = error.resource.take().map_or_else(String::new, |at| format!("{at}: "));
             error.message = format!("node {node} rejected the request: {at}{}", error.message);
             error.about(about)

@@ -133,7 +133,7 @@ impl Drop for QueryGuard {
 fn answer_of(nodes: &dyn PeerNodes, config: &NodeConfig) -> Answer {
     let node = nodes.node(config).map_err(|error| failed(error.to_string()))?;
     node.host().map_err(|error| match error {
-        PeerError::Rejected(errors) => failed(crate::errors::first_of(errors).to_string()),
+        PeerError::Rejected(errors) => failed(crate::errors::summarize(errors).to_string()),
         PeerError::Unreachable(reason) => down(reason),
     })
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use suimon_contract::{Health, OperationState, TeamMemberState};
 use suimon_ports::{DeviceNotice, FaultKind, PortFault};
 use suimon_quantity::{Direction, QueueId, Time};
-use suimon_switch::{AddressView, CaptureOptions, PlaneNotice};
+use suimon_switch::{AddressView, CaptureBufferLimits, SwitchNotice};
 use suimon_teaming::MemberId;
 
 use super::test_bench::{DOWN, with_team};
@@ -104,7 +104,7 @@ fn a_device_that_fails_is_not_used_until_it_is_open_again() {
     harness.devices.set_missing("a", true);
     let queue = QueueId { port, direction: Direction::Egress, index: 0 };
     let fault = PortFault { kind: FaultKind::Host, detail: "it was unplugged".to_owned() };
-    harness.plane.notify(PlaneNotice::QueueFault { queue, fault });
+    harness.plane.notify(SwitchNotice::QueueFault { queue, fault });
     wait_until("failed", || states(&harness) == [Failed, Active]);
     wait_until("why", || harness.node.team("both").unwrap().members[0].reason.contains("Missing"));
     wait_until("its socket is closed", || harness.members.open_sockets("a") == 0);
@@ -190,7 +190,7 @@ fn a_team_can_be_captured_and_has_a_label() {
     let harness = with(STATIC);
     let team = harness.plane.topology().teams[0].port;
     let key = PortKey::Team(name("both"));
-    let capture = harness.node.capture(&key, CaptureOptions::default()).unwrap();
+    let capture = harness.node.capture(&key, CaptureBufferLimits::default()).unwrap();
     assert_eq!(capture.operation().unwrap().subject, "team/both");
     drop(capture);
     let mac = suimon_frame::MacAddr::new([2, 0, 0, 0, 0, 9]);
@@ -199,5 +199,5 @@ fn a_team_can_be_captured_and_has_a_label() {
     harness.plane.set_addresses(vec![view]);
     assert_eq!(harness.node.addresses("wan").unwrap()[0].port, "both");
     let missing = PortKey::Team(name("other"));
-    assert!(harness.node.capture(&missing, CaptureOptions::default()).is_err());
+    assert!(harness.node.capture(&missing, CaptureBufferLimits::default()).is_err());
 }

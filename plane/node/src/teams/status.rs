@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use suimon_contract::{
-    ApiError, Condition, Health, HostConfig, Kind, Name, TeamConfig, TeamMemberState,
+    ApiError, Condition, Health, HostConfig, Name, ResourceKind, TeamConfig, TeamMemberState,
     TeamMemberStatus, TeamStatus,
 };
 use suimon_quantity::{CountedNoun, Time};
@@ -33,7 +33,7 @@ impl Shared {
     pub(crate) fn team(&self, name: &str) -> Result<TeamStatus, ApiError> {
         let config = &self.desired().config;
         let team = config.teams.iter().find(|team| team.name.as_str() == name);
-        let team = team.ok_or_else(|| not_found(Kind::Team, name))?;
+        let team = team.ok_or_else(|| not_found(ResourceKind::Team, name))?;
         Ok(self.team_status(team, config))
     }
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use suimon_contract::{ApiError, ClusterConfig, ErrorCode};
 use suimon_ports::testing::MemoryStore as MemoryFiles;
 use suimon_ports::{
-    ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry, ClusterLease, ClusterLeaseId,
-    ClusterObserver, ClusterStore, ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterView,
+    ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry, ClusterKvStore, ClusterLease,
+    ClusterLeaseId, ClusterObserver, ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterView,
     ClusterWatch,
 };
 
@@ -116,7 +116,7 @@ impl FakeCluster {
 }
 
 impl ClusterStores for FakeCluster {
-    fn connect(&self, _config: &ClusterConfig) -> Result<Arc<dyn ClusterStore>, ApiError> {
+    fn connect(&self, _config: &ClusterConfig) -> Result<Arc<dyn ClusterKvStore>, ApiError> {
         self.ask().map_err(|error| ApiError::new(ErrorCode::HostError, error.to_string()))?;
         Ok(Arc::new(self.clone()))
     }
@@ -187,7 +187,7 @@ impl World {
     }
 }
 
-impl ClusterStore for FakeCluster {
+impl ClusterKvStore for FakeCluster {
     fn read(&self, prefix: &str) -> Result<ClusterView, ClusterStoreError> {
         self.ask()?;
         Ok(lock(&self.world).view(prefix))

@@ -10,13 +10,13 @@ use suimon_frame::{MacAddr, Offloads};
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceNotice, DeviceStatus,
     FileIdentity, KernelPathCounters, KernelPathState, KernelPathTable, LinkProperties, LinkSpeed,
-    PortDevice, PortObserver, PortSpec, QueueHost, SocketFiles, StaleSocket, SteeringRule,
+    PortDevice, PortDeviceSpec, PortObserver, QueueHost, SocketFiles, StaleSocket, SteeringRule,
     SteeringState, UplinkDriver,
 };
 use suimon_quantity::PortId;
 
 use crate::ports::{resource_of, socket_of, tap_of};
-use crate::transaction::{Claim, Tap};
+use crate::transaction::{ExclusiveResource, Tap};
 
 /// State of the host that survives a process.
 #[derive(Clone, Debug, Default)]
@@ -70,7 +70,7 @@ impl BoundSockets {
 }
 
 struct Inner {
-    open: BTreeMap<Claim, Opened>,
+    open: BTreeMap<ExclusiveResource, Opened>,
     calls: usize,
     /// Call of `open` or `change` that fails, counted from 0 after arming.
     fail_at: Option<usize>,
@@ -81,7 +81,7 @@ struct Inner {
     /// Interface indices of uplink devices that differ from 1.
     indices: BTreeMap<String, u32>,
     /// Devices that were probed while open.
-    probed_open: Vec<Claim>,
+    probed_open: Vec<ExclusiveResource>,
     /// Kernel paths last set.
     kernel_paths: KernelPathTable,
     /// Addresses that the next call of `set_kernel_paths` returns as learned.
@@ -126,7 +126,7 @@ impl Default for Inner {
 
 struct Opened {
     port: PortId,
-    spec: PortSpec,
+    spec: PortDeviceSpec,
     observer: Arc<dyn PortObserver>,
 }
 
@@ -219,7 +219,7 @@ impl FakeDevices {
     }
 
     /// Returns the open devices with their ports.
-    pub(crate) fn open_devices(&self) -> Vec<(PortId, PortSpec)> {
+    pub(crate) fn open_devices(&self) -> Vec<(PortId, PortDeviceSpec)> {
         self.lock().open.values().map(|opened| (opened.port, opened.spec.clone())).collect()
     }
 
@@ -227,8 +227,8 @@ impl FakeDevices {
     pub(crate) fn sockets_probed_while_open(&self) -> Vec<PathBuf> {
         let inner = self.lock();
         let sockets = inner.probed_open.iter().filter_map(|claim| match claim {
-            Claim::Socket(path) => Some(path.clone()),
-            Claim::Device(_) | Claim::File(_) => None,
+            ExclusiveResource::Socket(path) => Some(path.clone()),
+            ExclusiveResource::Device(_) | ExclusiveResource::File(_) => None,
         });
         sockets.collect()
     }
@@ -284,11 +284,11 @@ impl Inner {
         if self.fail_at == Some(call) { Err(refused(DeviceErrorKind::Host)) } else { Ok(()) }
     }
 
-    fn check(&self, spec: &PortSpec) -> Result<(), DeviceError> {
+    fn check(&self, spec: &PortDeviceSpec) -> Result<(), DeviceError> {
         let claim = resource_of(spec);
         let is_missing = match &claim {
-            Claim::Device(tap) => self.missing.contains(&tap.device),
-            Claim::Socket(_) | Claim::File(_) => false,
+            ExclusiveResource::Device(tap) => self.missing.contains(&tap.device),
+            ExclusiveResource::Socket(_) | ExclusiveResource::File(_) => false,
         };
         if is_missing {
             return Err(refused(DeviceErrorKind::Missing));
@@ -300,8 +300,8 @@ impl Inner {
     }
 }
 
-fn is_device(claim: &Claim, device: &str) -> bool {
-    matches!(claim, Claim::Device(tap) if tap.device == device)
+fn is_device(claim: &ExclusiveResource, device: &str) -> bool {
+    matches!(claim, ExclusiveResource::Device(tap) if tap.device == device)
 }
 
 /// Returns the default MAC address of an uplink's device.
@@ -318,7 +318,7 @@ pub(crate) fn refused(kind: DeviceErrorKind) -> DeviceError {
 }
 
 impl DeviceFactory for FakeDevices {
-    fn probe(&self, spec: &PortSpec) -> Result<(), DeviceError> {
+    fn probe(&self, spec: &PortDeviceSpec) -> Result<(), DeviceError> {
         let mut inner = self.lock();
         if inner.open.contains_key(&resource_of(spec)) {
             inner.probed_open.push(resource_of(spec));
@@ -329,7 +329,7 @@ impl DeviceFactory for FakeDevices {
     fn open(
         &self,
         port: PortId,
-        spec: &PortSpec,
+        spec: &PortDeviceSpec,
         _queues: Arc<dyn QueueHost>,
         observer: Arc<dyn PortObserver>,
     ) -> Result<Box<dyn PortDevice>, DeviceError> {
@@ -362,16 +362,19 @@ impl DeviceFactory for FakeDevices {
         self.lock().kernel_path_counters
     }
 
-    fn device_index(&self, spec: &PortSpec) -> Option<u32> {
-        let PortSpec::Uplink(uplink) = spec else { return None };
+    fn device_index(&self, spec: &PortDeviceSpec) -> Option<u32> {
+        let PortDeviceSpec::Uplink(uplink) = spec else { return None };
         let inner = self.lock();
         let is_there = !inner.missing.contains(&uplink.device);
         is_there.then(|| inner.indices.get(&uplink.device).copied().unwrap_or(1))
     }
 
-    fn hardware_features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError> {
+    fn hardware_features(
+        &self,
+        spec: &PortDeviceSpec,
+    ) -> Result<Option<DeviceFeatures>, DeviceError> {
         match spec {
-            PortSpec::Uplink(spec) if spec.driver != UplinkDriver::Tap => {
+            PortDeviceSpec::Uplink(spec) if spec.driver != UplinkDriver::Tap => {
                 self.lock().features.clone().map(Some)
             }
             _ => Ok(None),
@@ -380,7 +383,10 @@ impl DeviceFactory for FakeDevices {
 
     fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<bool, DeviceError> {
         let tap = Tap { netns: netns.map(str::to_owned), device: device.to_owned() };
-        assert!(!self.lock().open.contains_key(&Claim::Device(tap.clone())), "{tap:?} is open");
+        assert!(
+            !self.lock().open.contains_key(&ExclusiveResource::Device(tap.clone())),
+            "{tap:?} is open"
+        );
         let mut left = self.left();
         if left.taps.get(&tap) == Some(&false) {
             return Ok(false);
@@ -396,7 +402,7 @@ impl SocketFiles for FakeDevices {
     }
 
     fn remove_stale(&self, left: &StaleSocket) -> io::Result<bool> {
-        let is_open = self.lock().open.contains_key(&Claim::Socket(left.path.clone()));
+        let is_open = self.lock().open.contains_key(&ExclusiveResource::Socket(left.path.clone()));
         assert!(!is_open, "{left:?} is open");
         let mut host = self.left();
         let found = host.sockets.get(&left.path).copied();
@@ -410,7 +416,7 @@ impl SocketFiles for FakeDevices {
 
 struct FakeDevice {
     host: FakeDevices,
-    claim: Claim,
+    claim: ExclusiveResource,
     socket: Option<(FileIdentity, PathBuf)>,
 }
 
@@ -418,10 +424,11 @@ impl PortDevice for FakeDevice {
     fn status(&self) -> DeviceStatus {
         let inner = self.host.lock();
         let opened = inner.open.get(&self.claim);
-        let asks =
-            matches!(opened, Some(Opened { spec: PortSpec::Tap(tap), .. }) if tap.kernel_path);
+        let asks = matches!(opened, Some(Opened { spec: PortDeviceSpec::Tap(tap), .. }) if tap.kernel_path);
         let uplink = match opened {
-            Some(Opened { spec: PortSpec::Uplink(uplink), .. }) => Some(uplink.device.as_str()),
+            Some(Opened { spec: PortDeviceSpec::Uplink(uplink), .. }) => {
+                Some(uplink.device.as_str())
+            }
             _ => None,
         };
         let steering = uplink.and_then(|device| inner.steering.get(device)).map(|rules| {
@@ -430,7 +437,7 @@ impl PortDevice for FakeDevice {
             SteeringState { is_exclusive: !rules.is_empty(), rules, refusal }
         });
         let queue_pairs = match opened {
-            Some(Opened { spec: PortSpec::Uplink(uplink), .. }) => uplink.queue_pairs,
+            Some(Opened { spec: PortDeviceSpec::Uplink(uplink), .. }) => uplink.queue_pairs,
             _ => 1,
         };
         let link = uplink.map_or(LINK, |device| inner.links.get(device).copied().unwrap_or(LINK));
@@ -451,14 +458,16 @@ impl PortDevice for FakeDevice {
 
     /// As real devices: TAPs and uplinks change live except for their queues, and vhost-user
     /// devices do not.
-    fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError> {
+    fn change(&mut self, to: &PortDeviceSpec) -> Result<bool, DeviceError> {
         let mut inner = self.host.lock();
         inner.count_call()?;
         let opened = inner.open.get_mut(&self.claim).unwrap();
         assert_eq!(resource_of(to), self.claim, "a device cannot become another");
         let live = match (&opened.spec, to) {
-            (PortSpec::Tap(from), PortSpec::Tap(to)) => from.queue_pairs == to.queue_pairs,
-            (PortSpec::Uplink(from), PortSpec::Uplink(to)) => {
+            (PortDeviceSpec::Tap(from), PortDeviceSpec::Tap(to)) => {
+                from.queue_pairs == to.queue_pairs
+            }
+            (PortDeviceSpec::Uplink(from), PortDeviceSpec::Uplink(to)) => {
                 from.queue_pairs == to.queue_pairs && from.driver == to.driver
             }
             _ => false,
@@ -470,7 +479,7 @@ impl PortDevice for FakeDevice {
     }
 
     fn steer(&mut self, rules: &[SteeringRule]) {
-        let Claim::Device(tap) = &self.claim else { return };
+        let ExclusiveResource::Device(tap) = &self.claim else { return };
         self.host.lock().steering.insert(tap.device.clone(), rules.to_vec());
     }
 }
@@ -479,7 +488,7 @@ impl Drop for FakeDevice {
     fn drop(&mut self) {
         let mut inner = self.host.lock();
         inner.open.remove(&self.claim);
-        if let Claim::Device(tap) = &self.claim {
+        if let ExclusiveResource::Device(tap) = &self.claim {
             inner.steering.remove(&tap.device);
         }
         drop(inner);

@@ -19,8 +19,8 @@ use suimon_storage::{
     PlaneError, PlaneNotice, STALLED_AFTER, StoreView,
 };
 use suimon_storage_qos::{
-    AdmittedMinimums, Capacity, MeasuredLatency, PolicyId, PolicyPart, Proposal, Refusal, Store,
-    StoreSpec,
+    AdmissionError, AdmittedMinimums, Capacity, MeasuredLatency, PolicyId, PolicyShare, Proposal,
+    Store, StoreSpec,
 };
 
 use crate::testing::{BoundSockets, HollowDisk, refused};
@@ -53,7 +53,7 @@ struct World {
     /// Limits of all disks of a store.
     caps: BTreeMap<StoreId, TimedRateLimit>,
     /// Local parts of cluster-wide QoS policies.
-    parts: BTreeMap<PolicyId, PolicyPart>,
+    parts: BTreeMap<PolicyId, PolicyShare>,
     /// True if suspended disks cannot be resumed.
     resume_refused: bool,
     /// True if VMs are connected to disks.
@@ -129,7 +129,7 @@ impl FakeDisks {
     }
 
     /// Returns the local parts of cluster-wide QoS policies.
-    pub(crate) fn policy_parts(&self) -> Vec<PolicyPart> {
+    pub(crate) fn policy_parts(&self) -> Vec<PolicyShare> {
         self.lock().parts.values().copied().collect()
     }
 
@@ -506,7 +506,7 @@ impl DiskPlane for FakeDisks {
         world.caps.insert(store, cap);
     }
 
-    fn set_policy_share(&self, _: StoreId, policy: PolicyId, part: Option<PolicyPart>) {
+    fn set_policy_share(&self, _: StoreId, policy: PolicyId, part: Option<PolicyShare>) {
         let parts = &mut self.lock().parts;
         match part {
             Some(part) => parts.insert(policy, part),
@@ -515,11 +515,16 @@ impl DiskPlane for FakeDisks {
     }
 
     fn block_policy(&self, _: StoreId, policy: PolicyId) {
-        let nothing = PolicyPart { min_iops: 0, max: Some(TimedRateLimit::default()) };
+        let nothing = PolicyShare { min_iops: 0, max: Some(TimedRateLimit::default()) };
         self.lock().parts.entry(policy).or_insert(nothing);
     }
 
-    fn propose(&self, store: StoreId, proposals: &[Proposal], force: bool) -> Result<(), Refusal> {
+    fn propose(
+        &self,
+        store: StoreId,
+        proposals: &[Proposal],
+        force: bool,
+    ) -> Result<(), AdmissionError> {
         let mut world = self.lock();
         world.limits.entry(store).or_default().propose(proposals, force).map(|_| ())
     }

@@ -9,8 +9,8 @@ use suimon_forwarding::Learned;
 use suimon_ports::{CpuAffinity, FrameSink, FrameSource, QueueHost};
 use suimon_quantity::{PortId, QueueId, SwitchId, Time, WorkerId};
 use suimon_switch::{
-    AddressView, CaptureOptions, CapturedFrame, MoveError, PlaneNotice, PortCountersView,
-    QueueView, Topology, TopologyError, WorkerView,
+    AddressView, CaptureBufferLimits, CapturedFrame, MoveError, PortCountersView, QueueView,
+    SwitchNotice, Topology, TopologyError, WorkerStatus,
 };
 
 use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
@@ -30,13 +30,13 @@ struct Inner {
     placements: Vec<CpuAffinity>,
     /// Function that is called when the next notice is taken.
     happened: Option<Box<dyn FnOnce() + Send>>,
-    notices: VecDeque<PlaneNotice>,
+    notices: VecDeque<SwitchNotice>,
     publishes_until_failure: Option<usize>,
     refuse_workers: bool,
     addresses: Vec<AddressView>,
     refreshed: Vec<Learned>,
     /// Workers by [`WorkerId`], assigned as by the real plane.
-    workers: Vec<Option<WorkerView>>,
+    workers: Vec<Option<WorkerStatus>>,
     queues: BTreeMap<QueueId, QueueView>,
     homes: BTreeMap<PortId, WorkerId>,
     poll_budget: Duration,
@@ -84,8 +84,8 @@ impl Inner {
 }
 
 /// Returns a worker with zero counters.
-fn worker(at: usize, placement: CpuAffinity) -> WorkerView {
-    WorkerView {
+fn worker(at: usize, placement: CpuAffinity) -> WorkerStatus {
+    WorkerStatus {
         id: WorkerId(u16::try_from(at).unwrap()),
         placement,
         queues: 0,
@@ -234,7 +234,7 @@ impl FakePlane {
         self.lock().refuse_workers = refuse;
     }
 
-    pub(crate) fn notify(&self, notice: PlaneNotice) {
+    pub(crate) fn notify(&self, notice: SwitchNotice) {
         self.lock().notices.push_back(notice);
     }
 
@@ -243,7 +243,7 @@ impl FakePlane {
     pub(crate) fn report_after(
         &self,
         happened: impl FnOnce() + Send + 'static,
-        notice: PlaneNotice,
+        notice: SwitchNotice,
     ) {
         let mut inner = self.lock();
         inner.happened = Some(Box::new(happened));
@@ -332,7 +332,7 @@ impl SwitchPlane for FakePlane {
         self.lock().queues.values().cloned().collect()
     }
 
-    fn workers(&self) -> Vec<WorkerView> {
+    fn workers(&self) -> Vec<WorkerStatus> {
         self.lock().workers.iter().flatten().cloned().collect()
     }
 
@@ -348,7 +348,7 @@ impl SwitchPlane for FakePlane {
         self.lock().refreshed.extend(heard);
     }
 
-    fn capture(&self, _port: PortId, _options: CaptureOptions) -> Box<dyn FrameCapture> {
+    fn capture(&self, _port: PortId, _options: CaptureBufferLimits) -> Box<dyn FrameCapture> {
         Box::new(NoFrames)
     }
 
@@ -359,7 +359,7 @@ impl SwitchPlane for FakePlane {
         }
     }
 
-    fn poll_notice(&self) -> Option<PlaneNotice> {
+    fn poll_notice(&self) -> Option<SwitchNotice> {
         let happened = self.lock().happened.take();
         if let Some(happened) = happened {
             happened();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use suimon_contract::{
     ByteSize, Event, EventFilter, HostConfig, Name, Operation, OperationState, VmConfig, parse_toml,
 };
-use suimon_ports::{CpuAffinity, CpuTopology, PortSpec, VmErrorKind};
+use suimon_ports::{CpuAffinity, CpuTopology, PortDeviceSpec, VmErrorKind};
 use suimon_quantity::PortId;
 
 use crate::ports::{required_ports, socket_of, tap_of};
@@ -319,7 +319,7 @@ impl Harness {
         let open: BTreeSet<String> =
             self.devices.open_devices().iter().map(|(_, spec)| format!("{spec:?}")).collect();
         let expected: BTreeSet<String> =
-            wanted.values().map(|spec: &PortSpec| format!("{spec:?}")).collect();
+            wanted.values().map(|spec: &PortDeviceSpec| format!("{spec:?}")).collect();
         assert_eq!(open, expected, "open devices");
         let mut taps: BTreeSet<String> =
             wanted.values().filter_map(tap_of).map(|tap| tap.device).collect();

@@ -1,7 +1,7 @@
 //! VFs that were assigned when the previous daemon ended.
 
 use suimon_contract::{HostConfig, Name};
-use suimon_failover::Event;
+use suimon_failover::FailoverEvent;
 
 use super::VfAddress;
 use crate::control::Controller;
@@ -23,7 +23,7 @@ impl Controller {
             let Some(vf) = vf.address() else { continue };
             self.shared.iov.view().assigned.insert(vf.address, nic.clone());
             let (nic, vf) = (self.iov.nic(nic), self.iov.vf(&vf));
-            self.notify_policy(&Event::VfHeld { nic, vf });
+            self.notify_policy(&FailoverEvent::VfHeld { nic, vf });
         }
     }
 
@@ -38,7 +38,7 @@ impl Controller {
         let iov_weight = weight.map_or(0, |of| of.iov_weight);
         let adapters = vec![vf_id.adapter];
         self.iov.reported_nics.insert(nic.clone(), (iov_weight, adapters.clone()));
-        self.notify_policy(&Event::VfInUse { nic: id, iov_weight, adapters, vf: vf_id });
+        self.notify_policy(&FailoverEvent::VfInUse { nic: id, iov_weight, adapters, vf: vf_id });
         self.take_iov_actions(config);
     }
 }

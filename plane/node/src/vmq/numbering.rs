@@ -2,7 +2,7 @@
 
 use suimon_ports::{CpuAffinity, CpuTopology};
 use suimon_quantity::WorkerId;
-use suimon_switch::WorkerView;
+use suimon_switch::WorkerStatus;
 use suimon_vmq::WorkerSpec;
 
 /// First core number of workers without a fixed CPU: they are assumed to share no core. Cores are
@@ -16,7 +16,11 @@ pub(super) struct Numbering(Vec<(WorkerId, WorkerSpec)>);
 impl Numbering {
     /// Returns the numbering of running workers: those of the configured placements in their order,
     /// then the others.
-    pub(super) fn of(wanted: &[CpuAffinity], views: &[WorkerView], places: &[CpuTopology]) -> Self {
+    pub(super) fn of(
+        wanted: &[CpuAffinity],
+        views: &[WorkerStatus],
+        places: &[CpuTopology],
+    ) -> Self {
         let mut left: Vec<_> = views.iter().map(|view| (view.id, view.placement)).collect();
         let mut running = Vec::new();
         for placement in wanted {

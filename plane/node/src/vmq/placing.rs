@@ -8,7 +8,8 @@ use suimon_quantity::{QueueId, Time, WorkerId};
 use suimon_recording::{Recorded, Sink};
 use suimon_switch::QueueView;
 use suimon_vmq::{
-    Measurements, Move, MoveEffect, PlacementReason, QueueBusy, SpecError, Vmq, VmqMode, WorkerBusy,
+    Measurements, Move, MoveEffect, PlacementReason, QueueBusy, Vmq, VmqMode, VmqSpecError,
+    WorkerBusy,
 };
 
 use crate::vmq::numbering::Numbering;
@@ -66,7 +67,7 @@ impl Placement {
         numbering: &Numbering,
         now: Time,
         sink: Option<&Arc<dyn Sink>>,
-    ) -> Result<Self, SpecError> {
+    ) -> Result<Self, VmqSpecError> {
         let spec = spec_of(&plan.config, plan.share);
         let begins = (now, plan.uplink.as_str());
         let mut vmq = Recorded::record_vmq(sink, begins, spec, &numbering.workers())?;
@@ -89,7 +90,7 @@ impl Placement {
         plan: Plan,
         numbering: &Numbering,
         now: Time,
-    ) -> Result<(), SpecError> {
+    ) -> Result<(), VmqSpecError> {
         let moves =
             self.vmq.configure(spec_of(&plan.config, plan.share), &numbering.workers(), now)?;
         self.tasks.extend(moves.into_iter().map(Task::Move));

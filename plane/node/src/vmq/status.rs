@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suimon_contract::{ApiError, Kind, Name, VmqQueueStatus, VmqStatus, VmqWorkerStatus};
+use suimon_contract::{ApiError, Name, ResourceKind, VmqQueueStatus, VmqStatus, VmqWorkerStatus};
 use suimon_quantity::{PortId, Time};
 use suimon_vmq::{QueueExplanation, StayReason};
 
@@ -39,7 +39,8 @@ impl Shared {
     /// [`ErrorCode::NotFound`](suimon_contract::ErrorCode::NotFound) if no switch uses it.
     pub(crate) fn vmq(&self, uplink: &str) -> Result<VmqStatus, ApiError> {
         let mut all = self.vmqs().into_iter();
-        all.find(|vmq| vmq.uplink.as_str() == uplink).ok_or_else(|| not_found(Kind::Vmq, uplink))
+        all.find(|vmq| vmq.uplink.as_str() == uplink)
+            .ok_or_else(|| not_found(ResourceKind::Vmq, uplink))
     }
 
     fn vmq_queues(

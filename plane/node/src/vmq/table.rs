@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use suimon_contract::{HostConfig, Name};
 use suimon_quantity::{Time, WorkerId};
-use suimon_switch::WorkerView;
+use suimon_switch::WorkerStatus;
 use suimon_vmq::WorkerBusy;
 
 use crate::vmq::numbering::Numbering;
@@ -38,7 +38,7 @@ impl VmqTable {
 impl Inner {
     /// Returns each worker's working time since the last call, without empty polls, by the
     /// configuration's number. New workers are omitted.
-    fn busy(&mut self, workers: &[WorkerView]) -> Vec<WorkerBusy> {
+    fn busy(&mut self, workers: &[WorkerStatus]) -> Vec<WorkerBusy> {
         let worked = workers.iter().map(|view| (view.id, view.working_ns)).collect();
         let before = std::mem::replace(&mut self.worked_ns, worked);
         let busy = workers.iter().filter_map(|view| {

@@ -53,7 +53,7 @@ impl Controller {
             self.workers = placements;
             self.drafts.extend(workers_changed(&was, &self.running_workers()));
         }
-        self.workers_failing.now = None;
+        self.workers_retry.now = None;
         Ok(())
     }
 
@@ -65,13 +65,13 @@ impl Controller {
     pub(crate) fn restore_workers(&mut self, config: &HostConfig) -> Result<(), ApiError> {
         self.set_workers(config).inspect_err(|error| {
             let first = self.devices.retry_first;
-            self.workers_failing.fail(Instant::now(), first, error.message.clone());
+            self.workers_retry.fail(Instant::now(), first, error.message.clone());
         })
     }
 
     /// Retries the configured set of workers after its retry time has passed.
     pub(crate) fn retry_workers(&mut self) {
-        if !self.workers_failing.is_due(Instant::now()) {
+        if !self.workers_retry.is_due(Instant::now()) {
             return;
         }
         let desired = self.shared.desired();

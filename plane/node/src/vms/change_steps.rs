@@ -9,7 +9,7 @@ use crate::change::ValidatedChange;
 use crate::control::Controller;
 use crate::disks::RequiredDisks;
 use crate::ports::RequiredPorts;
-use crate::transaction::{Acquired, Phase};
+use crate::transaction::{Acquired, ChangePhase};
 
 /// Step of a change that concerns VMs.
 pub(crate) enum VmStep {
@@ -32,11 +32,11 @@ pub(crate) enum VmUndo {
 
 impl VmStep {
     /// Returns the phase in which the step is executed.
-    pub(crate) const fn phase(&self) -> Phase {
+    pub(crate) const fn phase(&self) -> ChangePhase {
         match self {
-            Self::Create => Phase::CreateVms,
-            Self::Release(_) => Phase::ReleaseEarly,
-            Self::ReleaseLate(_) => Phase::ReleaseLate,
+            Self::Create => ChangePhase::CreateVms,
+            Self::Release(_) => ChangePhase::ReleaseEarly,
+            Self::ReleaseLate(_) => ChangePhase::ReleaseLate,
         }
     }
 }

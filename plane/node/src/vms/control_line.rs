@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::command::Command;
 
 /// Interval between attempts to send commands to a full queue.
-const SEND_AGAIN: Duration = Duration::from_millis(100);
+const SEND_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Sender of commands to the control thread. Never blocks, because the control thread waits for the
 /// end of drivers. Commands that its queue has no room for are sent later, in order.
@@ -18,12 +18,12 @@ pub(super) struct ControlLine {
     control: SyncSender<Command>,
     unsent: VecDeque<Command>,
     /// Time of the next attempt; `None` if all commands are sent.
-    pub(super) again_at: Option<Instant>,
+    pub(super) retry_at: Option<Instant>,
 }
 
 impl ControlLine {
     pub(super) fn new(control: SyncSender<Command>) -> Self {
-        Self { control, unsent: VecDeque::new(), again_at: None }
+        Self { control, unsent: VecDeque::new(), retry_at: None }
     }
 
     /// Sends a command, now or as soon as the queue has room.
@@ -39,20 +39,20 @@ impl ControlLine {
 
     /// Sends the commands that are left, if the next attempt is due.
     pub(super) fn poll(&mut self, now: Instant) {
-        if self.again_at.is_some_and(|at| at <= now) {
+        if self.retry_at.is_some_and(|at| at <= now) {
             self.send_unsent();
         }
     }
 
     fn send_unsent(&mut self) {
-        self.again_at = None;
+        self.retry_at = None;
         while let Some(command) = self.unsent.pop_front() {
             match self.control.try_send(command) {
                 // A control thread that has ended needs no commands.
                 Ok(()) | Err(TrySendError::Disconnected(_)) => {}
                 Err(TrySendError::Full(command)) => {
                     self.unsent.push_front(command);
-                    self.again_at = Some(Instant::now() + SEND_AGAIN);
+                    self.retry_at = Some(Instant::now() + SEND_RETRY_INTERVAL);
                     return;
                 }
             }
@@ -79,7 +79,7 @@ mod tests {
         line.send(bring_back("b"));
         line.wake();
         let mut disks = Vec::new();
-        while let Some(at) = line.again_at {
+        while let Some(at) = line.retry_at {
             line.poll(at - Duration::from_millis(1));
             match receiver.try_recv() {
                 Ok(Command::ReturnDisk { disk, .. }) => disks.push(disk.to_string()),
@@ -95,6 +95,6 @@ mod tests {
         assert_eq!(disks, ["a"]);
         drop(receiver);
         line.send(bring_back("c"));
-        assert_eq!(line.again_at, None);
+        assert_eq!(line.retry_at, None);
     }
 }

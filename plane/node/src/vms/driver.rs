@@ -17,7 +17,7 @@ use super::incoming::Arriving;
 use super::outgoing::OutgoingMigration;
 use super::records::{StoredMove, StoredRun};
 use super::self_released::SelfReleased;
-use super::source_cleanup::Departing;
+use super::source_cleanup::SourceCleanup;
 use super::space::SpaceWait;
 use super::starting::PendingAutostart;
 use super::stopping::Stopping;
@@ -50,7 +50,7 @@ pub(super) struct Driver {
     pub(super) pending_autostart: Option<PendingAutostart>,
     /// Disks on a full store whose queued writes are failed instead of retried, so that a guest
     /// that is shutting down or ejecting the disk is not blocked.
-    pub(super) disks_failing_writes: BTreeSet<Name>,
+    pub(super) disks_with_write_errors: BTreeSet<Name>,
     pub(super) reset_reported_at: Option<Instant>,
     /// Migration state, as recorded in the state store.
     pub(super) migration_record: Option<StoredMove>,
@@ -60,7 +60,7 @@ pub(super) struct Driver {
     /// the VM is adopted.
     pub(super) cancels_when_found: bool,
     /// Set while the remains of a VM are deleted that belongs to another node.
-    pub(super) departing: Option<Departing>,
+    pub(super) departing: Option<SourceCleanup>,
     /// True if an arriving VM was abandoned and is about to be deleted.
     pub(super) is_abandoned: bool,
     pub(super) control: ControlLine,
@@ -164,29 +164,29 @@ impl Driver {
         let of_run = self.run.as_ref();
         let vfs = of_run.and_then(|run| run.vfs.request_at);
         let standbys = of_run.and_then(|run| run.vfs.verify_at);
-        let leaving = self.outgoing.as_ref().map(|leaving| leaving.look_at);
-        let arriving = self.incoming.as_ref().map(|arriving| arriving.look_at);
-        let awaited = self.pending_autostart.as_ref().map(|awaited| awaited.look_at);
+        let leaving = self.outgoing.as_ref().map(|leaving| leaving.next_poll_at);
+        let arriving = self.incoming.as_ref().map(|arriving| arriving.next_poll_at);
+        let awaited = self.pending_autostart.as_ref().map(|awaited| awaited.next_poll_at);
         let space = self.run.as_ref().and_then(|run| run.space.as_ref());
-        let space = space.map(|space| space.look_at);
-        let departing = self.departing.as_ref().map(|departing| departing.again_at);
+        let space = space.map(|space| space.next_poll_at);
+        let departing = self.departing.as_ref().map(|departing| departing.retry_at);
         let released = self.run.as_ref().and_then(|run| run.self_released.deadline());
         let of_vm = [stopping, lost, frozen, awaited, space, released];
         let of_vfs = [vfs, standbys, self.held_vfs.deadline()];
-        let of_move = [leaving, arriving, departing, self.control.again_at];
+        let of_move = [leaving, arriving, departing, self.control.retry_at];
         of_vm.into_iter().chain(of_vfs).chain(of_move).flatten().min()
     }
 
     fn handle_time(&mut self) {
         let now = Instant::now();
-        self.look_at_stopping(now);
+        self.poll_stopping(now);
         self.look_at_awaited(now);
         self.look_at_space(now);
         self.look_at_freeze(now);
         self.look_at_vfs(now);
         self.look_at_held_vfs(now);
         self.look_at_leaving(now);
-        self.look_at_arriving(now);
+        self.poll_incoming(now);
         self.look_at_departing(now);
         self.look_at_self_released(now);
         self.control.poll(now);

@@ -19,7 +19,7 @@ pub(super) struct Arriving {
     handed_over: Vec<Name>,
     stores: Vec<StoreToken>,
     last_message_at: Instant,
-    pub(super) look_at: Instant,
+    pub(super) next_poll_at: Instant,
 }
 
 /// Returns the initial migration status of an arriving VM.

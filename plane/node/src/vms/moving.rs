@@ -106,7 +106,7 @@ impl Driver {
     /// becomes due.
     pub(super) fn handle_state_while_moving(&mut self, state: VmRunState) -> bool {
         if let Some(leaving) = &mut self.outgoing {
-            leaving.look_at = std::time::Instant::now();
+            leaving.next_poll_at = std::time::Instant::now();
         }
         match (&self.migration_record, state) {
             (None, _) | (_, VmRunState::Panicked) => false,

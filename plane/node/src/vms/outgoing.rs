@@ -25,7 +25,7 @@ pub(super) struct OutgoingMigration {
     /// Migration operation; `None` after a restart of the daemon.
     pub(super) operation: Option<OperationHandle>,
     pub(super) stage: Stage,
-    pub(super) look_at: Instant,
+    pub(super) next_poll_at: Instant,
     copied: Copied,
     /// Time of the last successful progress query to the destination.
     last_query_at: Instant,
@@ -89,7 +89,7 @@ impl OutgoingMigration {
             leave,
             operation,
             stage,
-            look_at: now,
+            next_poll_at: now,
             copied: Copied::default(),
             last_query_at: now,
             handed: Vec::new(),

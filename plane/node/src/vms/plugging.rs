@@ -74,8 +74,8 @@ impl Driver {
             run.self_released.retain(|device| vm_has(vm, device));
             let mut refusals = Vec::new();
             for (device, wanted) in [(Device::Nic, &nics), (Device::Disk, &disks)] {
-                refusals.extend(self.take_away(&mut run, device, wanted));
-                refusals.extend(self.give(&mut run, &desired.config, device, wanted));
+                refusals.extend(self.unplug_removed(&mut run, device, wanted));
+                refusals.extend(self.plug_new(&mut run, &desired.config, device, wanted));
             }
             refusals.extend(self.set_cpus(&run, vm.cpus));
             refusals.extend(remaining_disconnected(&run));
@@ -90,7 +90,7 @@ impl Driver {
     }
 
     /// Requests the hot-unplug of devices that are plugged but not in `wanted`.
-    fn take_away(&self, run: &mut Run, device: Device, wanted: &BTreeSet<Name>) -> Refusals {
+    fn unplug_removed(&self, run: &mut Run, device: Device, wanted: &BTreeSet<Name>) -> Refusals {
         let mut refusals = Vec::new();
         let gone: Vec<Name> = device.plugged(run).difference(wanted).cloned().collect();
         for name in gone {
@@ -110,7 +110,7 @@ impl Driver {
         refusals
     }
 
-    fn give(
+    fn plug_new(
         &self,
         run: &mut Run,
         config: &HostConfig,

@@ -15,8 +15,8 @@ pub(super) const VMS: &str = "vms";
 /// Table of activated arrivals whose VM does not exist here any more: time of the deletion in Unix
 /// milliseconds by migration id. Used to answer repeated requests of the source, which must not
 /// resume its VM.
-const ARRIVALS: &str = "arrivals";
-/// Maximum number of records in [`ARRIVALS`]; the oldest are deleted. Arrivals of existing VMs are
+const COMPLETED_INCOMING: &str = "arrivals";
+/// Maximum number of records in [`COMPLETED_INCOMING`]; the oldest are deleted. Arrivals of existing VMs are
 /// recorded with the VM ([`StoredVm::arrived`]) and not limited, because a source that was off for
 /// any time would otherwise resume a VM that runs here.
 const ARRIVALS_MAX: usize = 10_000;
@@ -140,7 +140,7 @@ pub(crate) fn forget_vm(
     arrived: Option<&str>,
     unix_ms: u64,
 ) -> Result<Vec<StoreChange>, StateStoreError> {
-    let kept = arrived.map(|id| keep_arrival(store, id, unix_ms)).transpose()?;
+    let kept = arrived.map(|id| record_incoming(store, id, unix_ms)).transpose()?;
     let mut changes = kept.unwrap_or_default();
     changes.push((VMS, name.to_string(), None));
     Ok(changes)
@@ -151,26 +151,26 @@ pub(crate) fn has_arrived(store: &dyn StateStore, id: &str) -> Result<bool, Stat
     // In this order, because the deletion of a VM moves its id to the other table.
     let vms = load_vms(store)?;
     let is_it = |vm: &StoredVm| vm.arrived.as_deref() == Some(id);
-    Ok(vms.iter().any(|(_, vm)| is_it(vm)) || store.read(ARRIVALS, id)?.is_some())
+    Ok(vms.iter().any(|(_, vm)| is_it(vm)) || store.read(COMPLETED_INCOMING, id)?.is_some())
 }
 
 /// Returns the changes that record an activated migration whose VM is deleted, and that delete the
 /// oldest records beyond `ARRIVALS_MAX`.
-fn keep_arrival(
+fn record_incoming(
     store: &dyn StateStore,
     id: &str,
     unix_ms: u64,
 ) -> Result<Vec<StoreChange>, StateStoreError> {
     let mut known: Vec<(u64, String)> = Vec::new();
-    scan_all(store, ARRIVALS, &mut |key, value| {
-        known.push((decode(ARRIVALS, key, value)?, key.to_owned()));
+    scan_all(store, COMPLETED_INCOMING, &mut |key, value| {
+        known.push((decode(COMPLETED_INCOMING, key, value)?, key.to_owned()));
         Ok(())
     })?;
     known.sort_unstable();
     let surplus = (known.len() + 1).saturating_sub(ARRIVALS_MAX);
-    let gone = known.into_iter().take(surplus).map(|(_, id)| (ARRIVALS, id, None));
+    let gone = known.into_iter().take(surplus).map(|(_, id)| (COMPLETED_INCOMING, id, None));
     let mut changes: Vec<StoreChange> = gone.collect();
-    changes.push((ARRIVALS, id.to_owned(), Some(encode(id, &unix_ms)?)));
+    changes.push((COMPLETED_INCOMING, id.to_owned(), Some(encode(id, &unix_ms)?)));
     Ok(changes)
 }
 
@@ -183,15 +183,15 @@ mod tests {
     fn arrivals_of_deleted_vms_are_kept_up_to_a_bound_and_the_newest_stay() {
         let store = MemoryStore::default();
         let record = |at: usize| {
-            let time = encode(ARRIVALS, &at).unwrap();
-            (ARRIVALS, format!("id-{at}"), Some(time))
+            let time = encode(COMPLETED_INCOMING, &at).unwrap();
+            (COMPLETED_INCOMING, format!("id-{at}"), Some(time))
         };
         let full: Vec<StoreChange> = (0..ARRIVALS_MAX).map(record).collect();
         store.commit(&full).unwrap();
         let now = u64::try_from(ARRIVALS_MAX).unwrap();
         let changes = forget_vm(&store, &name("web"), Some("newest"), now).unwrap();
         store.commit(&changes).unwrap();
-        assert_eq!(store.keys(ARRIVALS).len(), ARRIVALS_MAX);
+        assert_eq!(store.keys(COMPLETED_INCOMING).len(), ARRIVALS_MAX);
         let is_known = |id: &str| has_arrived(&store, id).unwrap();
         assert!(is_known("newest") && is_known("id-1") && !is_known("id-0"));
         let changes = forget_vm(&store, &name("web"), None, now).unwrap();

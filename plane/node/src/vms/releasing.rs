@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, VmState};
-use suimon_ports::{PortSpec, VmCommand, VmDevice};
+use suimon_ports::{PortDeviceSpec, VmCommand, VmDevice};
 
 use super::VmEntry;
 use super::driver::{Driver, Run};
@@ -54,7 +54,7 @@ pub(super) fn releases(
         let Some(after) = to.state.config.vm(vm.name.as_str()) else { continue };
         let nics = vm.nics.iter().filter(|nic| !after.nics.contains(nic)).map(|nic| {
             let key = PortKey::Nic(nic.clone());
-            let is_held = |spec: &PortSpec| acquired.contains(&resource_of(spec));
+            let is_held = |spec: &PortDeviceSpec| acquired.contains(&resource_of(spec));
             let closed = closed(ports.get(&key), to.required.get(&key), is_held);
             (VmDevice::Nic(nic.to_string()), closed)
         });

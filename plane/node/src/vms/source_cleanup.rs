@@ -7,9 +7,9 @@ use std::time::Instant;
 use crate::operations::OperationHandle;
 
 /// Deletion of the VM on this node in progress, after its migration to another node.
-pub(super) struct Departing {
+pub(super) struct SourceCleanup {
     /// Time of the next attempt.
-    pub(super) again_at: Instant,
+    pub(super) retry_at: Instant,
     /// Operation of the migration, until the request to delete the VM is made.
     waiting: Option<OperationHandle>,
     /// Id of the operation that deletes the VM; `None` until it is requested.

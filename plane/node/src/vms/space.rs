@@ -23,7 +23,7 @@ const ATTEMPT_INTERVALS: u32 = 10;
 pub(super) struct SpaceWait {
     /// Time of the next query of its stores or, after an attempt, at which the attempt counts as
     /// successful.
-    pub(super) look_at: Instant,
+    pub(super) next_poll_at: Instant,
     /// Interval at which the free space of the VM's stores is queried.
     every: Duration,
     since: Instant,
@@ -38,7 +38,7 @@ pub(super) struct SpaceWait {
 impl SpaceWait {
     fn new(now: Instant, every: Duration) -> Self {
         Self {
-            look_at: now,
+            next_poll_at: now,
             every,
             since: now,
             tried_at: None,
@@ -49,7 +49,7 @@ impl SpaceWait {
 
     /// Returns true if the VM is to be resumed, given the free bytes of its stores.
     fn check(&mut self, now: Instant, free: &BTreeMap<PathBuf, u64>) -> bool {
-        self.look_at = now + self.every;
+        self.next_poll_at = now + self.every;
         let mut has_more = false;
         for (path, &bytes) in free {
             let least = self.least_free.entry(path.clone()).or_insert(bytes);
@@ -66,14 +66,14 @@ impl SpaceWait {
     fn record_attempt(&mut self, now: Instant, is_resumed: bool) {
         (self.tried_at, self.is_attempting) = (Some(now), is_resumed);
         if is_resumed {
-            self.look_at = now + self.every * ATTEMPT_INTERVALS;
+            self.next_poll_at = now + self.every * ATTEMPT_INTERVALS;
         }
     }
 
     /// Ends an attempt: the VM is paused for space again.
     fn end_attempt(&mut self, now: Instant) {
         if std::mem::take(&mut self.is_attempting) {
-            self.look_at = now + self.every;
+            self.next_poll_at = now + self.every;
         }
     }
 
@@ -103,7 +103,7 @@ mod tests {
         assert!(!space.check(at(2), &free(4096)));
         assert!(!space.check(at(3), &free(0)));
         assert!(space.check(at(4), &free(1)));
-        assert_eq!(space.look_at, at(5));
+        assert_eq!(space.next_poll_at, at(5));
         // No space is freed while the VM waits.
         let mut space = SpaceWait::new(at(5), EVERY);
         assert!(!space.check(at(6), &free(1)));
@@ -120,9 +120,9 @@ mod tests {
         assert!(!space.check(at(1), &free(0)));
         assert!(space.check(at(2), &free(1)));
         space.record_attempt(at(2), true);
-        assert_eq!((space.look_at, space.waited()), (at(12), Duration::from_secs(2)));
+        assert_eq!((space.next_poll_at, space.waited()), (at(12), Duration::from_secs(2)));
         space.end_attempt(at(3));
-        assert_eq!(space.look_at, at(4));
+        assert_eq!(space.next_poll_at, at(4));
         // More space than before, but possibly still too little.
         for seconds in 4..12 {
             assert!(!space.check(at(seconds), &free(seconds << 20)));

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 /// Autostart that waits until the VM's disks are in service.
 pub(super) struct PendingAutostart {
-    pub(super) look_at: Instant,
+    pub(super) next_poll_at: Instant,
     /// True if an event has reported it. A wait of one interval emits no event.
     is_reported: bool,
 }

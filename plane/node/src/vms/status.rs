@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use suimon_contract::{ApiError, Kind, VmAccelerator, VmConfig, VmStatus};
+use suimon_contract::{ApiError, ResourceKind, VmAccelerator, VmConfig, VmStatus};
 use suimon_ports as ports;
 
 use super::entry::RunView;
@@ -22,7 +22,7 @@ impl Shared {
     /// [`ErrorCode::NotFound`](suimon_contract::ErrorCode) if no VM has this name.
     pub(crate) fn vm(&self, name: &str) -> Result<VmStatus, ApiError> {
         let desired = self.desired();
-        let vm = desired.config.vm(name).ok_or_else(|| not_found(Kind::Vm, name))?;
+        let vm = desired.config.vm(name).ok_or_else(|| not_found(ResourceKind::Vm, name))?;
         Ok(self.vm_status(vm))
     }
 
@@ -60,7 +60,10 @@ impl Shared {
 fn waits_for_start(as_started: &VmConfig, desired: &VmConfig) -> Vec<String> {
     let table = |vm: &VmConfig| serde_json::to_value(vm).unwrap_or_default();
     let (before, after) = (table(as_started), table(desired));
-    let keys = Kind::Vm.keys().iter().filter(|key| key.effect == suimon_contract::Effect::NextBoot);
+    let keys = ResourceKind::Vm
+        .keys()
+        .iter()
+        .filter(|key| key.effect == suimon_contract::ChangeEffect::NextBoot);
     let changed = keys.filter(|key| before.get(key.name) != after.get(key.name));
     changed.map(|key| key.name.to_owned()).collect()
 }

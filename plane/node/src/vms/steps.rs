@@ -151,7 +151,7 @@ impl Controller {
             is_abandoned: false,
             control: ControlLine::new(self.devices.notices.clone()),
             peer_request_interval: self.devices.retry_first,
-            disks_failing_writes: BTreeSet::new(),
+            disks_with_write_errors: BTreeSet::new(),
             query_space_every: self.devices.retry_first,
         };
         let thread = std::thread::Builder::new()

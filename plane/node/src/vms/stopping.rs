@@ -13,7 +13,7 @@ use crate::operations::OperationHandle;
 pub(super) struct Stopping {
     operation: Option<OperationHandle>,
     /// Time of the next check for a cancellation.
-    look_at: Instant,
+    next_poll_at: Instant,
     until: Instant,
     request: StopVmRequest,
 }
@@ -22,7 +22,7 @@ impl Stopping {
     /// Returns the time of the next check.
     pub(super) fn deadline(&self) -> Instant {
         match &self.operation {
-            Some(_) => self.until.min(self.look_at),
+            Some(_) => self.until.min(self.next_poll_at),
             None => self.until,
         }
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Host resource that only one port or disk can hold at a time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Claim {
+pub enum ExclusiveResource {
     /// Unix socket, by its path.
     Socket(PathBuf),
     /// Network device in a network namespace.
@@ -37,14 +37,14 @@ pub fn clean(path: &Path) -> PathBuf {
 #[derive(Debug, Default)]
 pub struct Acquired {
     /// Resources that one port or disk will hold exclusively.
-    exclusive: BTreeSet<Claim>,
+    exclusive: BTreeSet<ExclusiveResource>,
     /// Sockets of NBD exports, which several disks share.
     shared_sockets: BTreeSet<PathBuf>,
 }
 
 impl Acquired {
     /// Adds resources that one port or disk will hold exclusively.
-    pub fn add_exclusive(&mut self, claims: impl IntoIterator<Item = Claim>) {
+    pub fn add_exclusive(&mut self, claims: impl IntoIterator<Item = ExclusiveResource>) {
         self.exclusive.extend(claims);
     }
 
@@ -55,13 +55,14 @@ impl Acquired {
 
     /// Returns true if the change acquires the resource, exclusively or as a shared socket. A
     /// holder that is removed must be closed first.
-    pub fn contains(&self, held: &Claim) -> bool {
-        let is_shared = matches!(held, Claim::Socket(path) if self.shared_sockets.contains(path));
+    pub fn contains(&self, held: &ExclusiveResource) -> bool {
+        let is_shared =
+            matches!(held, ExclusiveResource::Socket(path) if self.shared_sockets.contains(path));
         is_shared || self.exclusive.contains(held)
     }
 
     /// Returns true if one port or disk will hold the resource exclusively.
-    pub fn contains_exclusive(&self, held: &Claim) -> bool {
+    pub fn contains_exclusive(&self, held: &ExclusiveResource) -> bool {
         self.exclusive.contains(held)
     }
 }

@@ -1,6 +1,6 @@
 //! Global order of the steps of a change.
 //!
-//! The resource kinds derive their steps independently. Each step states its [`Phase`], and the
+//! The resource kinds derive their steps independently. Each step states its [`ChangePhase`], and the
 //! steps are executed in the order of the phases. The phases establish:
 //! - Guests release a device before its connection is closed.
 //! - Every holder of a name or file is closed before another device takes it.
@@ -17,7 +17,7 @@
 /// Phase of a change. Steps are executed in ascending order of their phases, steps of one phase in
 /// the order in which their resource kind derived them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
+pub enum ChangePhase {
     /// Folders of new VMs are created. They contain the sockets of the VMs' NICs and disks.
     CreateVms,
     /// Guests release devices that a later phase closes.

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use suimon_image::{ImageError, ImageFile};
 use suimon_ports::{FileLockMode, FileName, StoreFault, StoreFiles};
-use suimon_vhd::{BLOCK_SIZE_DEFAULT, NewDisk, NewVhd, Parent, ParentLocator, SizeEncoding};
+use suimon_vhd::{
+    BLOCK_SIZE_DEFAULT, CreateParameters, NewVhd, Parent, ParentLocator, SizeEncoding,
+};
 use suimon_vhdx::NewImage;
 
-use super::draft::Draft;
+use super::draft::IncompleteImage;
 use super::error::{DiskError, DiskFault};
 use super::layer::{Identity, OpenLayer, Opened};
 use super::locate_parent::relative_path;
@@ -85,7 +87,7 @@ pub fn create(
     };
     let making = decide(plan, of_parent)?;
     refuse_too_large(files.as_ref(), &making).map_err(|fault| plan.error(fault))?;
-    Draft::new(files, name, plan.unit())
+    IncompleteImage::new(files, name, plan.unit())
         .and_then(|draft| {
             make(files.as_ref(), &draft, &making, seeds)?;
             draft.publish()
@@ -117,7 +119,7 @@ pub(crate) fn refuse_too_large(
 
 fn make(
     files: &dyn StoreFiles,
-    draft: &Draft,
+    draft: &IncompleteImage,
     making: &NewImageSpec,
     seeds: &mut HostInputs<'_>,
 ) -> Result<(), DiskError> {
@@ -201,7 +203,7 @@ pub(crate) fn decide(
         if parent.logical_sector != plan.logical_sector {
             return Err(plan.error(DiskFault::Differs {
                 field: "logical_sector",
-                planned: plan.logical_sector.to_string(),
+                configured: plan.logical_sector.to_string(),
                 found: format!("{} in the parent", parent.logical_sector),
             }));
         }
@@ -242,10 +244,10 @@ pub(crate) fn write_image(
             let block_size = u32::try_from(making.block_bytes).unwrap_or(u32::MAX);
             let disk = match (making.kind, claim) {
                 (_, Some(ParentClaim::Vhd(parent))) => {
-                    NewDisk::Differencing { block_size, parent: parent.clone() }
+                    CreateParameters::Differencing { block_size, parent: parent.clone() }
                 }
-                (DiskKind::Fixed, _) => NewDisk::Fixed,
-                _ => NewDisk::Dynamic { block_size },
+                (DiskKind::Fixed, _) => CreateParameters::Fixed,
+                _ => CreateParameters::Dynamic { block_size },
             };
             let image = NewVhd {
                 disk,

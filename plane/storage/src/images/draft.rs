@@ -11,7 +11,7 @@ pub const DRAFT_ENDING: &str = ".suimon-new";
 
 /// Incomplete file that gets its final name when it is complete. Dropping it before that removes
 /// the file. After a crash, [`sweep`] removes it.
-pub(crate) struct Draft {
+pub(crate) struct IncompleteImage {
     files: Arc<dyn StoreFiles>,
     target: FileName,
     name: FileName,
@@ -19,7 +19,7 @@ pub(crate) struct Draft {
     file: Option<Arc<dyn DiskFile>>,
 }
 
-impl Draft {
+impl IncompleteImage {
     /// Creates the file. Removes a file of this name that remained after a crash.
     pub(crate) fn new(
         files: &Arc<dyn StoreFiles>,
@@ -115,7 +115,7 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for IncompleteImage {
     fn drop(&mut self) {
         if self.file.take().is_some() {
             // A file that cannot be removed now is removed by `sweep`.
@@ -142,7 +142,7 @@ pub(crate) fn remove_left(files: &dyn StoreFiles, name: &FileName) -> Result<boo
 /// # Errors
 /// The name of `target` is too long.
 pub fn draft_name(target: &FileName) -> Result<FileName, DiskError> {
-    Draft::name_for(target)
+    IncompleteImage::name_for(target)
 }
 
 /// Removes incomplete images that remained after crashes, and returns their names. Files in use

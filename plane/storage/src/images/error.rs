@@ -19,14 +19,14 @@ pub enum DiskFault {
     },
     /// The plan contradicts the image.
     #[error(
-        "{field} is {planned} in the configuration and {found} in the image; remove {field} from \
+        "{field} is {configured} in the configuration and {found} in the image; remove {field} from \
          the configuration, correct it, or convert the image"
     )]
     Differs {
         /// Key of the plan with the value.
         field: &'static str,
         /// Value of the key in the plan.
-        planned: String,
+        configured: String,
         /// Value that the image has.
         found: String,
     },

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use suimon_ports::{FileLockMode, FileName, StoreFault, StoreFiles};
 use thiserror::Error;
 
-use super::draft::Draft;
+use super::draft::IncompleteImage;
 use super::error::{DiskError, DiskFault};
 
 /// Marker file, held open while this value exists. After a crash, [`sweep`](super::sweep) removes
 /// the file.
 pub struct StoreMark {
-    _draft: Draft,
+    _draft: IncompleteImage,
 }
 
 /// Reason why two stores are not accepted as the same one.
@@ -39,7 +39,7 @@ impl StoreMark {
     /// # Errors
     /// The file cannot be created, or a file of this name is in use.
     pub fn make(files: &Arc<dyn StoreFiles>, token: &str) -> Result<Self, DiskError> {
-        Ok(Self { _draft: Draft::new(files, &target(token)?, 1)? })
+        Ok(Self { _draft: IncompleteImage::new(files, &target(token)?, 1)? })
     }
 
     /// Checks for the marker file of another node, to verify that both nodes access the same store.
@@ -47,7 +47,7 @@ impl StoreMark {
     /// # Errors
     /// The stores are not verified to be the same one.
     pub fn check(files: &dyn StoreFiles, token: &str) -> Result<(), MarkFault> {
-        let name = Draft::name_for(&target(token)?)?;
+        let name = IncompleteImage::name_for(&target(token)?)?;
         match files.open(&name, FileLockMode::Write, 1) {
             Ok(_) => Err(MarkFault::NotLocked),
             Err(error) => match error.fault {
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn what_a_crash_has_left_is_swept_and_made_again() {
         let (here, files) = store();
-        let name = Draft::name_for(&target(TOKEN).unwrap()).unwrap();
+        let name = IncompleteImage::name_for(&target(TOKEN).unwrap()).unwrap();
         let left = MemoryStore::with_files([(name, Vec::new())]);
         super::super::sweep(&left, &[]).unwrap();
         assert!(left.files().is_empty());

@@ -48,7 +48,7 @@ pub(crate) use redoing::has_left;
 pub use verify_metadata::verify_metadata;
 
 pub(crate) use create::{NewImageSpec, decide, parent_of, refuse_too_large, write_image};
-pub(crate) use draft::{Draft, remove_left};
+pub(crate) use draft::{IncompleteImage, remove_left};
 pub(crate) use layer::{Identity, OpenLayer, Opened};
 pub(crate) use locate_parent::{candidates, is_child_of, recorded_paths, relative_path, verify};
 pub(crate) use open::{LAYERS_READ_MAX, find_parent, open_layers, open_up_to};

@@ -158,7 +158,7 @@ pub(crate) fn open_layers(
 fn agree(plan: &DiskPlan, layers: &[OpenLayer]) -> Result<(), DiskError> {
     let Some(own) = layers.first() else { return Ok(()) };
     let differs = |field, planned: String, found: String| {
-        Err(plan.error(DiskFault::Differs { field, planned, found }))
+        Err(plan.error(DiskFault::Differs { field, configured: planned, found }))
     };
     if let (Some(planned), Some(found)) = (plan.kind, own.kind()) {
         if planned != found {
@@ -232,7 +232,7 @@ fn add_parents(
         if of_parent > of_child {
             return Err(failed(DiskFault::Differs {
                 field: "LogicalSectorSize",
-                planned: format!("{of_child} in the child"),
+                configured: format!("{of_child} in the child"),
                 found: format!("{of_parent} in its parent {}", parent.name),
             }));
         }

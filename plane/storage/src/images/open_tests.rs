@@ -8,7 +8,7 @@ use suimon_ports::RedoRecords;
 use suimon_ports::testing::{MemoryRecords, MemoryStore};
 use suimon_ports::{FileLockMode, FileName, StoreFiles};
 
-use super::draft::Draft;
+use super::draft::IncompleteImage;
 use super::*;
 
 const MB: u64 = 1 << 20;
@@ -164,7 +164,7 @@ fn a_full_store_is_told_and_nothing_stays() {
 fn a_leftover_is_taken_for_no_disk_and_one_in_use_is_kept() {
     let (store, files) = store();
     let plan = plan(DiskFormat::Vhdx, DiskKind::Dynamic, "sub/disk");
-    let draft = Draft::name_for(&name("sub/disk")).unwrap();
+    let draft = IncompleteImage::name_for(&name("sub/disk")).unwrap();
     drop(files.create(&draft, 1).unwrap());
     made(&files, &plan, 1).unwrap();
     assert_eq!(store.files().keys().cloned().collect::<Vec<_>>(), [name("sub/disk")]);
@@ -402,7 +402,7 @@ fn a_chain_that_comes_round_or_does_not_end_is_an_error() {
 
 #[test]
 fn paths_of_an_image_lead_nowhere_but_to_the_store() {
-    use suimon_vhd::{NewDisk, NewVhd, Parent, ParentLocator, SizeEncoding};
+    use suimon_vhd::{CreateParameters, NewVhd, Parent, ParentLocator, SizeEncoding};
     let (_, files) = store();
     let hostile = [r"..\..\etc\passwd", r"\etc\passwd", r"C:\p", "/etc/passwd", "a:b", r".."];
     let mut locators: Vec<_> =
@@ -411,7 +411,7 @@ fn paths_of_an_image_lead_nowhere_but_to_the_store() {
     locators.push(ParentLocator::WindowsAbsolute(r"C:\elsewhere\top".to_owned()));
     let parent = Parent { unique_id: [7; 16], modified: 0, name: "../x".to_owned(), locators };
     let image = NewVhd {
-        disk: NewDisk::Differencing { block_size: 2 << 20, parent },
+        disk: CreateParameters::Differencing { block_size: 2 << 20, parent },
         size: 3 * MB,
         size_encoding: SizeEncoding::Exact,
         unique_id: [8; 16],

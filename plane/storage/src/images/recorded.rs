@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, DiskGeometry, Extent, FileError, Image, ImageError,
+    ByteRange, Commit, CommitOutcome, DiskGeometry, FileError, Image, ImageError, ImageExtent,
     ImageFile, ImageIdentity, MetadataChange, RangeSet, Translation,
 };
 use suimon_ports::RedoRecord;
@@ -266,7 +266,7 @@ impl Image for RecordedImage {
     fn translate_read(
         &mut self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         self.image.translate_read(range, extents)
     }
@@ -274,7 +274,7 @@ impl Image for RecordedImage {
     fn translate_write(
         &mut self,
         range: ByteRange,
-        extents: &mut Vec<Extent>,
+        extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         let changes = self.image.logged_changes_max(range);
         if changes > self.free() && self.can_have_more_room() {

@@ -22,7 +22,7 @@ use suimon_ports::{DiskFile, FileLockMode, FileName, FileTime, StoreFault};
 
 use super::planned_file::{Lengths, PlannedFile, SECTOR, SECTORS_MAX, pieces};
 use super::{ImageTarget, UNIT};
-use crate::images::{DiskError, DiskFault, Draft, unfinished_name};
+use crate::images::{DiskError, DiskFault, IncompleteImage, unfinished_name};
 
 const TITLE: &str = "Suimon image backup 2";
 
@@ -115,7 +115,7 @@ impl Backup {
         planned: &PlannedFile<'_>,
     ) -> Result<Self, DiskError> {
         let name = unfinished_of(target)?;
-        let draft = Draft::new(target.files, &name, UNIT)?;
+        let draft = IncompleteImage::new(target.files, &name, UNIT)?;
         let encoded = head.encode();
         draft.write(&encoded)?;
         let content_at = encoded.len() as u64;
@@ -196,7 +196,7 @@ impl Backup {
 
     /// Copies the backup to the name for an incomplete change, and makes the copy durable.
     pub(super) fn copy_as_unfinished(&self, target: ImageTarget<'_>) -> Result<(), DiskError> {
-        let draft = Draft::new(target.files, &unfinished_of(target)?, UNIT)?;
+        let draft = IncompleteImage::new(target.files, &unfinished_of(target)?, UNIT)?;
         let failed = |error| DiskError::new(target.show(&self.name), in_file(error));
         let len = self.file.len().map_err(failed)?;
         let mut bytes = Vec::new();

@@ -11,8 +11,8 @@ use super::made_image::{DraftImage, content_of, reopened};
 use super::still_disk::{Depth, OfflineDisk, RangeLocation};
 use super::{Checkpoint, DiskJob, JobProgress, STEP_BYTES};
 use crate::images::{
-    DiskError, DiskKind, DiskPlan, Draft, HostInputs, LAYERS_READ_MAX, decide, open_layers,
-    open_up_to, parent_of, refuse_too_large,
+    DiskError, DiskKind, DiskPlan, HostInputs, IncompleteImage, LAYERS_READ_MAX, decide,
+    open_layers, open_up_to, parent_of, refuse_too_large,
 };
 
 /// Maximum number of ranges without payload that one step handles.
@@ -169,7 +169,7 @@ pub struct CopyJob {
     sources: Sources,
     /// Copy in progress; `None` once the images are closed.
     copy: Option<Copy>,
-    draft: Option<Draft>,
+    draft: Option<IncompleteImage>,
     is_reserved: bool,
     /// Modification time of the disk's file, if the new image replaces that file.
     replaced_unix_s: Option<u64>,
@@ -200,7 +200,7 @@ impl CopyJob {
         let is_made = crate::images::exists(files.as_ref(), target)?;
         // The result of the earlier job has its final name already, and no draft exists.
         let is_others = || -> Result<bool, DiskError> {
-            let draft = Draft::reopen(files, target.named()?, target.unit())?;
+            let draft = IncompleteImage::reopen(files, target.named()?, target.unit())?;
             Ok(left.is_none() || draft.is_some())
         };
         if is_made && is_others()? {
@@ -300,7 +300,7 @@ impl CopyJob {
         files: &Arc<dyn StoreFiles>,
         sources: Sources,
         copy: Copy,
-        draft: Draft,
+        draft: IncompleteImage,
         kind: DiskKind,
         replaced_unix_s: Option<u64>,
     ) -> Self {
@@ -319,7 +319,7 @@ impl CopyJob {
     /// Returns the name of the file that is being written.
     #[must_use]
     pub fn draft_name(&self) -> Option<&FileName> {
-        self.draft.as_ref().map(Draft::name)
+        self.draft.as_ref().map(IncompleteImage::name)
     }
 
     fn finish(&mut self) -> Result<JobProgress, DiskError> {

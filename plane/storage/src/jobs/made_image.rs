@@ -6,12 +6,13 @@ use suimon_ports::{FileLockMode, StoreFiles};
 use suimon_vhdx::Guid;
 
 use crate::images::{
-    DiskError, DiskPlan, Draft, HostInputs, Identity, NewImageSpec, OpenLayer, write_image,
+    DiskError, DiskPlan, HostInputs, Identity, IncompleteImage, NewImageSpec, OpenLayer,
+    write_image,
 };
 
 /// Image that the job writes to.
 pub(super) struct DraftImage {
-    pub(super) draft: Draft,
+    pub(super) draft: IncompleteImage,
     pub(super) image: OpenLayer,
     /// Number of bytes from the beginning of the disk that the image contains already.
     pub(super) at: u64,
@@ -25,7 +26,7 @@ impl DraftImage {
         making: &NewImageSpec,
         seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
-        let draft = Draft::new(files, plan.named()?, plan.unit())?;
+        let draft = IncompleteImage::new(files, plan.named()?, plan.unit())?;
         let written = write_image(draft.file()?.as_image_file(), making, seeds);
         written.map_err(|error| DiskError::new(draft.name(), error).or_full())?;
         let image = open_draft(&draft, plan, content_of(making.identity), seeds)?;
@@ -45,7 +46,9 @@ pub(super) fn reopened(
     if at == 0 {
         return Ok(None);
     }
-    let Some(draft) = Draft::reopen(files, plan.named()?, plan.unit())? else { return Ok(None) };
+    let Some(draft) = IncompleteImage::reopen(files, plan.named()?, plan.unit())? else {
+        return Ok(None);
+    };
     match open_draft(&draft, plan, content, seeds) {
         Ok(image) if image.shape().size == size && at <= size => {
             Ok(Some(DraftImage { draft, image, at }))
@@ -57,7 +60,7 @@ pub(super) fn reopened(
 
 /// Opens the image in the draft.
 fn open_draft(
-    draft: &Draft,
+    draft: &IncompleteImage,
     plan: &DiskPlan,
     content: Option<Guid>,
     seeds: &mut HostInputs<'_>,

@@ -16,7 +16,7 @@ use super::checkpoint::Sources;
 use super::copy::Copy;
 use super::{Checkpoint, DiskJob, JobProgress};
 use crate::images::{
-    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, Draft, HostInputs, Identity,
+    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, HostInputs, Identity, IncompleteImage,
     LAYERS_READ_MAX, LayerOptions, OpenLayer, is_child_of, open_layers,
 };
 
@@ -228,7 +228,7 @@ fn write_note(
     let name = note_name(parent)?;
     recover(files.as_ref(), &name)?;
     let modified = files.status(parent)?.modified_unix_s;
-    let draft = Draft::new(files, &name, 1)?;
+    let draft = IncompleteImage::new(files, &name, 1)?;
     draft.write(modified.to_string().as_bytes())?;
     draft.publish()?;
     let file = files.open(&name, FileLockMode::Write, 1)?;

@@ -1,7 +1,7 @@
 //! Blocking access to a disk that is not in service.
 
 use suimon_image::{
-    ByteRange, CommitOutcome, Extent, FailedStep, FileError, Image, ImageError, ImageFault,
+    ByteRange, CommitOutcome, FailedStep, FileError, Image, ImageError, ImageExtent, ImageFault,
     ImageFile, Location, Translation, zero_freed,
 };
 
@@ -91,13 +91,13 @@ impl OfflineDisk {
             let size = self.layer(number)?.image.disk_geometry().size.max(range.offset());
             // A parent reads as zeros beyond its end.
             let (inside, behind) = range.split_at(size - range.offset());
-            let mut extents: Vec<Extent> = Vec::new();
+            let mut extents: Vec<ImageExtent> = Vec::new();
             if !inside.is_empty() {
                 self.wait_for(number, |image| image.translate_read(inside, &mut extents))?;
             }
             let mut below = Vec::new();
             let mut rest = inside;
-            for Extent { location: place, len } in extents {
+            for ImageExtent { location: place, len } in extents {
                 let (here, next) = rest.split_at(len);
                 rest = next;
                 match place {
@@ -134,12 +134,12 @@ impl OfflineDisk {
 
     /// Writes to the disk's own image.
     pub(crate) fn write(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), DiskError> {
-        let mut extents: Vec<Extent> = Vec::new();
+        let mut extents: Vec<ImageExtent> = Vec::new();
         self.wait_for(0, |image| image.translate_write(range, &mut extents))?;
         let DiskLayer { image, file } = self.layer(0)?;
         let mut rest = bytes;
         let write = || {
-            for Extent { location: place, len } in extents {
+            for ImageExtent { location: place, len } in extents {
                 let Location::File(offset) = place else {
                     return Err(ImageError::new(
                         "payload",

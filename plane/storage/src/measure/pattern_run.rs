@@ -6,7 +6,7 @@ use suimon_image::ByteRange;
 use suimon_ports::{FileCompletion, FileRequest};
 use suimon_quantity::{DiskId, Time};
 use suimon_storage_qos::{
-    Assignment, Capacity, DiskSlot, Limits, Next, Operation, Proposal, Store, StoreScheduler,
+    Capacity, DiskSlot, IoKind, Limits, LimitsSource, Next, Proposal, Store, StoreScheduler,
     StoreSpec, Submitted,
 };
 
@@ -63,7 +63,7 @@ impl PatternRun {
         let request_bytes = spec.normalization.bytes();
         let mut scheduler = StoreScheduler::new(spec);
         let mut store = Store::new(Capacity::Unknown);
-        let disk = Proposal::Disk(DISK, Assignment::Own(Limits::default()));
+        let disk = Proposal::Disk(DISK, LimitsSource::Own(Limits::default()));
         // The scheduler accepts a single disk without limits always.
         for change in store.propose(&[disk], true).unwrap_or_default() {
             scheduler.apply(Time::ZERO, change);
@@ -132,7 +132,7 @@ impl PatternRun {
         let offset = sent.offset;
         done.result.map_err(|error| MeasureError::Io { what, offset, error })?;
         let latency = now.since(sent.at);
-        let operation = if sent.is_write { Operation::Write } else { Operation::Read };
+        let operation = if sent.is_write { IoKind::Write } else { IoKind::Read };
         self.scheduler.handle_complete(now, self.slot, (operation, self.request_bytes), latency);
         self.free.push(tag);
         if self.counted_from.is_some() && self.counted_until.is_none() {

@@ -25,7 +25,7 @@ const SETTLES_EVERY: Duration = Duration::from_millis(10);
 impl WorkerTasks for StoragePlane {
     fn create(&self, processor: WorkerId, waker: Arc<dyn Waker>) -> Box<dyn WorkerTask> {
         let (commands, receiver): (_, Receiver<Command>) = channel();
-        let told = Arc::clone(&self.0.told);
+        let told = Arc::clone(&self.0.notices);
         let recording = self.0.recording.clone();
         let resident = StorageWorker::new(processor, receiver, told, Arc::clone(&waker), recording);
         let (has_io, view) = (AtomicBool::new(false), Mutex::default());
@@ -42,7 +42,7 @@ impl WorkerTasks for StoragePlane {
                     .ok_or(PlaneError::NoWorker)
                     .and_then(|to| self.move_disk(disk, to));
                 if let Err(error) = moved {
-                    self.give_up(disk, &error);
+                    self.abandon_disk(disk, &error);
                 }
             }
         }
@@ -72,7 +72,7 @@ impl StoragePlane {
 
     /// Takes a disk out of service that could not be moved off a retiring worker, and emits a
     /// notice. The disk can be opened again afterwards.
-    fn give_up(&self, disk: DiskId, reason: &PlaneError) {
+    fn abandon_disk(&self, disk: DiskId, reason: &PlaneError) {
         match self.take_disk(disk) {
             Ok(spec) => {
                 if let Err(error) = images::close(spec, "its own image") {
@@ -87,7 +87,7 @@ impl StoragePlane {
             Err(PlaneError::NoSuchDisk) => {}
             Err(error) => tracing::warn!(?disk, %error, "the state of a disk is as after a crash"),
         }
-        self.0.told.emit(PlaneNotice::DiskLost { disk, reason: reason.to_string() });
+        self.0.notices.emit(PlaneNotice::DiskLost { disk, reason: reason.to_string() });
     }
 
     fn disks_of(&self, processor: WorkerId) -> Vec<DiskId> {

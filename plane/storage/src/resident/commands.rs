@@ -22,7 +22,7 @@ use crate::resident::{
     IO_TOKEN, PendingTake, StorageWorker, WAITERS_MAX, WorkerDisk, WorkerQueue, kind_of,
 };
 use crate::tally::DiskCounterCells;
-use crate::worker_view::{DiskView, Looked, StoreView};
+use crate::worker_view::{DiskView, StoreView, WorkerSnapshot};
 
 impl StorageWorker {
     pub(crate) fn handle_command(&mut self, command: Command, watches: &mut TaskDescriptors<'_>) {
@@ -263,8 +263,8 @@ impl StorageWorker {
         }
     }
 
-    pub(crate) fn view(&self, slots: &BTreeMap<StoreId, Vec<DiskSlot>>) -> Looked {
-        let Some(work) = &self.work else { return Looked::default() };
+    pub(crate) fn view(&self, slots: &BTreeMap<StoreId, Vec<DiskSlot>>) -> WorkerSnapshot {
+        let Some(work) = &self.work else { return WorkerSnapshot::default() };
         let views = self.disks.iter().map(|(number, served)| DiskView {
             disk: served.id,
             worker: self.worker,
@@ -282,6 +282,6 @@ impl StorageWorker {
             let (store, worker, at) = (*store, self.worker, self.now);
             Some(StoreView { store, worker, status, at, flows, is_current: true })
         });
-        Looked { disks: views.collect(), stores: stores.collect() }
+        WorkerSnapshot { disks: views.collect(), stores: stores.collect() }
     }
 }

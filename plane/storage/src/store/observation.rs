@@ -1,11 +1,11 @@
 //! Statistics and status of a store on a worker.
 
 use suimon_quantity::{Time, WorkerId};
-use suimon_storage_qos::{DiskFlow, DiskSlot, Event, SAMPLE};
+use suimon_storage_qos::{DiskFlow, DiskSlot, SAMPLE, StoreEvent};
 
 use crate::budget_state::Observation;
 use crate::store::{Mode, WorkerStore};
-use crate::store_status::{StoreRole, StoreStatus};
+use crate::store_status::{StoreRole, WorkerStoreStatus};
 
 impl WorkerStore {
     pub(crate) fn is_busy(&self) -> bool {
@@ -18,7 +18,7 @@ impl WorkerStore {
     }
 
     /// Samples the delivered operations if due, and returns events of the scheduler.
-    pub(crate) fn observe(&mut self, now: Time) -> Vec<Event> {
+    pub(crate) fn observe(&mut self, now: Time) -> Vec<StoreEvent> {
         if now < self.observation.at + SAMPLE || !self.is_busy() {
             return Vec::new();
         }
@@ -36,7 +36,7 @@ impl WorkerStore {
         now: Time,
         me: WorkerId,
         slots: &[DiskSlot],
-    ) -> (StoreStatus, Vec<DiskFlow>) {
+    ) -> (WorkerStoreStatus, Vec<DiskFlow>) {
         let (role, (of, flows)) = match &self.mode {
             Mode::Sole(of) => {
                 let flows = slots.iter().filter_map(|slot| of.view(now, *slot)).collect();
@@ -54,9 +54,16 @@ impl WorkerStore {
             Mode::Between => (StoreRole::Shared, Default::default()),
         };
         let (in_flight, depth, latency_ns, estimate) = of;
-        let (waiting, under_way) = (self.waiting, self.in_flight);
-        let status =
-            StoreStatus { role, waiting, under_way, in_flight, depth, latency_ns, estimate };
+        let (waiting, in_flight_of_worker) = (self.waiting, self.in_flight);
+        let status = WorkerStoreStatus {
+            role,
+            waiting,
+            in_flight_of_worker,
+            in_flight,
+            depth,
+            latency_ns,
+            estimate,
+        };
         (status, flows)
     }
 }

@@ -12,7 +12,7 @@ use super::batch::Batch;
 use crate::handover::{QueueLocation, QueueLocations};
 use crate::ledger::QueueAccounting;
 use crate::link::{FrameMessage, Link, Links, return_to_owner};
-use crate::notice::{Notices, PlaneNotice};
+use crate::notice::{Notices, SwitchNotice};
 use crate::outbox::LinkOutbox;
 use crate::owned::OwnedSink;
 use crate::post::FrameSender;
@@ -62,7 +62,7 @@ impl Egress {
         };
         port.shared.counters.drop_rx(reason, 1);
         if reason == DropReason::SpoofedSource && port.shared.spoofing_reports.is_due(of.now) {
-            let notice = PlaneNotice::SpoofedSource { port: port.shared.id, mac: frame.source() };
+            let notice = SwitchNotice::SpoofedSource { port: port.shared.id, mac: frame.source() };
             self.notices.send(notice);
         }
     }
@@ -79,7 +79,7 @@ impl Egress {
             if !limit.admit(now, 1) {
                 port.shared.counters.drop_rx(DropReason::StormLimit, 1);
                 if port.shared.storm_reports.is_due(now) {
-                    self.notices.send(PlaneNotice::StormLimited { port: port.shared.id });
+                    self.notices.send(SwitchNotice::StormLimited { port: port.shared.id });
                 }
                 return;
             }

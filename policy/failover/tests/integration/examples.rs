@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use suimon_failover::{
-    AdapterId, Event, Failover, FailoverAction, FailoverReason, FailoverSpec, Path, VfId,
+    AdapterId, Failover, FailoverAction, FailoverEvent, FailoverReason, FailoverSpec, Path, VfId,
 };
 use suimon_quantity::{PortId, Time};
 
@@ -20,14 +20,14 @@ fn actions(failover: &mut Failover) -> Vec<FailoverAction> {
     std::iter::from_fn(|| failover.poll_action()).collect()
 }
 
-fn set(nic: PortId, iov_weight: u8) -> Event {
-    Event::NicSet { nic, iov_weight, adapters: vec![WAN] }
+fn set(nic: PortId, iov_weight: u8) -> FailoverEvent {
+    FailoverEvent::NicSet { nic, iov_weight, adapters: vec![WAN] }
 }
 
 /// Returns a state machine with `web` on its VF at 1 s.
 fn on_vf() -> Failover {
     let mut failover = Failover::new(FailoverSpec::default());
-    failover.handle(at(0), &Event::VfFound { vf: VF });
+    failover.handle(at(0), &FailoverEvent::VfFound { vf: VF });
     failover.handle(at(0), &set(WEB, 50));
     let offered = actions(&mut failover);
     assert_eq!(
@@ -35,7 +35,7 @@ fn on_vf() -> Failover {
         [FailoverAction::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::NextByWeight }]
     );
     assert_eq!(failover.path(WEB), Some(Path::Paravirtual), "until the guest has it");
-    failover.handle(at(1), &Event::VfPathReady { nic: WEB, vf: VF });
+    failover.handle(at(1), &FailoverEvent::VfPathReady { nic: WEB, vf: VF });
     assert_eq!(
         actions(&mut failover),
         [FailoverAction::UseVf { nic: WEB, vf: VF, reason: FailoverReason::Ready }]
@@ -54,15 +54,19 @@ fn left(nic: PortId, why: FailoverReason) -> [FailoverAction; 2] {
 #[test]
 fn a_failure_falls_back_at_once_and_the_way_back_is_held_down() {
     for (event, end, why) in [
-        (Event::VfLost { vf: VF }, Event::VfFound { vf: VF }, FailoverReason::VfLost),
         (
-            Event::ResetBegan { adapter: WAN },
-            Event::ResetEnded { adapter: WAN },
+            FailoverEvent::VfLost { vf: VF },
+            FailoverEvent::VfFound { vf: VF },
+            FailoverReason::VfLost,
+        ),
+        (
+            FailoverEvent::ResetBegan { adapter: WAN },
+            FailoverEvent::ResetEnded { adapter: WAN },
             FailoverReason::Reset,
         ),
         (
-            Event::DriverUnbound { adapter: WAN },
-            Event::DriverBound { adapter: WAN },
+            FailoverEvent::DriverUnbound { adapter: WAN },
+            FailoverEvent::DriverBound { adapter: WAN },
             FailoverReason::DriverUnbound,
         ),
     ] {
@@ -70,7 +74,7 @@ fn a_failure_falls_back_at_once_and_the_way_back_is_held_down() {
         failover.handle(at(100), &event);
         assert_eq!(actions(&mut failover), left(WEB, why));
         assert_eq!(failover.path(WEB), Some(Path::Paravirtual));
-        failover.handle(at(101), &Event::VfReleased { vf: VF });
+        failover.handle(at(101), &FailoverEvent::VfReleased { vf: VF });
         failover.handle(at(102), &end);
         let back = failover.next_deadline().unwrap();
         assert!(back >= at(110), "{back}");
@@ -82,7 +86,7 @@ fn a_failure_falls_back_at_once_and_the_way_back_is_held_down() {
                     now = failover.next_deadline().unwrap();
                 }
                 [FailoverAction::PlugVf { vf, .. }] => {
-                    failover.handle(now, &Event::VfPathReady { nic: WEB, vf: *vf });
+                    failover.handle(now, &FailoverEvent::VfPathReady { nic: WEB, vf: *vf });
                 }
                 other => panic!("{other:?}"),
             }
@@ -94,11 +98,11 @@ fn a_failure_falls_back_at_once_and_the_way_back_is_held_down() {
 #[test]
 fn a_migration_leaves_the_vf_and_one_that_is_given_up_comes_back_at_once() {
     let mut failover = on_vf();
-    failover.handle(at(10), &Event::MigrationBegan { nic: WEB });
+    failover.handle(at(10), &FailoverEvent::MigrationBegan { nic: WEB });
     assert_eq!(actions(&mut failover), left(WEB, FailoverReason::Migration));
-    failover.handle(at(11), &Event::VfReleased { vf: VF });
+    failover.handle(at(11), &FailoverEvent::VfReleased { vf: VF });
     assert_eq!(actions(&mut failover), [], "not while it is being moved");
-    failover.handle(at(12), &Event::MigrationEnded { nic: WEB });
+    failover.handle(at(12), &FailoverEvent::MigrationEnded { nic: WEB });
     let expected =
         [FailoverAction::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::NextByWeight }];
     assert_eq!(actions(&mut failover), expected);
@@ -114,7 +118,7 @@ fn who_has_a_vf_keeps_it_and_who_gets_none_is_told_once() {
     assert_eq!(actions(&mut failover), []);
     failover.handle(at(4), &set(WEB, 0));
     assert_eq!(actions(&mut failover), left(WEB, FailoverReason::WeightZero));
-    failover.handle(at(5), &Event::VfReleased { vf: VF });
+    failover.handle(at(5), &FailoverEvent::VfReleased { vf: VF });
     assert_eq!(
         actions(&mut failover),
         [FailoverAction::PlugVf { nic: DB, vf: VF, reason: FailoverReason::NextByWeight }]
@@ -124,7 +128,7 @@ fn who_has_a_vf_keeps_it_and_who_gets_none_is_told_once() {
 #[test]
 fn a_guest_that_does_not_take_its_vf_loses_it_and_others_get_it_later() {
     let mut failover = Failover::new(FailoverSpec::default());
-    failover.handle(at(0), &Event::VfFound { vf: VF });
+    failover.handle(at(0), &FailoverEvent::VfFound { vf: VF });
     failover.handle(at(0), &set(WEB, 50));
     failover.handle(at(0), &set(DB, 10));
     actions(&mut failover);
@@ -136,8 +140,8 @@ fn a_guest_that_does_not_take_its_vf_loses_it_and_others_get_it_later() {
         [FailoverAction::UnplugVf { nic: WEB, vf: VF, reason: why }]
     );
     // The event is too late: the VF is being taken away.
-    failover.handle(at(61), &Event::VfPathReady { nic: WEB, vf: VF });
-    failover.handle(at(61), &Event::VfReleased { vf: VF });
+    failover.handle(at(61), &FailoverEvent::VfPathReady { nic: WEB, vf: VF });
+    failover.handle(at(61), &FailoverEvent::VfReleased { vf: VF });
     assert_eq!(actions(&mut failover), []);
     failover.handle_deadline(failover.next_deadline().unwrap());
     let expected =
@@ -150,12 +154,13 @@ fn vfs_are_taken_from_the_adapter_that_has_given_the_fewest() {
     let mut failover = Failover::new(FailoverSpec::default());
     for (adapter, index) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         let vf = VfId { adapter: AdapterId(adapter), index };
-        failover.handle(at(0), &Event::VfFound { vf });
+        failover.handle(at(0), &FailoverEvent::VfFound { vf });
     }
     let mut given = Vec::new();
     for nic in 0..4 {
         let adapters = vec![AdapterId(1), AdapterId(0)];
-        failover.handle(at(0), &Event::NicSet { nic: PortId(nic), iov_weight: 1, adapters });
+        failover
+            .handle(at(0), &FailoverEvent::NicSet { nic: PortId(nic), iov_weight: 1, adapters });
         given.extend(actions(&mut failover).into_iter().filter_map(|action| match action {
             FailoverAction::PlugVf { vf, .. } => Some((vf.adapter.0, vf.index)),
             _ => None,
@@ -167,7 +172,7 @@ fn vfs_are_taken_from_the_adapter_that_has_given_the_fewest() {
 #[test]
 fn actions_say_why_in_words() {
     let mut failover = on_vf();
-    failover.handle(at(2), &Event::ResetBegan { adapter: WAN });
+    failover.handle(at(2), &FailoverEvent::ResetBegan { adapter: WAN });
     let words: Vec<String> = actions(&mut failover).iter().map(ToString::to_string).collect();
     assert_eq!(
         words,
@@ -181,20 +186,20 @@ fn actions_say_why_in_words() {
 #[test]
 fn a_vf_that_a_guest_had_before_stays_its_own() {
     let mut failover = Failover::new(FailoverSpec::default());
-    let held = Event::VfInUse { nic: WEB, iov_weight: 10, adapters: vec![WAN], vf: VF };
+    let held = FailoverEvent::VfInUse { nic: WEB, iov_weight: 10, adapters: vec![WAN], vf: VF };
     failover.handle(at(0), &held);
     assert_eq!(
         actions(&mut failover),
         [FailoverAction::UseVf { nic: WEB, vf: VF, reason: FailoverReason::Ready }]
     );
-    failover.handle(at(0), &Event::VfFound { vf: VF });
+    failover.handle(at(0), &FailoverEvent::VfFound { vf: VF });
     failover.handle(at(0), &set(DB, 100));
     let told = [FailoverAction::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
     assert_eq!(actions(&mut failover), told);
     // The report does not give the VF to another NIC, nor twice.
     failover.handle(
         at(1),
-        &Event::VfInUse { nic: PortId(3), iov_weight: 1, adapters: vec![WAN], vf: VF },
+        &FailoverEvent::VfInUse { nic: PortId(3), iov_weight: 1, adapters: vec![WAN], vf: VF },
     );
     failover.handle(at(1), &held);
     assert_eq!(failover.path(WEB), Some(Path::Vf(VF)));
@@ -205,8 +210,10 @@ fn a_vf_that_a_guest_had_before_stays_its_own() {
     }));
     // It is taken away like any other, also immediately.
     let mut failover = Failover::new(FailoverSpec::default());
-    failover
-        .handle(at(0), &Event::VfInUse { nic: WEB, iov_weight: 0, adapters: vec![WAN], vf: VF });
+    failover.handle(
+        at(0),
+        &FailoverEvent::VfInUse { nic: WEB, iov_weight: 0, adapters: vec![WAN], vf: VF },
+    );
     let all = actions(&mut failover);
     assert_eq!(all[1..], left(WEB, FailoverReason::WeightZero));
 }
@@ -216,8 +223,8 @@ fn a_vf_that_a_guest_had_before_stays_its_own() {
 fn a_vf_that_cannot_be_attached_is_tried_again_only_if_no_other_is_free() {
     let second = VfId { adapter: WAN, index: 1 };
     let mut failover = Failover::new(FailoverSpec::default());
-    failover.handle(at(0), &Event::VfFound { vf: VF });
-    failover.handle(at(0), &Event::VfFound { vf: second });
+    failover.handle(at(0), &FailoverEvent::VfFound { vf: VF });
+    failover.handle(at(0), &FailoverEvent::VfFound { vf: second });
     failover.handle(at(0), &set(WEB, 50));
     let mut now = at(0);
     let mut offered = Vec::new();
@@ -234,9 +241,9 @@ fn a_vf_that_cannot_be_attached_is_tried_again_only_if_no_other_is_free() {
             failover.handle_deadline(now);
         };
         offered.push(vf);
-        failover.handle(now, &Event::VfPathFailed { nic: WEB, vf });
+        failover.handle(now, &FailoverEvent::VfPathFailed { nic: WEB, vf });
         actions(&mut failover);
-        failover.handle(now, &Event::VfReleased { vf });
+        failover.handle(now, &FailoverEvent::VfReleased { vf });
     }
     assert_eq!(offered, [VF, second, VF]);
 }
@@ -245,18 +252,18 @@ fn a_vf_that_cannot_be_attached_is_tried_again_only_if_no_other_is_free() {
 #[test]
 fn a_vf_that_is_not_released_is_assigned_to_no_nic_also_not_to_its_own() {
     let mut failover = Failover::new(FailoverSpec::default());
-    failover.handle(at(0), &Event::VfHeld { nic: WEB, vf: VF });
-    failover.handle(at(0), &Event::VfFound { vf: VF });
+    failover.handle(at(0), &FailoverEvent::VfHeld { nic: WEB, vf: VF });
+    failover.handle(at(0), &FailoverEvent::VfFound { vf: VF });
     failover.handle(at(0), &set(WEB, 50));
     let told = [FailoverAction::StayParavirtual { nic: WEB, reason: FailoverReason::NoVfFree }];
     assert_eq!(actions(&mut failover), told);
     // The report does not change the owner of an assigned VF.
-    failover.handle(at(1), &Event::VfHeld { nic: DB, vf: VF });
-    failover.handle(at(2), &Event::VfReleased { vf: VF });
+    failover.handle(at(1), &FailoverEvent::VfHeld { nic: DB, vf: VF });
+    failover.handle(at(2), &FailoverEvent::VfReleased { vf: VF });
     let plugged = FailoverAction::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::NextByWeight };
     assert_eq!(actions(&mut failover), [plugged]);
     // A NIC that uses a VF keeps it.
     let mut failover = on_vf();
-    failover.handle(at(2), &Event::VfHeld { nic: DB, vf: VF });
+    failover.handle(at(2), &FailoverEvent::VfHeld { nic: DB, vf: VF });
     assert_eq!((failover.path(WEB), actions(&mut failover)), (Some(Path::Vf(VF)), Vec::new()));
 }

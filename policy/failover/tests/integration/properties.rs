@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use suimon_failover::{
-    AdapterId, Event, Failover, FailoverAction, FailoverReason, FailoverSpec, Path, VfId,
+    AdapterId, Failover, FailoverAction, FailoverEvent, FailoverReason, FailoverSpec, Path, VfId,
 };
 use suimon_quantity::{PortId, Time};
 
@@ -15,7 +15,7 @@ const SPEC: FailoverSpec =
 /// Step after some milliseconds.
 #[derive(Clone, Debug)]
 enum Step {
-    Event(Event),
+    Event(FailoverEvent),
     /// The guest uses the VF it was offered, if any.
     TakeOffer(PortId),
     /// The VF being unplugged becomes free.
@@ -35,10 +35,10 @@ fn vf() -> impl Strategy<Value = VfId> {
     (adapter(), 0_u16..2).prop_map(|(adapter, index)| VfId { adapter, index })
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = FailoverEvent> {
     let adapters = prop::collection::btree_set(adapter(), 0..3);
     let set = (nic(), prop_oneof![Just(0_u8), 1_u8..4], adapters).prop_map(
-        |(nic, iov_weight, adapters)| Event::NicSet {
+        |(nic, iov_weight, adapters)| FailoverEvent::NicSet {
             nic,
             iov_weight,
             adapters: adapters.into_iter().collect(),
@@ -46,17 +46,17 @@ fn event() -> impl Strategy<Value = Event> {
     );
     prop_oneof![
         4 => set,
-        1 => nic().prop_map(|nic| Event::NicRemoved { nic }),
-        4 => vf().prop_map(|vf| Event::VfFound { vf }),
-        2 => vf().prop_map(|vf| Event::VfLost { vf }),
-        1 => adapter().prop_map(|adapter| Event::ResetBegan { adapter }),
-        2 => adapter().prop_map(|adapter| Event::ResetEnded { adapter }),
-        1 => adapter().prop_map(|adapter| Event::DriverUnbound { adapter }),
-        2 => adapter().prop_map(|adapter| Event::DriverBound { adapter }),
-        1 => nic().prop_map(|nic| Event::MigrationBegan { nic }),
-        2 => nic().prop_map(|nic| Event::MigrationEnded { nic }),
-        1 => (nic(), vf()).prop_map(|(nic, vf)| Event::VfPathReady { nic, vf }),
-        1 => (nic(), vf()).prop_map(|(nic, vf)| Event::VfPathFailed { nic, vf }),
+        1 => nic().prop_map(|nic| FailoverEvent::NicRemoved { nic }),
+        4 => vf().prop_map(|vf| FailoverEvent::VfFound { vf }),
+        2 => vf().prop_map(|vf| FailoverEvent::VfLost { vf }),
+        1 => adapter().prop_map(|adapter| FailoverEvent::ResetBegan { adapter }),
+        2 => adapter().prop_map(|adapter| FailoverEvent::ResetEnded { adapter }),
+        1 => adapter().prop_map(|adapter| FailoverEvent::DriverUnbound { adapter }),
+        2 => adapter().prop_map(|adapter| FailoverEvent::DriverBound { adapter }),
+        1 => nic().prop_map(|nic| FailoverEvent::MigrationBegan { nic }),
+        2 => nic().prop_map(|nic| FailoverEvent::MigrationEnded { nic }),
+        1 => (nic(), vf()).prop_map(|(nic, vf)| FailoverEvent::VfPathReady { nic, vf }),
+        1 => (nic(), vf()).prop_map(|(nic, vf)| FailoverEvent::VfPathFailed { nic, vf }),
     ]
 }
 
@@ -118,21 +118,21 @@ impl World {
         }
     }
 
-    fn event(&mut self, now: Time, step: &Step) -> Option<Event> {
+    fn event(&mut self, now: Time, step: &Step) -> Option<FailoverEvent> {
         match step {
             Step::Event(event) => {
                 match event {
-                    Event::NicSet { nic, iov_weight, .. } => {
+                    FailoverEvent::NicSet { nic, iov_weight, .. } => {
                         self.weights.insert(*nic, *iov_weight);
                     }
-                    Event::NicRemoved { nic } => {
+                    FailoverEvent::NicRemoved { nic } => {
                         self.weights.remove(nic);
                     }
-                    Event::VfFound { vf } => {
+                    FailoverEvent::VfFound { vf } => {
                         self.found.insert(*vf);
                     }
                     // A VF that was never found cannot be lost.
-                    Event::VfLost { vf } if self.found.contains(vf) => {
+                    FailoverEvent::VfLost { vf } if self.found.contains(vf) => {
                         self.lost_at.insert(*vf, now);
                     }
                     _ => {}
@@ -141,11 +141,11 @@ impl World {
             }
             Step::TakeOffer(nic) => {
                 let vf = *self.has.get(nic)?;
-                Some(Event::VfPathReady { nic: *nic, vf })
+                Some(FailoverEvent::VfPathReady { nic: *nic, vf })
             }
             Step::Unplug(vf) => {
                 self.leaving.remove(vf)?;
-                Some(Event::VfReleased { vf: *vf })
+                Some(FailoverEvent::VfReleased { vf: *vf })
             }
             Step::Deadline => None,
         }
@@ -153,7 +153,7 @@ impl World {
 }
 
 /// Events with their times; `None` for a deadline.
-type Record = Vec<(Time, Option<Event>)>;
+type Record = Vec<(Time, Option<FailoverEvent>)>;
 
 fn drive(steps: &[(u64, Step)]) -> (Record, Vec<FailoverAction>) {
     let (mut failover, mut world) = (Failover::new(SPEC), World::default());
@@ -162,7 +162,7 @@ fn drive(steps: &[(u64, Step)]) -> (Record, Vec<FailoverAction>) {
         now = now + Duration::from_millis(*ms);
         let event = world.event(now, step);
         let removed = match &event {
-            Some(Event::NicRemoved { nic }) => Some(*nic),
+            Some(FailoverEvent::NicRemoved { nic }) => Some(*nic),
             _ => None,
         };
         match &event {
@@ -228,22 +228,22 @@ proptest! {
         let mut failover = Failover::new(SPEC);
         let adapter = AdapterId(1);
         for index in 0..vfs {
-            failover.handle(Time::ZERO, &Event::VfFound { vf: VfId { adapter, index } });
+            failover.handle(Time::ZERO, &FailoverEvent::VfFound { vf: VfId { adapter, index } });
         }
         // No NIC is connected by the adapter before all are known.
         let set = |failover: &mut Failover, nic: usize, weight: u8, adapters: Vec<AdapterId>| {
             let nic = PortId(u32::try_from(nic).unwrap());
-            let event = Event::NicSet { nic, iov_weight: weight, adapters };
+            let event = FailoverEvent::NicSet { nic, iov_weight: weight, adapters };
             failover.handle(Time::ZERO, &event);
         };
         for (nic, weight) in weights.iter().enumerate() {
             set(&mut failover, nic, *weight, vec![]);
         }
-        failover.handle(Time::ZERO, &Event::DriverUnbound { adapter });
+        failover.handle(Time::ZERO, &FailoverEvent::DriverUnbound { adapter });
         for (nic, weight) in weights.iter().enumerate() {
             set(&mut failover, nic, *weight, vec![adapter]);
         }
-        failover.handle(Time::ZERO, &Event::DriverBound { adapter });
+        failover.handle(Time::ZERO, &FailoverEvent::DriverBound { adapter });
         while failover.poll_action().is_some() {}
         failover.handle_deadline(Time::ZERO + SPEC.hold_down);
         let actions = std::iter::from_fn(|| failover.poll_action());

@@ -46,11 +46,11 @@ fn each_side_is_governed_by_its_own_switch() {
     assert_eq!(ingress.offloads, Offloads::NONE);
     assert_eq!(
         ingress.reason(OffloadCapability::Checksum),
-        Some(Reason::SwitchedOff { switch: OffloadToggle::TxChecksum })
+        Some(OffloadReason::SwitchedOff { switch: OffloadToggle::TxChecksum })
     );
     assert_eq!(
         ingress.reason(OffloadCapability::Tcp6Segmentation),
-        Some(Reason::Needs { other: OffloadCapability::Checksum })
+        Some(OffloadReason::Needs { other: OffloadCapability::Checksum })
     );
     assert_eq!(effective(ALL, &switches, PortKind::Nic, Side::Egress).offloads, ALL);
 }
@@ -60,10 +60,13 @@ fn each_side_is_governed_by_its_own_switch() {
 fn what_was_not_offered_is_not_said_to_be_lacking() {
     let switches = OffloadToggles { tx_checksum: false, ..OffloadToggles::default() };
     let found = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Ingress);
-    let needs = Reason::Needs { other: OffloadCapability::Checksum };
+    let needs = OffloadReason::Needs { other: OffloadCapability::Checksum };
     assert_eq!(found.reason(OffloadCapability::Tcp4Segmentation), Some(needs));
     let found = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Egress);
-    assert_eq!(found.reason(OffloadCapability::Tcp4Segmentation), Some(Reason::NotNegotiated));
+    assert_eq!(
+        found.reason(OffloadCapability::Tcp4Segmentation),
+        Some(OffloadReason::NotNegotiated)
+    );
 }
 
 #[test]
@@ -164,7 +167,7 @@ proptest! {
         side in side(),
     ) {
         let found = effective(supported, &switches, kind, side);
-        let is_on = |capability| found.reason(capability) == Some(Reason::On);
+        let is_on = |capability| found.reason(capability) == Some(OffloadReason::On);
         prop_assert_eq!(found.offloads.checksum, is_on(OffloadCapability::Checksum));
         prop_assert_eq!(found.offloads.tcp4_segmentation, is_on(OffloadCapability::Tcp4Segmentation));
         prop_assert_eq!(found.offloads.tcp6_segmentation, is_on(OffloadCapability::Tcp6Segmentation));

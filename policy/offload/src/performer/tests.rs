@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{FeatureState, OffloadToggle, OffloadToggles, Reason, effective};
+use crate::{FeatureState, OffloadReason, OffloadToggle, OffloadToggles, effective};
 use suimon_frame::Offloads;
 
 const ALL: Offloads = Offloads { udp_segmentation: true, ..Offloads::TCP };
@@ -18,13 +18,13 @@ fn device(active: &[Feature]) -> DeviceFeatures {
 }
 
 fn on(capability: OffloadCapability) -> CapabilityStatus {
-    CapabilityStatus { capability, reason: Reason::On }
+    CapabilityStatus { capability, reason: OffloadReason::On }
 }
 
 fn off(capability: OffloadCapability) -> CapabilityStatus {
     CapabilityStatus {
         capability,
-        reason: Reason::SwitchedOff { switch: OffloadToggle::Segmentation },
+        reason: OffloadReason::SwitchedOff { switch: OffloadToggle::Segmentation },
     }
 }
 

@@ -4,26 +4,26 @@ use suimon_quantity::Time;
 
 use crate::borrower::Borrower;
 use crate::records::Units;
-use crate::{DiskSlot, Grant, GrantKind, RequestedGrant, Return};
+use crate::{DiskSlot, GrantKind, RequestedGrant, Return, WorkerGrant};
 
 impl Borrower {
     /// Applies a grant that is older than [`GRANT_AGE_MAX`](crate::GRANT_AGE_MAX). One of the
     /// granted requests may be dispatched if no other request of the disk may: a worker whose
     /// rounds take longer than that age would otherwise dispatch nothing. All further requests are
     /// declined: they are reported again, and their charge is refunded.
-    pub fn handle_late_grant(&mut self, now: Time, grant: Grant) {
+    pub fn handle_late_grant(&mut self, now: Time, grant: WorkerGrant) {
         let disk = grant.disk;
         let Some(queue) = self.queues.get(disk.0 as usize) else { return };
         match grant.of {
             GrantKind::Waiting(requests) if queue.granted == 0 && requests > 0 => {
-                self.handle_grant(now, Grant { of: GrantKind::Waiting(1), ..grant });
+                self.handle_grant(now, WorkerGrant { of: GrantKind::Waiting(1), ..grant });
                 self.decline(disk, requests - 1);
             }
             GrantKind::Waiting(requests) => self.decline(disk, requests),
             GrantKind::Ahead(bytes) => {
                 let cost = self.normalization.cost(bytes);
                 self.report.returns.push(Return { disk, requests: 1, cost, bytes });
-                self.handle_grant(now, Grant { of: GrantKind::Nothing, ..grant });
+                self.handle_grant(now, WorkerGrant { of: GrantKind::Nothing, ..grant });
             }
             GrantKind::Nothing | GrantKind::Refused(_) => self.handle_grant(now, grant),
         }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::array::limits;
 use suimon_quantity::{DiskId, Time, WorkerId};
 use suimon_storage_qos::{
-    Assignment, Borrower, Capacity, Completion, DiskSlot, GRANT_AGE_MAX, Grant, GrantKind, Limits,
-    LoanReport, Next, Normalization, Operation, Proposal, Return, Store, StoreBudget, StoreSpec,
-    Submitted,
+    Borrower, Capacity, Completion, DiskSlot, GRANT_AGE_MAX, GrantKind, IoKind, Limits,
+    LimitsSource, LoanReport, Next, Normalization, Proposal, Return, Store, StoreBudget, StoreSpec,
+    Submitted, WorkerGrant,
 };
 
 const NOW: Time = Time::from_ns(1 << 44);
@@ -25,7 +25,7 @@ impl Host {
         let spec = StoreSpec { depth_min: 4, depth_max: 4, ..StoreSpec::default() };
         let mut budget = StoreBudget::new(spec);
         let mut store = Store::new(Capacity::Measured(10_000_000));
-        let disk = |disk| Proposal::Disk(DiskId(disk), Assignment::Own(of));
+        let disk = |disk| Proposal::Disk(DiskId(disk), LimitsSource::Own(of));
         for change in store.propose(&[disk(0), disk(1)], false).unwrap() {
             budget.apply(NOW, change);
         }
@@ -52,7 +52,7 @@ impl Host {
         }
     }
 
-    fn grants(&mut self, now: Time) -> Vec<Grant> {
+    fn grants(&mut self, now: Time) -> Vec<WorkerGrant> {
         std::iter::from_fn(|| self.budget.poll_grant(now)).collect()
     }
 
@@ -66,7 +66,7 @@ impl Host {
     }
 
     fn complete(&mut self, now: Time, at: usize, requests: u32) {
-        let (disk, operation, latency) = (DISKS[at], Operation::Read, None);
+        let (disk, operation, latency) = (DISKS[at], IoKind::Read, None);
         for _ in 0..requests {
             let of = Completion { disk, operation, bytes: 8192, latency };
             self.borrowers[at].handle_completion(now, of);
@@ -75,7 +75,7 @@ impl Host {
     }
 }
 
-fn waiting(grants: &[Grant], worker: usize) -> u32 {
+fn waiting(grants: &[WorkerGrant], worker: usize) -> u32 {
     let of_it = grants.iter().filter(|grant| grant.worker == WORKERS[worker]);
     of_it.map(|grant| if let GrantKind::Waiting(of) = grant.of { of } else { 0 }).sum()
 }

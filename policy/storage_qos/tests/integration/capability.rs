@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::array::{Array, Load, Rig, SECOND, limits};
 use proptest::prelude::*;
-use suimon_storage_qos::Event;
+use suimon_storage_qos::StoreEvent;
 
 fn drive(servers: usize, fixed_ns: u64) -> Array {
     Array { servers, fixed_ns, per_operation_ns: 0, noise_percent: 20 }
@@ -30,7 +30,7 @@ fn a_store_that_gets_slower_than_its_minimums_need_is_told_and_so_is_its_recover
     assert!((4_700..=5_300).contains(&estimate.iops), "{estimate:?}");
     rig.run(Duration::from_secs(60));
     let told = rig.events.iter().find_map(|(_, event)| match event {
-        Event::CapacityLow(low) => Some(*low),
+        StoreEvent::CapacityLow(low) => Some(*low),
         _ => None,
     });
     let low = told.unwrap();
@@ -38,9 +38,10 @@ fn a_store_that_gets_slower_than_its_minimums_need_is_told_and_so_is_its_recover
 
     rig.array.fixed_ns /= 2;
     rig.run(Duration::from_secs(80));
-    let ends = |(_, event): &&(u64, Event)| matches!(event, Event::CapacitySufficient { .. });
+    let ends =
+        |(_, event): &&(u64, StoreEvent)| matches!(event, StoreEvent::CapacitySufficient { .. });
     assert_eq!(rig.events.iter().filter(ends).count(), 1, "{:?}", rig.events);
-    let lows = |(_, event): &&(u64, Event)| matches!(event, Event::CapacityLow(_));
+    let lows = |(_, event): &&(u64, StoreEvent)| matches!(event, StoreEvent::CapacityLow(_));
     assert_eq!(rig.events.iter().filter(lows).count(), 1, "{:?}", rig.events);
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::array::{Array, Load, Rig, SECOND, bandwidth, limits, slot};
 use suimon_quantity::{DiskId, Time};
 use suimon_storage_qos::{
-    Assignment, Delivery, Event, Limits, LimitsOwner, PolicyKind, PolicySpec, Proposal, QueueCause,
-    Shortfall, Unmet,
+    Delivery, Limits, LimitsOwner, LimitsSource, PolicyKind, PolicySpec, Proposal, QueueCause,
+    Shortfall, StoreEvent, Unmet,
 };
 
 fn array(servers: usize, fixed_ns: u64) -> Array {
@@ -14,9 +14,9 @@ fn array(servers: usize, fixed_ns: u64) -> Array {
 }
 
 /// Returns the events for minimums.
-fn minimums(rig: &Rig) -> Vec<&(u64, Event)> {
-    let is_of_minimum = |(_, event): &&(u64, Event)| {
-        matches!(event, Event::MinimumUnmet(_) | Event::MinimumMet { .. })
+fn minimums(rig: &Rig) -> Vec<&(u64, StoreEvent)> {
+    let is_of_minimum = |(_, event): &&(u64, StoreEvent)| {
+        matches!(event, StoreEvent::MinimumUnmet(_) | StoreEvent::MinimumMet { .. })
     };
     rig.events.iter().filter(is_of_minimum).collect()
 }
@@ -25,7 +25,7 @@ fn minimums(rig: &Rig) -> Vec<&(u64, Event)> {
 fn unmet(rig: &Rig, since: u64) -> (Duration, &Unmet) {
     let (at, event) = minimums(rig).first().copied().expect("something is told");
     match event {
-        Event::MinimumUnmet(unmet) => (Duration::from_nanos(at - since), unmet),
+        StoreEvent::MinimumUnmet(unmet) => (Duration::from_nanos(at - since), unmet),
         _ => panic!("{event:?}"),
     }
 }
@@ -38,7 +38,7 @@ fn is_about(got: u64, expected: u64, percent: u64) {
 #[test]
 fn what_was_forced_is_told_after_a_minute_with_who_got_it() {
     let mut rig = Rig::new(array(4, 1_000_000), 4000);
-    let force = |disk, min| Proposal::Disk(DiskId(disk), Assignment::Own(limits(min, 0, 100)));
+    let force = |disk, min| Proposal::Disk(DiskId(disk), LimitsSource::Own(limits(min, 0, 100)));
     rig.propose(&[force(0, 4000), force(1, 2000), force(2, 0)], true);
     let began = rig.now;
     for disk in 0..3 {
@@ -64,9 +64,9 @@ fn what_was_forced_is_told_after_a_minute_with_who_got_it() {
     rig.load(1, None);
     rig.load(2, None);
     rig.run(Duration::from_secs(10));
-    assert!(matches!(minimums(&rig)[2].1, Event::MinimumMet { .. }), "{:?}", rig.events);
+    assert!(matches!(minimums(&rig)[2].1, StoreEvent::MinimumMet { .. }), "{:?}", rig.events);
     // The event for the capacity was emitted once, too.
-    let lows = rig.events.iter().filter(|(_, event)| matches!(event, Event::CapacityLow(_)));
+    let lows = rig.events.iter().filter(|(_, event)| matches!(event, StoreEvent::CapacityLow(_)));
     assert_eq!(lows.count(), 1, "{:?}", rig.events);
 }
 

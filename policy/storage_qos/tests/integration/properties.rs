@@ -84,7 +84,7 @@ proptest! {
             prop_assert!((got - share).abs() <= share * unfairness + 3.0 * one, "disk {disk}: {got}, {share} is fair");
             if *max < f64::MAX {
                 let excess = rig.logs[&disk].excess(*max as u64, false);
-                let catch_up = limits(*min as u64, *max as u64, 1).catch_up();
+                let catch_up = limits(*min as u64, *max as u64, 1).catch_up_window();
                 let bound = slack(*max, catch_up) + cost as f64 + 1.0;
                 prop_assert!(excess <= bound, "disk {disk}: {excess} above {bound}");
             }

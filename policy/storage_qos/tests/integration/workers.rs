@@ -8,9 +8,9 @@ use crate::array::{Dice, Log, SECOND, limits};
 use proptest::prelude::*;
 use suimon_quantity::{DiskId, Time, WorkerId};
 use suimon_storage_qos::{
-    Assignment, Borrower, CATCH_UP, Capacity, Completion, DiskSlot, Grant, GrantKind, HELD_MAX,
-    Limits, LoanReport, Next, Normalization, Operation, Proposal, RequestTime, Store, StoreBudget,
-    StoreSpec, Submitted, WorkerTime,
+    Borrower, CATCH_UP, Capacity, Completion, DiskSlot, GrantKind, IoKind, LOAN_IDLE_MAX, Limits,
+    LimitsSource, LoanReport, Next, Normalization, Proposal, RequestTime, Store, StoreBudget,
+    StoreSpec, Submitted, WorkerGrant, WorkerTime,
 };
 
 /// Largest delay of a message.
@@ -19,7 +19,7 @@ const DELAY_MAX_NS: u64 = 100_000;
 struct Worker {
     borrower: Borrower,
     reports: VecDeque<(u64, LoanReport)>,
-    grants: VecDeque<(u64, Grant)>,
+    grants: VecDeque<(u64, WorkerGrant)>,
     spent: Vec<LoanReport>,
     /// Requests of each disk in the order of submission.
     waiting: BTreeMap<u32, VecDeque<u32>>,
@@ -48,7 +48,7 @@ impl Host {
         let mut store = Store::new(Capacity::Measured(10_000_000));
         let proposals: Vec<Proposal> = (0u32..)
             .zip(disks)
-            .map(|(disk, limits)| Proposal::Disk(DiskId(disk), Assignment::Own(*limits)))
+            .map(|(disk, limits)| Proposal::Disk(DiskId(disk), LimitsSource::Own(*limits)))
             .collect();
         let mut budget = StoreBudget::new(StoreSpec::default());
         for change in store.propose(&proposals, false).unwrap() {
@@ -124,7 +124,7 @@ impl Host {
         for (_, at, disk, bytes, since) in done {
             let latency = Duration::from_nanos(now - since);
             *self.latencies_ns.entry(disk).or_default() += now - since;
-            let (disk, operation, latency) = (DiskSlot(disk), Operation::Read, Some(latency));
+            let (disk, operation, latency) = (DiskSlot(disk), IoKind::Read, Some(latency));
             let of = Completion { disk, operation, bytes, latency };
             self.workers[at].borrower.handle_completion(Time::from_ns(now), of);
         }
@@ -167,7 +167,7 @@ impl Host {
 
     /// Permitted excess over a single scheduler: loans and requests in messages.
     fn late(rate: u64) -> f64 {
-        let ns = CATCH_UP.as_nanos() as u64 + HELD_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
+        let ns = CATCH_UP.as_nanos() as u64 + LOAN_IDLE_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
         (rate * ns) as f64 / SECOND as f64
     }
 }
@@ -254,7 +254,7 @@ fn a_report_lists_only_disks_with_changed_requests() {
     let at = |number: u64| start + Duration::from_micros(10 * number);
     let mut borrower = Borrower::new(Normalization::default(), 4096);
     (0..BUSY).for_each(|disk| borrower.add(DiskSlot(disk)));
-    let grant = |disk| Grant { worker: WorkerId(0), disk, of: GrantKind::Waiting(1) };
+    let grant = |disk| WorkerGrant { worker: WorkerId(0), disk, of: GrantKind::Waiting(1) };
     for disk in (0..BUSY).map(DiskSlot) {
         borrower.submit(start, disk, 4096, disk.0).unwrap();
         borrower.handle_grant(start, grant(disk));
@@ -266,7 +266,7 @@ fn a_report_lists_only_disks_with_changed_requests() {
     // One disk completes a request and submits the next one before each report.
     for number in 1..=REPORTS {
         let now = at(number);
-        let (disk, operation, latency) = (DiskSlot(7), Operation::Read, None);
+        let (disk, operation, latency) = (DiskSlot(7), IoKind::Read, None);
         borrower.handle_completion(now, Completion { disk, operation, bytes: 4096, latency });
         borrower.submit(now, disk, 4096, 7).unwrap();
         borrower.handle_grant(now, grant(disk));
@@ -346,7 +346,7 @@ proptest! {
         host.run(SECOND / 20, |_| ());
         prop_assert!(host.device.is_empty());
         prop_assert_eq!(host.budget.in_flight(), 0, "lent and never returned");
-        let new = Proposal::Disk(DiskId(9), Assignment::Own(limits(0, 1000, 100)));
+        let new = Proposal::Disk(DiskId(9), LimitsSource::Own(limits(0, 1000, 100)));
         let changes = host.store.propose(&[new], false).unwrap();
         changes.iter().for_each(|change| host.budget.apply(host.time(), *change));
         host.logs.clear();

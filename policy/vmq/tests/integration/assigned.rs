@@ -3,8 +3,8 @@
 use crate::host::{queue, workers};
 use suimon_quantity::{Direction, PortId, QueueId, Time, WorkerId};
 use suimon_vmq::{
-    Move, MoveReason, NicSpec, PlacementReason, QueueError, SpecError, StayReason, Vmq, VmqMode,
-    VmqSpec,
+    Move, MoveReason, NicSpec, PlacementReason, QueueError, StayReason, Vmq, VmqMode, VmqSpec,
+    VmqSpecError,
 };
 
 const NOW: Time = Time::from_ns(1 << 40);
@@ -83,7 +83,7 @@ fn a_worker_that_goes_is_left_and_one_that_comes_is_used() {
     );
     carry_out(&mut vmq, &moves);
     let based = VmqSpec { base_worker: Some(WorkerId(1)), ..spec(4) };
-    assert!(matches!(vmq.set_spec(based.clone(), NOW), Err(SpecError::UnknownBase { .. })));
+    assert!(matches!(vmq.set_spec(based.clone(), NOW), Err(VmqSpecError::UnknownBase { .. })));
     assert_eq!(vmq.spec(), &spec(4), "nothing was changed");
     let moves = vmq.configure(based, &workers(8, 2, 1), NOW).unwrap();
     assert!(!moves.is_empty());

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use crate::members::{Etcd, Gate, RecordingObserver, authority, eventually, value};
 use suimon_etcd::{EtcdSpec, EtcdStore, EtcdTls};
 use suimon_ports::{
-    ClusterChange, ClusterCommit, ClusterCondition, ClusterElection, ClusterLeaseId, ClusterStore,
-    ClusterStoreErrorKind as Kind,
+    ClusterChange, ClusterCommit, ClusterCondition, ClusterElection, ClusterKvStore,
+    ClusterLeaseId, ClusterStoreErrorKind as Kind,
 };
 
 fn put(key: &str, value: &str) -> ClusterChange {

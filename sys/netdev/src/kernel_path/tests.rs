@@ -4,7 +4,7 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use suimon_ports::{KernelPathState, OffloadToggles, PortDevice, PortSpec, TapSpec};
+use suimon_ports::{KernelPathState, OffloadToggles, PortDevice, PortDeviceSpec, TapSpec};
 
 use super::*;
 use crate::NetDevices;
@@ -232,12 +232,12 @@ fn it_goes_with_its_device_and_what_was_left_goes_before_the_next() {
     // Loopback, the TAP and the way.
     assert_eq!((links(&bench), filters(&bench)), (3, true));
 
-    let live = PortSpec::Tap(bench.guest(1).spec(false));
+    let live = PortDeviceSpec::Tap(bench.guest(1).spec(false));
     let mut device = bench.guests[0].device.take().unwrap();
     assert!(device.change(&live).unwrap());
     assert_eq!(device.status().kernel_path, None);
     assert_eq!((links(&bench), filters(&bench)), (2, false));
-    assert!(device.change(&PortSpec::Tap(bench.guest(1).spec(true))).unwrap());
+    assert!(device.change(&PortDeviceSpec::Tap(bench.guest(1).spec(true))).unwrap());
     assert_eq!((links(&bench), filters(&bench)), (3, true));
     assert_eq!(device.status().kernel_path, Some(KernelPathState::Ready));
     bench.guests[0].device = Some(device);

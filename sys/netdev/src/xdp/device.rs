@@ -11,8 +11,8 @@ use suimon_frame::Offloads;
 use suimon_netif::raw_socket::RawSocket;
 use suimon_netif::rtnetlink::Settings;
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DeviceStatus, PortDevice, PortObserver, PortSpec, QueueHost,
-    SteeringRule, UplinkSpec, XdpHook, XdpState,
+    DeviceError, DeviceErrorKind, DeviceStatus, PortDevice, PortDeviceSpec, PortObserver,
+    QueueHost, SteeringRule, UplinkSpec, XdpHook, XdpState,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 
@@ -362,8 +362,8 @@ impl PortDevice for XdpDevice {
         self.steering.set(rules);
     }
 
-    fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError> {
-        let PortSpec::Uplink(to) = to else { return Ok(false) };
+    fn change(&mut self, to: &PortDeviceSpec) -> Result<bool, DeviceError> {
+        let PortDeviceSpec::Uplink(to) = to else { return Ok(false) };
         let live = UplinkSpec {
             mtu: to.mtu,
             host_addresses: to.host_addresses.clone(),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Instant;
 
 use suimon_frame::{Frame, FrameBatch, MacAddr, VlanId, VlanTag};
-use suimon_ports::{FrameSink, PortSpec, UplinkSpec};
+use suimon_ports::{FrameSink, PortDeviceSpec, UplinkSpec};
 
 use super::tests::Bench;
 use crate::testing::{LIMIT, is_ours, mac, plain_frame, wait_readable};
@@ -69,7 +69,7 @@ impl Bench {
 
     fn add_host_addresses(&mut self, ips: &[IpAddr]) {
         let spec = UplinkSpec { host_addresses: ips.to_vec(), ..self.spec.clone() };
-        assert!(self.device.as_mut().unwrap().change(&PortSpec::Uplink(spec)).unwrap());
+        assert!(self.device.as_mut().unwrap().change(&PortDeviceSpec::Uplink(spec)).unwrap());
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use suimon_frame::{Checksum, Frame, FrameBatch, MacAddr, Sum, VlanId, VlanTag, VnetHeader};
 use suimon_ports::{
     ControlSocket, DeviceErrorKind, DeviceNotice, DeviceStatus, FaultKind, FrameSink, FrameSource,
-    OffloadToggles, PortDevice, PortSpec, TransmitResult, UplinkDriver, UplinkSpec, XdpHook,
+    OffloadToggles, PortDevice, PortDeviceSpec, TransmitResult, UplinkDriver, UplinkSpec, XdpHook,
     XdpState,
 };
 use suimon_quantity::PortId;
@@ -325,7 +325,7 @@ fn checksums_are_left_to_the_kernel_and_large_frames_are_not() {
         }
         let offload = OffloadToggles { tx_checksum: false, ..OffloadToggles::default() };
         let spec = UplinkSpec { offload, ..bench.spec.clone() };
-        assert!(bench.device.as_mut().unwrap().change(&PortSpec::Uplink(spec)).unwrap());
+        assert!(bench.device.as_mut().unwrap().change(&PortDeviceSpec::Uplink(spec)).unwrap());
         assert!(!bench.sink.offloads().checksum);
         assert!(bench.status().egress.checksum && !bench.status().ingress.checksum);
     }
@@ -339,13 +339,13 @@ fn frames_longer_than_the_mtu_are_lost_and_the_mtu_changes_live_within_its_chunk
     assert_eq!(bench.sink.discarded(), 1);
     let mut change = |mtu| {
         let spec = UplinkSpec { mtu: Some(mtu), ..bench.spec.clone() };
-        bench.device.as_mut().unwrap().change(&PortSpec::Uplink(spec)).unwrap()
+        bench.device.as_mut().unwrap().change(&PortDeviceSpec::Uplink(spec)).unwrap()
     };
     assert!(change(1600) && !change(3000) && !change(9000));
     assert_eq!(bench.status().xdp.unwrap().chunk_bytes, 2048);
     bench.exchange(&patterned(1614));
     let spec = UplinkSpec { queue_pairs: 2, ..bench.spec.clone() };
-    assert!(!bench.device.as_mut().unwrap().change(&PortSpec::Uplink(spec)).unwrap());
+    assert!(!bench.device.as_mut().unwrap().change(&PortDeviceSpec::Uplink(spec)).unwrap());
 }
 
 #[test]

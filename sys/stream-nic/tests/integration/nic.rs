@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use suimon_frame::{Frame, FrameBatch};
 use suimon_ports::{
-    DeviceErrorKind, DeviceNotice, FaultKind, FrameSink, FrameSource, PortDevice, PortFault,
-    PortObserver, PortSpec, QueueHost, StreamSpec, TransmitResult,
+    DeviceErrorKind, DeviceNotice, FaultKind, FrameSink, FrameSource, PortDevice, PortDeviceSpec,
+    PortFault, PortObserver, QueueHost, StreamSpec, TransmitResult,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
@@ -217,14 +217,14 @@ fn its_owner_changes_and_closes_it() {
     let mut qemu = bench.connect();
     assert_eq!(bench.next_notice(), DeviceNotice::LinkUp);
     let changed = StreamSpec { mtu: 9000, ..bench.spec.clone() };
-    assert!(bench.nic.change(&PortSpec::Stream(changed.clone())).unwrap());
+    assert!(bench.nic.change(&PortDeviceSpec::Stream(changed.clone())).unwrap());
     assert_eq!((bench.nic.status().mtu, bench.nic.status().link_up), (9000, true));
     let long = StreamSpec { mtu: 9217, ..changed.clone() };
-    let error = bench.nic.change(&PortSpec::Stream(long)).unwrap_err();
+    let error = bench.nic.change(&PortDeviceSpec::Stream(long)).unwrap_err();
     assert_eq!((error.kind, error.field), (DeviceErrorKind::Unsupported, "mtu"));
     let elsewhere = StreamSpec { socket: PathBuf::from("/nowhere/n-old"), ..changed };
     assert_eq!(StreamNic::probe(&elsewhere).unwrap_err().kind, DeviceErrorKind::Missing);
-    assert!(!bench.nic.change(&PortSpec::Stream(elsewhere)).unwrap());
+    assert!(!bench.nic.change(&PortDeviceSpec::Stream(elsewhere)).unwrap());
     let (socket, rack) = (bench.spec.socket.clone(), Arc::clone(&bench.rack));
     drop(bench.nic);
     assert_eq!(qemu.read(&mut [0; 1]).unwrap_or(0), 0, "the connection is closed");

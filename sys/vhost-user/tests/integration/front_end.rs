@@ -11,7 +11,7 @@ use crate::bench::{
     BYTES, Bench, CSUM, FrontEnd, GUEST_CSUM, LIMIT, PROTOCOL_FEATURES, VERSION_1, session,
     wait_for,
 };
-use suimon_ports::{OffloadToggles, PortDevice, PortSpec, VhostUserMode, VhostUserSpec};
+use suimon_ports::{OffloadToggles, PortDevice, PortDeviceSpec, VhostUserMode, VhostUserSpec};
 
 #[test]
 fn frames_go_round_and_the_next_front_end_finds_the_nic_new() {
@@ -109,14 +109,14 @@ fn offloads_change_live_and_stay_offered_to_a_vm_that_has_them() {
         front_end.start_ring(0, &rx, &kick, &call);
         front_end.start_ring(1, &tx, &kick, &call);
         let to = VhostUserSpec { offload: off, mtu: 1500, ..bench.spec.clone() };
-        assert_eq!(bench.nic().change(&PortSpec::VhostUser(to)).ok(), Some(true));
+        assert_eq!(bench.nic().change(&PortDeviceSpec::VhostUser(to)).ok(), Some(true));
         let status = bench.nic().status();
         assert!(status.ingress.checksum && !status.egress.checksum && status.mtu == 1500);
         let sinks = bench.host.sinks.lock().unwrap();
         assert!(!sinks[&0].offloads().checksum);
         drop(sinks);
         let more = VhostUserSpec { queue_pairs: 2, ..bench.spec.clone() };
-        assert_eq!(bench.nic().change(&PortSpec::VhostUser(more)).ok(), Some(false));
+        assert_eq!(bench.nic().change(&PortDeviceSpec::VhostUser(more)).ok(), Some(false));
         drop(front_end);
         wait_for("the rings' return", || bench.host.queues() == (0, 0));
     }

@@ -16,7 +16,7 @@ use crate::bench::{
 };
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use suimon_ports::{
-    DeviceNotice, NegotiatedFeatures, OffloadToggles, PortDevice, PortSpec, VhostUserMode,
+    DeviceNotice, NegotiatedFeatures, OffloadToggles, PortDevice, PortDeviceSpec, VhostUserMode,
     VhostUserSpec,
 };
 use suimon_quantity::PortId;
@@ -287,7 +287,7 @@ fn a_front_end_is_told_when_configuration_space_changes() {
     assert!(front_end.set(21, &[], &[theirs.as_fd()]));
     drop(theirs);
     let to = VhostUserSpec { mtu: 1400, ..bench.spec.clone() };
-    assert_eq!(bench.nic().change(&PortSpec::VhostUser(to)).ok(), Some(true));
+    assert_eq!(bench.nic().change(&PortDeviceSpec::VhostUser(to)).ok(), Some(true));
     ours.set_read_timeout(Some(LIMIT)).unwrap();
     let mut message = [0; 12];
     ours.read_exact(&mut message).unwrap();
@@ -464,5 +464,5 @@ fn an_mtu_the_guest_knows_is_not_changed_under_it() {
     let mut front_end = FrontEnd::connect(&bench.socket);
     let _rings = start(&mut front_end, &vm, VERSION_1 | MTU);
     let to = VhostUserSpec { mtu: 1400, ..bench.spec.clone() };
-    assert_eq!(bench.nic().change(&PortSpec::VhostUser(to)).ok(), Some(false));
+    assert_eq!(bench.nic().change(&PortDeviceSpec::VhostUser(to)).ok(), Some(false));
 }

@@ -8,7 +8,8 @@ use crate::bench::{Bench, SIZE, done};
 use suimon_storage::DiskLayer;
 use suimon_uring::{FileAccess, HostFile};
 use suimon_vhd::{
-    Access, NewDisk, NewVhd, OpenOptions, Parent, ParentLocator, SizeEncoding, SizeSource, Vhd,
+    Access, CreateParameters, NewVhd, OpenOptions, Parent, ParentLocator, SizeEncoding, SizeSource,
+    Vhd,
 };
 
 const MIB: u64 = 1 << 20;
@@ -137,10 +138,11 @@ fn blocks_of_dynamic_images_are_told_as_they_are_written() {
     }
 }
 
-fn vhd(path: &Path, access: FileAccess, disk: Option<NewDisk>) -> DiskLayer {
+fn vhd(path: &Path, access: FileAccess, disk: Option<CreateParameters>) -> DiskLayer {
     let file = HostFile::open(path, access, 512).unwrap();
     if let Some(disk) = disk {
-        let unique_id = [disk == NewDisk::Dynamic { block_size: 2 << 20 }; 16].map(u8::from);
+        let unique_id =
+            [disk == CreateParameters::Dynamic { block_size: 2 << 20 }; 16].map(u8::from);
         let size_encoding = SizeEncoding::Exact;
         NewVhd { disk, size: SIZE, size_encoding, unique_id, created: 1 }.create(&file).unwrap();
     }
@@ -152,7 +154,7 @@ fn vhd(path: &Path, access: FileAccess, disk: Option<NewDisk>) -> DiskLayer {
 fn what_a_parent_has_is_data_of_its_child() {
     let bench = Bench::start();
     let (parent, child) = (bench.path("parent.vhd"), bench.path("child.vhd"));
-    let dynamic = NewDisk::Dynamic { block_size: 2 << 20 };
+    let dynamic = CreateParameters::Dynamic { block_size: 2 << 20 };
     let layer = vhd(&parent, FileAccess::Create, Some(dynamic));
     let disk = bench.exports.add("parent", vec![layer], false).unwrap();
     done("qemu-io", &["-f", "raw", "-c", "write -P 5 10M 2M", &url(&bench, "parent")]);
@@ -163,7 +165,7 @@ fn what_a_parent_has_is_data_of_its_child() {
         name: "parent.vhd".to_owned(),
         locators: vec![ParentLocator::WindowsRelative(r".\parent.vhd".to_owned())],
     };
-    let differencing = NewDisk::Differencing { block_size: 2 << 20, parent: of };
+    let differencing = CreateParameters::Differencing { block_size: 2 << 20, parent: of };
     let layers = vec![
         vhd(&child, FileAccess::Create, Some(differencing)),
         vhd(&parent, FileAccess::Write, None),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use suimon_disk_tests::{NullIo, hollow_client, hollow_disk, never_readable};
 use suimon_quantity::{DiskId, Iops, StoreId, Time, WorkerId};
 use suimon_storage::{DiskLocation, StorageEngine};
-use suimon_storage_qos::{Assignment, Capacity, Limits, Proposal, Store, StoreSpec};
+use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, Store, StoreSpec};
 
 struct Counting;
 
@@ -47,7 +47,7 @@ fn allocations(workers: usize, depth: u32, max: u64) -> (u64, u64) {
         Limits { min_iops: Iops::new(10.min(max)), max_iops: Iops::new(max), ..Limits::default() };
     let disks = 0..8 * workers as u32;
     let all: Vec<Proposal> =
-        disks.clone().map(|disk| Proposal::Disk(DiskId(disk), Assignment::Own(limits))).collect();
+        disks.clone().map(|disk| Proposal::Disk(DiskId(disk), LimitsSource::Own(limits))).collect();
     let changes = store.propose(&all, false).unwrap();
     let mut shared = None;
     let mut works: Vec<StorageEngine> = (0..workers)

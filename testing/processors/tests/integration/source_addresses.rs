@@ -3,12 +3,12 @@
 use suimon_forwarding::ForwardingPortSpec;
 use suimon_frame::MacAddr;
 use suimon_quantity::PortId;
-use suimon_switch::PlaneNotice;
+use suimon_switch::SwitchNotice;
 
 use crate::workers::{Bench, frame, mac, wait_for};
 
 /// Waits for the next report and returns it.
-fn report(bench: &Bench) -> PlaneNotice {
+fn report(bench: &Bench) -> SwitchNotice {
     let mut report = None;
     wait_for("a report", || {
         report = bench.plane.poll_notice();
@@ -31,7 +31,7 @@ fn the_first_source_is_reported_and_once_it_is_bound_other_ports_cannot_use_it()
     let reported = report(&bench);
     let expected = MacAddr::new(mac(0));
     assert!(
-        matches!(reported, PlaneNotice::SourceSeen { port: PortId(0), mac } if mac == expected),
+        matches!(reported, SwitchNotice::SourceSeen { port: PortId(0), mac } if mac == expected),
         "{reported:?}"
     );
     change(&mut bench, 0, |port| {
@@ -41,7 +41,7 @@ fn the_first_source_is_reported_and_once_it_is_bound_other_ports_cannot_use_it()
     bench.guests[1].sender.send(&frame(0, 0xff, 1));
     let reported = report(&bench);
     assert!(
-        matches!(reported, PlaneNotice::SpoofedSource { port: PortId(1), mac } if mac == expected),
+        matches!(reported, SwitchNotice::SpoofedSource { port: PortId(1), mac } if mac == expected),
         "{reported:?}"
     );
     assert_eq!(bench.plane.port_counters(PortId(1)).rx_dropped, [("spoofed_source", 1)]);
@@ -55,7 +55,7 @@ fn the_first_source_is_reported_and_once_it_is_bound_other_ports_cannot_use_it()
     });
     bench.guests[0].sender.send(&frame(0, 0xff, 3));
     let reported = report(&bench);
-    assert!(matches!(reported, PlaneNotice::SourceSeen { port: PortId(0), .. }), "{reported:?}");
+    assert!(matches!(reported, SwitchNotice::SourceSeen { port: PortId(0), .. }), "{reported:?}");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn moves_of_an_address_are_counted_and_reported_once_per_port_in_10_s() {
     // is reported.
     for expected in [(0, 1), (1, 0)] {
         let reported = report(&bench);
-        let PlaneNotice::AddressMoved { mac, from, to, moves: 1 } = reported else {
+        let SwitchNotice::AddressMoved { mac, from, to, moves: 1 } = reported else {
             panic!("{reported:?}");
         };
         assert_eq!((mac.octets()[5], (from.0, to.0)), (7, expected));

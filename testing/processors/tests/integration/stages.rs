@@ -11,7 +11,7 @@ use suimon_processor_tests::{
     plane_of_nics, queue, small_frame,
 };
 use suimon_quantity::{Direction, SwitchId};
-use suimon_switch::{DataPlane, Stage, StageTimes, WorkerView};
+use suimon_switch::{DataPlane, Stage, StageTimes, WorkerStatus};
 use suimon_wait::WorkerThreads;
 
 const BATCHES: u64 = 5000;
@@ -24,7 +24,7 @@ const FLUSH_NS: u64 = 500;
 const SPIN_NS: u64 = 50_000;
 
 /// Waits until the state of the worker fulfils a condition, and returns the state.
-fn until(plane: &DataPlane, what: &str, is_so: impl Fn(&WorkerView) -> bool) -> WorkerView {
+fn until(plane: &DataPlane, what: &str, is_so: impl Fn(&WorkerStatus) -> bool) -> WorkerStatus {
     let began = Instant::now();
     loop {
         let worker = plane.workers().remove(0);

@@ -8,7 +8,7 @@ use suimon_frame::FrameBatch;
 use suimon_ports::{PortFault, QueueHost, ServedDevice};
 use suimon_processor_tests::{Supply, TestClockRuntime, plane_of_nics, queue, sleep_briefly};
 use suimon_quantity::{Direction, PortId, Time};
-use suimon_switch::{DataPlane, PlaneNotice, STALLED_AFTER};
+use suimon_switch::{DataPlane, STALLED_AFTER, SwitchNotice};
 
 /// Source that blocks the worker until it is released, as a system call or a page fault does.
 struct Blocking {
@@ -34,7 +34,7 @@ fn until(what: &str, mut is_true: impl FnMut() -> bool) {
     }
 }
 
-fn notice(plane: &DataPlane) -> Option<PlaneNotice> {
+fn notice(plane: &DataPlane) -> Option<SwitchNotice> {
     let _ = plane.check_workers();
     plane.poll_notice()
 }
@@ -57,7 +57,7 @@ fn a_worker_that_does_not_proceed_is_reported_with_the_device_that_it_serves() {
     assert!(notice(&plane).is_none(), "the round has just begun");
     clock.fetch_add(u64::try_from(STALLED_AFTER.as_nanos()).unwrap(), Ordering::SeqCst);
     match notice(&plane) {
-        Some(PlaneNotice::WorkerStalled { device, round, .. }) => {
+        Some(SwitchNotice::WorkerStalled { device, round, .. }) => {
             assert_eq!(device, Some(ServedDevice::Port(PortId(1))));
             assert!(round >= STALLED_AFTER);
         }
@@ -71,6 +71,6 @@ fn a_worker_that_does_not_proceed_is_reported_with_the_device_that_it_serves() {
         seen = notice(&plane);
         seen.is_some()
     });
-    assert!(matches!(seen, Some(PlaneNotice::WorkerResumed { .. })), "{seen:?}");
+    assert!(matches!(seen, Some(SwitchNotice::WorkerResumed { .. })), "{seen:?}");
     plane.stop();
 }

@@ -13,7 +13,7 @@ use suimon_frame::{Frame, FrameBatch, Offloads, Span, TailMemory, VnetHeader};
 use suimon_ports::{FrameSink, PortFault, QueueHost, TransmitResult, WorkerRuntime};
 use suimon_processor_tests::{Receiver, Supply, mac, plane_of_nics, queue};
 use suimon_quantity::{Direction, PortId, WorkerId};
-use suimon_switch::{CaptureOptions, DataPlane};
+use suimon_switch::{CaptureBufferLimits, DataPlane};
 use suimon_wait::WorkerThreads;
 
 /// Deadline of every condition, generous because the machine may be loaded.
@@ -298,7 +298,7 @@ fn a_flood_brings_every_port_the_whole_frame() {
 fn captures_see_the_whole_frame_that_is_delivered() {
     for port in [0, 1] {
         let mut bench = Bench::new(1);
-        let capture = bench.plane.capture(PortId(port), CaptureOptions::default());
+        let capture = bench.plane.capture(PortId(port), CaptureBufferLimits::default());
         for _ in 0..20 {
             let sent = bench.send(mac(1));
             assert!(bench.next_read().0 == sent);

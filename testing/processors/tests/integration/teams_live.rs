@@ -11,7 +11,7 @@ use suimon_frame::VnetHeader;
 use suimon_ports::QueueHost;
 use suimon_processor_tests::{TestClockRuntime, mac};
 use suimon_quantity::{Direction, PortId, Time, WorkerId};
-use suimon_switch::{CaptureOptions, TeamMember, TopologyError};
+use suimon_switch::{CaptureBufferLimits, TeamMember, TopologyError};
 use suimon_teaming::{Algorithm, MemberId, TeamMode};
 use suimon_wait::WorkerThreads;
 
@@ -292,7 +292,7 @@ fn a_member_without_a_queue_and_a_team_without_members_lose_frames_that_are_coun
 #[test]
 fn a_capture_of_a_member_sees_all_of_it_and_one_of_the_team_what_was_taken() {
     let bench = bench(TeamMode::SwitchIndependent, Algorithm::TransportPorts);
-    let options = CaptureOptions::default();
+    let options = CaptureBufferLimits::default();
     let team = bench.plane.capture(TEAM, options);
     let members = [0, 1].map(|member| bench.plane.capture(member_port(member), options));
     for member in &bench.members {

@@ -9,7 +9,9 @@ use suimon_frame::{Offloads, VnetHeader};
 use suimon_ports::{CpuAffinity, QueueHost, WorkerRuntime};
 use suimon_processor_tests::{Receiver, Sender};
 use suimon_quantity::{BitRate, Direction, PortId, QueueId, SwitchId, WorkerId};
-use suimon_switch::{CaptureOptions, DataPlane, MoveError, PlaneNotice, PortTopology, Topology};
+use suimon_switch::{
+    CaptureBufferLimits, DataPlane, MoveError, PortTopology, SwitchNotice, Topology,
+};
 use suimon_wait::WorkerThreads;
 
 /// Deadline of every condition, generous because the machine may be loaded.
@@ -269,7 +271,7 @@ fn a_guest_that_misbehaves_loses_its_own_queue_only() {
         notice = bench.plane.poll_notice();
         notice.is_some()
     });
-    let Some(PlaneNotice::QueueFault { queue, fault }) = notice else { panic!("{notice:?}") };
+    let Some(SwitchNotice::QueueFault { queue, fault }) = notice else { panic!("{notice:?}") };
     assert_eq!((queue.port, queue.direction), (PortId(0), Direction::Ingress));
     assert_eq!(fault.detail, "it misbehaved");
     bench.guests[1].sender.send(&frame(1, 2, 5));
@@ -300,7 +302,7 @@ fn the_fault_of_a_queue_is_not_reported_after_its_device_was_closed() {
     // A fault of the next device is reported.
     report_violation(&again);
     let notice = bench.plane.poll_notice();
-    let Some(PlaneNotice::QueueFault { queue, .. }) = notice else { panic!("{notice:?}") };
+    let Some(SwitchNotice::QueueFault { queue, .. }) = notice else { panic!("{notice:?}") };
     assert_eq!(queue.port, port);
     bench.plane.detach_port(port);
     assert!(bench.plane.poll_notice().is_none());
@@ -401,7 +403,7 @@ fn a_storm_is_limited_and_told_once() {
     let passed = passed() - before;
     assert!(passed <= passed_max, "{passed} at 100 a second in {:?}", began.elapsed());
     let notice = bench.plane.poll_notice();
-    assert!(matches!(notice, Some(PlaneNotice::StormLimited { port: PortId(0) })), "{notice:?}");
+    assert!(matches!(notice, Some(SwitchNotice::StormLimited { port: PortId(0) })), "{notice:?}");
     assert!(bench.plane.poll_notice().is_none());
 }
 
@@ -409,7 +411,7 @@ fn a_storm_is_limited_and_told_once() {
 fn a_capture_sees_both_directions_of_its_port_only() {
     let bench = Bench::new(1, 3);
     bench.introduce();
-    let capture = bench.plane.capture(PortId(1), CaptureOptions::default());
+    let capture = bench.plane.capture(PortId(1), CaptureBufferLimits::default());
     // Sent one after the other, because the order in which queues of different guests are served is
     // undefined.
     for (number, (from, to)) in (1..).zip([(0, 1), (1, 0), (0, 2)]) {

@@ -19,8 +19,8 @@ use suimon_netdev::SriovAdapters;
 use suimon_node::{Node, NodeDependencies, placements};
 use suimon_ports::{
     ControlSocket, DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceStatus,
-    KernelPathCounters, KernelPathTable, LinkProperties, MemberDevices, PortDevice, PortObserver,
-    PortSpec, QueueHost, StateStore, WorkerRuntime,
+    KernelPathCounters, KernelPathTable, LinkProperties, MemberDevices, PortDevice, PortDeviceSpec,
+    PortObserver, QueueHost, StateStore, WorkerRuntime,
 };
 use suimon_power_files::PowerFiles;
 use suimon_quantity::PortId;
@@ -227,9 +227,9 @@ fn no_device(device: &str) -> DeviceError {
 }
 
 impl DeviceFactory for Remembered {
-    fn probe(&self, spec: &PortSpec) -> Result<(), DeviceError> {
+    fn probe(&self, spec: &PortDeviceSpec) -> Result<(), DeviceError> {
         match spec {
-            PortSpec::Tap(tap) if tap.device.starts_with("missing") => Err(DeviceError {
+            PortDeviceSpec::Tap(tap) if tap.device.starts_with("missing") => Err(DeviceError {
                 kind: DeviceErrorKind::Missing,
                 field: "device",
                 detail: "there is no such device".to_owned(),
@@ -241,7 +241,7 @@ impl DeviceFactory for Remembered {
     fn open(
         &self,
         _port: PortId,
-        spec: &PortSpec,
+        spec: &PortDeviceSpec,
         _queues: Arc<dyn QueueHost>,
         _observer: Arc<dyn PortObserver>,
     ) -> Result<Box<dyn PortDevice>, DeviceError> {
@@ -249,11 +249,14 @@ impl DeviceFactory for Remembered {
         Ok(Box::new(Open))
     }
 
-    fn device_index(&self, _spec: &PortSpec) -> Option<u32> {
+    fn device_index(&self, _spec: &PortDeviceSpec) -> Option<u32> {
         None
     }
 
-    fn hardware_features(&self, _spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError> {
+    fn hardware_features(
+        &self,
+        _spec: &PortDeviceSpec,
+    ) -> Result<Option<DeviceFeatures>, DeviceError> {
         Ok(None)
     }
 
@@ -280,7 +283,7 @@ impl PortDevice for Open {
         DeviceStatus { link_up: true, queue_pairs: 1, mtu: 1500, ..DeviceStatus::default() }
     }
 
-    fn change(&mut self, _to: &PortSpec) -> Result<bool, DeviceError> {
+    fn change(&mut self, _to: &PortDeviceSpec) -> Result<bool, DeviceError> {
         Ok(true)
     }
 }

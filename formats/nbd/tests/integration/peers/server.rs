@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use suimon_nbd::{
-    ByteRange, Chunk, ChunkKind, Export, ExtentState, Framing, GREETING, NbdCommand, NbdError,
+    Chunk, ChunkKind, Export, ExportRange, ExtentState, Framing, GREETING, NbdCommand, NbdError,
     Negotiated, ParsedHeader, REPLY_BYTES_MAX, Request, RequestParser, ServerHandshake, ServerStep,
     StatusExtent, TlsMode,
 };
@@ -36,7 +36,7 @@ impl Disk {
         self.allocated[(offset / UNIT_BYTES) as usize..=last as usize].fill(true);
     }
 
-    fn zero(&mut self, range: ByteRange, allocate: bool) {
+    fn zero(&mut self, range: ExportRange, allocate: bool) {
         let end = range.offset + range.length;
         self.bytes[range.offset as usize..end as usize].fill(0);
         let whole = range.offset.div_ceil(UNIT_BYTES)..end / UNIT_BYTES;

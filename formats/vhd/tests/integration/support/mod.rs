@@ -11,7 +11,8 @@ pub(crate) mod peer_bench;
 use suimon_image::testing::{MemoryFile, ParentRead, TestDisk};
 use suimon_image::{ByteRange, Image, ImageError};
 use suimon_vhd::{
-    Access, NewDisk, NewVhd, OpenOptions, Parent, ParentLocator, SizeEncoding, SizeSource, Vhd,
+    Access, CreateParameters, NewVhd, OpenOptions, Parent, ParentLocator, SizeEncoding, SizeSource,
+    Vhd,
 };
 
 pub(crate) const SECTOR: u64 = 512;
@@ -31,19 +32,19 @@ pub(crate) fn parent() -> Parent {
     }
 }
 
-pub(crate) fn new_vhd(disk: NewDisk, size: u64) -> NewVhd {
+pub(crate) fn new_vhd(disk: CreateParameters, size: u64) -> NewVhd {
     NewVhd { disk, size, size_encoding: SizeEncoding::Exact, unique_id: [9; 16], created: 1000 }
 }
 
 pub(crate) fn dynamic(block_size: u32, size: u64) -> MemoryFile {
-    created(NewDisk::Dynamic { block_size }, size)
+    created(CreateParameters::Dynamic { block_size }, size)
 }
 
 pub(crate) fn differencing(block_size: u32, size: u64) -> MemoryFile {
-    created(NewDisk::Differencing { block_size, parent: parent() }, size)
+    created(CreateParameters::Differencing { block_size, parent: parent() }, size)
 }
 
-pub(crate) fn created(disk: NewDisk, size: u64) -> MemoryFile {
+pub(crate) fn created(disk: CreateParameters, size: u64) -> MemoryFile {
     let file = MemoryFile::default();
     new_vhd(disk, size).create(&file).unwrap();
     file

@@ -6,7 +6,7 @@ use super::{Driver, NameLookup};
 use crate::cluster::events;
 use crate::cluster::keys::NodeReport;
 use crate::cluster::messages::Task;
-use crate::cluster::records::save_kept;
+use crate::cluster::records::save_durable_state;
 use crate::cluster::shared_store::StoreAction;
 use crate::cluster::values::write;
 use crate::events::Draft;
@@ -39,7 +39,7 @@ impl Driver {
                     }
                     StoreAction::Keep(kept) => {
                         let state = self.shared.store.as_ref();
-                        if let Err(error) = save_kept(state, &cluster, name, &kept) {
+                        if let Err(error) = save_durable_state(state, &cluster, name, &kept) {
                             tracing::error!(store = %name, %error, "cannot save the reservation");
                             store.put_back(StoreAction::Keep(kept));
                             break;

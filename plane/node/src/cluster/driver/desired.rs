@@ -8,7 +8,7 @@ use super::{Driver, Link};
 use crate::cluster::covered::Minimums;
 use crate::cluster::keys::MemberRecord;
 use crate::cluster::messages::Task;
-use crate::cluster::records::{load_covered, load_kept, remove_others, save_covered};
+use crate::cluster::records::{load_covered, load_durable_state, remove_others, save_covered};
 use crate::cluster::releasing::Release;
 use crate::cluster::shared_store::SharedStore;
 use crate::cluster::shared_stores;
@@ -48,7 +48,7 @@ impl Driver {
         for (name, spec) in wanted {
             let Some(cluster) = &self.config else { return };
             if !self.stores.contains_key(name) {
-                let kept = load_kept(self.shared.store.as_ref(), &cluster.name, name);
+                let kept = load_durable_state(self.shared.store.as_ref(), &cluster.name, name);
                 let kept = kept.unwrap_or_else(|error| {
                     tracing::error!(store = %name, %error, "cannot read the saved reservations");
                     Default::default()

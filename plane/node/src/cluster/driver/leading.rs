@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use suimon_cluster_qos::{Grant, NodeId, Term};
+use suimon_cluster_qos::{NodeGrant, NodeId, Term};
 use suimon_contract::{EventKind, Name};
 use suimon_quantity::Time;
 
@@ -41,7 +41,7 @@ impl Driver {
         now: Time,
         name: &Name,
         term: Term,
-        records: Vec<(NodeId, Grant)>,
+        records: Vec<(NodeId, NodeGrant)>,
     ) {
         let Some(store) = self.stores.get_mut(name) else {
             self.tasks.push(self.session, Task::Resign { store: name.clone(), term });

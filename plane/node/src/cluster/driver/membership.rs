@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use suimon_contract::EventKind;
-use suimon_ports::ClusterStore;
+use suimon_ports::ClusterKvStore;
 use suimon_quantity::Time;
 
 use super::{Driver, Link, RETRY};
@@ -18,7 +18,7 @@ use crate::events::Draft;
 const SILENT: Duration = Duration::from_secs(5);
 
 impl Driver {
-    pub(super) fn join(&mut self, now: Time, store: Arc<dyn ClusterStore>, member: MemberRecord) {
+    pub(super) fn join(&mut self, now: Time, store: Arc<dyn ClusterKvStore>, member: MemberRecord) {
         let Some(config) = self.config.clone() else { return };
         (self.node, self.incarnation) = (member.id, member.incarnation);
         for of in self.stores.values_mut() {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use suimon_cluster_qos::{PolicyCap, PolicyKey};
 use suimon_contract::{HostConfig, Name, QosPolicyConfig};
 use suimon_quantity::{StoreId, Time, TimedRateLimit};
-use suimon_storage_qos::{PolicyId, PolicyPart};
+use suimon_storage_qos::{PolicyId, PolicyShare};
 
 use crate::cluster::policies::Policies;
 use crate::disks::Disks;
@@ -23,7 +23,7 @@ pub(super) struct KnownPolicies {
     /// True if the desired state must be updated.
     is_due: bool,
     /// Time of the next attempt to update the desired state.
-    again_at: Option<Time>,
+    retry_at: Option<Time>,
     /// Deleted policies that disks use and that were reported by an event.
     reported: BTreeSet<Name>,
 }
@@ -65,13 +65,13 @@ fn parts(
     disks: &Disks,
     (config, store): (&HostConfig, &Name),
     caps: &[PolicyCap],
-) -> BTreeMap<PolicyId, PolicyPart> {
+) -> BTreeMap<PolicyId, PolicyShare> {
     let used = policies_on(config, store);
     let part = |policy: &QosPolicyConfig| {
         let key = known.get(&policy.name).map(|(record, _)| record.key);
         let cap = caps.iter().find(|cap| Some(cap.policy) == key);
-        let nothing = PolicyPart { min_iops: 0, max: Some(TimedRateLimit::default()) };
-        let part = cap.map_or(nothing, |cap| PolicyPart { min_iops: cap.min_iops, max: cap.max });
+        let nothing = PolicyShare { min_iops: 0, max: Some(TimedRateLimit::default()) };
+        let part = cap.map_or(nothing, |cap| PolicyShare { min_iops: cap.min_iops, max: cap.max });
         (disks.policy_id(&policy.name), part)
     };
     used.into_iter().map(part).collect()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suimon_cluster_qos::{AllocatorEvent, Grant, Term};
+use suimon_cluster_qos::{AllocatorEvent, NodeGrant, Term};
 use suimon_contract::{EventKind, Name};
 use suimon_ports::ClusterEntry;
 use suimon_quantity::Time;
@@ -124,7 +124,7 @@ impl Driver {
             let Some((node, name)) = grant_of(key).filter(|(node, _)| *node == self.node) else {
                 return;
             };
-            let Some(grant) = entry.and_then(read::<Grant>) else { return };
+            let Some(grant) = entry.and_then(read::<NodeGrant>) else { return };
             match named(&mut self.stores, name) {
                 Some(store) => {
                     tracing::trace!(?node, name, ?grant, "grant received");

@@ -5,7 +5,7 @@ use suimon_contract::Name;
 
 use super::{Driver, Link};
 use crate::cluster::messages::Task;
-use crate::cluster::records::save_kept;
+use crate::cluster::records::save_durable_state;
 use crate::cluster::releasing::{Release, Releasing};
 use crate::cluster::shared_stores;
 
@@ -83,7 +83,8 @@ impl Driver {
         }
         let Some(cluster) = &self.config else { return };
         let state = self.shared.store.as_ref();
-        if let Err(error) = save_kept(state, &cluster.name, name, &DurableState::default()) {
+        if let Err(error) = save_durable_state(state, &cluster.name, name, &DurableState::default())
+        {
             tracing::error!(store = %name, %error, "what is reserved is not kept");
         }
     }

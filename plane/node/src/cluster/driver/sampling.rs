@@ -77,7 +77,7 @@ impl Driver {
         let specs = shared_stores(&desired.config);
         for (name, store) in &mut self.stores {
             let Some(spec) = specs.get(name) else { continue };
-            if store.is_looking || store.look_at > now {
+            if store.is_looking || store.next_poll_at > now {
                 continue;
             }
             store.is_looking = true;
@@ -97,7 +97,7 @@ impl Driver {
             let thread = Builder::new().name("suimon-identity".to_owned()).spawn(check_identity);
             if let Err(error) = thread {
                 tracing::warn!(%error, "cannot check the identity of a shared store");
-                (store.is_looking, store.look_at) = (false, now + STORE_CHECK_INTERVAL);
+                (store.is_looking, store.next_poll_at) = (false, now + STORE_CHECK_INTERVAL);
             }
         }
     }
@@ -114,7 +114,7 @@ impl Driver {
             // It may be about another cluster. The check is repeated in this session.
             return;
         }
-        store.look_at = now + if store.is_known { STORE_CHECK_INTERVAL } else { RETRY };
+        store.next_poll_at = now + if store.is_known { STORE_CHECK_INTERVAL } else { RETRY };
         let wrong = match wrong {
             Ok(wrong) => wrong,
             Err(error) => {

@@ -1,9 +1,9 @@
 //! Queries of the status, which may read the cluster's store.
 
-use suimon_cluster_qos::{Grant, NodeId};
+use suimon_cluster_qos::{NodeGrant, NodeId};
 use suimon_contract::{
-    ApiError, ClusterDisk, ClusterHeartbeat, ClusterMember, ClusterShare, ClusterStatus,
-    ClusterStore as StoreShown, Condition, ErrorCode, Health, Name, QosPolicyPart, StoreConfig,
+    ApiError, ClusterDisk, ClusterHeartbeat, ClusterMember, ClusterShare, ClusterStatus, Condition,
+    ErrorCode, Health, Name, QosPolicyPart, SharedStoreStatus as StoreShown, StoreConfig,
 };
 use suimon_ports::ClusterEntry;
 
@@ -67,10 +67,10 @@ impl Shared {
     ) -> StoreShown {
         let of_it = grants.iter().filter_map(|(key, entry)| {
             let (node, of) = grant_of(key)?;
-            let grant = (of == store.name.as_str()).then(|| read::<Grant>(entry)).flatten()?;
+            let grant = (of == store.name.as_str()).then(|| read::<NodeGrant>(entry)).flatten()?;
             Some((node, grant))
         });
-        let of_it: Vec<(NodeId, Grant)> = of_it.collect();
+        let of_it: Vec<(NodeId, NodeGrant)> = of_it.collect();
         let last = of_it.iter().max_by_key(|(_, grant)| grant.id);
         let seen = view.stores.get(&store.name);
         let leader = seen.and_then(|seen| seen.leader.clone());
@@ -78,7 +78,7 @@ impl Shared {
         let limit_iops = limit_iops.or_else(|| last.map(|(_, grant)| grant.limit_iops));
         let capacity_iops = capacity(store, &self.disks.measured()).iops();
         let is_less = |limit: u64| capacity_iops.is_some_and(|iops| limit < iops);
-        let share = |(node, grant): &(NodeId, Grant)| ClusterShare {
+        let share = |(node, grant): &(NodeId, NodeGrant)| ClusterShare {
             node: view.name_of(*node),
             leased_iops: grant.store.leased_iops,
             reserved_iops: grant.store.reserved_iops,

@@ -44,7 +44,7 @@ impl Controller {
         }
         let entry = self.shared.check_disk_job(disk, work).and_then(|()| {
             let found = self.shared.disks.find(disk);
-            found.ok_or_else(|| crate::errors::not_found(suimon_contract::Kind::Disk, disk))
+            found.ok_or_else(|| crate::errors::not_found(suimon_contract::ResourceKind::Disk, disk))
         });
         match entry {
             Ok(entry) => {

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_quantity::DiskId;
-use suimon_storage_qos::{Assignment, Capacity, MeasuredLatency, PolicyId, PolicySpec, StoreSpec};
+use suimon_storage_qos::{
+    Capacity, LimitsSource, MeasuredLatency, PolicyId, PolicySpec, StoreSpec,
+};
 
 /// Settings of a store that the storage plane has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,7 +13,7 @@ pub(crate) struct PublishedStore {
     pub(super) spec: Option<StoreSpec>,
     pub(super) capacity: Capacity,
     pub(super) latency: Option<MeasuredLatency>,
-    pub(super) disks: BTreeMap<DiskId, Assignment>,
+    pub(super) disks: BTreeMap<DiskId, LimitsSource>,
     pub(super) policies: BTreeMap<PolicyId, PolicySpec>,
     /// Policies that span nodes: this node has a part of their limits.
     pub(super) spanning: BTreeSet<PolicyId>,

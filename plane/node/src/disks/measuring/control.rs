@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use suimon_contract::{
-    ApiError, DiskConfig, ErrorCode, EventKind, HostConfig, Kind, MEASURE_SECONDS_MAX,
-    MeasureStoreRequest, Name, StoreConfig, StoreMeasurement,
+    ApiError, DiskConfig, ErrorCode, EventKind, HostConfig, MEASURE_SECONDS_MAX,
+    MeasureStoreRequest, Name, ResourceKind, StoreConfig, StoreMeasurement,
 };
 use suimon_ports::ArmResult;
 use suimon_quantity::Time;
@@ -47,7 +47,7 @@ impl Shared {
         let desired = self.desired();
         let about = |error: ApiError| error.about(format!("store/{name}"));
         if !desired.config.stores.iter().any(|store| store.name == *name) {
-            return Err(not_found(Kind::Store, name));
+            return Err(not_found(ResourceKind::Store, name));
         }
         if !(1..=MEASURE_SECONDS_MAX).contains(&request.seconds) {
             let text = format!(
@@ -138,7 +138,7 @@ impl Controller {
         let begun = self.shared.check_measurement(name, request).and_then(|()| {
             let desired = self.shared.desired();
             let store = desired.config.stores.iter().find(|store| store.name == *name);
-            store.cloned().ok_or_else(|| not_found(Kind::Store, name))
+            store.cloned().ok_or_else(|| not_found(ResourceKind::Store, name))
         });
         let store = match begun {
             Ok(store) => store,

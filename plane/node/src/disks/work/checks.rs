@@ -1,6 +1,6 @@
 //! Checks whether an operation on a disk can begin.
 
-use suimon_contract::{ApiError, ErrorCode, Kind, Name, StorageState};
+use suimon_contract::{ApiError, ErrorCode, Name, ResourceKind, StorageState};
 use suimon_storage::images::LAYERS_MAX;
 
 use super::{DiskFileJob, conflict};
@@ -17,7 +17,7 @@ impl Shared {
     /// Fails if there is no such disk, another operation uses it, or it is in use; for a snapshot
     /// also if the disk is not ready or has the maximum number of files.
     pub(crate) fn check_disk_job(&self, disk: &Name, work: &DiskFileJob) -> Result<(), ApiError> {
-        let entry = self.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
+        let entry = self.disks.find(disk).ok_or_else(|| not_found(ResourceKind::Disk, disk))?;
         check_idle(&entry)?;
         if work.needs_exclusive_use() {
             return self.disks.check_unused(&entry, work);

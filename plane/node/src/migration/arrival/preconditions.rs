@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use suimon_contract::{
-    ApiError, DiskKind, ErrorCode, HostConfig, IncomingMigrationRequest, Kind, Name, SwitchKind,
+    ApiError, DiskKind, ErrorCode, HostConfig, IncomingMigrationRequest, Name, ResourceKind,
+    SwitchKind,
 };
 use thiserror::Error;
 
@@ -59,8 +60,8 @@ const fn word(kind: SwitchKind) -> &'static str {
 impl From<Unsuitable> for ApiError {
     fn from(error: Unsuitable) -> Self {
         let (kind, name) = match &error {
-            Unsuitable::NoSpace { store, .. } => (Kind::Store, store),
-            Unsuitable::OtherSwitch { switch, .. } => (Kind::Switch, switch),
+            Unsuitable::NoSpace { store, .. } => (ResourceKind::Store, store),
+            Unsuitable::OtherSwitch { switch, .. } => (ResourceKind::Switch, switch),
         };
         let about = format!("{}/{name}", kind.word());
         let refusal = Self::new(ErrorCode::Conflict, error.to_string()).about(about);
@@ -124,7 +125,7 @@ impl Shared {
         for (store, needed) in needed_space(request, change) {
             let config = change.state.config.stores.iter().find(|of| of.name == store);
             let Some(path) = config.map(|of| Path::new(&of.path)) else { continue };
-            let about = format!("{}/{store}", Kind::Store.word());
+            let about = format!("{}/{store}", ResourceKind::Store.word());
             let space = self.disks.store_space(path).map_err(|error| error.about(about))?;
             // The size of a block device or of an unknown file system.
             if space.total_bytes == 0 || needed <= space.free_bytes {

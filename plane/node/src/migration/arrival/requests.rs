@@ -6,8 +6,8 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use suimon_contract::{
-    ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState, Kind,
-    MIGRATION_PROTOCOL, Name, Plan,
+    ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState, MIGRATION_PROTOCOL,
+    Name, Plan, ResourceKind,
 };
 use suimon_storage::images;
 
@@ -73,7 +73,7 @@ fn check_devices_of_vm(request: &IncomingMigrationRequest) -> Result<(), ApiErro
 /// Adds to each disk's step of a plan whether it is copied or handed over.
 fn note_disks(request: &IncomingMigrationRequest, plan: &mut Plan) {
     for disk in &request.disks {
-        let label = format!("{}/{}", Kind::Disk.word(), disk.name);
+        let label = format!("{}/{}", ResourceKind::Disk.word(), disk.name);
         let Some(step) = plan.steps.iter_mut().find(|step| step.resource == label) else {
             continue;
         };
@@ -180,7 +180,7 @@ impl Shared {
     }
 
     fn has_file(&self, wanted: &RequiredDisk) -> Result<bool, ApiError> {
-        let about = format!("{}/{}", Kind::Disk.word(), wanted.config.name);
+        let about = format!("{}/{}", ResourceKind::Disk.word(), wanted.config.name);
         let plan = wanted.plan();
         let found =
             self.disks.query_store(&wanted.store.path, move |files| images::exists(files, &plan));

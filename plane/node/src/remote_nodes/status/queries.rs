@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use suimon_contract::{ApiError, Condition, Health, Kind, NodeConfig, NodeStatus};
+use suimon_contract::{ApiError, Condition, Health, NodeConfig, NodeStatus, ResourceKind};
 
 use super::{Answer, QUERY_TIMEOUT, down};
 use crate::errors::not_found;
@@ -22,9 +22,9 @@ impl Shared {
     pub(crate) fn node(&self, name: &str) -> Result<NodeStatus, ApiError> {
         let desired = self.desired();
         let config = desired.config.nodes.iter().find(|node| node.name.as_str() == name);
-        let config = config.ok_or_else(|| not_found(Kind::Node, name))?;
+        let config = config.ok_or_else(|| not_found(ResourceKind::Node, name))?;
         let mut asked = self.query_nodes(std::slice::from_ref(config));
-        asked.pop().ok_or_else(|| not_found(Kind::Node, name))
+        asked.pop().ok_or_else(|| not_found(ResourceKind::Node, name))
     }
 
     fn query_nodes(&self, configs: &[NodeConfig]) -> Vec<NodeStatus> {

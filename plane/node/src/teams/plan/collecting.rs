@@ -56,7 +56,7 @@ impl Shared {
         let Some(port) = self.ports.find(&key) else { return Some(properties) };
         let state = port.lock();
         properties.generation = state.generation;
-        properties.failure = state.failing.now.as_ref().map(|failure| failure.reason.clone());
+        properties.failure = state.retry.now.as_ref().map(|failure| failure.reason.clone());
         if let Some(device) = &state.device {
             let status = device.status();
             properties.is_open = true;

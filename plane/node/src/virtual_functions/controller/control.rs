@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{HostConfig, Name};
-use suimon_failover::{Event, FailoverAction, FailoverReason, VfId};
+use suimon_failover::{FailoverAction, FailoverEvent, FailoverReason, VfId};
 use suimon_frame::MacAddr;
 use suimon_quantity::PciAddress;
 
@@ -45,7 +45,7 @@ impl Controller {
         self.take_iov_actions(config);
     }
 
-    pub(in crate::virtual_functions) fn notify_policy(&mut self, event: &Event) {
+    pub(in crate::virtual_functions) fn notify_policy(&mut self, event: &FailoverEvent) {
         let now = self.shared.plane.now();
         self.iov.policy.handle(now, event);
     }
@@ -54,26 +54,26 @@ impl Controller {
         match report {
             VfReport::Ready { nic, vf } => {
                 let (nic, vf) = (self.iov.nic(&nic), self.iov.vf(&vf));
-                self.notify_policy(&Event::VfPathReady { nic, vf });
+                self.notify_policy(&FailoverEvent::VfPathReady { nic, vf });
             }
             VfReport::Failed { nic, vf, reason } => {
                 let (id, vf) = (self.iov.nic(&nic), self.iov.vf(&vf));
                 self.iov.failures.insert(nic, reason);
-                self.notify_policy(&Event::VfPathFailed { nic: id, vf });
+                self.notify_policy(&FailoverEvent::VfPathFailed { nic: id, vf });
             }
             VfReport::Unplugged { nic, vf } => self.end_leaving(config, &nic, &vf),
             VfReport::Released { nic, vf } => {
                 self.shared.iov.view().assigned.remove(&vf.address);
                 self.end_leaving(config, &nic, &vf);
                 let vf = self.iov.vf(&vf);
-                self.notify_policy(&Event::VfReleased { vf });
+                self.notify_policy(&FailoverEvent::VfReleased { vf });
             }
             VfReport::Migrating { nic, is_moving } => {
                 let nic = self.iov.nic(&nic);
                 let event = if is_moving {
-                    Event::MigrationBegan { nic }
+                    FailoverEvent::MigrationBegan { nic }
                 } else {
-                    Event::MigrationEnded { nic }
+                    FailoverEvent::MigrationEnded { nic }
                 };
                 self.notify_policy(&event);
             }
@@ -105,9 +105,9 @@ impl Controller {
         };
         let shared = self.shared.clone();
         let seen = HostQuery::new(&shared, config, properties);
-        self.see_drivers(&seen);
-        self.see_vfs(&seen);
-        self.see_nics(config, &seen);
+        self.update_drivers(&seen);
+        self.update_vfs(&seen);
+        self.update_nics(config, &seen);
         self.take_iov_actions(config);
         self.keep_settings(config, &seen);
         self.update_fdb(config, &seen);
@@ -118,19 +118,19 @@ impl Controller {
         self.iov.forget_nics(&configured, &held);
     }
 
-    fn see_drivers(&mut self, seen: &HostQuery) {
+    fn update_drivers(&mut self, seen: &HostQuery) {
         for (address, has_driver) in &seen.adapters {
             let adapter = self.iov.adapter(*address);
             if !has_driver && self.iov.unbound.insert(*address) {
-                self.notify_policy(&Event::DriverUnbound { adapter });
+                self.notify_policy(&FailoverEvent::DriverUnbound { adapter });
             } else if *has_driver && self.iov.unbound.remove(address) {
                 self.iov.led.retain(|(of, _), _| of != address);
-                self.notify_policy(&Event::DriverBound { adapter });
+                self.notify_policy(&FailoverEvent::DriverBound { adapter });
             }
         }
     }
 
-    fn see_vfs(&mut self, seen: &HostQuery) {
+    fn update_vfs(&mut self, seen: &HostQuery) {
         let mut found = BTreeMap::new();
         for vf in &seen.vfs {
             found.insert(self.iov.vf(vf), vf.clone());
@@ -138,12 +138,12 @@ impl Controller {
         let before = std::mem::replace(&mut self.iov.reported_vfs, found.clone());
         for (vf, place) in &before {
             if found.get(vf) != Some(place) {
-                self.notify_policy(&Event::VfLost { vf: *vf });
+                self.notify_policy(&FailoverEvent::VfLost { vf: *vf });
             }
         }
         for (vf, place) in found {
             if before.get(&vf) != Some(&place) {
-                self.notify_policy(&Event::VfFound { vf });
+                self.notify_policy(&FailoverEvent::VfFound { vf });
             }
         }
         // An assigned VF stays known until it is released, even if it has disappeared.
@@ -154,7 +154,7 @@ impl Controller {
         }
     }
 
-    fn see_nics(&mut self, config: &HostConfig, seen: &HostQuery) {
+    fn update_nics(&mut self, config: &HostConfig, seen: &HostQuery) {
         let takers = eligible_nics(&self.shared, config);
         let mut wanted = BTreeMap::new();
         for nic in config.nics.iter().filter(|nic| takers.contains(&nic.name)) {
@@ -165,7 +165,7 @@ impl Controller {
         for name in before.keys().filter(|name| !wanted.contains_key(*name)) {
             let nic = self.iov.nic(name);
             self.shared.iov.view().reasons.remove(name);
-            self.notify_policy(&Event::NicRemoved { nic });
+            self.notify_policy(&FailoverEvent::NicRemoved { nic });
         }
         let is_new = |(name, set): &(Name, _)| before.get(name) != Some(set);
         let mut new: Vec<_> = wanted.into_iter().filter(is_new).collect();
@@ -173,7 +173,7 @@ impl Controller {
         new.sort_by_key(|(_, (iov_weight, _))| Reverse(*iov_weight));
         for (name, (iov_weight, adapters)) in new {
             let nic = self.iov.nic(&name);
-            self.notify_policy(&Event::NicSet { nic, iov_weight, adapters });
+            self.notify_policy(&FailoverEvent::NicSet { nic, iov_weight, adapters });
         }
     }
 
@@ -190,8 +190,8 @@ impl Controller {
             }
             if change.mac.is_some() {
                 let adapter = self.iov.adapter(vf.adapter);
-                self.notify_policy(&Event::ResetBegan { adapter });
-                self.notify_policy(&Event::ResetEnded { adapter });
+                self.notify_policy(&FailoverEvent::ResetBegan { adapter });
+                self.notify_policy(&FailoverEvent::ResetEnded { adapter });
                 self.take_iov_actions(config);
             } else if let Err(error) =
                 self.shared.sriov.host.change_vf(vf.adapter, vf.index, &change)
@@ -199,7 +199,7 @@ impl Controller {
                 let (nic, reason) = (self.iov.nic(&name), error.detail);
                 self.iov.failures.insert(name, reason);
                 let vf = self.iov.vf(&vf);
-                self.notify_policy(&Event::VfPathFailed { nic, vf });
+                self.notify_policy(&FailoverEvent::VfPathFailed { nic, vf });
                 self.take_iov_actions(config);
             }
         }

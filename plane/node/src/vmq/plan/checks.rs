@@ -2,7 +2,7 @@
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, UplinkConfig, VmqConfig};
 use suimon_quantity::Time;
-use suimon_vmq::{SpecError, Vmq};
+use suimon_vmq::{Vmq, VmqSpecError};
 
 use super::spec_of;
 use crate::ports::placements;
@@ -33,14 +33,16 @@ impl Shared {
     }
 }
 
-fn refusal(error: &SpecError) -> ApiError {
+fn refusal(error: &VmqSpecError) -> ApiError {
     let field = match error {
-        SpecError::MaxWorkers { .. } => "vmq.max_workers",
-        SpecError::UnknownBase { .. } | SpecError::BaseOnOtherNode { .. } => "vmq.base_worker",
-        SpecError::HighestBelowBase { .. } | SpecError::NoWorkerLeft { .. } => {
+        VmqSpecError::MaxWorkers { .. } => "vmq.max_workers",
+        VmqSpecError::UnknownBase { .. } | VmqSpecError::BaseOnOtherNode { .. } => {
+            "vmq.base_worker"
+        }
+        VmqSpecError::HighestBelowBase { .. } | VmqSpecError::NoWorkerLeft { .. } => {
             "vmq.max_worker_number"
         }
-        SpecError::UnknownNode { .. } => "vmq.numa_node",
+        VmqSpecError::UnknownNode { .. } => "vmq.numa_node",
         _ => "vmq",
     };
     ApiError::new(ErrorCode::InvalidValue, error.to_string()).field(field)

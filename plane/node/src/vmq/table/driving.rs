@@ -2,7 +2,7 @@
 
 use suimon_contract::{HostConfig, Name};
 use suimon_quantity::{QueueId, WorkerId};
-use suimon_switch::WorkerView;
+use suimon_switch::WorkerStatus;
 use suimon_vmq::MoveEffect;
 
 use super::Inner;
@@ -77,7 +77,7 @@ impl Shared {
         due
     }
 
-    fn numbering(&self, config: &HostConfig, workers: &[WorkerView]) -> Numbering {
+    fn numbering(&self, config: &HostConfig, workers: &[WorkerStatus]) -> Numbering {
         let wanted = placements(&config.host);
         Numbering::of(&wanted, workers, &self.cpu_places)
     }

@@ -13,7 +13,7 @@ use crate::vms::records::StoredRun;
 use crate::vms::texts;
 
 /// Interval between attempts to adopt a VM that does not respond.
-const ASK_AGAIN: Duration = Duration::from_secs(5);
+const QUERY_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 impl Driver {
     /// Tries again to adopt a VM that does not respond.
@@ -94,7 +94,7 @@ impl Driver {
         if !is_reported {
             self.append(texts::lost(&self.entry, &reason));
         }
-        let ask_at = Instant::now() + ASK_AGAIN;
+        let ask_at = Instant::now() + QUERY_RETRY_INTERVAL;
         self.lost = Some(Unresponsive { stored, query_at: ask_at, is_reported: true });
     }
 }

@@ -53,7 +53,7 @@ impl Driver {
                     handed_over: request.handed_over.iter().map(|of| of.name.clone()).collect(),
                     stores: request.stores.clone(),
                     last_message_at: now,
-                    look_at: now + POLL_INTERVAL,
+                    next_poll_at: now + POLL_INTERVAL,
                 });
                 operation.end(&Ok(()));
             }
@@ -202,9 +202,9 @@ impl Driver {
         self.entry.view().migration = None;
         self.report_location();
         if !arriving.is_paused {
-            self.try_it(&*vm, &VmCommand::Resume);
+            self.execute_best_effort(&*vm, &VmCommand::Resume);
         }
-        self.try_it(&*vm, &VmCommand::Announce);
+        self.execute_best_effort(&*vm, &VmCommand::Announce);
         self.append(texts::arrived(&self.entry, &arriving.from));
         self.follow_space_again();
         self.request_vfs();
@@ -230,7 +230,7 @@ impl Driver {
 
     /// Executes a command after the activation. A failure is logged; it does not undo the
     /// activation.
-    fn try_it(&self, vm: &dyn Vm, command: &VmCommand) {
+    fn execute_best_effort(&self, vm: &dyn Vm, command: &VmCommand) {
         let result: Result<(), VmError> = vm.execute(command);
         if let Err(error) = result {
             tracing::error!(
@@ -259,9 +259,11 @@ impl Driver {
 
     /// Updates the phase, and abandons the arrival if its process has ended or the source is
     /// silent.
-    pub(in crate::vms) fn look_at_arriving(&mut self, now: Instant) {
-        let Some(arriving) = self.incoming.as_mut().filter(|of| of.look_at <= now) else { return };
-        arriving.look_at = now + POLL_INTERVAL;
+    pub(in crate::vms) fn poll_incoming(&mut self, now: Instant) {
+        let Some(arriving) = self.incoming.as_mut().filter(|of| of.next_poll_at <= now) else {
+            return;
+        };
+        arriving.next_poll_at = now + POLL_INTERVAL;
         let is_copied = !arriving.disks.is_empty();
         let status = self.run.as_ref().map(|run| run.vm.migration_status());
         let is_sent = matches!(&status, Some(Ok(status)) if status.phase == SendingPhase::Copying);

@@ -132,7 +132,7 @@ impl Driver {
 
     /// Executes the next step of an outgoing migration if it is due.
     pub(in crate::vms) fn look_at_leaving(&mut self, now: Instant) {
-        let Some(mut leaving) = self.outgoing.take_if(|leaving| leaving.look_at <= now) else {
+        let Some(mut leaving) = self.outgoing.take_if(|leaving| leaving.next_poll_at <= now) else {
             return;
         };
         let cancelled = leaving.operation.as_ref().is_some_and(OperationHandle::is_cancelled);
@@ -147,7 +147,7 @@ impl Driver {
         };
         match stepped {
             Ok(Some(wait)) => {
-                leaving.look_at = Instant::now() + wait;
+                leaving.next_poll_at = Instant::now() + wait;
                 let is_new = !is_handed_over && matches!(leaving.stage, Stage::HandedOver { .. });
                 self.outgoing = Some(leaving);
                 self.show_leaving();
@@ -207,7 +207,7 @@ impl Driver {
                 self.check_mirrors(&mirrors)?;
                 self.look_at_memory(leaving, order, mirrors)?
             }
-            Stage::Switchover(until) => self.look_at_rest(leaving, until)?,
+            Stage::Switchover(until) => self.poll_remaining_memory(leaving, until)?,
             Stage::HandedOver { is_reported } => return self.query_owner(leaving, is_reported),
         };
         leaving.stage = stage;
@@ -327,7 +327,7 @@ impl Driver {
         self.error(ErrorCode::HostError, &text)
     }
 
-    fn look_at_rest(
+    fn poll_remaining_memory(
         &mut self,
         leaving: &mut OutgoingMigration,
         until: Instant,

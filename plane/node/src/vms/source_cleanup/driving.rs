@@ -5,7 +5,7 @@ use std::time::Instant;
 use suimon_contract::{OperationState, VmState};
 use suimon_ports::{VmError, VmErrorKind};
 
-use super::Departing;
+use super::SourceCleanup;
 use crate::command::Command;
 use crate::operations::OperationHandle;
 use crate::vms::driver::Driver;
@@ -20,13 +20,13 @@ impl Driver {
     /// a process in an uninterruptible system call survives a kill, and the change can be cancelled
     /// or fail.
     pub(in crate::vms) fn depart(&mut self, waiting: Option<OperationHandle>) {
-        self.departing = Some(Departing { again_at: Instant::now(), waiting, request: None });
+        self.departing = Some(SourceCleanup { retry_at: Instant::now(), waiting, request: None });
         self.look_at_departing(Instant::now());
     }
 
     /// Repeats the deletion if it is due and the VM still exists.
     pub(in crate::vms) fn look_at_departing(&mut self, now: Instant) {
-        let Some(mut departing) = self.departing.take_if(|of| of.again_at <= now) else { return };
+        let Some(mut departing) = self.departing.take_if(|of| of.retry_at <= now) else { return };
         let killed = self.kill_process();
         let (mut text, with_file) = match &self.migration_record {
             Some(StoredMove::Migrated(leave)) => {
@@ -47,7 +47,7 @@ impl Driver {
         if killed.is_ok() && !self.is_in_progress(departing.request) {
             departing.request = self.request_deletion(departing.waiting.take(), with_file);
         }
-        departing.again_at = Instant::now() + self.peer_request_interval * DEPART_AGAIN;
+        departing.retry_at = Instant::now() + self.peer_request_interval * DEPART_AGAIN;
         self.departing = Some(departing);
     }
 

@@ -133,7 +133,7 @@ impl Driver {
     pub(in crate::vms) fn look_at_space(&mut self, now: Instant) {
         let is_moving = self.migration_record.is_some();
         let Some(run) = self.run.as_mut() else { return };
-        let Some(space) = run.space.take_if(|space| is_moving || space.look_at <= now) else {
+        let Some(space) = run.space.take_if(|space| is_moving || space.next_poll_at <= now) else {
             return;
         };
         let state = run.vm.status().state;
@@ -184,13 +184,13 @@ impl Driver {
                 awaited.extend(run.stored.disks.iter().cloned());
             }
         }
-        let before = std::mem::replace(&mut self.disks_failing_writes, awaited);
+        let before = std::mem::replace(&mut self.disks_with_write_errors, awaited);
         let vm = &self.entry.name;
-        for disk in before.difference(&self.disks_failing_writes) {
+        for disk in before.difference(&self.disks_with_write_errors) {
             self.shared.disks.set_writes_awaited(disk, vm, false);
         }
         // Repeated for disks that were included before, because a disk may have been created again.
-        for disk in &self.disks_failing_writes {
+        for disk in &self.disks_with_write_errors {
             self.shared.disks.set_writes_awaited(disk, vm, true);
         }
     }

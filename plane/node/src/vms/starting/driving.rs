@@ -32,14 +32,15 @@ impl Driver {
         self.entry.view().reason =
             Some(format!("the VM is started as soon as that is possible: {}", error.message));
         let look_at = Instant::now() + POLL_INTERVAL;
-        self.pending_autostart = Some(PendingAutostart { look_at, is_reported: before.is_some() });
+        self.pending_autostart =
+            Some(PendingAutostart { next_poll_at: look_at, is_reported: before.is_some() });
         Ok(())
     }
 
     /// Starts a waiting VM if its disks are in service. Ends the wait if `autostart` was unset or
     /// the VM was started otherwise.
     pub(in crate::vms) fn look_at_awaited(&mut self, now: Instant) {
-        if self.pending_autostart.as_ref().is_none_or(|awaited| awaited.look_at > now) {
+        if self.pending_autostart.as_ref().is_none_or(|awaited| awaited.next_poll_at > now) {
             return;
         }
         let desired = self.shared.desired();

@@ -42,17 +42,17 @@ impl Driver {
         }
         let now = Instant::now();
         let (look_at, until) = (now + POLL_INTERVAL, now + Duration::from_secs(request.seconds));
-        self.stopping = Some(Stopping { operation, look_at, until, request });
+        self.stopping = Some(Stopping { operation, next_poll_at: look_at, until, request });
         self.follow_awaited_writes();
         self.publish(VmState::Stopping);
     }
 
     /// Ends the stop if it was cancelled or its timeout has expired. A stop with `force` then kills
     /// the VM.
-    pub(in crate::vms) fn look_at_stopping(&mut self, now: Instant) {
+    pub(in crate::vms) fn poll_stopping(&mut self, now: Instant) {
         let Some(stopping) = &mut self.stopping else { return };
-        if stopping.look_at <= now {
-            stopping.look_at = now + POLL_INTERVAL;
+        if stopping.next_poll_at <= now {
+            stopping.next_poll_at = now + POLL_INTERVAL;
         }
         let request = stopping.request;
         if stopping.operation.as_ref().is_some_and(OperationHandle::is_cancelled) {

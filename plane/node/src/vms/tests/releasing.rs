@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use suimon_contract::{EventKind, OperationState, VmState};
-use suimon_ports::{DeviceNotice, PortSpec, VmDevice, VmErrorKind, VmNotice};
+use suimon_ports::{DeviceNotice, PortDeviceSpec, VmDevice, VmErrorKind, VmNotice};
 
 use super::{harness, patch, state, well};
 use crate::testing::{Harness, StoreFailure, host, name, wait_until};
@@ -118,7 +118,7 @@ fn a_guest_that_was_asked_in_vain_is_asked_again() {
 #[test]
 fn a_vm_gets_what_it_lacks_when_the_device_works_again() {
     let harness = harness();
-    let own = |(_, spec): &(_, PortSpec)| matches!(spec, PortSpec::VhostUser(of) if of.socket == Path::new("/run/more"));
+    let own = |(_, spec): &(_, PortDeviceSpec)| matches!(spec, PortDeviceSpec::VhostUser(of) if of.socket == Path::new("/run/more"));
     let port = harness.devices.open_devices().into_iter().find(own).unwrap().0;
     well(&harness, VmAction::Start);
     harness.vms.refuse("tell", VmErrorKind::Host, "nobody listens there yet");

@@ -13,7 +13,7 @@ use crate::vms::entry::{RunView, VmEntry};
 use crate::vms::inbox::Message;
 
 /// Interval between queries of QEMU for the failover state of standby NICs.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
+const QUERY_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval between queries whether guests still support failover: not every change of the guest's
 /// driver resets the machine.
 const VERIFY_EVERY: Duration = Duration::from_secs(10);
@@ -140,7 +140,7 @@ impl Driver {
                     );
                 }
                 run.vfs.unplugging.insert(nic.clone(), vf);
-                run.vfs.request_at = Some(Instant::now() + ASK_AGAIN);
+                run.vfs.request_at = Some(Instant::now() + QUERY_RETRY_INTERVAL);
             }
         }
     }
@@ -289,9 +289,9 @@ impl Driver {
         let waits = run.stored.standbys.iter().any(|nic| !run.vfs.failover_nics.contains(nic))
             || !run.vfs.plugging.is_empty()
             || !run.vfs.unplugging.is_empty();
-        run.vfs.request_at = waits.then(|| Instant::now() + ASK_AGAIN);
+        run.vfs.request_at = waits.then(|| Instant::now() + QUERY_RETRY_INTERVAL);
         if verifies || run.vfs.verify_at.is_none() {
-            let pause = if is_undecided { ASK_AGAIN } else { VERIFY_EVERY };
+            let pause = if is_undecided { QUERY_RETRY_INTERVAL } else { VERIFY_EVERY };
             let is_needed = !run.vfs.failover_nics.is_empty();
             run.vfs.verify_at = is_needed.then(|| Instant::now() + pause);
         }

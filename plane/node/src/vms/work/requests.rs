@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use suimon_contract::{
-    ApiError, DiskController, ErrorCode, FREEZE_SECONDS_MAX, HostConfig, Kind, Name,
+    ApiError, DiskController, ErrorCode, FREEZE_SECONDS_MAX, HostConfig, Name, ResourceKind,
     STOP_SECONDS_MAX, VmConfig, VmGuest, VmGuestInterface, VmState,
 };
 use suimon_ports::{GuestInterface, Vm, VmError, VmErrorKind};
@@ -23,7 +23,7 @@ impl Shared {
     /// [`ErrorCode::NotFound`] if the VM does not exist, [`ErrorCode::InvalidValue`] for a duration
     /// out of range, [`ErrorCode::Conflict`] if the VM's state does not permit the operation.
     pub(crate) fn check_vm_action(&self, name: &Name, work: VmAction) -> Result<(), ApiError> {
-        let entry = self.vms.find(name).ok_or_else(|| not_found(Kind::Vm, name))?;
+        let entry = self.vms.find(name).ok_or_else(|| not_found(ResourceKind::Vm, name))?;
         let seconds = match work {
             VmAction::Stop(request) => Some((request.seconds, STOP_SECONDS_MAX)),
             VmAction::Freeze(request) => Some((request.seconds, FREEZE_SECONDS_MAX)),
@@ -56,7 +56,7 @@ impl Shared {
             Some(entry) => {
                 entry.inbox.put(Message::Work(work, Some(operation)));
             }
-            None => operation.end(&Err(not_found(Kind::Vm, name))),
+            None => operation.end(&Err(not_found(ResourceKind::Vm, name))),
         }
     }
 
@@ -177,7 +177,7 @@ impl Shared {
         name: &Name,
         ask: impl FnOnce(&dyn Vm) -> Result<T, VmError>,
     ) -> Result<T, ApiError> {
-        let entry = self.vms.find(name).ok_or_else(|| not_found(Kind::Vm, name))?;
+        let entry = self.vms.find(name).ok_or_else(|| not_found(ResourceKind::Vm, name))?;
         let vm = entry.view().running.as_ref().map(|run| run.vm.clone());
         let Some(vm) = vm else {
             let text = format!("the VM is not running; start it with `suimon vm start {name}`");

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 pub(crate) use checks::Checks;
 pub(crate) use node::{Clock, Node};
 use suimon_cluster_qos::{
-    Allocator, AllocatorAction, AllocatorEvent, DiskKey, DiskLoad, DurableState, Grant, LoadReport,
-    MemberAction, MemberEvent, NodeId, Notice, Parameters, PolicyKey, PolicyLimits,
+    Allocator, AllocatorAction, AllocatorEvent, DiskKey, DiskLoad, DurableState, LoadReport,
+    MemberAction, MemberEvent, NodeGrant, NodeId, Notice, Parameters, PolicyKey, PolicyLimits,
     SharedStoreCapacity, Term,
 };
 
@@ -47,13 +47,13 @@ enum Message {
     },
     Grant {
         to: u32,
-        grant: Grant,
+        grant: NodeGrant,
     },
     /// A leader's transaction that arrives at the store.
     Write {
         from: u32,
         term: Term,
-        grants: Vec<(NodeId, Grant)>,
+        grants: Vec<(NodeId, NodeGrant)>,
         forgotten: Vec<NodeId>,
     },
     /// The result that arrives at the leader.
@@ -101,7 +101,7 @@ pub(crate) struct Cluster {
     /// State of the store: leader and records.
     pub(crate) term: Term,
     pub(crate) leader: u32,
-    pub(crate) records: BTreeMap<NodeId, Grant>,
+    pub(crate) records: BTreeMap<NodeId, NodeGrant>,
     last_reports: BTreeMap<NodeId, LoadReport>,
     post: BTreeMap<(u64, u64), Message>,
     posted: u64,

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use suimon_quantity::{ByteRate, DiskId, Iops, Time, TimedRateLimit};
 use suimon_storage_qos::{
-    Assignment, Capacity, Change, DiskSlot, Event, Limits, Next, Normalization, Operation,
-    PolicyId, PolicySpec, Proposal, SAMPLE, Store, StoreScheduler, StoreSpec, Submitted, Weight,
+    Capacity, Change, DiskSlot, IoKind, Limits, LimitsSource, Next, Normalization, PolicyId,
+    PolicySpec, Proposal, SAMPLE, Store, StoreEvent, StoreScheduler, StoreSpec, Submitted, Weight,
 };
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -133,7 +133,7 @@ pub(crate) struct Rig {
     pub(crate) array: Array,
     pub(crate) now: u64,
     pub(crate) logs: BTreeMap<u32, Log>,
-    pub(crate) events: Vec<(u64, Event)>,
+    pub(crate) events: Vec<(u64, StoreEvent)>,
     /// Largest delay of timers.
     pub(crate) late_ns: u64,
     clients: BTreeMap<u32, Client>,
@@ -195,12 +195,12 @@ impl Rig {
     }
 
     pub(crate) fn set(&mut self, disk: u32, limits: Limits) {
-        self.propose(&[Proposal::Disk(DiskId(disk), Assignment::Own(limits))], false);
+        self.propose(&[Proposal::Disk(DiskId(disk), LimitsSource::Own(limits))], false);
     }
 
     pub(crate) fn set_policy(&mut self, policy: u32, spec: PolicySpec, disks: &[u32]) {
         let mut proposals = vec![Proposal::Policy(PolicyId(policy), spec)];
-        let to = Assignment::Policy(PolicyId(policy));
+        let to = LimitsSource::Policy(PolicyId(policy));
         proposals.extend(disks.iter().map(|disk| Proposal::Disk(DiskId(*disk), to)));
         self.propose(&proposals, false);
     }
@@ -337,7 +337,7 @@ impl Rig {
         self.scheduler.handle_complete(
             Time::from_ns(self.now),
             slot,
-            (Operation::Read, bytes),
+            (IoKind::Read, bytes),
             latency,
         );
         let cost = u64::from(Normalization::default().cost(bytes));

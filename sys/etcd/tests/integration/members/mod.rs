@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use suimon_etcd::{EtcdSpec, EtcdStore, EtcdTls};
-use suimon_ports::{ClusterEntry, ClusterObserver, ClusterStore, ClusterStoreError, ClusterView};
+use suimon_ports::{ClusterEntry, ClusterKvStore, ClusterObserver, ClusterStoreError, ClusterView};
 use tempfile::TempDir;
 
 pub(crate) use gate::Gate;

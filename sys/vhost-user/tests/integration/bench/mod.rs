@@ -23,7 +23,7 @@ use rustix::net::{
 use suimon_frame::FrameBatch;
 use suimon_ports::{
     DeviceNotice, FrameSink, FrameSource, NegotiatedFeatures, OffloadToggles, PortDevice,
-    PortObserver, PortSpec, QueueHost, TransmitResult, VhostUserMode, VhostUserSpec,
+    PortDeviceSpec, PortObserver, QueueHost, TransmitResult, VhostUserMode, VhostUserSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 use suimon_vhost_user::{VhostUserNic, VhostUserThreads};

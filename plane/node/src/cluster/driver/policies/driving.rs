@@ -17,7 +17,7 @@ use crate::events::Draft;
 use crate::{ChangeOptions, Edit};
 
 /// Interval after which a failed update of the desired state is repeated.
-const AGAIN: Duration = Duration::from_secs(30);
+const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
 impl Driver {
     /// Loads the policies that were known when the daemon last ran.
@@ -118,14 +118,14 @@ impl Driver {
     /// Updates the desired state to the cluster's policies, and adds policies to the cluster that
     /// it does not have.
     pub(in crate::cluster::driver) fn adopt_policies(&mut self, now: Time) {
-        let is_due = self.policies.is_due || self.policies.again_at.is_some_and(|at| at <= now);
+        let is_due = self.policies.is_due || self.policies.retry_at.is_some_and(|at| at <= now);
         // A change of a policy on this node writes the cluster's record first. The desired state
         // must not be updated in between.
         let is_up = matches!(self.link, Link::Up { .. });
         if !is_due || !is_up || self.is_changing() || self.is_leaving {
             return;
         }
-        (self.policies.is_due, self.policies.again_at) = (false, None);
+        (self.policies.is_due, self.policies.retry_at) = (false, None);
         let desired = self.shared.desired();
         self.forget_deleted(&desired.config);
         self.report_deleted(&desired.config);
@@ -134,7 +134,7 @@ impl Driver {
             if !known.all.contains_key(&policy.name) && !known.deleted.contains(&policy.name) {
                 let task = Task::AddPolicy(Box::new(policy.clone()));
                 self.tasks.push(self.session, task);
-                self.policies.again_at = Some(now + AGAIN);
+                self.policies.retry_at = Some(now + RETRY_INTERVAL);
             }
         }
         let known = &self.policies;
@@ -146,7 +146,7 @@ impl Driver {
             return;
         }
         let operation = self.shared.operations.add(&edit.kind(), &edit.subject(), true);
-        self.policies.again_at = Some(now + AGAIN);
+        self.policies.retry_at = Some(now + RETRY_INTERVAL);
         let Ok(operation) = operation else { return };
         // Minimums were checked where the policy was changed.
         let options = ChangeOptions { force: true, ..ChangeOptions::default() };

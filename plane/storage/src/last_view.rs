@@ -1,0 +1,35 @@
+//! Last known state of the disks and stores of one worker.
+
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+use crate::worker_view::WorkerSnapshot;
+
+/// Last known state of a worker.
+#[derive(Default)]
+pub(crate) struct LastView {
+    pub(crate) known: WorkerSnapshot,
+    /// Reply that a query did not wait for any longer. Until it arrives, no further query is sent to
+    /// the worker, so that the number of its commands is bounded.
+    pub(crate) outstanding: Option<Receiver<WorkerSnapshot>>,
+}
+
+impl LastView {
+    /// Returns true if the worker has not replied to an earlier query.
+    pub(crate) fn is_late(&mut self) -> bool {
+        match self.outstanding.as_ref().map(Receiver::try_recv) {
+            Some(Err(TryRecvError::Empty)) => return true,
+            Some(Ok(known)) => self.known = known,
+            Some(Err(TryRecvError::Disconnected)) | None => {}
+        }
+        self.outstanding = None;
+        false
+    }
+
+    /// Returns the last known state, marked as such.
+    pub(crate) fn known(&self) -> WorkerSnapshot {
+        let mut known = self.known.clone();
+        known.disks.iter_mut().for_each(|view| view.is_current = false);
+        known.stores.iter_mut().for_each(|view| view.is_current = false);
+        known
+    }
+}
