@@ -38,6 +38,7 @@ pub struct ClusterMember {
 
 /// Store shared by several nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ClusterStore)]
 pub struct SharedStoreStatus {
     /// Name of the shared store.
     pub store: Name,
