@@ -8,6 +8,9 @@ use crate::operations::OperationHandle;
 /// Time within which the driver must begin a kill.
 const GRACE: Duration = Duration::from_millis(250);
 
+/// `vm kill` is promised to end QEMU within a second.
+const _: () = assert!(GRACE.as_millis() <= 500);
+
 /// Requested kill of a VM. One thread executes it.
 pub(crate) struct PendingKill {
     operation: OperationHandle,

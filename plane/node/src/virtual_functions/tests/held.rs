@@ -214,42 +214,31 @@ fn a_stale_record_of_a_held_vf_takes_the_vf_from_no_vm() {
     bench.wait_path("web", IovPath::Vf);
 }
 
-/// Promised time of a kill.
-const KILL_LIMIT: Duration = Duration::from_secs(1);
+/// Longer than any delay by other processes, and shorter than the driver is blocked (`STALL_MAX`,
+/// 40 s): a kill that ends earlier has not waited for the driver.
+const KILL_LIMIT: Duration = Duration::from_secs(20);
 
-/// Kills a VM in each of the given states until a kill ends in time, because other processes can
-/// delay one.
-fn assert_killed_at_once(mut bench: Bench, attempts: u32, stall: impl Fn(Bench) -> Bench) {
-    for attempt in 1..=attempts {
-        bench.start("web");
-        bench.wait_path("web", IovPath::Vf);
-        bench = stall(bench);
-        wait_until("the driver is blocked", || bench.vms.is_stalled());
-        let began = Instant::now();
-        // The query blocks for longer than the limit of this operation.
-        bench.work("web", VmAction::Kill);
-        let time = began.elapsed();
-        assert_eq!(bench.vm("web").state, VmState::Stopped);
-        assert!(bench.vms.running().is_empty());
-        let ended = bench.harness.events(7011).pop().unwrap();
-        assert!(ended.text.contains("killed on request"), "{}", ended.text);
-        wait_until("its VF is returned", || bench.vms.vfs().is_empty());
-        if time < KILL_LIMIT {
-            return;
-        }
-        eprintln!("attempt {attempt}: {time:?}");
-        bench.vms.stall_queries(false);
-        bench.sriov.change(0, |pf| {
-            pf.vfs.iter_mut().for_each(|vf| vf.driver = Some("igbvf".to_owned()));
-        });
-    }
-    panic!("no kill ended within {KILL_LIMIT:?}");
+/// Kills a VM after `stall` has blocked its driver.
+fn assert_killed_at_once(bench: Bench, stall: impl Fn(Bench) -> Bench) {
+    bench.start("web");
+    bench.wait_path("web", IovPath::Vf);
+    let bench = stall(bench);
+    wait_until("the driver is blocked", || bench.vms.is_stalled());
+    let began = Instant::now();
+    bench.work("web", VmAction::Kill);
+    let time = began.elapsed();
+    assert!(time < KILL_LIMIT, "{time:?}");
+    assert_eq!(bench.vm("web").state, VmState::Stopped);
+    assert!(bench.vms.running().is_empty());
+    let ended = bench.harness.events(7011).pop().unwrap();
+    assert!(ended.text.contains("killed on request"), "{}", ended.text);
+    wait_until("its VF is returned", || bench.vms.vfs().is_empty());
 }
 
 /// The query of the failover state blocks the driver of the VM.
 #[test]
 fn a_vm_whose_qemu_stalls_is_killed_at_once() {
-    assert_killed_at_once(Bench::new(HOST), 3, |bench| {
+    assert_killed_at_once(Bench::new(HOST), |bench| {
         bench.vms.stall_queries(true);
         bench.vms.guest("web", VmNotice::Reset);
         bench
@@ -259,7 +248,7 @@ fn a_vm_whose_qemu_stalls_is_killed_at_once() {
 /// QEMU stalls while a new daemon tries to adopt the VM.
 #[test]
 fn a_vm_that_cannot_be_adopted_is_killed_at_once() {
-    assert_killed_at_once(Bench::new(HOST), 3, |bench| bench.die(|vms| vms.stall_queries(true)));
+    assert_killed_at_once(Bench::new(HOST), |bench| bench.die(|vms| vms.stall_queries(true)));
 }
 
 /// The process is in an uninterruptible system call.
