@@ -314,7 +314,7 @@ catalogue! {
     6222 SharedPolicyUnknown "shared_policy_unknown" Warning
         "Disks use a policy that the cluster does not have. Disks of an aggregated policy may be limited to 0 IOPS on shared stores: create the policy, or set another one.";
     6223 SharedStoreUnmeasured "shared_store_unmeasured" Warning
-        "The capacity of a shared store with `capacity_iops = \"measure\"` was not measured on this host, which therefore cannot lead the store. If another node knows the capacity, its leader grants leases to this host, too. If no node knows it, the cluster does not limit the store's disks and guarantees nothing. Measure the capacity with `suimon store measure`, or set `capacity_iops` to a number.";
+        "The capacity of a shared store with `capacity_iops = \"measure\"` was not measured on this host, which therefore cannot lead the store. If another node knows the capacity, its leader grants leases to this host, too. If no node knows it, the disks of the store get 64 normalised IOPS on each node and no guarantees. Measure the capacity with `suimon store measure`, or set `capacity_iops` to a number.";
     6224 SharedStoreMeasured "shared_store_measured" Info
         "The capacity of a shared store is known on this host, which can lead the store.";
     7001 VmCreated "vm_created" Info

@@ -194,3 +194,34 @@ fn a_worker_that_retires_with_placeholders_leaves_the_store() {
     wait_until(|| plane.stores().iter().all(|view| view.status.role == StoreRole::Sole));
     [DiskId(0), DiskId(1)].into_iter().for_each(|id| close(plane.take_disk(id).unwrap()));
 }
+
+/// The worker waits for grants for queued requests of a disk that does not exist any more.
+#[test]
+fn a_disk_that_is_removed_with_queued_requests_leaves_nothing_to_its_worker() {
+    let (plane, _workers) = two_disks();
+    let slow = Limits { max_iops: Iops::new(1), ..Limits::default() };
+    plane.propose(STORE, &[Proposal::Disk(DiskId(0), LimitsSource::Own(slow))], false).unwrap();
+    let attach = |disk: DiskId| {
+        let queue = FakeQueue::new(64);
+        queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
+        let client = Arc::clone(&queue.client);
+        plane.attach_queue(disk, QueueKey::Ring(0), Box::new(queue)).unwrap();
+        client
+    };
+    let client = attach(DiskId(0));
+    (0..60).for_each(|tag| ask(&client, tag, WRITE, 0));
+    let is_queued = |view: &StoreView| view.worker == WorkerId(0) && view.status.waiting > 0;
+    wait_until(|| plane.stores().iter().any(is_queued));
+    close(plane.take_disk(DiskId(0)).unwrap());
+    // A minute of placeholders is left.
+    plane.propose(STORE, &[Proposal::RemoveDisk(DiskId(0))], true).unwrap();
+    wait_until(|| plane.stores().iter().all(|view| view.status.role == StoreRole::Sole));
+    // The next disk has the same slot and the same worker.
+    let assigned = LimitsSource::Own(Limits::default());
+    plane.propose(STORE, &[Proposal::Disk(DiskId(2), assigned)], false).unwrap();
+    plane.add_disk(DiskId(2), disk().0, Some(STORE)).unwrap();
+    let client = attach(DiskId(2));
+    ask(&client, 0, WRITE, 0);
+    answer(&client);
+    [DiskId(1), DiskId(2)].into_iter().for_each(|id| close(plane.take_disk(id).unwrap()));
+}

@@ -1,6 +1,6 @@
 //! Store in the control plane.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_quantity::{TimedRateLimit, WorkerId};
 use suimon_storage_qos::{DiskSlot, MeasuredLatency, PolicyId, PolicyShare, Store, StoreSpec};
@@ -20,6 +20,8 @@ pub(crate) struct PlaneStore {
     pub(crate) shared: Option<SharedBudget>,
     /// Number of disks in service by worker.
     pub(crate) disks: BTreeMap<WorkerId, usize>,
+    /// Workers without a disk in service that may still have requests to account for.
+    pub(crate) leaving: BTreeSet<WorkerId>,
 }
 
 impl PlaneStore {

@@ -1,6 +1,6 @@
 //! Stores in the control plane: their limits, and the workers that use them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::MutexGuard;
 
 use suimon_quantity::{StoreId, TimedRateLimit, WorkerId};
@@ -32,7 +32,9 @@ impl StoragePlane {
         }
         let limits = Store::new(Capacity::Unknown);
         let (parts, disks) = (BTreeMap::new(), BTreeMap::new());
-        let of = PlaneStore { spec, limits, cap: None, latency: None, parts, shared: None, disks };
+        let leaving = BTreeSet::new();
+        let (cap, latency, shared) = (None, None, None);
+        let of = PlaneStore { spec, limits, cap, latency, parts, shared, disks, leaving };
         stores.insert(store, of);
         Ok(())
     }
@@ -150,7 +152,11 @@ impl StoragePlane {
     /// function returns. The budget that several workers share needs none of them for that.
     fn send_to_all(&self, store: StoreId, of: &PlaneStore, changes: &[Change]) -> bool {
         let is_in_budget = of.shared.as_ref().is_some_and(|budget| budget.apply(changes));
-        for worker_channel in of.disks.keys().filter_map(|worker| self.channel(*worker)) {
+        // A worker that leaves withdraws the requests of a disk that is removed.
+        let is_removal = |change: &Change| matches!(change, Change::RemoveDisk(_));
+        let leaving = of.leaving.iter().filter(|_| changes.iter().any(is_removal));
+        let workers = of.disks.keys().chain(leaving);
+        for worker_channel in workers.filter_map(|worker| self.channel(*worker)) {
             let changes = changes.to_vec();
             worker_channel.send(Command::Change { store, changes, is_in_budget });
         }
@@ -166,6 +172,7 @@ impl StoragePlane {
             return Ok(());
         }
         let worker_channel = self.channel(to).ok_or(PlaneError::NoWorker)?;
+        of.leaving.remove(&to);
         let users: Vec<WorkerId> = of.disks.keys().copied().collect();
         if let [only] = users[..] {
             // The scheduler is shared before another worker borrows from it. A worker that has ended
@@ -194,6 +201,7 @@ impl StoragePlane {
             return;
         }
         of.disks.remove(&from);
+        of.leaving.insert(from);
         if let Some(worker_channel) = self.channel(from) {
             worker_channel.send(Command::Leave(store));
         }

@@ -23,8 +23,8 @@ use super::loads::Loads;
 use super::releasing::Release;
 use super::reservation_requests::ReservationRequest;
 
-/// Time without a leader after which a store of unknown capacity counts as unlimited. Another node
-/// that knows the capacity is elected sooner.
+/// Time without a leader after which the disks of a store of unknown capacity get the floor of a node
+/// without a lease. Until then, a node that knows the capacity may be elected.
 const LEADERLESS_MAX: Duration = Duration::from_secs(5);
 
 /// Pending action of the member of a store.
@@ -97,9 +97,9 @@ pub(super) struct SharedStore {
     is_lapse_reported: bool,
     /// Time since which no leader is known.
     leaderless_since: Option<Time>,
-    /// True if the disks of the store on this host are not limited: the host does not know the
+    /// True if the disks of the store on this host get the floor: the host does not know the
     /// capacity, nothing is reserved for it, and the store has no leader.
-    pub(super) is_unlimited: bool,
+    pub(super) is_at_floor: bool,
     /// True if an event has reported that the capacity is unknown.
     is_unmeasured_reported: bool,
     /// Pending actions of the member. A failed action is first; see [`SharedStore::put_back`].
@@ -158,7 +158,7 @@ impl SharedStore {
             wants_more: false,
             is_lapse_reported: false,
             leaderless_since: None,
-            is_unlimited: false,
+            is_at_floor: false,
             is_unmeasured_reported: false,
             todo: actions.into_iter().map(of_member).collect(),
             leads: VecDeque::new(),
@@ -180,7 +180,7 @@ impl SharedStore {
         self.reports.clear();
         self.todo = actions.into_iter().map(of_member).collect();
         (self.is_known, self.next_poll_at, self.heartbeat_at) = (false, now, now);
-        (self.leaderless_since, self.is_unlimited) = (None, false);
+        (self.leaderless_since, self.is_at_floor) = (None, false);
         if self.release == Release::Withdraws {
             // The result of the former session is not received.
             self.release = Release::GivesBack;
@@ -194,8 +194,9 @@ impl SharedStore {
         let unmeasured = || {
             let name = &self.name;
             format!(
-                "the capacity of the store is unknown, so its disks have no limits and no \
-                 guarantees here; measure it with `suimon store measure {name}`"
+                "the capacity of the store is unknown, so its disks get {} IOPS in all and no \
+                 guarantees here; measure it with `suimon store measure {name}`",
+                self.terms.floor_iops
             )
         };
         let wrong = self.wrong.as_ref().map(|wrong| wrong.reason.clone());
@@ -208,20 +209,18 @@ impl SharedStore {
         self.is_known && self.wrong.is_none()
     }
 
-    /// Updates whether the disks of the store are unlimited on this host. `is_joined`: the host is
-    /// connected to the cluster. Requests of a store whose capacity nobody knows would otherwise
-    /// wait for ever, because the store can have no leader.
-    pub(super) fn follow_leader(&mut self, now: Time, is_joined: bool) {
+    /// Updates whether the disks of the store get the floor of a node without a lease. Requests of a
+    /// store whose capacity nobody knows would otherwise wait for ever, because the store can have
+    /// no leader. More than the floor would take reserved rates from nodes that have lost their
+    /// leader.
+    pub(super) fn follow_leader(&mut self, now: Time) {
         let is_led = self.leader.is_some() || self.leads().is_some();
-        if is_led || !is_joined || !self.takes_part() {
-            self.leaderless_since = None;
+        if is_led || !self.takes_part() {
+            (self.leaderless_since, self.is_at_floor) = (None, false);
+            return;
         }
-        let since = match self.leaderless_since {
-            None if is_joined && !is_led && self.takes_part() => *self.leaderless_since.insert(now),
-            Some(since) => since,
-            None => now,
-        };
-        self.is_unlimited = self.capacity.is_none()
+        let since = *self.leaderless_since.get_or_insert(now);
+        self.is_at_floor = self.capacity.is_none()
             && self.durable == DurableState::default()
             && now >= since + LEADERLESS_MAX;
     }
@@ -262,7 +261,11 @@ impl SharedStore {
 
     /// Returns the limit of the store's disks on this host.
     pub(super) fn cap(&self) -> TimedRateLimit {
-        self.member.cap()
+        let mut cap = self.member.cap();
+        if self.is_at_floor {
+            cap.reserved_iops = cap.reserved_iops.max(self.terms.floor_iops);
+        }
+        cap
     }
 
     /// Returns the part of the reservation that minimums of disks may use. The floor is for disks
@@ -535,38 +538,32 @@ mod tests {
 
     /// Nobody knows the capacity of a store, so that it has no leader.
     #[test]
-    fn disks_of_a_store_without_capacity_and_leader_are_unlimited_after_a_time() {
+    fn disks_of_a_store_without_capacity_and_leader_get_the_floor_after_a_time() {
         let mut store = store();
         let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
         assert_eq!(store.take_capacity_change(), None, "its identity is not known yet");
+        let iops = |now, store: &mut SharedStore| {
+            store.follow_leader(at(now));
+            store.cap().iops_at(at(now))
+        };
+        assert_eq!(iops(100, &mut store), 0);
         store.is_known = true;
         assert_eq!(store.take_capacity_change(), Some(true));
         assert_eq!(store.take_capacity_change(), None);
-        let is_unlimited = |now, is_joined, store: &mut SharedStore| {
-            store.follow_leader(at(now), is_joined);
-            store.is_unlimited
-        };
-        assert!(!is_unlimited(100, false, &mut store), "others may know the capacity");
-        assert!(!is_unlimited(101, true, &mut store));
-        assert!(!is_unlimited(105, true, &mut store));
-        assert!(is_unlimited(106, true, &mut store));
-        // Connection lost.
-        assert!(!is_unlimited(107, false, &mut store));
-        assert!(!is_unlimited(108, true, &mut store));
-        assert!(is_unlimited(113, true, &mut store));
+        assert_eq!([101, 105, 106, 200].map(|now| iops(now, &mut store)), [0, 0, 64, 64]);
         // A node that knows the capacity is elected.
-        store.handle_leader(at(114), Some(("n2".to_owned(), Term(1))));
-        assert!(!is_unlimited(120, true, &mut store));
+        store.handle_leader(at(214), Some(("n2".to_owned(), Term(1))));
+        assert_eq!(iops(220, &mut store), 0);
         assert!(store.takes_part() && store.why_not().is_none());
-        store.handle_leader(at(121), None);
-        assert!(!is_unlimited(121, true, &mut store));
-        assert!(is_unlimited(126, true, &mut store));
+        // It is lost.
+        store.handle_leader(at(221), None);
+        assert_eq!([221, 226].map(|now| iops(now, &mut store)), [0, 64]);
         // A reservation holds without a leader.
         store.durable = kept(64);
-        assert!(!is_unlimited(127, true, &mut store));
+        assert_eq!(iops(227, &mut store), 0, "the member has the reservation");
         store.durable = DurableState::default();
         store.capacity = Some(SharedStoreCapacity::Measured(1000));
-        assert!(!is_unlimited(200, true, &mut store));
+        assert_eq!(iops(300, &mut store), 0);
         assert_eq!(store.take_capacity_change(), Some(false));
         assert_eq!(store.take_capacity_change(), None);
     }

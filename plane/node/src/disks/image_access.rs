@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use suimon_contract::{ApiError, ErrorCode, Name};
 use suimon_ports::{FileName, StoreFileError, StoreFiles, StoreSpace};
+use suimon_storage::images;
 
 use super::Disks;
 
@@ -27,12 +28,13 @@ impl Disks {
     }
 
     /// Returns the space in bytes that the largest image file of a disk occupies; `None` if the disk is
-    /// not open or its store does not respond within `limit`.
+    /// not open, its store does not respond within `limit`, or the image is fixed: such a file
+    /// occupies its whole size, whatever a dynamic copy of it would occupy.
     pub(crate) fn allocated_bytes(&self, disk: &Name, limit: Duration) -> Option<u64> {
         let entry = self.find(disk)?;
         let (store, files, layers) = {
             let state = entry.lock();
-            let open = state.open.as_ref()?;
+            let open = state.open.as_ref().filter(|of| of.kind != Some(images::DiskKind::Fixed))?;
             (state.required.store.path.clone(), open.files.clone(), open.layers.clone())
         };
         let look = move || {

@@ -129,6 +129,11 @@ impl Driver {
         if !kill.operation().begin() {
             return;
         }
+        // A kill that another thread has left to the driver counts as started, but nothing was done.
+        if !is_killed && let Err(cancelled) = kill.operation().check_cancelled() {
+            kill.operation().end(&Err(cancelled));
+            return;
+        }
         // The end of the process may have been handled already.
         let checked = match is_killed {
             true => self.check_stays(VmAction::Kill),

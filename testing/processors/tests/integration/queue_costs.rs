@@ -40,7 +40,9 @@ fn whole(plane: &DataPlane) -> (u64, u64) {
 
 #[test]
 fn time_is_told_to_the_queues_that_took_it() {
-    const BATCHES: u64 = 5000;
+    // Until the first round is timed, which is at most the 128th (`stages.rs`), both sources are
+    // charged alike: 128 times 1.35 us, which is 3 % of the smaller one's time.
+    const BATCHES: u64 = 20_000;
     const FRAMES: u64 = 32;
     let clock = Clock::default();
     let plane = plane_of_nics(Arc::new(clock.runtime()), 4);

@@ -31,7 +31,7 @@ impl Driver {
                 match todo {
                     StoreAction::Apply(cap, policies) => {
                         store.policy_caps = policies;
-                        if !store.is_unlimited {
+                        if !store.is_at_floor {
                             let caps = &store.policy_caps;
                             self.shared.disks.parts.plane.set_cap(store.id, Some(cap));
                             self.policies.hold_parts(&self.shared, (name, store.id), caps);

@@ -26,7 +26,6 @@ impl Driver {
         let (desired, views) = (self.shared.desired(), self.shared.disks.parts.plane.stores());
         let disks = &self.shared.disks;
         let keys = self.policies.keys();
-        let is_joined = matches!(self.link, Link::Up { .. });
         let mut drafts = Vec::new();
         for (name, store) in &mut self.stores {
             let known = (disks, &desired.config, &keys);
@@ -55,14 +54,13 @@ impl Driver {
                 store.handle_loads(now, loads, reported.latency_ns);
             }
             drafts.extend(store.take_capacity_change().map(|is| capacity_draft(name, is)));
-            store.follow_leader(now, is_joined);
+            store.follow_leader(now);
             // Repeated, because the store may have been added to the storage plane since the last
             // call.
-            if store.is_unlimited {
-                disks.parts.plane.set_cap(store.id, None);
+            disks.parts.plane.set_cap(store.id, Some(store.cap()));
+            if store.is_at_floor {
                 self.policies.release_parts(&self.shared, (name, store.id));
             } else {
-                disks.parts.plane.set_cap(store.id, Some(store.cap()));
                 self.policies.hold_parts(&self.shared, (name, store.id), &store.policy_caps);
             }
         }
@@ -151,7 +149,7 @@ fn capacity_draft(name: &Name, is_unknown: bool) -> Draft {
         let text = format!(
             "The capacity of store {name} is unknown on this host, which cannot lead the store. \
              Measure it with `suimon store measure {name}`, or set `capacity_iops`. While no node \
-             knows the capacity, disks of the store have no limits by the cluster and no guarantees."
+             knows the capacity, the disks of the store get 64 IOPS on each node and no guarantees."
         );
         return Draft::new(EventKind::SharedStoreUnmeasured, subject, text);
     }
