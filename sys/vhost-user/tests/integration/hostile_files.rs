@@ -197,8 +197,13 @@ fn expect_no_other_device_waits(attack: impl FnOnce(&FrontEnd, Lingering)) {
     while lingering.write(&[0; 1 << 16]).is_ok() {}
     lingering.set_nonblocking(false).unwrap();
     set_socket_linger(&lingering, Some(10 * LIMIT)).unwrap();
+    // The device reads from the attacker when the front-end before it has left, so that all of the
+    // attacker's messages are there.
+    let mut before = FrontEnd::connect(&path(0));
+    assert_eq!(before.get_number(17), 1);
     let attacker = FrontEnd::connect(&path(0));
     attack(&attacker, Lingering(Some(lingering)));
+    drop(before);
     // The device that received the descriptor is cut off, and the other one is served.
     let mut stream = attacker.stream;
     stream.set_read_timeout(Some(LIMIT / 4)).unwrap();
