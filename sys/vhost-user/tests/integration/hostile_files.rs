@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fs::{MemfdFlags, OFlags, fcntl_getfl, fcntl_setfl, ftruncate, memfd_create};
+use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_linger;
 use suimon_ports::DeviceNotice;
 
@@ -197,13 +198,8 @@ fn expect_no_other_device_waits(attack: impl FnOnce(&FrontEnd, Lingering)) {
     while lingering.write(&[0; 1 << 16]).is_ok() {}
     lingering.set_nonblocking(false).unwrap();
     set_socket_linger(&lingering, Some(10 * LIMIT)).unwrap();
-    // The device reads from the attacker when the front-end before it has left, so that all of the
-    // attacker's messages are there.
-    let mut before = FrontEnd::connect(&path(0));
-    assert_eq!(before.get_number(17), 1);
     let attacker = FrontEnd::connect(&path(0));
     attack(&attacker, Lingering(Some(lingering)));
-    drop(before);
     // The device that received the descriptor is cut off, and the other one is served.
     let mut stream = attacker.stream;
     stream.set_read_timeout(Some(LIMIT / 4)).unwrap();
@@ -249,7 +245,9 @@ fn a_descriptor_in_a_message_that_is_not_read_delays_no_other_device() {
         let both = [FrontEnd::message(9999, 1, &[]), FrontEnd::message(1, 1, &[])];
         let file = File::open("/dev/null").unwrap();
         attacker.send_raw(&both[0], &[file.as_fd()]);
-        attacker.send_raw(&both[1], &[lingering.as_fd()]);
+        // Rarely, the device has ended the connection by then.
+        let sent = attacker.try_send_raw(&both[1], &[lingering.as_fd()]);
+        assert!(matches!(sent, Ok(12) | Err(Errno::PIPE)), "{sent:?}");
     });
 }
 

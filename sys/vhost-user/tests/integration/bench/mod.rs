@@ -178,13 +178,16 @@ impl FrontEnd {
     }
 
     pub fn send_raw(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
+        assert_eq!(self.try_send_raw(bytes, fds), Ok(bytes.len()));
+    }
+
+    pub fn try_send_raw(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> rustix::io::Result<usize> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !fds.is_empty() {
             assert!(control.push(SendAncillaryMessage::ScmRights(fds)));
         }
-        let sent = sendmsg(&self.stream, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL);
-        assert_eq!(sent, Ok(bytes.len()));
+        sendmsg(&self.stream, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)
     }
 
     pub fn message(request: u32, flags: u32, payload: &[u8]) -> Vec<u8> {
