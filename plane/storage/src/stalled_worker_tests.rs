@@ -293,9 +293,7 @@ fn a_cap_of_the_store_limits_all_workers_together() {
             // The grants of a stalled worker count until it declines them.
             let least = if stalled.is_some() { iops * 9 / 10 } else { iops * 97 / 100 };
             let most = iops + late(iops, 1) as u64;
-            let is_fair = stalled.is_some() && iops > 0 && got > 0;
-            assert!(is_fair || (least..=most).contains(&got), "{stalled:?}, {iops}: {got}");
-            assert!(got <= most, "{stalled:?}, {iops}: {got}");
+            assert!((least..=most).contains(&got), "{stalled:?}, {iops}: {got}");
         }
         (0..2).for_each(|at| bench.set_stalled(at, false));
         assert!(bench.shared.as_ref().unwrap().apply(&[Change::Cap(None)]));

@@ -15,6 +15,8 @@ fn arrival() -> Value {
     json!({
         "protocol": MIGRATION_PROTOCOL, "id": ID, "from": "left",
         "vm": {"name": "web", "memory_bytes": 268_435_456, "nics": ["web"]},
+        "as_started": {"name": "web", "memory_bytes": 268_435_456, "nics": ["web"]},
+        "is_paused": false,
         "uuid": "00000000000000000000000000000001",
         "nics": [{"name": "web", "switch": "nowhere", "backend": "vhost-user"}],
         "disks": [], "qos_policies": [], "is_kvm": false, "cpus_now": 1,
@@ -41,10 +43,12 @@ async fn a_vm_that_cannot_come_is_refused_before_anything_changes() {
     for path in ["/1.0/arrivals", "/1.0/arrivals?dry_run=true"] {
         let (status, answer) = server.call(Method::POST, path, &arrival().to_string()).await;
         assert!((400..500).contains(&status), "{answer}");
+        assert!(answer.to_string().contains("nowhere"), "{answer}");
         let mut other = arrival();
         other["protocol"] = json!(MIGRATION_PROTOCOL + 1);
         let (status, answer) = server.call(Method::POST, path, &other.to_string()).await;
         assert!((400..500).contains(&status), "{answer}");
+        assert!(answer.to_string().contains("protocol"), "{answer}");
         other["colour"] = json!("red");
         let (status, answer) = server.call(Method::POST, path, &other.to_string()).await;
         assert_eq!((status, &answer["errors"][0]["field"]), (422, &json!("colour")), "{answer}");

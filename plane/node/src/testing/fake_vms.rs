@@ -66,6 +66,8 @@ struct World {
     stalls: bool,
     /// Number of queries that block because of `stalls`.
     stalled: u32,
+    /// Number of kills while a query of a VM blocked.
+    kills_while_stalled: u32,
     /// Set if guests release devices on request; called before the release is reported.
     on_unplug: Option<Arc<dyn Fn() + Send + Sync>>,
     /// VFs bound to `vfio-pci`.
@@ -203,6 +205,11 @@ impl FakeVms {
     /// Returns true if a query blocks.
     pub(crate) fn is_stalled(&self) -> bool {
         self.world().stalled > 0
+    }
+
+    /// Returns the number of VMs that were killed while a query blocked.
+    pub(crate) fn kills_while_stalled(&self) -> u32 {
+        self.world().kills_while_stalled
     }
 
     /// Blocks while no QEMU replies and the VM is running.
@@ -457,6 +464,7 @@ impl VmHost for FakeVms {
             return Err(gone());
         }
         world.running.remove(&identity.name);
+        world.kills_while_stalled += u32::from(world.stalled > 0);
         Ok(())
     }
 
