@@ -5,11 +5,12 @@ mod words;
 use crate::Frame;
 use crate::meta::Checksum;
 use crate::octets::{put, u16_at};
+use crate::tcp::TCP_CHECKSUM_AT;
 
 /// One's complement sum over bytes, not yet complemented.
 ///
-/// Sums can be concatenated: `Sum::from_bytes(a).then(Sum::from_bytes(b))` equals `Sum::from_bytes(ab)`, also if `a` has an
-/// odd length.
+/// Sums can be concatenated: `Sum::from_bytes(a).concat(Sum::from_bytes(b))` equals
+/// `Sum::from_bytes(ab)`, also if `a` has an odd length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     folded: u16,
@@ -118,8 +119,8 @@ pub const fn update(old_checksum: u16, old_word: u16, new_word: u16) -> u16 {
 /// Completes a partial checksum and marks the frame as verified. Frames in other states are
 /// unchanged, and so are large frames, which are completed segment by segment.
 ///
-/// A result of 0 is stored as 0xffff for every protocol, as Linux does: TCP treats both alike, and
-/// UDP treats 0 as no checksum.
+/// A result of 0 is stored as 0xffff, because UDP treats 0 as no checksum (RFC 768). TCP treats both
+/// alike; its 0 is stored as such, as segmentation does, so that the frame can be merged again.
 pub fn complete_checksum(frame: &mut Frame) {
     let Checksum::Partial { start, offset } = frame.meta.checksum else { return };
     if frame.meta.gso.is_some() {
@@ -130,7 +131,9 @@ pub fn complete_checksum(frame: &mut Frame) {
     let field_at = start + usize::from(offset);
     let Some(summed) = frame.bytes().get(start..) else { return };
     // The field contains the sum of the pseudo-header and is therefore included.
-    let checksum = Sum::from_bytes(summed).checksum_nonzero();
+    let sum = Sum::from_bytes(summed);
+    let is_tcp = usize::from(offset) == TCP_CHECKSUM_AT;
+    let checksum = if is_tcp { sum.checksum() } else { sum.checksum_nonzero() };
     if put(frame.bytes_mut(), field_at, &checksum.to_be_bytes()) {
         frame.meta.checksum = Checksum::Verified;
     }

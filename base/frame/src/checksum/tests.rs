@@ -35,16 +35,18 @@ fn pseudo_headers_are_their_bytes() {
 }
 
 #[test]
-fn a_udp_checksum_of_zero_is_stored_as_ones() {
-    let mut frame = Frame::new(0);
-    let mut bytes = vec![0; 42];
-    // The words from 34 on add up to 0xffff.
-    bytes[34..38].copy_from_slice(&[0xff, 0x00, 0x00, 0xff]);
-    frame.fill(&bytes);
-    frame.meta.checksum = Checksum::Partial { start: 34, offset: 6 };
-    complete_checksum(&mut frame);
-    assert_eq!(field(frame.bytes(), 40), 0xffff);
-    assert_eq!(frame.meta.checksum, Checksum::Verified);
+fn a_checksum_of_zero_is_stored_as_ones_except_in_tcp() {
+    for (offset, expected) in [(6, 0xffff), (16, 0)] {
+        let mut frame = Frame::new(0);
+        let mut bytes = vec![0; 54];
+        // The words from 34 on add up to 0xffff.
+        bytes[34..38].copy_from_slice(&[0xff, 0x00, 0x00, 0xff]);
+        frame.fill(&bytes);
+        frame.meta.checksum = Checksum::Partial { start: 34, offset };
+        complete_checksum(&mut frame);
+        assert_eq!(field(frame.bytes(), 34 + usize::from(offset)), expected);
+        assert_eq!(frame.meta.checksum, Checksum::Verified);
+    }
 }
 
 #[test]
