@@ -2208,13 +2208,13 @@ export interface components {
             name: components["schemas"]["Name"];
             /** @description Store that contains the disk. A change replaces the resource. */
             store: components["schemas"]["Name"];
-            /** @description Image file, relative to the path of the store; the name of the disk with `.raw`, `.vhd` or `.vhdx` if absent. A missing file is created when the disk is added, not later: a disk whose file is missing has the state `failed`. The file is kept when the disk is deleted. A change replaces the resource. */
+            /** @description Image file, relative to the path of the store; the name of the disk with `.raw`, `.vhd` or `.vhdx` if absent. A missing file is created when the disk is added, or by `suimon disk set --create-image`; otherwise, the disk has the state `failed`. The file is kept when the disk is deleted. A change replaces the resource. */
             file?: string | null;
             /** @description Image format of the file. `pass-through` uses the whole block device of the store. A change replaces the resource. */
             format: components["schemas"]["DiskFormat"];
             /** @description Allocation of the file: `fixed` (whole size), `dynamic` (written blocks; a sparse file with format `raw`) or `differencing` (written blocks, others are read from a parent). If absent, an existing VHD or VHDX keeps its kind; a new file is `differencing` with `parent`, `dynamic` with format `vhd` or `vhdx`, else `fixed`. A change replaces the resource. */
             kind?: null | components["schemas"]["DiskKind"];
-            /** @description Size of the disk in bytes, or with a unit, such as `"10 GiB"`. Required for a new file, which is created only when the disk is added; the size of the existing file if absent. It can be raised, not lowered. */
+            /** @description Size of the disk in bytes, or with a unit, such as `"10 GiB"`. Required for a new file; the size of the existing file if absent. It can be raised, not lowered. */
             size_bytes?: null | number | string;
             /** @description Kind `differencing`: parent file, relative to the path of the store, which no disk may write to. Required for a new file. If absent, the parent recorded in the existing image is used, or a file of the same name in the directory of the image. A change replaces the resource. */
             parent?: string | null;
@@ -2269,13 +2269,13 @@ export interface components {
             name?: components["schemas"]["Name"];
             /** @description Store that contains the disk. A change replaces the resource. */
             store?: components["schemas"]["Name"];
-            /** @description Image file, relative to the path of the store; the name of the disk with `.raw`, `.vhd` or `.vhdx` if absent. A missing file is created when the disk is added, not later: a disk whose file is missing has the state `failed`. The file is kept when the disk is deleted. A change replaces the resource. */
+            /** @description Image file, relative to the path of the store; the name of the disk with `.raw`, `.vhd` or `.vhdx` if absent. A missing file is created when the disk is added, or by `suimon disk set --create-image`; otherwise, the disk has the state `failed`. The file is kept when the disk is deleted. A change replaces the resource. */
             file?: string | null;
             /** @description Image format of the file. `pass-through` uses the whole block device of the store. A change replaces the resource. */
             format?: components["schemas"]["DiskFormat"];
             /** @description Allocation of the file: `fixed` (whole size), `dynamic` (written blocks; a sparse file with format `raw`) or `differencing` (written blocks, others are read from a parent). If absent, an existing VHD or VHDX keeps its kind; a new file is `differencing` with `parent`, `dynamic` with format `vhd` or `vhdx`, else `fixed`. A change replaces the resource. */
             kind?: null | components["schemas"]["DiskKind"];
-            /** @description Size of the disk in bytes, or with a unit, such as `"10 GiB"`. Required for a new file, which is created only when the disk is added; the size of the existing file if absent. It can be raised, not lowered. */
+            /** @description Size of the disk in bytes, or with a unit, such as `"10 GiB"`. Required for a new file; the size of the existing file if absent. It can be raised, not lowered. */
             size_bytes?: null | number | string;
             /** @description Kind `differencing`: parent file, relative to the path of the store, which no disk may write to. Required for a new file. If absent, the parent recorded in the existing image is used, or a file of the same name in the directory of the image. A change replaces the resource. */
             parent?: string | null;
@@ -3783,7 +3783,7 @@ export interface components {
             vmq_weight?: number;
             /**
              * Format: int32
-             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. Requires a MAC address: `mac`, or the random address that a NIC of a VM has if `mac` is absent. No effect on a switch without `iov`.
+             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. A value above 0 requires `mac` in a host file; by command, the random address that a NIC of a VM has is sufficient. No effect on a switch without `iov`.
              * @default 0
              */
             iov_weight?: number;
@@ -3853,7 +3853,7 @@ export interface components {
             vmq_weight?: number | null;
             /**
              * Format: int32
-             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. Requires a MAC address: `mac`, or the random address that a NIC of a VM has if `mac` is absent. No effect on a switch without `iov`.
+             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. A value above 0 requires `mac` in a host file; by command, the random address that a NIC of a VM has is sufficient. No effect on a switch without `iov`.
              */
             iov_weight?: number | null;
             /** @description Offloads between the guest and the switch. */

@@ -333,8 +333,9 @@ pub struct NicConfig {
     #[serde(default = "default_vmq_weight")]
     pub vmq_weight: u8,
     /// Priority of the NIC in the assignment of virtual functions (VFs); the highest value is
-    /// served first. With 0, the NIC gets no VF. Requires a MAC address: `mac`, or the random
-    /// address that a NIC of a VM has if `mac` is absent. No effect on a switch without `iov`.
+    /// served first. With 0, the NIC gets no VF. A value above 0 requires `mac` in a host file; by
+    /// command, the random address that a NIC of a VM has is sufficient. No effect on a switch
+    /// without `iov`.
     #[serde(default)]
     pub iov_weight: u8,
     /// Offloads between the guest and the switch.

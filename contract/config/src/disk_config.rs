@@ -131,8 +131,9 @@ pub struct DiskConfig {
     /// Store that contains the disk.
     pub store: Name,
     /// Image file, relative to the path of the store; the name of the disk with `.raw`, `.vhd` or
-    /// `.vhdx` if absent. A missing file is created when the disk is added, not later: a disk whose
-    /// file is missing has the state `failed`. The file is kept when the disk is deleted.
+    /// `.vhdx` if absent. A missing file is created when the disk is added, or by
+    /// `suimon disk set --create-image`; otherwise, the disk has the state `failed`. The file is
+    /// kept when the disk is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<StoreFile>,
     /// Image format of the file. `pass-through` uses the whole block device of the store.
@@ -143,9 +144,8 @@ pub struct DiskConfig {
     /// `dynamic` with format `vhd` or `vhdx`, else `fixed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<DiskKind>,
-    /// Size of the disk in bytes, or with a unit, such as `"10 GiB"`. Required for a new file, which
-    /// is created only when the disk is added; the size of the existing file if absent. It can be
-    /// raised, not lowered.
+    /// Size of the disk in bytes, or with a unit, such as `"10 GiB"`. Required for a new file; the
+    /// size of the existing file if absent. It can be raised, not lowered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<ByteSize>,
     /// Kind `differencing`: parent file, relative to the path of the store, which no disk may write

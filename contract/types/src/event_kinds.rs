@@ -398,7 +398,7 @@ catalogue! {
     9008 NicOnVf "nic_on_vf" Info
         "A VF was attached to the VM of a NIC; the NIC's traffic uses it.";
     9009 NicOnSynthetic "nic_on_switch" Info
-        "The traffic of a NIC returned from its VF to the switch, on request; the VF is free.";
+        "The traffic of a NIC returned from its VF to the switch, on request; the guest has released the VF.";
     9010 NicLostVf "nic_lost_vf" Warning
         "The VF of a NIC failed or was removed; the NIC's traffic uses the switch. A VF is assigned to the NIC again 10 s after one becomes available. Check the adapter and the kernel log.";
     9011 NicWithoutVf "nic_without_vf" Warning

@@ -216,8 +216,8 @@ impl QosLimitingFactor {
             }
             Self::ClientIdle => "The client had no outstanding request.",
             Self::Device => {
-                "Service in the device while requests were queued for another factor. Not a \
-                 limit; always last."
+                "Service in the device at its own latency, while other requests of the disk were \
+                 queued. Not a limit; listed last, also if it has the largest share."
             }
         }
     }
@@ -236,7 +236,7 @@ impl QosLimitingFactor {
             Self::Metadata => {
                 "Use a fixed image: stop the VM, convert the disk (`suimon disk convert DISK FILE \
                  --format FORMAT --kind fixed`), and use the file (`suimon disk set DISK --file \
-                 FILE`)."
+                 FILE --unset kind --unset parent`)."
             }
             Self::Discards | Self::Unmeasured => "Discard less often in the guest.",
             Self::Worker => "Give the worker a CPU of its own.",

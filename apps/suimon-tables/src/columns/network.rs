@@ -83,8 +83,8 @@ pub(crate) const NICS: Columns = Columns {
         text(
             "PATH",
             "iov.path, iov.adapter, iov.vf",
-            "`VF n of ADAPTER` or `synthetic` (paravirtual path through the switch); `–` for a NIC with \
-             `iov_weight` 0.",
+            "`VF n of ADAPTER` or `synthetic` (paravirtual path through the switch); `–` (the same path) for a NIC \
+             with `iov_weight` 0 that has no VF.",
         ),
         number("QUEUES", "queue_pairs", "", "Queue pairs in use."),
         RX,

@@ -20,7 +20,7 @@ pub(super) const HELP: &[Help] = &[
         "vmq show",
         "Prints the VMQ keys, one row per worker with its load, and one row per queue with its \
          worker, load and the time since it was assigned. A parked worker is permitted but has no \
-         queue, and sleeps.",
+         queue of this uplink or team; it may service other queues and disks.",
         &["suimon vmq show", "suimon vmq show wan"],
     ),
     keeps(
