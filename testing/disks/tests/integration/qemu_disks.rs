@@ -16,7 +16,6 @@ const EVENT_IDX: u64 = 1 << 29;
 const INDIRECT: u64 = 1 << 28;
 const PACKED: u64 = 1 << 34;
 
-#[test]
 fn a_guest_sees_what_the_disk_is_over_every_form_of_ring() {
     let rig = Rig::new().unwrap();
     let small = |name: &str, options: &str| ServedDisk::raw(&rig, name, 64 * MIB, options);
@@ -257,5 +256,10 @@ mod full {
     #[test]
     fn a_guest_without_virtio_has_its_disk_on_ide() {
         super::a_guest_without_virtio_has_its_disk_on_ide();
+    }
+
+    #[test]
+    fn a_guest_sees_what_the_disk_is_over_every_form_of_ring() {
+        super::a_guest_sees_what_the_disk_is_over_every_form_of_ring();
     }
 }

@@ -14,10 +14,11 @@ use super::spec::{Boot, GuestSpec};
 /// 10 ms of the guest's time. A QEMU that the host does not schedule for that long delivers too few
 /// of them, and the guest panics: "IO-APIC + timer doesn't work!".
 ///
-/// `tsc=reliable` skips the calibration of the clock and `cryptomgr.notests` tests of ciphers, for
-/// a faster boot without hardware virtualization.
+/// The others make the boot faster without hardware virtualization: `tsc=reliable` skips the
+/// calibration of the clock, `cryptomgr.notests` tests of ciphers, and `initcall_blacklist` a test
+/// of key derivation and the preparation of kprobes for tracing.
 pub(crate) const KERNEL_OPTIONS: &str = "quiet panic=-1 random.trust_cpu=on no_timer_check \
-    tsc=reliable cryptomgr.notests";
+    tsc=reliable cryptomgr.notests initcall_blacklist=crypto_kdf108_init,init_kprobe_trace";
 
 /// Returns the command line of a VM. Its console is written to a file, and its commands come over a
 /// socket.

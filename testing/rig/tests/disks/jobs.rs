@@ -201,7 +201,6 @@ fn a_disk_grows_and_gets_snapshots_under_load_and_is_merged() {
     run(&["qemu-img", "check", "-f", "vhdx", &host.file("d.vhdx")]).unwrap();
 }
 
-#[test]
 fn conversions_are_what_the_disk_is_and_are_cancelled() {
     let host = Host::start("format = \"raw\"\nkind = \"dynamic\"\nsize_bytes = \"4 GiB\"");
     let url = format!("nbd:unix:{}:exportname=d", host.socket);
@@ -245,4 +244,11 @@ fn a_check_tells_what_is_damaged() {
     let events = host.daemon.json(&["event", "list"]).unwrap();
     let of_checks = events.as_array().unwrap().iter().filter(|event| event["id"] == 6113);
     assert_eq!(of_checks.count(), 2, "{events}");
+}
+
+mod full {
+    #[test]
+    fn conversions_are_what_the_disk_is_and_are_cancelled() {
+        super::conversions_are_what_the_disk_is_and_are_cancelled();
+    }
 }

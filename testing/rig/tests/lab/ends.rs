@@ -96,7 +96,6 @@ fn worker_of(lab: &Child) -> u32 {
     children.split_whitespace().next().map_or(0, |pid| pid.parse().unwrap())
 }
 
-#[test]
 fn an_interrupted_run_keeps_what_it_measured_and_goes_on() {
     let bench = Bench::new();
     let mut lab = bench.start();
@@ -164,4 +163,11 @@ fn where_results_cannot_be_is_said_before_anything_starts() {
     let said = run_any(&words, PATIENCE).unwrap();
     assert_eq!(said.code, 3);
     assert!(said.stderr.contains("no plan `nothing-like-it`"), "{}", said.stderr);
+}
+
+mod full {
+    #[test]
+    fn an_interrupted_run_keeps_what_it_measured_and_goes_on() {
+        super::an_interrupted_run_keeps_what_it_measured_and_goes_on();
+    }
 }

@@ -157,7 +157,6 @@ fn a_missing_directory_of_a_store_does_not_stop_the_unit_and_is_used_once_mounte
     assert_eq!(host.property(DAEMON, "NRestarts").unwrap(), "0");
 }
 
-#[test]
 fn a_vm_has_a_control_group_and_outlives_both_units() {
     let rig = Rig::new().unwrap();
     let host = ServiceHost::boot(&rig, VM).unwrap();
@@ -285,4 +284,11 @@ fn a_power_plan_is_put_back_after_a_daemon_that_was_killed() {
     }
     // By its own end the daemon has left nothing; after its death the unit puts all back.
     wait_logged(&host, &["CPU settings restored: 0", "CPU settings restored: 5"]);
+}
+
+mod full {
+    #[test]
+    fn a_vm_has_a_control_group_and_outlives_both_units() {
+        super::a_vm_has_a_control_group_and_outlives_both_units();
+    }
 }

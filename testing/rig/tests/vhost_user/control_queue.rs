@@ -205,7 +205,6 @@ fn a_guest_that_asks_for_everything_gets_what_is_for_it() {
 
 /// `CTRL_MAC_ADDR`: the switch hears of a new address by the frames that come from it,
 /// and lets them pass if its own configuration does.
-#[test]
 fn an_address_that_a_guest_gives_itself_is_learned_only_if_it_may_have_it() {
     let rig = Rig::new().unwrap();
     let mut site = Site::boot(&rig);
@@ -286,5 +285,10 @@ mod full {
     #[test]
     fn the_number_of_queue_pairs_follows_the_guest_and_frames_stay_right() {
         super::the_number_of_queue_pairs_follows_the_guest_and_frames_stay_right();
+    }
+
+    #[test]
+    fn an_address_that_a_guest_gives_itself_is_learned_only_if_it_may_have_it() {
+        super::an_address_that_a_guest_gives_itself_is_learned_only_if_it_may_have_it();
     }
 }

@@ -115,7 +115,6 @@ fn stream_across(way: Way, listens: bool, times: u32) {
     assert_eq!(light.namespace.checksum_errors().unwrap(), 0);
 }
 
-#[test]
 fn a_guest_s_tcp_session_survives_kills_of_the_daemon() {
     stream_across(Way::Killed, false, 2);
 }
@@ -127,7 +126,6 @@ fn a_daemon_that_is_replaced_interrupts_a_guest_that_listens_only_briefly() {
     }
 }
 
-#[test]
 fn a_daemon_is_replaced_under_a_guest_that_connects() {
     stream_across(Way::Replaced, false, 1);
 }
@@ -250,7 +248,6 @@ fn a_vm_uses_eight_queue_pairs() {
     assert!(iperf::report(&said.stdout).unwrap().bits_per_second > 0.0);
 }
 
-#[test]
 fn a_vm_with_packed_rings_is_served_and_offloads_work() {
     let rig = Rig::new().unwrap();
     let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
@@ -359,5 +356,20 @@ mod full {
     #[test]
     fn a_vm_uses_eight_queue_pairs() {
         super::a_vm_uses_eight_queue_pairs();
+    }
+
+    #[test]
+    fn a_vm_with_packed_rings_is_served_and_offloads_work() {
+        super::a_vm_with_packed_rings_is_served_and_offloads_work();
+    }
+
+    #[test]
+    fn a_daemon_is_replaced_under_a_guest_that_connects() {
+        super::a_daemon_is_replaced_under_a_guest_that_connects();
+    }
+
+    #[test]
+    fn a_guest_s_tcp_session_survives_kills_of_the_daemon() {
+        super::a_guest_s_tcp_session_survives_kills_of_the_daemon();
     }
 }

@@ -112,7 +112,6 @@ fn an_agent_tells_of_its_guest_and_turns_it_off() {
     assert_eq!(site.show()["reason"], Value::Null, "it is as it should be");
 }
 
-#[test]
 fn a_guest_that_is_frozen_writes_nothing_until_it_is_thawed() {
     let mut site = Site::new();
     let mut guest = site.start();
@@ -180,5 +179,10 @@ mod full {
     #[test]
     fn a_snapshot_of_a_guest_that_was_frozen_needs_no_recovery() {
         super::a_snapshot_of_a_guest_that_was_frozen_needs_no_recovery();
+    }
+
+    #[test]
+    fn a_guest_that_is_frozen_writes_nothing_until_it_is_thawed() {
+        super::a_guest_that_is_frozen_writes_nothing_until_it_is_thawed();
     }
 }

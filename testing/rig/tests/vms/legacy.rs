@@ -160,7 +160,6 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
         .unwrap();
 }
 
-#[test]
 fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon() {
     let mut site = Site::new("disks = [\"ide\", \"sata\"]");
     let mut guest = site.start();
@@ -273,5 +272,10 @@ mod full {
     #[test]
     fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_death() {
         super::a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_death();
+    }
+
+    #[test]
+    fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon() {
+        super::disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon();
     }
 }

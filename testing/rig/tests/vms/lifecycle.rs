@@ -170,7 +170,6 @@ fn nics_disks_and_cpus_come_and_go_while_it_runs() {
     .unwrap();
 }
 
-#[test]
 fn it_is_paused_and_reset_and_its_console_is_used() {
     let site = Site::new();
     let mut guest = site.start();
@@ -208,7 +207,6 @@ fn it_is_paused_and_reset_and_its_console_is_used() {
     wait_until("the reset to be told", PATIENCE, || Ok(!site.events(7015).is_empty())).unwrap();
 }
 
-#[test]
 fn what_is_wrong_is_told_and_nothing_is_left() {
     let site = Site::new();
     let folder = site.vms.folder().to_owned();
@@ -261,4 +259,16 @@ fn a_command_fails_with_the_panic_of_the_guests_kernel() {
         Ok(fs::read_to_string(&log)?.contains("Call Trace"))
     })
     .unwrap();
+}
+
+mod full {
+    #[test]
+    fn it_is_paused_and_reset_and_its_console_is_used() {
+        super::it_is_paused_and_reset_and_its_console_is_used();
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_and_nothing_is_left() {
+        super::what_is_wrong_is_told_and_nothing_is_left();
+    }
 }

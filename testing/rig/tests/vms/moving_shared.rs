@@ -78,7 +78,6 @@ fn go_there_and_back(moves: usize) {
     check_image(&site);
 }
 
-#[test]
 fn a_store_that_is_not_the_same_is_refused() {
     let site = Site::with_shared_store();
     let _guest = site.start();
@@ -155,5 +154,10 @@ mod full {
     #[test]
     fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
         super::a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is();
+    }
+
+    #[test]
+    fn a_store_that_is_not_the_same_is_refused() {
+        super::a_store_that_is_not_the_same_is_refused();
     }
 }
