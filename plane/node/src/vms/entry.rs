@@ -10,7 +10,7 @@ use std::time::Instant;
 use suimon_contract::{ApiError, ErrorCode, Name, VmAccelerator, VmConfig, VmMigration, VmState};
 use suimon_ports::{Vm, VmError, VmErrorKind, VmRunState};
 
-use super::inbox::Inbox;
+use super::inbox::{DriverEnd, Inbox, Message};
 
 /// Registry entry of a VM.
 pub(crate) struct VmEntry {
@@ -26,6 +26,8 @@ pub(crate) struct VmEntry {
     /// True while a thread other than the driver kills the process, and until the driver has handled
     /// its end.
     is_killed: AtomicBool,
+    /// True from the switchover of an outgoing migration on, until the VM stays on this node.
+    is_switching: AtomicBool,
     /// Locked while a thread other than the driver kills the process, and while the switchover of an
     /// outgoing migration begins.
     switchover: Mutex<()>,
@@ -93,6 +95,7 @@ impl VmEntry {
             arrived: OnceLock::new(),
             view: Mutex::new(view),
             is_killed: AtomicBool::new(false),
+            is_switching: AtomicBool::new(false),
             switchover: Mutex::default(),
             thread: Mutex::default(),
         }
@@ -119,6 +122,48 @@ impl VmEntry {
         ApiError::new(code, error.text.clone()).about(self.label())
     }
 
+    /// Sends a request to the VM's driver. If the driver has ended, the request fails with the reason.
+    pub(crate) fn submit(&self, message: Message) {
+        if let Some(refused) = self.inbox.put(message) {
+            self.refuse(refused);
+        }
+    }
+
+    /// Fails a request that the driver does not execute, because it has ended.
+    pub(super) fn refuse(&self, message: Message) {
+        let error = self.driver_ended();
+        match message {
+            Message::Work(_, Some(operation))
+            | Message::Migrate(_, operation)
+            | Message::Arrive(_, operation) => operation.end(&Err(error)),
+            Message::Kill(kill) => kill.operation().end(&Err(error)),
+            Message::ArrivalQuery((_, sender)) => {
+                // The caller may have stopped waiting.
+                let _ = sender.try_send(Err(error));
+            }
+            Message::Work(_, None)
+            | Message::Vf(_)
+            | Message::Release(_)
+            | Message::Reconcile
+            | Message::Detach
+            | Message::Delete => {}
+        }
+    }
+
+    /// Returns the error of a request that arrives when the driver ends.
+    pub(super) fn driver_ended(&self) -> ApiError {
+        let text = match self.inbox.end() {
+            Some(DriverEnd::Deleted) => {
+                "the VM was deleted before the request was executed; `suimon vm list` shows the VMs"
+            }
+            Some(DriverEnd::Detached) | None => {
+                "the daemon ends, and the request was not executed; repeat it when the daemon runs \
+                 again"
+            }
+        };
+        ApiError::new(ErrorCode::Conflict, text).about(self.label())
+    }
+
     /// Records that the VM has come by this migration.
     pub(super) fn set_arrived(&self, id: &str) {
         // A VM comes once: it is deleted when it leaves.
@@ -132,6 +177,15 @@ impl VmEntry {
 
     pub(super) fn is_killed(&self) -> bool {
         self.is_killed.load(Ordering::Acquire)
+    }
+
+    /// Sets whether another node may get the VM, so that only the driver may kill its process.
+    pub(super) fn set_switching(&self, is_switching: bool) {
+        self.is_switching.store(is_switching, Ordering::Release);
+    }
+
+    pub(super) fn is_switching(&self) -> bool {
+        self.is_switching.load(Ordering::Acquire)
     }
 
     pub(super) fn lock_switchover(&self) -> MutexGuard<'_, ()> {
