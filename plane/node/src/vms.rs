@@ -16,6 +16,7 @@ mod adoption;
 mod change_steps;
 mod control_line;
 mod driver;
+mod driver_end;
 mod entry;
 mod freezing;
 mod handing_over;

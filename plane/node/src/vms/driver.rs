@@ -140,26 +140,6 @@ impl Driver {
         self.end_operations();
     }
 
-    /// Ends the operations in progress when the driver ends. The guest or the next daemon continues
-    /// what they have begun.
-    fn end_operations(&mut self) {
-        let name = &self.entry.name;
-        let stop = self.stopping.take().and_then(Stopping::into_operation);
-        let migration = self.outgoing.take().and_then(|outgoing| outgoing.operation);
-        let ended = [
-            (stop, "while the guest shuts down"),
-            (migration, "during the migration; the next daemon ends or continues it"),
-        ];
-        for (operation, when) in ended {
-            let Some(operation) = operation else { continue };
-            let text = format!(
-                "the daemon ends {when}; `suimon vm show {name}` shows the result when the daemon \
-                 runs again"
-            );
-            operation.end(&Err(self.error(ErrorCode::Conflict, &text)));
-        }
-    }
-
     /// Resumes the recorded run or migration of the previous daemon.
     fn take_up(&mut self, left: Option<StoredRun>) {
         if matches!(self.migration_record, Some(StoredMove::Arriving { .. })) {

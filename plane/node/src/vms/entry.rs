@@ -10,7 +10,7 @@ use std::time::Instant;
 use suimon_contract::{ApiError, ErrorCode, Name, VmAccelerator, VmConfig, VmMigration, VmState};
 use suimon_ports::{Vm, VmError, VmErrorKind, VmRunState};
 
-use super::inbox::{DriverEnd, Inbox, Message};
+use super::inbox::Inbox;
 
 /// Registry entry of a VM.
 pub(crate) struct VmEntry {
@@ -120,48 +120,6 @@ impl VmEntry {
             VmErrorKind::Refused => ErrorCode::Unsupported,
         };
         ApiError::new(code, error.text.clone()).about(self.label())
-    }
-
-    /// Sends a request to the VM's driver. If the driver has ended, the request fails with the reason.
-    pub(crate) fn submit(&self, message: Message) {
-        if let Some(refused) = self.inbox.put(message) {
-            self.refuse(refused);
-        }
-    }
-
-    /// Fails a request that the driver does not execute, because it has ended.
-    pub(super) fn refuse(&self, message: Message) {
-        let error = self.driver_ended();
-        match message {
-            Message::Work(_, Some(operation))
-            | Message::Migrate(_, operation)
-            | Message::Arrive(_, operation) => operation.end(&Err(error)),
-            Message::Kill(kill) => kill.operation().end(&Err(error)),
-            Message::ArrivalQuery((_, sender)) => {
-                // The caller may have stopped waiting.
-                let _ = sender.try_send(Err(error));
-            }
-            Message::Work(_, None)
-            | Message::Vf(_)
-            | Message::Release(_)
-            | Message::Reconcile
-            | Message::Detach
-            | Message::Delete => {}
-        }
-    }
-
-    /// Returns the error of a request that arrives when the driver ends.
-    pub(super) fn driver_ended(&self) -> ApiError {
-        let text = match self.inbox.end() {
-            Some(DriverEnd::Deleted) => {
-                "the VM was deleted before the request was executed; `suimon vm list` shows the VMs"
-            }
-            Some(DriverEnd::Detached) | None => {
-                "the daemon ends, and the request was not executed; repeat it when the daemon runs \
-                 again"
-            }
-        };
-        ApiError::new(ErrorCode::Conflict, text).about(self.label())
     }
 
     /// Records that the VM has come by this migration.
