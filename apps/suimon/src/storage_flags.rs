@@ -64,7 +64,7 @@ pub(crate) struct CreateImage;
 impl KindFlag for CreateImage {
     const LONG: &'static str = "create-image";
     fn help(_: ResourceKind) -> &'static str {
-        "Create a new, empty image file if the file is missing"
+        "Create the image file if it is missing: an empty image, or a child of the parent"
     }
 
     fn applies_to(kind: ResourceKind) -> bool {

@@ -40,8 +40,9 @@ pub struct Arguments {
     /// Host file (TOML). It is applied at the start and at SIGHUP if its text has changed since it was
     /// last applied (at a start, at SIGHUP, or by `suimon apply` of this file). Otherwise the stored
     /// desired state stays in effect, with all changes by commands. SIGHUP also reads the files again
-    /// that the host file names, such as certificates, keys and tokens. If absent, the stored desired
-    /// state is used.
+    /// that the host file names, such as certificates, keys and tokens. `[api]`, `[console]` and
+    /// `[lab]`, and the files that they name, are read at the start only: at SIGHUP, the log names those
+    /// that have changed and need a restart. If absent, the stored desired state is used.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 

@@ -42,6 +42,7 @@ use crate::recorder::{Recorder, RecordingFile};
 use crate::remedy;
 use crate::socket_files::HostSocketFiles;
 use crate::socket_threads::SocketThreads;
+use crate::start_settings::StartSettings;
 use crate::unix_socket::ApiSocket;
 use crate::vm_factory::{FoundLauncher, launch};
 use crate::watchdog::{self, Heartbeat};
@@ -298,6 +299,7 @@ fn serve_node(
     from_file.apply_at_start(node, *is_first_start)?;
     node.resume_disk_jobs();
     let config = node.config();
+    let started = StartSettings::read_now(&config);
     let listeners = Listeners { node: Arc::clone(node), is_first_start: *is_first_start };
     let console = listeners.load_console(config.console.as_ref())?.map(Arc::new);
     let state = ApiState {
@@ -337,7 +339,7 @@ fn serve_node(
         let serving = tokio::spawn(serve(listener, endpoints, news.clone()));
         notify("READY=1");
         tracing::info!(socket = %arguments.socket.display(), "serving");
-        let result = signals.wait_for_end(arguments, Arc::clone(node), news).await;
+        let result = signals.wait_for_end(arguments, &started, Arc::clone(node), news).await;
         notify("STOPPING=1");
         // Streams deliver the last event before they end.
         let stopping = Arc::clone(node);
@@ -371,6 +373,7 @@ impl Signals {
     async fn wait_for_end(
         mut self,
         arguments: &Arguments,
+        started: &StartSettings,
         node: Arc<Node>,
         mut news: Notifications,
     ) -> Result<(), Stopped> {
@@ -378,7 +381,7 @@ impl Signals {
             tokio::select! {
                 _ = self.terminate.recv() => return Ok(()),
                 _ = self.interrupt.recv() => return Ok(()),
-                _ = self.hang_up.recv() => reload(arguments, &node).await,
+                _ = self.hang_up.recv() => reload(arguments, &node, started).await,
                 () = news.wait_end() => {
                     let text = "the control thread panicked; restart the daemon";
                     return Err(Stopped::Host(anyhow::anyhow!(text)));
@@ -388,16 +391,20 @@ impl Signals {
     }
 }
 
-/// Reloads the host file. On errors, reports them and keeps the current state.
-async fn reload(arguments: &Arguments, node: &Arc<Node>) {
+/// Reloads the host file. On errors, reports them and keeps the current state. Reports changes that
+/// need a restart of the daemon.
+async fn reload(arguments: &Arguments, node: &Arc<Node>, started: &StartSettings) {
     let file = arguments.config.clone();
     notify("RELOADING=1");
-    let node = node.clone();
+    let reloaded = node.clone();
     let applied =
-        tokio::task::spawn_blocking(move || host_file::reload(&node, file.as_deref())).await;
+        tokio::task::spawn_blocking(move || host_file::reload(&reloaded, file.as_deref())).await;
     match applied {
         Ok(Ok(())) => {
-            tracing::info!("SIGHUP: the host file and the files that it names were read again");
+            tracing::info!(
+                "SIGHUP: the host file was read again, and the files that it names, except those of \
+                 [api] and [console]"
+            );
         }
         Ok(Err(errors)) => {
             for error in errors {
@@ -405,6 +412,9 @@ async fn reload(arguments: &Arguments, node: &Arc<Node>) {
             }
         }
         Err(error) => tracing::error!(%error, "SIGHUP: the host file was not applied"),
+    }
+    for change in started.changes(&node.config()) {
+        tracing::warn!("SIGHUP: {change}");
     }
     notify("READY=1");
 }

@@ -28,6 +28,7 @@ mod recorder;
 mod remedy;
 pub mod socket_files;
 pub mod socket_threads;
+mod start_settings;
 mod unix_socket;
 pub mod vm_factory;
 mod watchdog;

@@ -10,7 +10,7 @@ function failed(reason: string): DiskStatus {
 
 const MISSING =
   "disk/web: file: the image file /srv/web.raw is missing, and is created only for a new disk. Mount the file system of store fast, or " +
-  "restore the file; the daemon then opens it. To give the disk a new, empty image, use `suimon disk set web` with `--create-image`";
+  "restore the file; the daemon then opens it. Instead, `suimon disk set web` with `--create-image` creates the empty image file /srv/web.raw";
 
 test("an image can be created for a failed disk whose file is missing only", () => {
   assert.ok(lacksImage(failed(MISSING)));

@@ -165,7 +165,7 @@ pub use libvirt::libvirt_elements;
 pub use migration::{
     DOWNTIME_MS_DEFAULT, DOWNTIME_MS_MAX, DiskCopied, DiskHandedOver, IncomingMigration,
     IncomingMigrationRequest, IncomingMigrationState, IncomingPort, MIGRATION_PROTOCOL,
-    MigrateVmRequest, MigrationPhase, SourceSwitch, StoreToken, VmMigration,
+    MigrateVmRequest, MigrationHeader, MigrationPhase, SourceSwitch, StoreToken, VmMigration,
 };
 pub use nbd_status::{NbdPeerStatus, NbdStatus};
 pub use node_status::NodeStatus;

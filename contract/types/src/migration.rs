@@ -150,6 +150,24 @@ pub struct StoreToken {
     pub token: String,
 }
 
+/// Part of an [`IncomingMigrationRequest`] that all versions of the migration protocol have.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct MigrationHeader {
+    /// Version of the migration protocol of the source node.
+    pub protocol: u64,
+    /// Host name of the source node.
+    #[serde(default)]
+    pub from: Option<String>,
+}
+
+impl MigrationHeader {
+    /// Parses the header of a request of any version; `None` if the body has none.
+    #[must_use]
+    pub fn parse(body: &[u8]) -> Option<Self> {
+        serde_json::from_slice(body).ok()
+    }
+}
+
 /// Body of `POST /1.0/arrivals`: request of a source node to prepare a migration to this node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -147,8 +147,13 @@ impl Controller {
         changes.extend(self.shared.disks.records_of_removed(&to.state.config));
         let new_disks = self.present_new_disks(&to.disks);
         changes.extend(self.new_disk_changes(&new_disks)?);
+        let created = to.images.created.as_ref().and_then(|name| to.disks.get(name));
+        changes.extend(created.and_then(|disk| self.shared.disks.created_image_change(disk)));
         self.shared.events.commit(drafts, changes)?;
         self.new_disks = new_disks;
+        if let Some(disk) = created {
+            self.shared.disks.end_created_image(disk);
+        }
         Ok(())
     }
 

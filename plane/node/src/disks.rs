@@ -3,6 +3,7 @@
 
 mod capability;
 mod children;
+mod created_images;
 mod disk_images;
 mod entry;
 mod exports;
@@ -55,7 +56,8 @@ use suimon_storage_qos::PolicyId;
 
 use self::capability::MeasuredStores;
 pub(crate) use self::capability::{MeasuredStore, capacity};
-pub(crate) use self::disk_images::DiskImages;
+use self::created_images::CreatedImages;
+pub(crate) use self::disk_images::{DiskImages, plan_deadline};
 pub(crate) use self::entry::{DiskEntry, Moving};
 use self::exports::Exports;
 use self::full_stores::StoreSpaces;
@@ -83,6 +85,7 @@ pub(crate) use self::unfinished::UnfinishedWorks;
 pub use self::work::DiskFileJob;
 use crate::RandomSource;
 use crate::cluster::Minimums;
+use crate::state::DeferringStore;
 
 /// Dependencies of the disk subsystem.
 #[derive(Clone)]
@@ -123,6 +126,8 @@ pub(crate) struct Disks {
     measured: RwLock<Arc<MeasuredStores>>,
     /// Known parents of disks that are not open.
     known_parents: Arc<children::ParentCache>,
+    /// Records of images that changes have created on request.
+    created_images: Arc<CreatedImages>,
     /// Measurements of stores in progress.
     in_measurement: Mutex<BTreeMap<Name, StoreInMeasurement>>,
 }
@@ -168,7 +173,7 @@ impl NumberTable {
 }
 
 impl Disks {
-    pub(crate) fn new(parts: DiskDependencies) -> Self {
+    pub(crate) fn new(parts: DiskDependencies, state_store: Arc<DeferringStore>) -> Self {
         let exports = Exports::new(parts.plane.clone(), parts.devices.clone());
         let stores = Arc::new(OpenStores::new(parts.stores.clone()));
         Self {
@@ -184,6 +189,7 @@ impl Disks {
             effective_minimums: RwLock::default(),
             measured: RwLock::default(),
             known_parents: Arc::default(),
+            created_images: Arc::new(CreatedImages::new(state_store)),
             in_measurement: Mutex::default(),
         }
     }

@@ -19,6 +19,7 @@ mod arrival;
 mod control;
 mod departure;
 mod node;
+mod versions;
 
 #[cfg(test)]
 mod shared_tests;

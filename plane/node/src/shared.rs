@@ -102,7 +102,7 @@ pub(crate) struct SharedDependencies {
 
 impl Shared {
     pub(crate) fn new(parts: SharedDependencies) -> Self {
-        let disks = Disks::new(parts.disks);
+        let disks = Disks::new(parts.disks, parts.store.clone());
         disks.set_nbd_limits(&parts.desired.config.host);
         Self {
             operations: Arc::new(Operations::new(parts.clock.clone(), parts.listener.clone())),

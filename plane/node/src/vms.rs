@@ -16,6 +16,7 @@ mod adoption;
 mod change_steps;
 mod control_line;
 mod driver;
+mod driver_end;
 mod entry;
 mod freezing;
 mod handing_over;
@@ -54,7 +55,7 @@ pub(crate) use self::change_steps::{VmStep, VmUndo, vm_steps};
 pub(crate) use self::entry::VmEntry;
 pub(crate) use self::inbox::Message;
 #[cfg(test)]
-pub(crate) use self::killing::KilledWithoutDriver;
+pub(crate) use self::killing::{KilledWithoutDriver, NOT_PERMITTED};
 pub(crate) use self::records::{StoredRun, has_arrived};
 pub(crate) use self::steps::{RecordedVm, disks_elsewhere, no_user_left};
 pub(crate) use self::vfs::VfOrder;

@@ -219,6 +219,26 @@ impl MemoryStore {
         crashed
     }
 
+    /// Returns the store as another process finds it after a kill of this one: with all completed
+    /// changes, and without the operations that are stalled.
+    #[must_use]
+    pub fn after_kill(&self) -> Self {
+        let left = Self::default();
+        {
+            let (from, mut to) = (self.state_now(), left.state());
+            let entries = from.files.iter().map(|entry| Entry {
+                file: MemoryFile::new(entry.file.content()),
+                modified_unix_s: entry.modified_unix_s,
+                readers: 0,
+                writers: 0,
+            });
+            (to.files, to.names) = (entries.collect(), from.names.clone());
+            to.now_unix_s = from.now_unix_s;
+        }
+        left.clear_log();
+        left
+    }
+
     fn opened(
         &self,
         state: &mut State,
@@ -410,7 +430,11 @@ impl DiskFile for StoredFile {
             alignment: 1,
             is_block_device: false,
             can_punch: true,
-            id: Some(FileId { device: 0, inode: self.number as u64, created_unix_ns: 0 }),
+            id: Some(FileId {
+                device: 0,
+                inode: self.number as u64,
+                created_unix_ns: self.number as u128 + 1,
+            }),
         }
     }
 

@@ -91,7 +91,8 @@ pub(super) const HELP: &[Help] = &[
          are queued meanwhile, and its NBD clients are disconnected. Other options apply without \
          interruption. No option moves or converts the image: with another `--store` or \
          `--file`, the disk uses the file of that name there. If this file is missing, the change \
-         fails; `--create-image` creates a new, empty image instead. Without other options, \
+         fails; `--create-image` creates a new image instead: an empty one, or with `parent` a \
+         child with the content of the parent. `--dry-run` shows which. Without other options, \
          `--create-image` does so for a failed disk whose file is missing; an existing file is \
          never overwritten.",
         &[

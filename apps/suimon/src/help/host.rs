@@ -39,7 +39,9 @@ pub(super) const HELP: &[Help] = &[
         "Prints the desired state, with all changes by commands, as TOML text that `suimon \
          apply` accepts; with `--json` as JSON. The text contains the MAC addresses that were \
          assigned to NICs without `mac`, and the paths of key and password files, not their \
-         contents.\n\n\
+         contents. Comments, order and formatting of the applied host file are not part of the \
+         desired state, and keys with default values are omitted: the text contains none of them. \
+         Keep the commented host file, or compare both before you replace it.\n\n\
          `--output FILE` replaces the file in one step, and only if the export succeeds. `suimon \
          export >FILE` would empty the file first.",
         &["suimon export", "suimon export --output /etc/suimon/host.toml", "suimon export --json"],

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use suimon_client::{MEMORY_PROTOCOL, NBD_PROTOCOL};
 use suimon_contract::{
     ApiError, ErrorBody, ErrorCode, IncomingMigration, IncomingMigrationRequest, MigrateVmRequest,
-    Name, Operation, VmConfig,
+    Name, Operation, VmConfig, parse_request,
 };
 use suimon_node::PeerStream;
 use utoipa::IntoParams;
@@ -78,7 +78,10 @@ async fn prepare(
     Parameters(TrialParameters { dry_run }): Parameters<TrialParameters>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
-    let arriving: IncomingMigrationRequest = request(&body)?;
+    let arriving: IncomingMigrationRequest = match parse_request(&body) {
+        Ok(arriving) => arriving,
+        Err(error) => return Err(state.node.unreadable_arrival(&body, error).into()),
+    };
     if dry_run {
         let plan = state.call_blocking(move |node| node.check_arrival(&arriving)).await?;
         return Ok(Json(plan).into_response());

@@ -49,9 +49,20 @@ async fn a_vm_that_cannot_come_is_refused_before_anything_changes() {
         let (status, answer) = server.call(Method::POST, path, &other.to_string()).await;
         assert!((400..500).contains(&status), "{answer}");
         assert!(answer.to_string().contains("protocol"), "{answer}");
+        // The protocol of the request precedes its fields, which may be unknown or missing.
         other["colour"] = json!("red");
+        other.as_object_mut().unwrap().remove("machine");
         let (status, answer) = server.call(Method::POST, path, &other.to_string()).await;
-        assert_eq!((status, &answer["errors"][0]["field"]), (422, &json!("colour")), "{answer}");
+        assert!((400..500).contains(&status), "{answer}");
+        let error = &answer["errors"][0];
+        assert_eq!((&error["code"], &error["field"]), (&json!("unsupported"), &json!("protocol")));
+        assert!(error["message"].as_str().unwrap().contains("install the same version"), "{error}");
+        let mut unknown = arrival();
+        unknown["colour"] = json!("red");
+        let (status, answer) = server.call(Method::POST, path, &unknown.to_string()).await;
+        let error = &answer["errors"][0];
+        assert_eq!((status, &error["field"]), (422, &json!("colour")), "{answer}");
+        assert!(error["message"].as_str().unwrap().contains("install the same version"), "{error}");
     }
     let (status, _) = server.call(Method::POST, "/1.0/arrivals?dry=1", "{}").await;
     assert_eq!(status, 422);

@@ -11,7 +11,7 @@ export function lacksImage(disk: DiskStatus): boolean {
   return disk.state === "failed" && (disk.reason ?? "").includes(OPTION);
 }
 
-/** Creates an empty image for a disk whose image file is missing. */
+/** Creates a new image for a disk whose image file is missing. */
 export function createImage(disk: DiskStatus): Change {
   const { name } = disk.config;
   return {

@@ -1,5 +1,7 @@
 //! Validated change of the desired state.
 
+use std::time::Instant;
+
 use suimon_contract::{ApiError, Plan};
 
 use super::edit::ChangeOptions;
@@ -20,6 +22,8 @@ pub(crate) struct ValidatedChange {
     pub(crate) images: DiskImages,
     /// Plan of the change, for display.
     pub(crate) plan: Plan,
+    /// Time until which stores are queried for the plan.
+    pub(crate) queried_until: Instant,
     /// Minimums that exceed the capacity of their stores. Empty unless the change is forced.
     pub(crate) forced: Vec<ApiError>,
     /// Options with which the change was requested.

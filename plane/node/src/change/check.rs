@@ -6,7 +6,7 @@ use suimon_contract::{ApiError, ErrorCode, HostConfig, Plan, VmConfig, validate,
 use suimon_ports::{DeviceErrorKind, PortDeviceSpec, VhostUserMode};
 
 use super::candidate::ValidatedChange;
-use crate::disks::{RequiredDisk, overcommitted, required_disks, required_sockets};
+use crate::disks::{RequiredDisk, overcommitted, plan_deadline, required_disks, required_sockets};
 use crate::ports::{
     RequiredPorts, assign_addresses, device_error, required_ports, resource_of, socket_of,
     uplink_spec,
@@ -71,23 +71,36 @@ impl Shared {
         self.note_power(&current.config, &config, &mut plan);
         let images = self.disks.images_before(edit.created_image(options));
         images.note(&required_disks(&current.config), &disks, &mut plan);
-        self.disks.plan_kinds(&required_disks(&current.config), &disks, &mut plan);
+        let queried_until = plan_deadline();
+        let before = required_disks(&current.config);
+        self.disks.plan_kinds((&before, &disks), &mut plan, queried_until);
         let file_text = match edit {
             Edit::ApplyFile { text, .. } => Some(text.clone()),
             _ => current.file_text.clone(),
         };
         let revision = current.revision.saturating_add(1);
         let state = StoredState { revision, config, file_text };
-        Ok(ValidatedChange { state, required: wanted, disks, images, plan, forced, options })
+        Ok(ValidatedChange {
+            state,
+            required: wanted,
+            disks,
+            images,
+            plan,
+            queried_until,
+            forced,
+            options,
+        })
     }
 
-    /// Returns an error for each disk whose missing image file would fail the change.
+    /// Returns an error for each disk whose missing image file would fail the change. Queries stores
+    /// until [`ValidatedChange::queried_until`].
     pub(crate) fn missing_images(&self, change: &ValidatedChange) -> Vec<ApiError> {
         if change.options.keeps_faulty_disks {
             return Vec::new();
         }
         let before = required_disks(&self.desired().config);
-        self.disks.check_images_exist(&before, &change.disks, &change.images)
+        let disks = (&before, &change.disks);
+        self.disks.check_images_exist(disks, &change.images, change.queried_until)
     }
 
     /// Returns errors for CPUs and devices that do not exist or cannot be used.

@@ -1,6 +1,6 @@
 //! Events of changes: committed, and rolled back.
 
-use suimon_contract::{ApiError, EventKind, PlanAction, PlanStep};
+use suimon_contract::{ApiError, EventKind, PlanAction, PlanStep, ResourceKind};
 
 use crate::Edit;
 use crate::change::ValidatedChange;
@@ -18,7 +18,11 @@ pub(crate) fn planned_events(to: &ValidatedChange, edit: &Edit) -> Vec<Draft> {
         );
         Draft::new(EventKind::PromiseForced, subject, text)
     }));
-    let text = format!("The configuration was changed ({}).", edit.kind());
+    let mut text = format!("The configuration was changed ({}).", edit.kind());
+    let waiting: Vec<String> = to.plan.steps.iter().filter_map(read_at_start).collect();
+    if !waiting.is_empty() {
+        text = format!("{text} {} takes effect when the daemon is restarted.", waiting.join(", "));
+    }
     drafts.push(
         Draft::new(EventKind::DesiredStateChanged, edit.subject(), text)
             .with("revision", to.state.revision)
@@ -44,6 +48,13 @@ pub(crate) fn change_failed(edit: &Edit, error: &ApiError) -> Draft {
         draft = draft.with("field", field);
     }
     draft
+}
+
+/// Returns the section of the host file that a step changes, if the daemon reads it only at its start.
+fn read_at_start(step: &PlanStep) -> Option<String> {
+    let sections = [ResourceKind::Api, ResourceKind::Console, ResourceKind::Lab];
+    let is_read = sections.iter().any(|kind| step.resource == kind.word());
+    is_read.then(|| format!("[{}]", step.resource))
 }
 
 fn step_event(step: &PlanStep) -> Option<Draft> {

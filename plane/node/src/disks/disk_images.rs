@@ -4,8 +4,8 @@
 //! A configuration need not contain the kind of an image: an existing VHD or VHDX keeps its kind. The
 //! kinds of the former and the new image are therefore taken from the images.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use suimon_contract::{
@@ -15,11 +15,16 @@ use suimon_ports::StoreFiles;
 use suimon_storage::{images, inspect};
 
 use super::Disks;
-use super::missing_image::missing_image;
+use super::missing_image::{missing_image, unknown_size};
 use super::required::{RequiredDisk, RequiredDisks, contract_kind, disk_format};
 
 /// Keys that precede `kind` in a plan.
 const BEFORE_KIND: [&str; 3] = ["store", "file", "format"];
+
+/// Consequence of a change that closes a device that its VM has not started.
+const NOT_RECONNECTED: &str = "the VM is paused or has not started the disk's device, and QEMU does \
+                               not reconnect a device in this state: after the change, the VM has no \
+                               access to the disk until it is stopped and started";
 
 /// Time limit for all queries of images for one plan.
 const PLAN_LIMIT: Duration = Duration::from_secs(2);
@@ -34,28 +39,45 @@ pub(crate) struct DiskImages {
     /// True if that disk has failed and is therefore opened again, even if its configuration does
     /// not change.
     pub(crate) is_reopened: bool,
+    /// True if a VM is connected to that disk and has not started the device.
+    pub(crate) is_stopped: bool,
 }
 
-impl DiskImages {
+/// Image files that disks had before a change, by path.
+pub(super) struct EarlierImages<'c> {
+    images: &'c DiskImages,
+    before: &'c RequiredDisks,
+    /// Disks with an image, by its path. At most two disks each: whether another disk than a given
+    /// one has the file needs no more.
+    disks: BTreeMap<PathBuf, (&'c Name, Option<&'c Name>)>,
+}
+
+impl EarlierImages<'_> {
     /// Returns whether a disk that the change opens is new; `None`: as before the change.
-    pub(super) fn is_new(
-        &self,
-        name: &Name,
-        wanted: &RequiredDisk,
-        before: &RequiredDisks,
-    ) -> Option<bool> {
-        if self.created.as_ref() == Some(name) {
+    pub(super) fn is_new(&self, name: &Name, wanted: &RequiredDisk) -> Option<bool> {
+        if self.images.created.as_ref() == Some(name) {
             return Some(true);
         }
         // A renamed disk, or one that takes over the file of another.
-        let file = wanted.image_path();
-        let is_image_of = |(other, of): (&Name, &RequiredDisk)| {
-            other != name && !self.new.contains(other) && of.image_path() == file
+        let of_other = |(first, second): &(&Name, Option<&Name>)| {
+            *first != name || second.is_some_and(|second| second != name)
         };
-        if before.iter().any(is_image_of) {
+        if self.disks.get(&wanted.image_path()).is_some_and(of_other) {
             return Some(false);
         }
-        (!before.contains_key(name)).then_some(true)
+        (!self.before.contains_key(name)).then_some(true)
+    }
+}
+
+impl DiskImages {
+    /// Returns the image files that the disks `before` a change have.
+    pub(super) fn earlier<'c>(&'c self, before: &'c RequiredDisks) -> EarlierImages<'c> {
+        let mut disks: BTreeMap<PathBuf, (&Name, Option<&Name>)> = BTreeMap::new();
+        for (name, of) in before.iter().filter(|(name, _)| !self.new.contains(*name)) {
+            let (_, second) = disks.entry(of.image_path()).or_insert((name, None));
+            second.get_or_insert(name);
+        }
+        EarlierImages { images: self, before, disks }
     }
 
     /// Returns true if the change opens the images of a disk.
@@ -75,8 +97,10 @@ impl DiskImages {
             return;
         }
         let resource = format!("{}/{name}", ResourceKind::Disk.word());
-        let path = wanted.image_path();
-        let note = format!("creates the image file {} if it is missing", path.display());
+        let mut note = format!("creates {} if the file is missing", wanted.new_image());
+        if self.is_stopped {
+            note = format!("{note}; {NOT_RECONNECTED}");
+        }
         match plan.steps.iter_mut().find(|step| step.resource == resource) {
             Some(step) => {
                 step.action = PlanAction::Replace;
@@ -96,6 +120,11 @@ impl DiskImages {
 struct PlanQueries<'d> {
     disks: &'d Disks,
     until: Instant,
+}
+
+/// Returns the time until which stores are queried for a plan that begins now.
+pub(crate) fn plan_deadline() -> Instant {
+    Instant::now() + PLAN_LIMIT
 }
 
 impl PlanQueries<'_> {
@@ -145,14 +174,15 @@ impl PlanQueries<'_> {
 }
 
 impl Disks {
-    fn plan_queries(&self) -> PlanQueries<'_> {
-        PlanQueries { disks: self, until: Instant::now() + PLAN_LIMIT }
-    }
-
-    /// Adds the changes of kinds that result from other images to the steps of disks. Blocks for up
-    /// to [`PLAN_LIMIT`] if stores do not respond.
-    pub(crate) fn plan_kinds(&self, from: &RequiredDisks, to: &RequiredDisks, plan: &mut Plan) {
-        let queries = self.plan_queries();
+    /// Adds the changes of kinds that result from other images to the steps of disks. Blocks until
+    /// `until` if stores do not respond.
+    pub(crate) fn plan_kinds(
+        &self,
+        (from, to): (&RequiredDisks, &RequiredDisks),
+        plan: &mut Plan,
+        until: Instant,
+    ) {
+        let queries = PlanQueries { disks: self, until };
         for (name, after) in to {
             let is_other = |before: &&RequiredDisk| before.image_path() != after.image_path();
             let Some(before) = from.get(name).filter(is_other) else { continue };
@@ -171,22 +201,27 @@ impl Disks {
         }
     }
 
-    /// Returns an error for each disk whose missing image file would fail the change. Blocks for up
-    /// to [`PLAN_LIMIT`] if stores do not respond.
+    /// Returns an error for each disk whose missing image file would fail the change: one that has
+    /// had an image, or a new one without a size. Blocks until `until` if stores do not respond.
     pub(crate) fn check_images_exist(
         &self,
-        from: &RequiredDisks,
-        to: &RequiredDisks,
+        (from, to): (&RequiredDisks, &RequiredDisks),
         images: &DiskImages,
+        until: Instant,
     ) -> Vec<ApiError> {
-        let queries = self.plan_queries();
-        let is_needed = |(name, wanted): &(&Name, &RequiredDisk)| {
-            let is_new = images.is_new(name, wanted, from);
-            images.opens(name, wanted, from) && !is_new.unwrap_or(images.new.contains(name))
-        };
-        let needed = to.iter().filter(is_needed);
-        let missing = needed.filter(|(_, wanted)| queries.is_missing(wanted));
-        missing.map(|(name, wanted)| missing_image(&format!("disk/{name}"), wanted)).collect()
+        let queries = PlanQueries { disks: self, until };
+        let earlier = images.earlier(from);
+        let mut errors = Vec::new();
+        for (name, wanted) in to.iter().filter(|(name, of)| images.opens(name, of, from)) {
+            let is_new = earlier.is_new(name, wanted).unwrap_or(images.new.contains(name));
+            let label = format!("disk/{name}");
+            let error = match is_new {
+                true => unknown_size(&label, wanted),
+                false => Some(missing_image(&label, wanted)),
+            };
+            errors.extend(error.filter(|_| queries.is_missing(wanted)));
+        }
+        errors
     }
 
     /// Returns the kind of the image of a disk in service; `None` if it is not in service, or raw.

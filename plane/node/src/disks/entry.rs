@@ -47,6 +47,8 @@ pub(crate) struct DiskState {
     pub(crate) freeing: Freeing,
     /// True if a flush has failed since the disk was opened. Its metadata is checked when it is opened.
     pub(crate) has_failed_flush: bool,
+    /// True while a change opens the disk whose missing image it creates on request.
+    pub(crate) is_image_requested: bool,
     /// Job on the disk's file, for which the disk is out of service.
     pub(crate) work: Option<CurrentJob>,
     /// Migration of the disk's VM between this node and another; `None` without a migration.
@@ -108,6 +110,7 @@ impl DiskEntry {
             retry: RetryState::default(),
             freeing: Freeing { can_discard: true, can_zero_fast: false },
             has_failed_flush: false,
+            is_image_requested: false,
             work: None,
             moving: None,
         };

@@ -11,8 +11,9 @@ use suimon_storage::images::{
 use suimon_storage::{DiskSpec, jobs};
 
 use super::children::{ClosedDisk, ParentCache};
+use super::created_images::CreatedImages;
 use super::growing::required_size;
-use super::missing_image::missing_image;
+use super::missing_image::{missing_image, unknown_size};
 use super::open_stores::OpenStores;
 use super::opening::{disk_error, store_file_error};
 use super::required::RequiredDisk;
@@ -35,6 +36,11 @@ pub(crate) struct ImageTask {
     pub(super) clock: UnixClock,
     /// True if the disk has had no image yet (`new_disks.rs`).
     pub(super) is_new: bool,
+    /// True if a change creates the image on request. The image is then recorded until the change is
+    /// complete.
+    pub(super) is_requested: bool,
+    /// Records of images that were created on request.
+    pub(super) created: Arc<CreatedImages>,
     /// True if an attempt to open the disk has found its image file.
     pub(super) has_file: bool,
     /// Disks of the same store that are not open. Empty except for opening a disk.
@@ -151,22 +157,27 @@ impl ImageTask {
             if made.is_none() && unsettled.contains(store, file) {
                 return Err(self.is_unsettled());
             }
-            self.has_file = true;
-            return Ok(None);
+            if !self.remove_created(files, file)? {
+                self.has_file = true;
+                return Ok(None);
+            }
         }
         if made.is_none() {
             return Err(missing_image(&self.label, &self.required));
         }
-        if plan.size.is_none() && plan.parent.is_none() {
-            let text = format!(
-                "the store has no file {}; to create it, set size_bytes of the disk",
-                plan.label()
-            );
-            return Err(ApiError::new(ErrorCode::NotFound, text)
-                .about(&self.label)
-                .field("size_bytes"));
+        if let Some(error) = unknown_size(&self.label, &self.required) {
+            return Err(error);
         }
-        self.with_seeds(|seeds| images::create(files, &plan, seeds)).map_err(failed)?;
+        let image =
+            self.with_seeds(|seeds| images::create_unnamed(files, &plan, seeds)).map_err(failed)?;
+        let recorded = match self.is_requested {
+            true => Some(self.record_created(file, image.id())?),
+            false => None,
+        };
+        if let Err(error) = image.publish() {
+            recorded.iter().for_each(|record| self.forget_created(record));
+            return Err(failed(error));
+        }
         let text = format!("The image file {} was created.", plan.label());
         let draft = Draft::new(EventKind::DiskFileMade, &self.label, text);
         self.drafts.push(draft.with("file", plan.label()));
@@ -254,7 +265,14 @@ impl ImageTask {
 
     /// Removes the file of a closed disk, and its redo record. Failures are logged only.
     pub(super) fn remove_file(&self, files: &Arc<dyn StoreFiles>) {
-        let Some(file) = self.required.plan().file else { return };
+        if let Err(error) = self.try_remove_file(files) {
+            tracing::warn!(disk = %self.label, %error, "cannot delete a disk's file");
+        }
+    }
+
+    /// Removes the file of a closed disk, its redo record, and the record that it was created.
+    pub(super) fn try_remove_file(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
+        let Some(file) = self.required.plan().file else { return Ok(()) };
         if let Err(error) = self.discard_left(files) {
             tracing::warn!(
                 disk = %self.label,
@@ -262,9 +280,9 @@ impl ImageTask {
                 "cannot delete the redo record of a disk's file"
             );
         }
-        if let Err(error) = files.remove(&file) {
-            tracing::warn!(disk = %self.label, %error, "cannot delete a disk's file");
-        }
+        files.remove(&file).map_err(|error| store_file_error(&self.label, &error))?;
+        self.forget_removed();
+        Ok(())
     }
 
     pub(super) fn with_seeds<T>(&self, run: impl FnOnce(&mut HostInputs<'_>) -> T) -> T {

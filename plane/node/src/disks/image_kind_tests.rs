@@ -146,7 +146,7 @@ fn a_plan_names_the_kind_of_another_image() {
         // Some of the images do not exist.
         let options = crate::ChangeOptions { creates_image: true, ..Default::default() };
         let mut step = harness.node.preview(&edit, options).unwrap().steps.remove(0);
-        assert!(step.note.take().unwrap().starts_with("creates the image file"));
+        assert!(step.note.take().unwrap().starts_with("creates the empty image file"));
         step.to_string()
     };
     let planned = "± disk/data replace: file child.vhdx → fixed.vhdx, kind differencing → fixed";

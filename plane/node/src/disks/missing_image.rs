@@ -1,8 +1,23 @@
-//! Error of a disk whose image file is missing.
+//! Texts about missing image files, and about images that are created.
 
 use suimon_contract::{ApiError, ErrorCode};
 
 use super::required::RequiredDisk;
+
+impl RequiredDisk {
+    /// Returns the description of the image that is created for the disk if its file is missing.
+    pub(super) fn new_image(&self) -> String {
+        let path = self.image_path();
+        let path = path.display();
+        match &self.config.parent {
+            Some(parent) => format!(
+                "the image file {path} as a child of {}, with the content of this parent",
+                self.store.path.join(parent.as_str()).display()
+            ),
+            None => format!("the empty image file {path}"),
+        }
+    }
+}
 
 /// Returns the error that the image file of a disk is missing and is not created.
 pub(super) fn missing_image(label: &str, wanted: &RequiredDisk) -> ApiError {
@@ -10,9 +25,22 @@ pub(super) fn missing_image(label: &str, wanted: &RequiredDisk) -> ApiError {
     let (name, store) = (&wanted.config.name, &wanted.config.store);
     let text = format!(
         "the image file {} is missing, and is created only for a new disk. Mount the file system \
-         of store {store}, or restore the file; the daemon then opens it. To give the disk a new, \
-         empty image, use `suimon disk set {name}` with `--create-image`",
-        path.display()
+         of store {store}, or restore the file; the daemon then opens it. Instead, `suimon disk set \
+         {name}` with `--create-image` creates {}",
+        path.display(),
+        wanted.new_image()
     );
     ApiError::new(ErrorCode::NotFound, text).about(label).field("file")
+}
+
+/// Returns the error that the image file of a disk is missing and cannot be created, because its size
+/// is unknown; `None` if the disk has a size or a parent.
+pub(super) fn unknown_size(label: &str, wanted: &RequiredDisk) -> Option<ApiError> {
+    let plan = wanted.plan();
+    if plan.size.is_some() || plan.parent.is_some() {
+        return None;
+    }
+    let text =
+        format!("the store has no file {}; to create it, set size_bytes of the disk", plan.label());
+    Some(ApiError::new(ErrorCode::NotFound, text).about(label).field("size_bytes"))
 }

@@ -11,6 +11,9 @@ use crate::testing::{
 };
 use crate::{ChangeOptions, Edit, ResourceEdit};
 
+mod created;
+mod plans;
+
 /// Path of a second store.
 const OTHER_STORE: &str = "/srv/other";
 const NEW_DISKS: &str = "new_disks";
@@ -58,6 +61,22 @@ fn with_data() -> Harness {
     harness
 }
 
+/// Returns a host whose disk `boot` has failed and is still offered to a VM that has not started the
+/// device.
+fn with_stopped_vm() -> Harness {
+    let harness = with_data();
+    let patch = r#"{"vhost_user": {"socket": "/run/vm.sock"}}"#;
+    let operation = set(&harness, "boot", patch, false);
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    harness.disks.connect(true);
+    harness.disks.put_store(DISK_STORE, MemoryFiles::default());
+    harness.disks.lose("the store was unmounted");
+    wait_until("the disk has failed", || state(&harness, "boot") == StorageState::Failed);
+    let entry = harness.node.shared().disks.find(&name("boot")).unwrap();
+    assert!(entry.lock().open.is_some(), "the disk is still offered");
+    harness
+}
+
 fn write_pattern(harness: &Harness) {
     let files = harness.disks.store(DISK_STORE);
     let image = StoreFiles::open(&files, &file("boot.raw"), FileLockMode::Write, 512).unwrap();
@@ -82,7 +101,11 @@ fn state(harness: &Harness, disk: &str) -> StorageState {
 }
 
 fn assert_missing(harness: &Harness, disk: &str, path: &str) {
-    wait_until("the disk has failed", || state(harness, disk) == StorageState::Failed);
+    wait_until("the disk has failed", || {
+        let disk = harness.node.disk(disk).unwrap();
+        let is_missing = disk.reason.is_some_and(|reason| reason.contains("is missing"));
+        disk.state == StorageState::Failed && is_missing
+    });
     let reason = harness.node.disk(disk).unwrap().reason.unwrap();
     for part in [path, "store fast", "--create-image"] {
         assert!(reason.contains(part), "{reason}");
@@ -427,11 +450,7 @@ fn a_plan_of_a_change_that_needs_a_missing_file_is_refused() {
 /// QEMU does not reconnect a device that its guest has not started.
 #[test]
 fn a_failed_disk_that_is_still_offered_gets_an_image_on_request() {
-    let harness = with_data();
-    harness.disks.connect(true);
-    harness.disks.put_store(DISK_STORE, MemoryFiles::default());
-    harness.disks.lose("the store was unmounted");
-    wait_until("the disk has failed", || state(&harness, "boot") == StorageState::Failed);
+    let harness = with_stopped_vm();
     let operation = set(&harness, "boot", "{}", true);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert_eq!(state(&harness, "boot"), StorageState::Ready);
@@ -482,7 +501,10 @@ fn a_file_that_is_about_to_be_removed_is_not_opened() {
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
     assert_eq!(operation.error.unwrap().code, ErrorCode::DeviceBusy);
     // Also the rollback does not open it.
-    wait_until("the disk has failed", || state(&harness, "boot") == StorageState::Failed);
+    wait_until("the disk has failed for this reason", || {
+        let reason = harness.node.disk("boot").unwrap().reason;
+        reason.is_some_and(|reason| reason.contains("is being created or removed"))
+    });
     drop(removed);
     wait_until("the disk is in service", || state(&harness, "boot") == StorageState::Ready);
     assert!(has_pattern(&harness));

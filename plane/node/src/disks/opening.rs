@@ -322,9 +322,9 @@ fn opened_by(entry: &DiskEntry, opened: Opening) -> Result<Opened, ApiError> {
 
 impl Shared {
     pub(super) fn file_work(&self, entry: &DiskEntry) -> ImageTask {
-        let (wanted, verifies) = {
+        let (wanted, verifies, is_requested) = {
             let state = entry.lock();
-            (state.required.clone(), state.has_failed_flush)
+            (state.required.clone(), state.has_failed_flush, state.is_image_requested)
         };
         ImageTask {
             label: entry.label(),
@@ -336,6 +336,8 @@ impl Shared {
             left_records: RemainingRecords::Redo,
             clock: self.clock.clone(),
             is_new: entry.is_new(),
+            is_requested,
+            created: self.disks.created_images.clone(),
             has_file: false,
             beside: Vec::new(),
             known_parents: self.disks.known_parents.clone(),

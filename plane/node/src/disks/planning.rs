@@ -9,6 +9,7 @@ use super::disk_images::DiskImages;
 use super::entry::DiskEntry;
 use super::required::RequiredDisks;
 use super::steps::DiskStep;
+use super::work::has_stopped_vm;
 use crate::transaction::Acquired;
 
 /// Adds the resources that the transition from the first to the second set of disks acquires.
@@ -39,7 +40,8 @@ impl Disks {
         };
         let of_created = created.as_ref().and_then(|name| self.find(name));
         let is_reopened = of_created.as_ref().is_some_and(has_failed);
-        DiskImages { new, created, is_reopened }
+        let is_stopped = of_created.is_some_and(|entry| has_stopped_vm(&entry.lock()));
+        DiskImages { new, created, is_reopened, is_stopped }
     }
 }
 
@@ -58,6 +60,7 @@ pub(crate) fn disk_steps(
     if has_limits {
         steps.push(DiskStep::Limits(Box::new(to.clone())));
     }
+    let earlier = images.earlier(before);
     for (name, wanted) in after {
         match before.get(name) {
             Some(old) if old == wanted && !images.is_reopened(name) => continue,
@@ -71,7 +74,7 @@ pub(crate) fn disk_steps(
             Some(_) => steps.push(DiskStep::Close(name.clone())),
             None => {}
         }
-        let is_new = images.is_new(name, wanted, before);
+        let is_new = earlier.is_new(name, wanted);
         let (name, wanted) = (name.clone(), wanted.clone());
         steps.push(DiskStep::Open { name, wanted, is_new });
     }

@@ -52,6 +52,12 @@ pub(crate) fn taken_over_sockets(wanted: &RequiredDisks) -> BTreeSet<PathBuf> {
     wanted.values().filter_map(RequiredDisk::vhost_user_socket).collect()
 }
 
+#[cfg(test)]
+std::thread_local! {
+    /// Number of calls of [`RequiredDisk::image_path`] by the thread.
+    pub(super) static IMAGE_PATHS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 impl RequiredDisk {
     /// Returns a copy in which all keys that may change in service have fixed values.
     fn without_live_keys(&self) -> Self {
@@ -74,6 +80,8 @@ impl RequiredDisk {
 
     /// Returns the path of the image file or block device.
     pub(super) fn image_path(&self) -> PathBuf {
+        #[cfg(test)]
+        IMAGE_PATHS.set(IMAGE_PATHS.get() + 1);
         clean(&self.config.path_in(&self.store))
     }
 

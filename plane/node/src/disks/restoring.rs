@@ -28,6 +28,8 @@ impl Controller {
     ) -> Result<(), StateStoreError> {
         self.load_unfinished()?;
         self.new_disks = load_new_disks(self.store.as_ref())?;
+        self.load_created_images()?;
+        self.remove_created_images(&wanted);
         self.shared.disks.set_measured(load_measured(self.store.as_ref())?);
         if let Err(error) = self.shared.disks.set_limits(config, true) {
             tracing::error!(%error, "limits are not as configured");

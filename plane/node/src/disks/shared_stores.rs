@@ -69,6 +69,7 @@ impl Shared {
         stores: &[StoreToken],
         from: &str,
     ) -> Result<(), ApiError> {
+        let here = self.host_name();
         for of in stores {
             let store = find(config, &of.store)?;
             let refuse = |code, text: String| {
@@ -77,10 +78,10 @@ impl Shared {
             };
             if !store.shared {
                 let text = format!(
-                    "node {from} has shared = true for this store, and this node does not. If \
-                     both use the same directory, run `suimon store set {} --shared=true` here; \
-                     if not, rename one of the two stores, or set shared = false there, which \
-                     copies the disks",
+                    "node {from} has shared = true for this store, and node {here} does not. If \
+                     both use the same directory, run `suimon store set {} --shared=true` on node \
+                     {here}; if not, rename one of the two stores, or set shared = false on node \
+                     {from}, which copies the disks",
                     of.store
                 );
                 return refuse(ErrorCode::Conflict, text);
@@ -94,7 +95,7 @@ impl Shared {
                 Err(MarkFault::Missing) => {
                     let text = format!(
                         "{path} is not the same directory as on node {from}, whose test file is \
-                         missing here; mount the same file system on both nodes, or rename one of \
+                         missing on node {here}; mount the same file system on both nodes, or rename one of \
                          the two stores"
                     );
                     return refuse(ErrorCode::Conflict, text);

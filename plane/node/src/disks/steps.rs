@@ -127,7 +127,10 @@ impl Controller {
                     let was_new = entry.is_new();
                     let old = std::mem::replace(&mut entry.lock().required, wanted.clone());
                     entry.set_new(is_new.unwrap_or(was_new));
+                    // Only the image of such a disk can be taken for its earlier one.
+                    entry.lock().is_image_requested = *is_new == Some(true);
                     let opened = self.open_or_keep_faulty(&entry, options);
+                    entry.lock().is_image_requested = false;
                     let is_made = *opened.as_ref().unwrap_or(&false);
                     undo.push(DiskRollback::Close { entry, old, was_new, is_made });
                     opened.map(|_| ())

@@ -12,7 +12,6 @@ use suimon_contract::{
 use crate::errors::summarize;
 use crate::events::Draft;
 use crate::operations::OperationHandle;
-use crate::remote_nodes::peer_error;
 use crate::shared::Shared;
 use crate::vms::VmEntry;
 
@@ -80,7 +79,8 @@ impl Shared {
         for name in nodes {
             let peer = self.peer_node(name).map_err(|error| vec![error]);
             let checked = peer.and_then(|peer| {
-                peer.check_arrival(&arrival).map_err(|error| vec![peer_error(name, error)])
+                let checked = peer.check_arrival(&arrival);
+                checked.map_err(|error| vec![self.arrival_error(name, peer.as_ref(), error)])
             });
             match checked {
                 Ok(_) => return Ok(name.clone()),

@@ -28,7 +28,7 @@ impl Controller {
         match (made, entry) {
             (Ok(()), Some(entry)) => {
                 operation.allow_concurrent_changes();
-                entry.inbox.put(Message::Arrive(request.clone(), operation));
+                entry.submit(Message::Arrive(request.clone(), operation));
             }
             (Ok(()), None) => {
                 let text = "the VM was created but not found";

@@ -11,7 +11,6 @@ use suimon_contract::{
 use super::{ArrivalAnswer, ArrivalCall, arrival_request};
 use crate::command::Command;
 use crate::errors::not_found;
-use crate::remote_nodes::peer_error;
 use crate::shared::Shared;
 use crate::vms::Message;
 use crate::{Node, PeerNode, PeerStream};
@@ -57,7 +56,7 @@ impl Shared {
         let entry = self.vms.find(vm).ok_or_else(|| not_found(ResourceKind::Vm, vm))?;
         let operation = self.operations.add("vm migrate", &entry.label(), false)?;
         let id = operation.id();
-        entry.inbox.put(Message::Migrate(Box::new(request), operation));
+        entry.submit(Message::Migrate(Box::new(request), operation));
         Ok(id)
     }
 
@@ -95,7 +94,8 @@ impl Node {
         let peer = shared.peer_node(&request.to).map_err(alone)?;
         let arrival = shared.departure(vm).map_err(alone)?;
         let _marks = shared.mark_stores(&arrival.stores).map_err(alone)?;
-        peer.check_arrival(&arrival).map_err(|error| alone(peer_error(&request.to, error)))
+        let checked = peer.check_arrival(&arrival);
+        checked.map_err(|error| alone(shared.arrival_error(&request.to, peer.as_ref(), error)))
     }
 
     /// Starts a migration of a VM to another node.

@@ -222,7 +222,8 @@ fn what_cannot_go_is_refused_before_anything_changes() {
     pair.there.apply_ok(&host(&other));
     let other_kind = refusal(&pair, "there");
     assert_eq!(other_kind.code, ErrorCode::Conflict);
-    for part in ["internal on this node", "private on node", "same kind on both nodes"] {
+    let there = pair.there.node.host_status().name;
+    for part in [&format!("internal on node {there}"), "private on node", "same kind on both"] {
         assert!(other_kind.message.contains(part), "{part}: {other_kind}");
     }
     let operation = pair.migrate();
@@ -260,7 +261,9 @@ fn a_node_that_speaks_otherwise_is_refused() {
         change(&mut changed);
         changed
     };
-    refuse(with(|of| of.protocol += 1), &format!("this node {}", arrival.protocol));
+    refuse(with(|of| of.protocol += 1), "version 3 of the migration protocol");
+    refuse(with(|of| of.protocol += 1), "has version 2 of the migration protocol, Suimon ");
+    refuse(with(|of| of.protocol -= 1), "install the same version of Suimon on both nodes");
     refuse(with(|of| of.id = "../../x".to_owned()), "32 hexadecimal digits");
     refuse(with(|of| of.uuid = "+0000000000000000000000000000000".to_owned()), "hexadecimal");
     refuse(with(|of| of.nics.clear()), "each once");
@@ -521,6 +524,56 @@ fn a_vm_of_which_nobody_says_anything_is_given_up() {
     assert_eq!(late.state, IncomingMigrationState::Abandoned);
     let line = pair.there.node.arrival_line(&arrival.id, &crate::PeerStream::Memory).unwrap_err();
     assert_eq!(line.code, ErrorCode::NotFound);
+}
+
+#[test]
+fn a_request_that_cannot_be_read_is_refused_with_the_versions_of_both_nodes() {
+    let pair = Pair::new();
+    let node = &pair.there.node;
+    let unknown = || ApiError::new(ErrorCode::UnknownKey, "unknown field `colour`").field("colour");
+    let refuse = |body: &str| node.unreadable_arrival(body.as_bytes(), unknown());
+    let other = refuse(r#"{"protocol": 3, "from": "left", "colour": "red"}"#);
+    assert_eq!((other.code, other.field.as_deref()), (ErrorCode::Unsupported, Some("protocol")));
+    let version = node.host_status().version;
+    let here = format!("has version 2 of the migration protocol, Suimon {version}");
+    for part in ["node left has version 3", &here, "install the same version"] {
+        assert!(other.message.contains(part), "{part}: {other}");
+    }
+    let same = refuse(r#"{"protocol": 2, "from": "left", "colour": "red"}"#);
+    assert_eq!((same.code, same.field.as_deref()), (ErrorCode::UnknownKey, Some("colour")));
+    for part in ["unknown field `colour`", "node left", &version, "install the same version"] {
+        assert!(same.message.contains(part), "{part}: {same}");
+    }
+    // Not a request of a node.
+    assert_eq!(refuse(r#"{"colour": "red"}"#), unknown());
+    assert_eq!(refuse("["), unknown());
+    let long = refuse(&format!(r#"{{"protocol": 1, "from": "{}"}}"#, "x".repeat(65)));
+    assert!(long.message.starts_with("the source node has version 1"), "{long}");
+}
+
+/// A destination of an earlier version does not know all fields of the request.
+#[test]
+fn the_source_reports_both_versions_if_the_destination_cannot_read_its_request() {
+    let pair = Pair::new();
+    let text = "the body cannot be read: unknown field `copied`";
+    let unknown = ApiError::new(ErrorCode::UnknownKey, text).field("copied");
+    pair.here.far_nodes.intercept(move |_, asked| {
+        let is_request = ["check_arrival", "prepare_arrival"].contains(&asked);
+        is_request.then(|| PeerError::Rejected(vec![unknown.clone()]))
+    });
+    let version = pair.here.node.host_status().version;
+    let assert_clear = |error: &ApiError| {
+        let spoken = format!("version 2 of the migration protocol, Suimon {version}");
+        let there = format!("node there has Suimon {version}");
+        for part in [text, &spoken, &there, "install the same version"] {
+            assert!(error.message.contains(part), "{part}: {error}");
+        }
+    };
+    assert_clear(&refusal(&pair, "there"));
+    let operation = pair.migrate();
+    assert_clear(&operation.error.unwrap());
+    pair.here.far_nodes.intercept(|_, _| None);
+    pair.assert_here();
 }
 
 /// Covers a second request that passed its check before the first one took effect.

@@ -47,6 +47,8 @@ struct World {
     /// Number of changes of servers, including reloads of their files.
     reloaded: usize,
     refused: BTreeSet<PathBuf>,
+    /// Store that stalls when a socket is refused next.
+    stalled_at_refusal: Option<PathBuf>,
     /// Capacities in bytes reported to VMs.
     resized: Vec<u64>,
     limits: BTreeMap<StoreId, Store>,
@@ -95,7 +97,7 @@ impl FakeDisks {
     pub(crate) fn host_left(&self) -> Self {
         let world = self.lock();
         let left = world.stores.iter();
-        let left = left.map(|(path, store)| (path.clone(), MemoryFiles::with_files(store.files())));
+        let left = left.map(|(path, store)| (path.clone(), store.after_kill()));
         let stores = left.collect();
         Self(Arc::new(Mutex::new(World { stores, ..World::default() })))
     }
@@ -146,6 +148,11 @@ impl FakeDisks {
     /// Queues a notice of the plane.
     pub(crate) fn report(&self, notice: PlaneNotice) {
         self.lock().notices.push_back(notice);
+    }
+
+    /// Has a store stall when a socket is rejected next.
+    pub(crate) fn stall_at_refusal(&self, store: &str) {
+        self.lock().stalled_at_refusal = Some(store.into());
     }
 
     /// Sets whether sockets at this path are rejected.
@@ -364,7 +371,10 @@ impl FakeDisks {
     }
 
     fn check(&self, socket: &Path) -> Result<(), DeviceError> {
-        if self.lock().refused.contains(socket) {
+        let mut world = self.lock();
+        if world.refused.contains(socket) {
+            let stalled = world.stalled_at_refusal.take();
+            stalled.iter().for_each(|store| world.stores[store].set_stalled(true));
             Err(refused(DeviceErrorKind::Busy))
         } else {
             Ok(())

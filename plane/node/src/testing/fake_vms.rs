@@ -64,7 +64,11 @@ struct World {
     standby_queries: u32,
     /// True while no QEMU replies to queries.
     stalls: bool,
-    /// Number of queries that block because of `stalls`.
+    /// Call that blocks while its VM is running.
+    held_call: Option<&'static str>,
+    /// Call that is held from the next call that fails because of `refusal` on.
+    held_after_refusal: Option<&'static str>,
+    /// Number of calls that block because of `stalls` or `held_call`.
     stalled: u32,
     /// Number of kills while a query of a VM blocked.
     kills_while_stalled: u32,
@@ -202,6 +206,18 @@ impl FakeVms {
         self.world().stalls = is_so;
     }
 
+    /// Has calls of a method block while their VM is running, until the next call of this function.
+    pub(crate) fn hold_call(&self, call: Option<&'static str>) {
+        self.world().held_call = call;
+    }
+
+    /// Has the next call of a method fail, and later calls block while their VM is running.
+    pub(crate) fn refuse_and_hold(&self, call: &'static str, text: &str) {
+        let mut world = self.world();
+        world.refusal = Some((call, VmError::new(VmErrorKind::Timeout, text)));
+        (world.refuses_all, world.held_after_refusal) = (false, Some(call));
+    }
+
     /// Returns true if a query blocks.
     pub(crate) fn is_stalled(&self) -> bool {
         self.world().stalled > 0
@@ -214,13 +230,25 @@ impl FakeVms {
 
     /// Blocks while no QEMU replies and the VM is running.
     fn stall(&self, name: &str) {
-        self.world().stalled += 1;
+        self.block(name, |world| world.stalls);
+    }
+
+    /// Blocks while this call is held and the VM is running.
+    fn hold(&self, call: &'static str, name: &str) {
+        self.block(name, |world| world.held_call == Some(call));
+    }
+
+    fn block(&self, name: &str, is_blocked: impl Fn(&World) -> bool) {
         // Limited, so that a failed test ends.
         let limit = Instant::now() + STALL_MAX;
         let is_stalled = || {
             let world = self.world();
-            world.stalls && world.running.contains_key(name)
+            is_blocked(&world) && world.running.contains_key(name)
         };
+        if !is_stalled() {
+            return;
+        }
+        self.world().stalled += 1;
         while is_stalled() && Instant::now() < limit {
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -352,6 +380,9 @@ impl FakeVms {
             world.refusal = None;
         }
         world.refused += u32::from(refusal.is_some());
+        if refusal.is_some() && world.held_after_refusal.is_some() {
+            world.held_call = world.held_after_refusal.take();
+        }
         refusal.map_or(Ok(()), |(_, error)| Err(error))
     }
 
@@ -551,6 +582,9 @@ impl Vm for FakeVm {
 
     fn execute(&self, command: &VmCommand) -> Result<(), VmError> {
         self.host.check("tell")?;
+        if *command == VmCommand::FinishMigration {
+            self.host.hold("finish", &self.name);
+        }
         let mut world = self.host.world();
         world.told.push(format!("{} {}", self.name, in_words(command)));
         let on_unplug = world.on_unplug.clone();
@@ -683,6 +717,7 @@ impl Vm for FakeVm {
 
     fn migration_status(&self) -> Result<MigrationStatus, VmError> {
         self.host.check("send_status")?;
+        self.host.hold("send_status", &self.name);
         let mut world = self.host.world();
         let holds = world.holds_memory;
         let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;

@@ -12,7 +12,7 @@ use super::adoption::Unresponsive;
 use super::control_line::ControlLine;
 use super::entry::in_words;
 use super::freezing::GuestFreeze;
-use super::inbox::{Input, Message, PendingNotices};
+use super::inbox::{DriverEnd, Input, Message, PendingNotices};
 use super::incoming::Arriving;
 use super::outgoing::OutgoingMigration;
 use super::records::{StoredMove, StoredRun};
@@ -97,11 +97,11 @@ pub(super) struct Run {
 }
 
 impl Driver {
-    /// Runs the driver until [`Message::Detach`] or [`Message::Delete`] arrives, and executes kills
-    /// that were queued behind. `left` is the run that the previous daemon recorded.
+    /// Runs the driver until [`Message::Detach`] or [`Message::Delete`] arrives, executes kills that
+    /// were queued behind, and fails other operations with the reason. `left` is the run that the previous daemon recorded.
     pub(super) fn drive(mut self, left: Option<StoredRun>) {
         self.take_up(left);
-        loop {
+        let end = loop {
             // Before the next input, because a guest controls the rate of notices.
             if self.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
                 self.handle_time();
@@ -124,16 +124,20 @@ impl Driver {
                     self.end_release();
                     self.reconcile();
                 }
-                Input::Message(Message::Detach) => break,
+                Input::Message(Message::Detach) => break DriverEnd::Detached,
                 Input::Message(Message::Delete) => {
                     self.delete();
-                    break;
+                    break DriverEnd::Deleted;
                 }
             }
+        };
+        for message in self.entry.inbox.close(end) {
+            match message {
+                Message::Kill(kill) => self.begin_kill(&kill),
+                other => self.entry.refuse(other),
+            }
         }
-        for kill in self.entry.inbox.close() {
-            self.begin_kill(&kill);
-        }
+        self.end_operations();
     }
 
     /// Resumes the recorded run or migration of the previous daemon.

@@ -26,6 +26,8 @@ pub(crate) struct VmEntry {
     /// True while a thread other than the driver kills the process, and until the driver has handled
     /// its end.
     is_killed: AtomicBool,
+    /// True from the switchover of an outgoing migration on, until the VM stays on this node.
+    is_switching: AtomicBool,
     /// Locked while a thread other than the driver kills the process, and while the switchover of an
     /// outgoing migration begins.
     switchover: Mutex<()>,
@@ -93,6 +95,7 @@ impl VmEntry {
             arrived: OnceLock::new(),
             view: Mutex::new(view),
             is_killed: AtomicBool::new(false),
+            is_switching: AtomicBool::new(false),
             switchover: Mutex::default(),
             thread: Mutex::default(),
         }
@@ -132,6 +135,15 @@ impl VmEntry {
 
     pub(super) fn is_killed(&self) -> bool {
         self.is_killed.load(Ordering::Acquire)
+    }
+
+    /// Sets whether another node may get the VM, so that only the driver may kill its process.
+    pub(super) fn set_switching(&self, is_switching: bool) {
+        self.is_switching.store(is_switching, Ordering::Release);
+    }
+
+    pub(super) fn is_switching(&self) -> bool {
+        self.is_switching.load(Ordering::Acquire)
     }
 
     pub(super) fn lock_switchover(&self) -> MutexGuard<'_, ()> {

@@ -64,6 +64,15 @@ pub(crate) struct PendingNotices {
     pub(crate) ended: Option<(bool, String)>,
 }
 
+/// Reason why a VM's driver ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DriverEnd {
+    /// The daemon ends, and the VM continues.
+    Detached,
+    /// The VM was removed from desired state.
+    Deleted,
+}
+
 /// Next input of a VM's driver thread.
 pub(crate) enum Input {
     Message(Message),
@@ -78,8 +87,8 @@ struct PendingInput {
     notices: Option<PendingNotices>,
     /// Number of notices returned in succession while messages were queued.
     in_a_row: u32,
-    /// True if the driver has ended.
-    is_closed: bool,
+    /// Reason of the end of the driver; `None` while it runs.
+    closed: Option<DriverEnd>,
 }
 
 /// Inbox of a VM's driver. The number of messages is bounded by the operations in progress and
@@ -92,12 +101,11 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     /// Appends a message. A request of a source node beyond [`ARRIVAL_REQUESTS_MAX`] replaces the
-    /// oldest one, whose caller gets an error. Returns false if the driver has ended; the message is
-    /// then dropped, which fails its operation.
-    pub(crate) fn put(&self, message: Message) -> bool {
+    /// oldest one, whose caller gets an error. Returns the message if the driver has ended.
+    pub(crate) fn put(&self, message: Message) -> Option<Message> {
         let mut waiting = self.lock();
-        if waiting.is_closed {
-            return false;
+        if waiting.closed.is_some() {
+            return Some(message);
         }
         let is_request = |of: &Message| matches!(of, Message::ArrivalQuery(_));
         let messages = &mut waiting.messages;
@@ -111,21 +119,19 @@ impl Inbox {
         messages.push_back(message);
         drop(waiting);
         self.arrived.notify_one();
-        true
+        None
     }
 
-    /// Closes the inbox, because the driver ends. Returns the queued kills; other messages are
-    /// dropped, which fails their operations.
-    pub(crate) fn close(&self) -> Vec<Arc<PendingKill>> {
+    /// Closes the inbox, because the driver ends. Returns the queued messages.
+    pub(crate) fn close(&self, end: DriverEnd) -> VecDeque<Message> {
         let mut waiting = self.lock();
-        waiting.is_closed = true;
-        let messages = std::mem::take(&mut waiting.messages);
-        drop(waiting);
-        let kill = |message| match message {
-            Message::Kill(kill) => Some(kill),
-            _ => None,
-        };
-        messages.into_iter().filter_map(kill).collect()
+        waiting.closed = Some(end);
+        std::mem::take(&mut waiting.messages)
+    }
+
+    /// Returns the reason of the end of the driver; `None` while it runs.
+    pub(crate) fn end(&self) -> Option<DriverEnd> {
+        self.lock().closed
     }
 
     /// Blocks until there is input or `until` has passed. Notices precede messages, except after
@@ -216,16 +222,20 @@ mod tests {
 
     /// A kill that arrives when the daemon ends must neither hang nor be executed without a driver.
     #[test]
-    fn kills_behind_the_end_of_the_driver_are_returned_and_later_messages_refused() {
+    fn messages_behind_the_end_of_the_driver_are_returned_and_later_ones_refused() {
         let inbox = Inbox::default();
         let (kill, _table) = pending_kill();
         inbox.put(Message::Detach);
-        assert!(inbox.put(Message::Kill(Arc::clone(&kill))));
-        assert!(inbox.put(Message::Reconcile));
+        assert!(inbox.put(Message::Kill(Arc::clone(&kill))).is_none());
+        assert!(inbox.put(Message::Reconcile).is_none());
         assert!(matches!(inbox.take(None), Input::Message(Message::Detach)));
-        let kills = inbox.close();
-        assert!(kills.len() == 1 && Arc::ptr_eq(&kills[0], &kill));
-        assert!(!inbox.put(Message::Kill(kill)));
+        assert_eq!(inbox.end(), None);
+        let left = inbox.close(DriverEnd::Detached);
+        assert!(matches!(&left[0], Message::Kill(of) if Arc::ptr_eq(of, &kill)));
+        assert!(matches!(left[1], Message::Reconcile) && left.len() == 2);
+        assert_eq!(inbox.end(), Some(DriverEnd::Detached));
+        let refused = inbox.put(Message::Kill(Arc::clone(&kill)));
+        assert!(matches!(refused, Some(Message::Kill(of)) if Arc::ptr_eq(&of, &kill)));
         assert!(inbox.lock().messages.is_empty());
     }
 }

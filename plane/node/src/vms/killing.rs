@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use suimon_contract::{ApiError, ErrorCode, MigrationPhase};
+use suimon_contract::MigrationPhase;
 use suimon_ports::{VmError, VmErrorKind};
 
 use super::VmEntry;
@@ -17,6 +17,9 @@ use super::texts::ON_REQUEST;
 use super::work::VmAction;
 use crate::operations::OperationHandle;
 use crate::shared::Shared;
+
+/// Reason of a kill that is left to the driver: the VM is not running, or another node may have it.
+pub(crate) const NOT_PERMITTED: &str = "the state of the VM does not permit it";
 
 /// Result of a kill without the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,11 +36,8 @@ impl Shared {
     /// Submits a kill to the VM's driver, and executes it without the driver if that is blocked.
     pub(super) fn submit_kill(self: &Arc<Self>, entry: Arc<VmEntry>, operation: OperationHandle) {
         let kill = Arc::new(PendingKill::new(operation));
-        if !entry.inbox.put(Message::Kill(Arc::clone(&kill))) {
-            let text = "the daemon ends, or the VM is being deleted; repeat the command if the VM \
-                        still exists when the daemon runs";
-            let error = ApiError::new(ErrorCode::Conflict, text).about(entry.label());
-            return kill.operation().end(&Err(error));
+        if let Some(refused) = entry.inbox.put(Message::Kill(Arc::clone(&kill))) {
+            return entry.refuse(refused);
         }
         let (shared, vm) = (Arc::clone(self), entry.name.clone());
         let bypass = move || {
@@ -66,7 +66,6 @@ impl Shared {
     /// Kills the process of a VM. The driver handles its end.
     pub(crate) fn kill_without_driver(&self, entry: &VmEntry) -> KilledWithoutDriver {
         use KilledWithoutDriver::{Failed, Killed, LeftToDriver};
-        const NOT_PERMITTED: &str = "the state of the VM does not permit it";
         if !entry.may_be_killed() {
             return LeftToDriver(NOT_PERMITTED);
         }
@@ -99,12 +98,12 @@ impl Shared {
 impl VmEntry {
     /// Returns true if the VM is running, as far as is known, and no other node may have it.
     fn may_be_killed(&self) -> bool {
-        use MigrationPhase::{CopyingDisks, CopyingMemory, Preparing};
         let view = self.view();
-        let is_here = view.migration.as_ref().is_none_or(|of| {
-            of.is_outgoing && matches!(of.phase, Preparing | CopyingDisks | CopyingMemory)
-        });
-        is_here && VmAction::Kill.check(&self.name, view.state).is_ok()
+        let is_here = view
+            .migration
+            .as_ref()
+            .is_none_or(|of| of.is_outgoing && of.phase != MigrationPhase::HandedOver);
+        is_here && !self.is_switching() && VmAction::Kill.check(&self.name, view.state).is_ok()
     }
 
     /// Publishes that the switchover of an outgoing migration begins: from now on, only the driver
@@ -115,6 +114,7 @@ impl VmEntry {
         if self.is_killed() {
             return false;
         }
+        self.set_switching(true);
         if let Some(moving) = &mut self.view().migration {
             moving.phase = MigrationPhase::Switching;
         }

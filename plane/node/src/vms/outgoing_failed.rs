@@ -22,6 +22,9 @@ impl Driver {
     /// QEMU has cancelled the migration, at most for `SWITCH_LIMIT`. A VM that is not adopted yet
     /// continues when it is; until then the migration stays recorded, for the next daemon.
     pub(super) fn stay(&mut self, leaving: OutgoingMigration, error: ApiError) {
+        // No other node gets the VM any more, so that other threads may kill it while QEMU does not
+        // respond.
+        self.entry.set_switching(false);
         let OutgoingMigration { leave, operation, stage, handed, marks, .. } = leaving;
         // Stops the mirrors before the guest continues.
         drop(stage);

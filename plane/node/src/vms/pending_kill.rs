@@ -16,6 +16,9 @@ pub(crate) struct PendingKill {
     operation: OperationHandle,
     stage: Mutex<Stage>,
     changed: Condvar,
+    /// True if the driver has waited for the other thread.
+    #[cfg(test)]
+    has_waited: std::sync::atomic::AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +43,13 @@ pub(super) struct LateKill<'k> {
 impl PendingKill {
     /// Returns a kill that no thread has begun.
     pub(super) fn new(operation: OperationHandle) -> Self {
-        Self { operation, stage: Mutex::new(Stage::Queued), changed: Condvar::new() }
+        Self {
+            operation,
+            stage: Mutex::new(Stage::Queued),
+            changed: Condvar::new(),
+            #[cfg(test)]
+            has_waited: false.into(),
+        }
     }
 
     /// Returns the operation of the request.
@@ -55,7 +64,12 @@ impl PendingKill {
     /// Begins the kill in the driver. Blocks while the other thread kills the process. Returns true
     /// if that thread has killed it.
     pub(super) fn begin(&self) -> bool {
-        let is_killing = |stage: &mut Stage| *stage == Stage::Killing;
+        let is_killing = |stage: &mut Stage| {
+            let is_killing = *stage == Stage::Killing;
+            #[cfg(test)]
+            self.has_waited.fetch_or(is_killing, std::sync::atomic::Ordering::AcqRel);
+            is_killing
+        };
         let stage = self.changed.wait_while(self.lock(), is_killing);
         let mut stage = stage.unwrap_or_else(PoisonError::into_inner);
         let is_killed = *stage == Stage::Ended { is_killed: true };
@@ -101,6 +115,7 @@ impl Drop for LateKill<'_> {
 pub(super) mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
+    use std::sync::atomic::Ordering;
     use std::sync::mpsc::channel;
     use std::thread;
 
@@ -109,7 +124,7 @@ pub(super) mod tests {
     use super::*;
     use crate::NoListener;
     use crate::operations::Operations;
-    use crate::testing::DEADLINE;
+    use crate::testing::{DEADLINE, wait_until};
 
     /// Returns a kill that no thread has begun, and the table of its operation.
     pub(in crate::vms) fn kill() -> (Arc<PendingKill>, Arc<Operations>) {
@@ -140,6 +155,9 @@ pub(super) mod tests {
             if is_killed {
                 late.set_killed();
             }
+            // A driver that did not wait would not set it, or would have returned.
+            wait_until("the driver waits", || kill.has_waited.load(Ordering::Acquire));
+            assert_eq!(*kill.lock(), Stage::Killing, "the driver has not begun the kill");
             assert!(begun.try_recv().is_err(), "the process is being killed");
             drop(late);
             assert_eq!(begun.recv_timeout(DEADLINE), Ok(is_killed));

@@ -19,6 +19,11 @@ pub(super) struct Stopping {
 }
 
 impl Stopping {
+    /// Returns the operation of the request; `None` if it has ended.
+    pub(super) fn into_operation(self) -> Option<OperationHandle> {
+        self.operation
+    }
+
     /// Returns the time of the next check.
     pub(super) fn deadline(&self) -> Instant {
         match &self.operation {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use suimon_image::{ImageError, ImageFile};
-use suimon_ports::{FileLockMode, FileName, StoreFault, StoreFiles};
+use suimon_ports::{FileId, FileLockMode, FileName, StoreFault, StoreFiles};
 use suimon_vhd::{
     BLOCK_SIZE_DEFAULT, CreateParameters, NewVhd, Parent, ParentLocator, SizeEncoding,
 };
@@ -62,6 +62,30 @@ pub fn exists(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<bool, DiskError
     }
 }
 
+/// Complete image of a disk that does not have its file name yet. Dropping it removes the image.
+/// After a crash, [`sweep`](super::sweep) removes it.
+pub struct UnnamedImage {
+    draft: IncompleteImage,
+    plan: DiskPlan,
+    /// Keeps the parent from being changed before the image has its name.
+    _parent: Option<OpenLayer>,
+}
+
+impl UnnamedImage {
+    /// Returns the identity of the image's file; `None` if the file system does not provide it.
+    pub fn id(&self) -> Option<FileId> {
+        self.draft.file().ok()?.properties().id
+    }
+
+    /// Gives the image its file name, durably.
+    ///
+    /// # Errors
+    /// A file of that name exists, or the system returned an error.
+    pub fn publish(self) -> Result<(), DiskError> {
+        self.draft.publish().map_err(|error| of_plan(&self.plan, error))
+    }
+}
+
 /// Creates the file of a disk according to a plan. The file gets its name only when it is complete
 /// and durable. After a crash or an error there is no file, or a draft that [`sweep`](super::sweep)
 /// removes.
@@ -74,6 +98,18 @@ pub fn create(
     plan: &DiskPlan,
     seeds: &mut HostInputs<'_>,
 ) -> Result<(), DiskError> {
+    create_unnamed(files, plan, seeds)?.publish()
+}
+
+/// Like [`create`], but the caller gives the image its name.
+///
+/// # Errors
+/// As for [`create`].
+pub fn create_unnamed(
+    files: &Arc<dyn StoreFiles>,
+    plan: &DiskPlan,
+    seeds: &mut HostInputs<'_>,
+) -> Result<UnnamedImage, DiskError> {
     plan.check()?;
     let name = plan.named()?;
     if exists(files.as_ref(), plan)? {
@@ -87,18 +123,19 @@ pub fn create(
     };
     let making = decide(plan, of_parent)?;
     refuse_too_large(files.as_ref(), &making).map_err(|fault| plan.error(fault))?;
-    IncompleteImage::new(files, name, plan.unit())
-        .and_then(|draft| {
-            make(files.as_ref(), &draft, &making, seeds)?;
-            draft.publish()
-        })
-        .map_err(|error| {
-            if error.is_missing() {
-                let allowed = "a name in an existing directory; create the directory";
-                return plan.refuse("file", &plan.label(), allowed);
-            }
-            DiskError { file: plan.label(), ..error }.or_full()
-        })
+    let draft = IncompleteImage::new(files, name, plan.unit())
+        .and_then(|draft| make(files.as_ref(), &draft, &making, seeds).map(|()| draft))
+        .map_err(|error| of_plan(plan, error))?;
+    Ok(UnnamedImage { draft, plan: plan.clone(), _parent: parent })
+}
+
+/// Converts an error about a draft to one about the file of the plan.
+fn of_plan(plan: &DiskPlan, error: DiskError) -> DiskError {
+    if error.is_missing() {
+        let allowed = "a name in an existing directory; create the directory";
+        return plan.refuse("file", &plan.label(), allowed);
+    }
+    DiskError { file: plan.label(), ..error }.or_full()
 }
 
 /// Rejects a fixed disk that is larger than the free space. Reserving more would fill the store

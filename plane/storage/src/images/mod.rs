@@ -35,7 +35,7 @@ mod redoing;
 mod unfinished;
 mod verify_metadata;
 
-pub use create::{create, exists};
+pub use create::{UnnamedImage, create, create_unnamed, exists};
 pub use draft::{DRAFT_ENDING, draft_name, sweep};
 pub use error::{DiskError, DiskFault};
 pub use format::{DiskFormat, DiskKind};

@@ -166,8 +166,8 @@ fn check_version(arrival: &MigrationSource, here: Version) -> Result<(), VmError
         return Ok(());
     }
     let text = format!(
-        "this node has QEMU {here}, and the VM was started by QEMU {there}; install QEMU {there} \
-         or later on this node"
+        "the destination has QEMU {here}, and the VM was started by QEMU {there}; install QEMU \
+         {there} or later on the destination"
     );
     Err(VmError::new(VmErrorKind::Host, text))
 }

@@ -2,8 +2,10 @@
 //! when the files are back.
 
 use std::fs;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use suimon_rig::{Daemon, Mounted, NbdClient, Rig, run, wait_until};
 
@@ -127,5 +129,59 @@ fn a_store_that_is_mounted_after_the_start_is_found() {
         assert_eq!(read(&rig, name), BLOCK, "{name}");
     }
     assert_eq!(created(&daemon), IMAGES.len());
+    assert!(daemon.stop().unwrap().success());
+}
+
+/// Changes that are interrupted by a kill.
+const INTERRUPTED: usize = 3;
+/// Maximum number of kills: some come after the commit.
+const KILLS_MAX: usize = 60;
+
+/// The daemon is killed when the new image has its name, usually before the commit of the change.
+#[test]
+fn an_image_of_a_killed_change_is_not_opened_as_the_image_of_its_disk() {
+    let rig = Rig::new().unwrap();
+    let store = rig.path("store");
+    fs::create_dir(&store).unwrap();
+    let image = format!("{store}/raw.raw");
+    let mut daemon = Daemon::start(&rig, &host(&rig, &store)).unwrap();
+    daemon.kill();
+    fs::remove_file(&image).unwrap();
+    daemon.restart(&rig).unwrap();
+    assert_failed(&daemon, "raw", &image);
+    let mut interrupted = 0;
+    for kill in 0..KILLS_MAX {
+        let serial = format!("S{kill}");
+        let process = Pid::from_raw(daemon.process().id().try_into().unwrap()).unwrap();
+        let client = &daemon;
+        thread::scope(|scope| {
+            let words = ["disk", "set", "raw", "--serial", &serial, "--create-image"];
+            let set = scope.spawn(move || drop(client.cli(&words)));
+            let limit = Instant::now() + PATIENCE;
+            while fs::metadata(&image).is_err() && !set.is_finished() && Instant::now() < limit {
+                thread::yield_now();
+            }
+            kill_process(process, Signal::KILL).unwrap();
+        });
+        daemon.restart(&rig).unwrap();
+        if disk(&daemon, "raw")["config"]["serial"] == serial {
+            // The change was committed before the kill.
+            wait_state(&daemon, "raw", "ready");
+            daemon.kill();
+            fs::remove_file(&image).unwrap();
+            daemon.restart(&rig).unwrap();
+        } else {
+            interrupted += 1;
+        }
+        assert_failed(&daemon, "raw", &image);
+        assert!(fs::metadata(&image).is_err(), "{interrupted} changes were interrupted");
+        if interrupted == INTERRUPTED {
+            break;
+        }
+    }
+    assert!(interrupted > 0, "all kills came after the commit");
+    wait_state(&daemon, "good", "ready");
+    daemon.ok(&["disk", "set", "raw", "--create-image"]).unwrap();
+    assert_eq!(disk(&daemon, "raw")["state"], "ready");
     assert!(daemon.stop().unwrap().success());
 }

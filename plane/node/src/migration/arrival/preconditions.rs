@@ -12,19 +12,23 @@ use thiserror::Error;
 use crate::change::ValidatedChange;
 use crate::shared::Shared;
 
-/// Reason why this node cannot take a VM.
+/// Reason why this node cannot take a VM. The texts name the nodes, because the source node shows
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum Unsuitable {
     /// The copies of the disks do not fit into a store.
     #[error(
         "the disks copied from node {from} need at least {needed} bytes in this store, and \
-         {free} bytes are free on this node; free space, or move disks of the VM to another store"
+         {free} bytes are free on node {here}; free space there, or move disks of the VM to another \
+         store"
     )]
     NoSpace {
         /// Store.
         store: Name,
         /// Host name of the source node.
         from: String,
+        /// Host name of this node.
+        here: String,
         /// Space that the copies need.
         needed: u64,
         /// Free space.
@@ -32,20 +36,22 @@ pub(super) enum Unsuitable {
     },
     /// A switch has another kind than on the source node.
     #[error(
-        "this switch is {} on this node and {} on node {from}, so that the VM would \
+        "this switch is {} on node {here} and {} on node {from}, so that the VM would \
          lose peers; set the same kind on both nodes, or connect the NIC to another switch",
-        word(*here),
-        word(*there)
+        word(*kind_here),
+        word(*kind_there)
     )]
     OtherSwitch {
         /// Switch.
         switch: Name,
         /// Host name of the source node.
         from: String,
+        /// Host name of this node.
+        here: String,
         /// Kind on this node.
-        here: SwitchKind,
+        kind_here: SwitchKind,
         /// Kind on the source node.
-        there: SwitchKind,
+        kind_there: SwitchKind,
     },
 }
 
@@ -77,15 +83,17 @@ impl From<Unsuitable> for ApiError {
 pub(super) fn check_switches(
     request: &IncomingMigrationRequest,
     config: &HostConfig,
+    here: &str,
 ) -> Result<(), Unsuitable> {
     for of in &request.switches {
-        let here = config.switches.iter().find(|switch| switch.name == of.name);
-        if let Some(here) = here.filter(|here| here.kind != of.kind) {
+        let found = config.switches.iter().find(|switch| switch.name == of.name);
+        if let Some(found) = found.filter(|found| found.kind != of.kind) {
             return Err(Unsuitable::OtherSwitch {
                 switch: of.name.clone(),
                 from: request.from.clone(),
-                here: here.kind,
-                there: of.kind,
+                here: here.to_owned(),
+                kind_here: found.kind,
+                kind_there: of.kind,
             });
         }
     }
@@ -132,7 +140,8 @@ impl Shared {
                 continue;
             }
             let (from, free) = (request.from.clone(), space.free_bytes);
-            return Err(Unsuitable::NoSpace { store, from, needed, free }.into());
+            let here = self.host_name();
+            return Err(Unsuitable::NoSpace { store, from, here, needed, free }.into());
         }
         Ok(())
     }

@@ -6,8 +6,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use suimon_contract::{
-    ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState, MIGRATION_PROTOCOL,
-    Name, Plan, ResourceKind,
+    ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState, Name, Plan, ResourceKind,
 };
 use suimon_storage::images;
 
@@ -95,15 +94,8 @@ impl Shared {
         request: &Arc<IncomingMigrationRequest>,
     ) -> Result<ValidatedChange, Vec<ApiError>> {
         let refuse = |error: ApiError| Err(vec![error]);
-        if request.protocol != MIGRATION_PROTOCOL {
-            let text = format!(
-                "the source node has migration protocol version {}, this node \
-                 {MIGRATION_PROTOCOL}; install the same version of Suimon on both nodes",
-                request.protocol
-            );
-            let error = ApiError::new(ErrorCode::Unsupported, text);
-            return refuse(error.about("arrival").field("protocol"));
-        }
+        let from = format!("node {}", request.from);
+        self.check_protocol(request.protocol.into(), &from).map_err(|error| vec![error])?;
         if hex(&request.id).is_none() {
             return refuse(not_hexadecimal("id"));
         }
@@ -119,13 +111,14 @@ impl Shared {
         let missing = self.missing_cpu_flags(request);
         if !missing.is_empty() {
             let text = format!(
-                "the CPU of this node lacks features that the VM may use: {}; migrate the VM to a \
+                "the CPU of node {} lacks features that the VM may use: {}; migrate the VM to a \
                  node with these features",
+                self.host_name(),
                 missing.join(" ")
             );
             return refuse(ApiError::new(ErrorCode::Unsupported, text).about("host"));
         }
-        check_switches(request, config).map_err(|error| vec![error.into()])?;
+        check_switches(request, config, &self.host_name()).map_err(|error| vec![error.into()])?;
         self.check_files(request, &candidate).map_err(|error| vec![error])?;
         self.check_space(request, &candidate).map_err(|error| vec![error])?;
         note_disks(request, &mut candidate.plan);
@@ -159,16 +152,17 @@ impl Shared {
         self.check_marks(&candidate.state.config, &request.stores, &request.from)?;
         for disk in &request.disks {
             let Some(wanted) = candidate.disks.get(&disk.name) else { continue };
+            let (from, here) = (&request.from, self.host_name());
             let text = match (self.has_file(wanted)?, is_handed_over(request, &disk.name)) {
-                (true, false) => {
-                    "the store has a file of this name already; move it away, or rename the disk \
-                     on the source node. If both nodes use the same directory, set shared = true \
-                     of the store on both"
-                }
-                (false, true) => {
-                    "the store is shared with the source node, but has no file of this name here; \
-                     check whether the file was renamed or removed"
-                }
+                (true, false) => format!(
+                    "the store has a file of this name already on node {here}; move it away, or \
+                     rename the disk on node {from}. If both nodes use the same directory, set \
+                     shared = true of the store on both"
+                ),
+                (false, true) => format!(
+                    "the store is shared with node {from}, but has no file of this name on node \
+                     {here}; check whether the file was renamed or removed"
+                ),
                 _ => continue,
             };
             let code = ErrorCode::AlreadyExists;
@@ -232,7 +226,7 @@ impl Shared {
             };
         };
         let (sender, receiver) = sync_channel(1);
-        entry.inbox.put(Message::ArrivalQuery((call, sender)));
+        entry.submit(Message::ArrivalQuery((call, sender)));
         receiver.recv_timeout(RESPONSE_TIMEOUT).unwrap_or_else(|_| {
             let text = "the thread of the VM does not respond; retry";
             Err(about(ErrorCode::HostError, text))

@@ -5,7 +5,7 @@ use suimon_ports::{StateStore, VmErrorKind, VmRunState};
 
 use super::{NODES, Pair, failure, wait_one_event};
 use crate::testing::{DEADLINE, Harness, StoreFailure, host, name, wait_until};
-use crate::vms::KilledWithoutDriver;
+use crate::vms::{KilledWithoutDriver, Message, NOT_PERMITTED};
 use crate::{Edit, ResourceEdit, VmAction};
 
 const SILENT: &str = "it has not answered in 10 s";
@@ -310,8 +310,89 @@ fn a_vm_that_is_handed_over_meanwhile_is_not_killed_here() {
     pair.wait_for_state_here(VmState::HandedOver);
     pair.here.vms.hold_list(false);
     let killed = kill.join().unwrap();
-    assert!(matches!(killed, KilledWithoutDriver::LeftToDriver(_)), "{killed:?}");
+    assert_eq!(killed, KilledWithoutDriver::LeftToDriver(NOT_PERMITTED));
     assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Paused));
     pair.here.far_nodes.intercept(|_, _| None);
     pair.assert_there();
+}
+
+/// QEMU does not respond while the remaining state is sent.
+#[test]
+fn a_vm_is_not_killed_beside_its_driver_during_the_switchover() {
+    let pair = Pair::copying();
+    pair.here.vms.hold_call(Some("finish"));
+    pair.here.vms.hold_memory(false);
+    wait_until("the switchover is in progress", || pair.here.vms.is_stalled());
+    let shared = pair.here.node.shared();
+    let entry = shared.vms.find(&name("web")).unwrap();
+    let killed = shared.kill_without_driver(&entry);
+    assert_eq!(killed, KilledWithoutDriver::LeftToDriver(NOT_PERMITTED));
+    assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Paused));
+    pair.here.vms.hold_call(None);
+    pair.assert_there();
+}
+
+/// QEMU does not respond while the migration is cancelled.
+#[test]
+fn a_vm_whose_migration_has_failed_is_killed_beside_its_driver() {
+    let pair = Pair::copying();
+    pair.here.vms.refuse_and_hold("send_status", SILENT);
+    pair.here.vms.stop_for_switchover("web");
+    wait_until("the driver is blocked", || pair.here.vms.is_stalled());
+    let kill = pair.here.node.start_vm_action(&name("web"), VmAction::Kill).unwrap();
+    let kill = pair.end(&kill);
+    assert_eq!(kill.state, OperationState::Succeeded, "{kill:?}");
+    assert_eq!(pair.here.vms.kills_while_stalled(), 1);
+    pair.wait_for_state_here(VmState::Stopped);
+    assert!(pair.here.events(EventKind::VmFailed.id()).is_empty());
+}
+
+/// The switchover has begun before the migration fails.
+#[test]
+fn a_vm_whose_switchover_has_failed_is_killed_beside_its_driver() {
+    let pair = Pair::copying();
+    // The destination does not get the remaining state.
+    pair.here.vms.hold_call(Some("finish"));
+    pair.here.vms.hold_memory(false);
+    wait_until("the switchover is in progress", || pair.here.vms.is_stalled());
+    pair.here.vms.refuse_and_hold("send_status", SILENT);
+    pair.here.vms.hold_call(None);
+    wait_until("the driver is blocked", || pair.here.vms.is_stalled());
+    let kill = pair.here.node.start_vm_action(&name("web"), VmAction::Kill).unwrap();
+    let kill = pair.end(&kill);
+    assert_eq!(kill.state, OperationState::Succeeded, "{kill:?}");
+    assert_eq!(pair.here.vms.kills_while_stalled(), 1);
+    pair.wait_for_state_here(VmState::Stopped);
+}
+
+/// The daemon ends while QEMU does not respond.
+#[test]
+fn requests_behind_the_end_of_a_driver_fail_with_the_reason() {
+    let pair = Pair::copying();
+    pair.here.vms.hold_call(Some("send_status"));
+    wait_until("the driver is blocked", || pair.here.vms.is_stalled());
+    let shared = pair.here.node.shared();
+    let entry = shared.vms.find(&name("web")).unwrap();
+    entry.inbox.put(Message::Detach);
+    let submit = || {
+        let operation = shared.operations.add("vm reset", "vm/web", false).unwrap();
+        let id = operation.id();
+        shared.submit_vm_action(&name("web"), VmAction::Reset, operation);
+        id
+    };
+    let ended = |id| {
+        let operation = pair.here.node.wait_operation(id, DEADLINE).unwrap();
+        assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
+        operation.error.unwrap().message
+    };
+    let queued = submit();
+    pair.here.vms.hold_call(None);
+    let queued = ended(queued);
+    assert!(queued.contains("the daemon ends") && queued.contains("repeat it"), "{queued}");
+    let late = ended(submit());
+    assert_eq!(late, queued);
+    let operations = pair.here.node.operations();
+    let migration = operations.iter().find(|of| of.kind == "vm migrate").unwrap().id;
+    let migration = ended(migration);
+    assert!(migration.contains("the daemon ends during the migration"), "{migration}");
 }

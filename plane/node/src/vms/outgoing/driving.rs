@@ -97,7 +97,7 @@ impl Driver {
             if matches!(error, PeerError::Unreachable(_)) {
                 let _ = peer.abandon_arrival(&arrival.id);
             }
-            peer_error(&request.to, error)
+            self.shared.arrival_error(&request.to, peer.as_ref(), error)
         });
         let operation = match operation {
             Ok(operation) => operation.id,

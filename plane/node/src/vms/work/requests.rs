@@ -53,9 +53,7 @@ impl Shared {
     ) {
         match self.vms.find(name) {
             Some(entry) if work == VmAction::Kill => self.submit_kill(entry, operation),
-            Some(entry) => {
-                entry.inbox.put(Message::Work(work, Some(operation)));
-            }
+            Some(entry) => entry.submit(Message::Work(work, Some(operation))),
             None => operation.end(&Err(not_found(ResourceKind::Vm, name))),
         }
     }

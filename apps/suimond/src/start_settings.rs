@@ -1,0 +1,155 @@
+//! Settings that the daemon reads only when it starts: `[api]`, `[console]` and `[lab]`, and the files
+//! that these sections name. Reports which of them have changed since.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use suimon_contract::{ApiConfig, ConsoleConfig, HostConfig, LabConfig};
+
+/// Settings in effect since the start of the daemon.
+pub(crate) struct StartSettings {
+    api: Option<ApiConfig>,
+    console: Option<ConsoleConfig>,
+    lab: Option<LabConfig>,
+    /// Files named by the sections, as they were at the start.
+    files: Vec<(NamedFile, Option<FileState>)>,
+}
+
+/// File named by a key of a section.
+struct NamedFile {
+    section: &'static str,
+    key: &'static str,
+    path: PathBuf,
+}
+
+/// Properties that change when a file is replaced or written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FileState {
+    device: u64,
+    inode: u64,
+    len: u64,
+    modified: (i64, i64),
+}
+
+impl FileState {
+    /// Returns the state of the file at a path; `None` if it does not exist or cannot be queried.
+    fn of(path: &Path) -> Option<Self> {
+        let found = std::fs::metadata(path).ok()?;
+        Some(Self {
+            device: found.dev(),
+            inode: found.ino(),
+            len: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+        })
+    }
+}
+
+impl StartSettings {
+    /// Returns the settings of a configuration that the daemon reads now.
+    pub(crate) fn read_now(config: &HostConfig) -> Self {
+        let files = named_files(config).into_iter().map(|file| {
+            let state = FileState::of(&file.path);
+            (file, state)
+        });
+        Self {
+            api: config.api.clone(),
+            console: config.console.clone(),
+            lab: config.lab.clone(),
+            files: files.collect(),
+        }
+    }
+
+    /// Returns one text for each section, and each file of an unchanged section, that has changed
+    /// since the start of the daemon.
+    pub(crate) fn changes(&self, now: &HostConfig) -> Vec<String> {
+        let sections = [
+            ("[api]", self.api != now.api),
+            ("[console]", self.console != now.console),
+            ("[lab]", self.lab != now.lab),
+        ];
+        let changed = sections.into_iter().filter(|(_, is_changed)| *is_changed);
+        let mut texts: Vec<String> = changed
+            .clone()
+            .map(|(section, _)| {
+                format!(
+                    "{section} has changed since the daemon started; it takes effect when you \
+                     restart the daemon"
+                )
+            })
+            .collect();
+        let of_unchanged = self.files.iter().filter(|(file, state)| {
+            changed.clone().all(|(section, _)| section != file.section)
+                && FileState::of(&file.path) != *state
+        });
+        texts.extend(of_unchanged.map(|(NamedFile { section, key, path }, _)| {
+            format!(
+                "the file {} ({section} {key}) has changed since the daemon started; it takes effect \
+                 when you restart the daemon",
+                path.display()
+            )
+        }));
+        texts
+    }
+}
+
+fn named_files(config: &HostConfig) -> Vec<NamedFile> {
+    let api = config.api.iter().flat_map(|api| {
+        [
+            ("[api]", "tls_certificate", &api.tls_certificate),
+            ("[api]", "tls_key", &api.tls_key),
+            ("[api]", "token_file", &api.token_file),
+            ("[api]", "metrics_token_file", &api.metrics_token_file),
+        ]
+    });
+    let console =
+        config.console.iter().map(|console| ("[console]", "token_file", &console.token_file));
+    api.chain(console)
+        .filter_map(|(section, key, path)| Some(NamedFile { section, key, path: path.clone()? }))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn host(api: &str) -> HostConfig {
+        suimon_contract::parse_toml(api, None).unwrap()
+    }
+
+    #[test]
+    fn changed_sections_and_files_are_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        for name in ["cert", "key", "token"] {
+            fs::write(path(name), "at the start").unwrap();
+        }
+        let api = format!(
+            "[api]\nlisten = \"127.0.0.1:8443\"\ntls_certificate = \"{}\"\ntls_key = \"{}\"\n\
+             token_file = \"{}\"\n",
+            path("cert"),
+            path("key"),
+            path("token")
+        );
+        let config = host(&api);
+        let started = StartSettings::read_now(&config);
+        assert_eq!(started.changes(&config), [""; 0]);
+
+        // As by a renewal: another file with the same name.
+        fs::write(path("renewed"), "renewed").unwrap();
+        fs::rename(path("renewed"), path("cert")).unwrap();
+        let texts = started.changes(&config);
+        assert_eq!(texts.len(), 1, "{texts:?}");
+        for part in [&path("cert"), "[api] tls_certificate", "restart the daemon"] {
+            assert!(texts[0].contains(part), "{part}: {texts:?}");
+        }
+        let other = started.changes(&host(&api.replace("8443", "8444")));
+        assert!(other.len() == 1 && other[0].starts_with("[api] has changed"), "{other:?}");
+        let without = started.changes(&HostConfig::default());
+        assert!(without.len() == 1 && without[0].starts_with("[api] has changed"), "{without:?}");
+        let lab = host(&format!("{api}[lab]\nresults = \"/srv/lab\"\n"));
+        let lab = started.changes(&lab);
+        assert!(lab[0].starts_with("[lab] has changed") && lab.len() == 2, "{lab:?}");
+    }
+}

@@ -1,0 +1,109 @@
+//! Images that `--create-image` creates for a change that does not complete: no daemon opens them as
+//! images of the disk.
+
+use super::*;
+
+const CREATED: &str = "created_images";
+const REFUSED: &str = r#"{"nbd": {"socket": "/run/refused.sock"}}"#;
+
+/// Returns a host on which a change has created `boot.raw` and has failed. The removal of the file is
+/// queued behind a store that does not respond.
+fn with_queued_removal(patch: &str) -> Harness {
+    let (harness, _) = restarted_without(with_data(), &["boot.raw"]);
+    assert_missing(&harness, "boot", "/srv/fast/boot.raw");
+    harness.disks.refuse("/run/refused.sock", true);
+    harness.disks.stall_at_refusal(DISK_STORE);
+    let operation = set(&harness, "boot", patch, true);
+    assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
+    harness
+}
+
+fn killed(harness: Harness) -> Harness {
+    let (store, devices, disks) = harness.kill_with_disks();
+    Harness::with_disks(store, devices, disks)
+}
+
+fn wait_for_no_record(harness: &Harness) {
+    wait_until("the record is deleted", || harness.store.keys(CREATED).is_empty());
+}
+
+#[test]
+fn a_failed_image_is_in_no_disk_until_it_is_removed() {
+    let harness = with_queued_removal(REFUSED);
+    let disks = &harness.node.shared().disks;
+    let is_unsettled = || disks.stores.unsettled.contains(DISK_STORE.as_ref(), &file("boot.raw"));
+    assert!(is_unsettled());
+    assert_eq!(harness.store.keys(CREATED), ["/srv/fast/boot.raw"]);
+    harness.disks.store(DISK_STORE).set_stalled(false);
+    wait_until("the file is removed", || !is_unsettled());
+    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
+    wait_for_no_record(&harness);
+    assert_missing(&harness, "boot", "/srv/fast/boot.raw");
+}
+
+#[test]
+fn the_next_daemon_removes_the_image_of_a_failed_change() {
+    let harness = killed(with_queued_removal(REFUSED));
+    assert_missing(&harness, "boot", "/srv/fast/boot.raw");
+    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
+    wait_for_no_record(&harness);
+    // A request creates the image.
+    let operation = set(&harness, "boot", "{}", true);
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    assert!(harness.store.keys(CREATED).is_empty());
+    let harness = killed(harness);
+    wait_until("the disk is in service", || state(&harness, "boot") == StorageState::Ready);
+}
+
+#[test]
+fn the_next_daemon_removes_an_image_that_no_disk_has() {
+    let patch = r#"{"file": "new.raw", "nbd": {"socket": "/run/refused.sock"}}"#;
+    let harness = with_queued_removal(patch);
+    assert_eq!(harness.store.keys(CREATED), ["/srv/fast/new.raw"]);
+    let harness = killed(harness);
+    wait_for_no_record(&harness);
+    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
+}
+
+#[test]
+fn the_image_is_also_removed_from_a_store_that_is_mounted_later() {
+    let (store, devices, disks) = with_queued_removal(REFUSED).kill_with_disks();
+    let files = disks.take_store(DISK_STORE);
+    assert!(files.files().contains_key(&file("boot.raw")));
+    disks.put_store(DISK_STORE, MemoryFiles::default());
+    let harness = Harness::with_disks(store, devices, disks);
+    assert_missing(&harness, "boot", "/srv/fast/boot.raw");
+    assert_eq!(harness.store.keys(CREATED), ["/srv/fast/boot.raw"]);
+    harness.disks.put_store(DISK_STORE, files);
+    wait_until("the disk is in service", || state(&harness, "data") == StorageState::Ready);
+    wait_for_no_record(&harness);
+    assert_missing(&harness, "boot", "/srv/fast/boot.raw");
+    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
+}
+
+/// The operator restores the file before the next daemon starts.
+#[test]
+fn a_file_that_has_replaced_the_image_stays() {
+    let (store, devices, disks) = with_queued_removal(REFUSED).kill_with_disks();
+    let files = disks.store(DISK_STORE);
+    StoreFiles::remove(&files, &file("boot.raw")).unwrap();
+    let restored = StoreFiles::create(&files, &file("boot.raw"), 512).unwrap();
+    restored.write_at(0, &[7; 1 << 20]).unwrap();
+    drop(restored);
+    let harness = Harness::with_disks(store, devices, disks);
+    wait_until("the disk is in service", || state(&harness, "boot") == StorageState::Ready);
+    assert!(has_pattern(&harness));
+    wait_for_no_record(&harness);
+}
+
+#[test]
+fn no_image_is_created_that_cannot_be_recorded() {
+    let (harness, _) = restarted_without(with_data(), &["boot.raw"]);
+    assert_missing(&harness, "boot", "/srv/fast/boot.raw");
+    harness.store.set_full(true);
+    let operation = set(&harness, "boot", "{}", true);
+    assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
+    harness.store.set_full(false);
+    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
+    assert_missing(&harness, "boot", "/srv/fast/boot.raw");
+}

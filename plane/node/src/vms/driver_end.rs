@@ -1,0 +1,74 @@
+//! End of a VM's driver: errors of requests and operations that it does not complete.
+
+use suimon_contract::{ApiError, ErrorCode};
+
+use super::VmEntry;
+use super::driver::Driver;
+use super::inbox::{DriverEnd, Message};
+use super::stopping::Stopping;
+
+impl VmEntry {
+    /// Sends a request to the VM's driver. If the driver has ended, the request fails with the reason.
+    pub(crate) fn submit(&self, message: Message) {
+        if let Some(refused) = self.inbox.put(message) {
+            self.refuse(refused);
+        }
+    }
+
+    /// Fails a request that the driver does not execute, because it has ended.
+    pub(super) fn refuse(&self, message: Message) {
+        let error = self.driver_ended();
+        match message {
+            Message::Work(_, Some(operation))
+            | Message::Migrate(_, operation)
+            | Message::Arrive(_, operation) => operation.end(&Err(error)),
+            Message::Kill(kill) => kill.operation().end(&Err(error)),
+            Message::ArrivalQuery((_, sender)) => {
+                // The caller may have stopped waiting.
+                let _ = sender.try_send(Err(error));
+            }
+            Message::Work(_, None)
+            | Message::Vf(_)
+            | Message::Release(_)
+            | Message::Reconcile
+            | Message::Detach
+            | Message::Delete => {}
+        }
+    }
+
+    /// Returns the error of a request that arrives when the driver ends.
+    fn driver_ended(&self) -> ApiError {
+        let text = match self.inbox.end() {
+            Some(DriverEnd::Deleted) => {
+                "the VM was deleted before the request was executed; `suimon vm list` shows the VMs"
+            }
+            Some(DriverEnd::Detached) | None => {
+                "the daemon ends, and the request was not executed; repeat it when the daemon runs \
+                 again"
+            }
+        };
+        ApiError::new(ErrorCode::Conflict, text).about(self.label())
+    }
+}
+
+impl Driver {
+    /// Ends the operations in progress when the driver ends. The guest or the next daemon continues
+    /// what they have begun.
+    pub(super) fn end_operations(&mut self) {
+        let name = &self.entry.name;
+        let stop = self.stopping.take().and_then(Stopping::into_operation);
+        let migration = self.outgoing.take().and_then(|outgoing| outgoing.operation);
+        let ended = [
+            (stop, "while the guest shuts down"),
+            (migration, "during the migration; the next daemon ends or continues it"),
+        ];
+        for (operation, when) in ended {
+            let Some(operation) = operation else { continue };
+            let text = format!(
+                "the daemon ends {when}; `suimon vm show {name}` shows the result when the daemon \
+                 runs again"
+            );
+            operation.end(&Err(self.error(ErrorCode::Conflict, &text)));
+        }
+    }
+}
