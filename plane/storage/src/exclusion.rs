@@ -2,6 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
+use std::time::Duration;
+
+/// Pause of a thread of the control plane before it acquires a lock of workers again: longer than
+/// the rounds of workers that try to acquire it.
+const PAUSE: Duration = Duration::from_micros(20);
 
 /// Synchronisation primitives.
 pub(crate) trait Primitives {
@@ -36,6 +41,13 @@ impl Primitives for StdPrimitives {
 
     fn yield_now() {
         std::thread::yield_now();
+    }
+}
+
+impl StdPrimitives {
+    /// Lets other threads use a lock that the caller will acquire again.
+    pub(crate) fn pause() {
+        std::thread::sleep(PAUSE);
     }
 }
 
