@@ -1,7 +1,7 @@
 //! Mutual exclusion between workers. Traits, so that the model checker can use its own primitives.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 /// Pause of a thread of the control plane before it acquires a lock of workers again: longer than
@@ -24,6 +24,11 @@ pub(crate) trait Lock<T> {
     fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R;
     /// As [`Lock::with`]; returns `None` instead of blocking.
     fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R>;
+}
+
+/// Locks a mutex, also after a panic of another thread.
+pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Flag that is changed only under a [`Lock`], and read without it.

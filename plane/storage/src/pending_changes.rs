@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use suimon_storage_qos::Change;
 
-use crate::plane::lock;
+use crate::exclusion::lock;
 
 /// Adds a change. A value that it replaces is removed, so that values which change again and again
 /// while all workers are blocked do not accumulate.

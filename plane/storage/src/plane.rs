@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use suimon_ports::{DetachingQueue, DiskQueue, DiskQueueHost, FileIoSource};
@@ -17,6 +17,7 @@ use crate::command::{Command, DetachedDisk, Mirrored};
 use crate::disk_location::DiskLocation;
 use crate::disk_record::Record;
 use crate::disk_spec::DiskSpec;
+pub(crate) use crate::exclusion::lock;
 use crate::full_store::FullPolicy;
 use crate::plane_error::PlaneError;
 use crate::plane_notices::{NoticeSender, PlaneNotice};
@@ -366,8 +367,4 @@ impl DiskQueueHost for StoragePlane {
     fn detach_disk(&self, disk: DiskId) {
         self.detach_queues(disk, Which::Rings);
     }
-}
-
-pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,8 +9,8 @@ use suimon_storage_qos::{
     Capacity, DiskSlot, MeasuredLatency, PolicyId, PolicyShare, Store, StoreSpec,
 };
 
+use crate::exclusion::lock;
 use crate::pending_changes::PendingMaximums;
-use crate::plane::lock;
 use crate::shared_budget::SharedBudget;
 
 /// Store with the workers that use it.

@@ -8,8 +8,8 @@ use std::time::Instant;
 use suimon_ports::Waker;
 
 use crate::command::Command;
+use crate::exclusion::lock;
 use crate::last_view::LastView;
-use crate::plane::lock;
 use crate::plane_error::PlaneError;
 
 /// Channel for commands to one worker.
