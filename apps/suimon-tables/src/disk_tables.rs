@@ -28,7 +28,7 @@ impl Shown for StoreConfig {
                 reserved(store, units::count),
                 or_dash(store.latency_ns.map(units::latency)),
                 depth(store),
-                storage_state(store.state, store.reason.as_ref()),
+                storage_state(store.state, store.stale, store.reason.as_ref()),
             ]);
         }
         table
@@ -37,7 +37,7 @@ impl Shown for StoreConfig {
     fn details(one: &StoreStatus) -> String {
         let mut lines = Lines::default();
         lines.keys(Self::KIND, &one.config);
-        lines.add("state", storage_state(one.state, one.reason.as_ref()));
+        lines.add("state", storage_state(one.state, one.stale, one.reason.as_ref()));
         lines.add("disks", one.disks);
         let of = or_dash(one.total_bytes.map(units::size));
         lines.add("free", format!("{} of {of}", or_dash(one.free_bytes.map(units::size))));
@@ -132,7 +132,7 @@ impl Shown for DiskConfig {
                 units::size(disk.counters.writes.bytes),
                 units::count(errors(&disk.counters)),
                 used_by(disk),
-                storage_state(disk.state, disk.reason.as_ref()),
+                storage_state(disk.state, disk.stale, disk.reason.as_ref()),
             ]);
         }
         table
@@ -141,7 +141,7 @@ impl Shown for DiskConfig {
     fn details(one: &DiskStatus) -> String {
         let mut lines = Lines::default();
         lines.keys(Self::KIND, &one.config);
-        lines.add("state", storage_state(one.state, one.reason.as_ref()));
+        lines.add("state", storage_state(one.state, one.stale, one.reason.as_ref()));
         lines.add("image file", one.file.display());
         lines.add("image format", format!("{}, {}", word(&one.config.format), word(&kind(one))));
         lines.add("parent", or_dash(one.parent.as_ref()));
@@ -277,7 +277,7 @@ fn request_table(counters: &DiskCounters) -> Table {
 pub fn export_details(disk: &DiskStatus) -> String {
     let mut lines = Lines::default();
     lines.add("disk", &disk.config.name);
-    lines.add("state", storage_state(disk.state, disk.reason.as_ref()));
+    lines.add("state", storage_state(disk.state, disk.stale, disk.reason.as_ref()));
     if let Some(vhost_user) = &disk.config.vhost_user {
         lines.keys_within(ResourceKind::DiskVhostUser, "vhost_user", vhost_user);
     }

@@ -79,6 +79,7 @@ fn stores() -> Vec<StoreStatus> {
             latency_ns: Some(85_400),
             depth: 7,
             depth_allowed: 32,
+            stale: false,
         },
         StoreStatus {
             config: next(),
@@ -101,6 +102,7 @@ fn stores() -> Vec<StoreStatus> {
             latency_ns: None,
             depth: 0,
             depth_allowed: 256,
+            stale: false,
         },
     ]
 }
@@ -139,6 +141,7 @@ fn flow(web: &DiskConfig) -> QosFlowStatus {
         limits,
         queued: 12,
         in_flight: 4,
+        stale: false,
         last_5_s: QosDelivery {
             window_ns: 5_000_000_000,
             guaranteed_iops: 500,
@@ -200,6 +203,7 @@ fn disks() -> Vec<DiskStatus> {
                 ..DiskCounters::default()
             },
             qos,
+            stale: true,
         },
         DiskStatus {
             config: old,
@@ -218,6 +222,7 @@ fn disks() -> Vec<DiskStatus> {
             nbd: None,
             counters: DiskCounters::default(),
             qos: None,
+            stale: false,
         },
     ]
 }

@@ -155,8 +155,8 @@ pub fn word<T: Serialize>(value: &T) -> String {
 }
 
 /// Formats a state: `ready`, or `failed: REASON`.
-pub(crate) fn storage_state(state: StorageState, reason: Option<&String>) -> String {
-    let state = word(&state);
+pub(crate) fn storage_state(state: StorageState, stale: bool, reason: Option<&String>) -> String {
+    let state = word(&state) + if stale { " (stale)" } else { "" };
     reason.map_or_else(|| state.clone(), |reason| format!("{state}: {reason}"))
 }
 

@@ -88,6 +88,7 @@ fn flows_say_what_disks_get_and_what_limits_them() {
         limits,
         queued: 3,
         in_flight: 1,
+        stale: false,
         last_5_s: delivery(480, limited_by),
         last_5_min: QosDelivery::default(),
     };

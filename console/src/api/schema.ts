@@ -2649,6 +2649,11 @@ export interface components {
             counters: components["schemas"]["DiskCounters"];
             qos?: null | components["schemas"]["QosFlowStatus"];
             /**
+             * @description True if the disk's worker does not respond: counters, NBD connections, unflushed metadata and
+             *     requests without space are the last known ones.
+             */
+            stale?: boolean;
+            /**
              * Format: int32
              * @deprecated
              * @description Use `worker`. Version 0.3 removes this old name of it.
@@ -4667,6 +4672,11 @@ export interface components {
              * @description Requests in flight at the device.
              */
             in_flight: number;
+            /**
+             * @description True if no worker with disks of the store responds: requests and rates are the last known
+             *     ones.
+             */
+            stale?: boolean;
             /** @description Rates of the last 5 s. */
             last_5_s: components["schemas"]["QosDelivery"];
             /** @description Rates of the last 5 min. */
@@ -5316,6 +5326,11 @@ export interface components {
              * @description Current limit of requests in flight at the device, at most `depth_max`.
              */
             depth_allowed: number;
+            /**
+             * @description True if no worker with disks of the store responds: latency, depth, estimate and delivered
+             *     rate are the last known ones.
+             */
+            stale?: boolean;
             /**
              * Format: int64
              * @deprecated

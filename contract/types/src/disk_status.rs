@@ -93,6 +93,10 @@ pub struct StoreStatus {
     pub depth: u32,
     /// Current limit of requests in flight at the device, at most `depth_max`.
     pub depth_allowed: u32,
+    /// True if no worker with disks of the store responds: latency, depth, estimate and delivered
+    /// rate are the last known ones.
+    #[serde(default)]
+    pub stale: bool,
 }
 
 /// Observed state of a disk.
@@ -148,6 +152,10 @@ pub struct DiskStatus {
     /// Storage QoS of the disk; absent while the disk is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<QosFlowStatus>,
+    /// True if the disk's worker does not respond: counters, NBD connections, unflushed metadata and
+    /// requests without space are the last known ones.
+    #[serde(default)]
+    pub stale: bool,
 }
 
 /// State of a disk whose store has no space for its requests.

@@ -88,6 +88,7 @@ fn keys_are_as_published_and_read_as_they_are_written() {
         latency_ns: Some(85_000),
         depth: 3,
         depth_allowed: 32,
+        stale: false,
     };
     let requests = DiskRequestCounters {
         requests: 7,
@@ -120,9 +121,11 @@ fn keys_are_as_published_and_read_as_they_are_written() {
             limits: DiskQos { min_iops: Some(500), ..DiskQos::NONE },
             queued: 4,
             in_flight: 2,
+            stale: false,
             last_5_s: delivery(),
             last_5_min: QosDelivery::default(),
         }),
+        stale: true,
     };
     let json = serde_json::to_string_pretty(&(&store, &disk)).unwrap();
     assert_eq!(serde_json::from_str::<(StoreStatus, DiskStatus)>(&json).unwrap(), (store, disk));

@@ -54,6 +54,10 @@ pub struct QosFlowStatus {
     pub queued: u32,
     /// Requests in flight at the device.
     pub in_flight: u32,
+    /// True if no worker with disks of the store responds: requests and rates are the last known
+    /// ones.
+    #[serde(default)]
+    pub stale: bool,
     /// Rates of the last 5 s.
     pub last_5_s: QosDelivery,
     /// Rates of the last 5 min.

@@ -200,7 +200,7 @@ impl Recorded<StoreBudget> {
 
     /// As [`StoreBudget::handle_ended`], with recording.
     pub fn handle_ended(&mut self, now: Time, worker: WorkerId) {
-        self.policy.handle_ended(worker);
+        self.policy.handle_ended(now, worker);
         self.record_bytes(now, |input, _| code::put_ended(input, worker));
     }
 

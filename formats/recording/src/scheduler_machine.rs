@@ -81,7 +81,7 @@ impl PolicyReplay for SchedulerReplay {
                 of.handle_report(at, from, &report);
             }
             (Mode::Shared(of), StoreInput::Absent(worker)) => of.handle_absent(worker),
-            (Mode::Shared(of), StoreInput::Ended(worker)) => of.handle_ended(worker),
+            (Mode::Shared(of), StoreInput::Ended(worker)) => of.handle_ended(at, worker),
             (Mode::Shared(of), StoreInput::PollGrant) => {
                 code::put_grant(decision, of.poll_grant(at));
             }

@@ -363,6 +363,8 @@ mod reopening_tests;
 #[cfg(test)]
 mod socket_tests;
 #[cfg(test)]
+mod stale_tests;
+#[cfg(test)]
 mod stalled_tests;
 #[cfg(test)]
 mod tests;

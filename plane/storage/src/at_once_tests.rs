@@ -64,10 +64,10 @@ impl Worker {
             mirror: Mirrored::default(),
             queues,
         };
-        let (equipped, joined, added) = (channel(), channel(), channel());
+        let (equipped, added) = (channel(), channel());
         for command in [
             Command::SetIo(Box::new(io), equipped.0),
-            Command::Join { store: STORE, spec, shared: None, changes, reply: joined.0 },
+            Command::Join { store: STORE, spec, shared: None, changes },
             Command::AddDisk { disk: DISK, taken, reply: added.0 },
         ] {
             self.commands.send(command).unwrap();

@@ -9,11 +9,13 @@ use suimon_ports::Waker;
 use suimon_quantity::{Time, WorkerId};
 use suimon_recording::Recorded;
 use suimon_storage_qos::{
-    Borrower, Change, GRANT_AGE_MAX, GrantKind, LoanReport, Return, SAMPLE, StoreBudget,
-    StoreEvent, WorkerGrant,
+    Borrower, Change, DiskFlow, DiskSlot, GRANT_AGE_MAX, GrantKind, LoanReport, Return, SAMPLE,
+    StoreBudget, StoreEvent, WorkerGrant,
 };
 
+use crate::budget_pending::Pending;
 use crate::exclusion::Flag;
+use crate::pending_changes;
 
 /// Time without an exchange after which a worker with grants counts as absent. A worker that is not
 /// blocked reports every 100 ms while it has requests.
@@ -39,8 +41,6 @@ struct Member<F> {
     grants: Vec<(Time, WorkerGrant)>,
     /// Time of the last exchange.
     seen: Time,
-    /// True if the worker will leave the store.
-    is_leaving: bool,
 }
 
 impl<F: Flag> Member<F> {
@@ -54,42 +54,6 @@ impl<F: Flag> Member<F> {
         if !self.flags.has_news.get() {
             self.flags.has_news.set(true);
             to_wake.extend(self.waker.clone());
-        }
-    }
-}
-
-/// Data that a worker keeps between its exchanges.
-pub(crate) struct Pending {
-    /// Report that was not handed over yet.
-    pub(crate) report: LoanReport,
-    /// Empty report for reuse of its memory.
-    spent: LoanReport,
-    /// Time of the budget's next action as of the last exchange.
-    pub(crate) due: Time,
-    /// Workers with news, to be woken after the lock is released.
-    pub(crate) to_wake: Vec<Arc<dyn Waker>>,
-}
-
-impl Default for Pending {
-    fn default() -> Self {
-        let (report, spent) = (LoanReport::default(), LoanReport::default());
-        Self { report, spent, due: Time::NEVER, to_wake: Vec::new() }
-    }
-}
-
-impl Pending {
-    /// Adds the borrower's report to the one that was not handed over yet.
-    pub(crate) fn collect(&mut self, now: Time, own: &mut Borrower) {
-        match own.poll_report(now, core::mem::take(&mut self.spent)) {
-            Ok(mut report) if self.report.is_empty() => {
-                core::mem::swap(&mut self.report, &mut report);
-                self.spent = report;
-            }
-            Ok(mut report) => {
-                self.report.append(&mut report);
-                self.spent = report;
-            }
-            Err(spent) => self.spent = spent,
         }
     }
 }
@@ -140,14 +104,12 @@ impl<F: Flag> BudgetState<F> {
         waker: Option<Arc<dyn Waker>>,
         to_wake: &mut Vec<Arc<dyn Waker>>,
     ) -> Arc<MemberFlags<F>> {
-        if self.members.contains_key(&me) {
-            self.remove(me, to_wake);
-        }
+        self.remove(me, to_wake);
         let flags = Arc::<MemberFlags<F>>::default();
         // The first exchange arms the deadline of the budget.
         flags.has_news.set(true);
-        let (grants, seen, is_leaving) = (Vec::new(), self.now, false);
-        let member = Member { flags: Arc::clone(&flags), waker, grants, seen, is_leaving };
+        let (grants, seen) = (Vec::new(), self.now);
+        let member = Member { flags: Arc::clone(&flags), waker, grants, seen };
         self.members.insert(me, member);
         flags
     }
@@ -161,31 +123,44 @@ impl<F: Flag> BudgetState<F> {
         true
     }
 
-    /// Removes a worker. Grants that it has not fetched are returned. Another worker then arms the
-    /// deadline of the budget.
+    /// Removes a worker. Grants that it has not fetched are returned.
     pub(crate) fn remove(&mut self, me: WorkerId, to_wake: &mut Vec<Arc<dyn Waker>>) {
+        self.remove_with(me, &LoanReport::default(), to_wake);
+    }
+
+    /// Removes a worker after its last report. If another worker is to arm the deadline of the
+    /// budget, or can use what the removed one has returned, all others are notified.
+    fn remove_with(&mut self, me: WorkerId, last: &LoanReport, to_wake: &mut Vec<Arc<dyn Waker>>) {
         let Some(member) = self.members.remove(&me) else { return };
+        let mut is_news = self.keeper == Some(me) || !last.is_empty() || !member.grants.is_empty();
+        self.keeper = self.keeper.filter(|keeper| *keeper != me);
         if let Some(budget) = &mut self.budget {
+            if !last.is_empty() {
+                budget.handle_report(self.now, me, last);
+            }
             for (_, grant) in &member.grants {
                 budget.handle_report(self.now, me, &returned(*grant));
             }
+            let before = budget.in_flight();
             budget.handle_ended(self.now, me);
+            is_news |= budget.in_flight() != before;
         }
-        if self.keeper == Some(me) || !member.grants.is_empty() {
-            self.keeper = self.keeper.filter(|keeper| *keeper != me);
+        if is_news {
             self.members.values().for_each(|of| of.notify(to_wake));
         }
     }
 
-    /// Removes a worker, unless it has joined again meanwhile.
-    pub(crate) fn abandon(
+    /// Removes a worker that ends, unless it has joined again meanwhile, after its last report.
+    pub(crate) fn end(
         &mut self,
         me: WorkerId,
         flags: &Arc<MemberFlags<F>>,
-        to_wake: &mut Vec<Arc<dyn Waker>>,
+        own: Option<&mut Borrower>,
+        pending: &mut Pending,
     ) {
         if self.members.get(&me).is_some_and(|of| Arc::ptr_eq(&of.flags, flags)) {
-            self.remove(me, to_wake);
+            let (last, to_wake) = pending.take_last(self.now, own);
+            self.remove_with(me, &last, to_wake);
         }
     }
 
@@ -196,7 +171,7 @@ impl<F: Flag> BudgetState<F> {
         if self.budget.is_none() {
             return false;
         }
-        self.changes.extend_from_slice(changes);
+        changes.iter().for_each(|change| pending_changes::add(&mut self.changes, *change));
         self.members.values().for_each(|of| of.notify(to_wake));
         true
     }
@@ -349,17 +324,18 @@ impl<F: Flag> BudgetState<F> {
         self.budget.as_deref()
     }
 
-    /// Returns true for the worker that reports the state of the store's disks.
-    pub(crate) fn is_first(&self, me: WorkerId) -> bool {
-        let first = self.members.iter().find(|(_, of)| !of.is_leaving);
-        first.is_some_and(|(worker, _)| *worker == me)
-    }
-
-    /// Sets whether a worker will leave the store.
-    pub(crate) fn set_leaving(&mut self, me: WorkerId, is_leaving: bool) {
-        if let Some(member) = self.members.get_mut(&me) {
-            member.is_leaving = is_leaving;
-        }
+    /// Adds the state of the disks in these slots at `now`, or at the last exchange if that is
+    /// later. Returns false if the budget has ended.
+    pub(crate) fn add_flows(
+        &self,
+        now: Time,
+        slots: &[DiskSlot],
+        flows: &mut Vec<DiskFlow>,
+    ) -> bool {
+        let Some(budget) = &self.budget else { return false };
+        let at = self.now.max(now);
+        flows.extend(slots.iter().filter_map(|slot| budget.view(at, *slot)));
+        true
     }
 
     /// Returns the number of grants that a worker has not fetched.

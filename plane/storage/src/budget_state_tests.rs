@@ -13,7 +13,7 @@ use suimon_storage_qos::{
 
 use super::*;
 use crate::exclusion::{Lock, Primitives};
-use crate::shared_budget::BudgetClient;
+use crate::shared_budget::{BudgetClient, read_flows};
 
 const NOW: Time = Time::from_ns(1 << 40);
 const MS: Duration = Duration::from_millis(1);
@@ -117,22 +117,22 @@ fn the_worker_with_the_last_exchange_arms_the_deadline() {
         assert!(worker.exchange(NOW) > 0);
     }
     // Grants of the first worker's reports were posted in its own exchange.
-    assert_eq!(workers[0].client.next_deadline(), None);
-    let due = workers[1].client.next_deadline().unwrap();
+    assert_eq!(workers[0].client.next_deadline(false), None);
+    let due = workers[1].client.next_deadline(false).unwrap();
     assert!(NOW < due && due <= NOW + 10 * MS, "{due:?}: one request per 10 ms");
     // The next exchange of the other worker takes the deadline over, with the same time.
     workers[0].complete(NOW + MS, 1);
     workers[0].exchange(NOW + MS);
-    assert_eq!(workers[0].client.next_deadline(), Some(due));
-    assert_eq!(workers[1].client.next_deadline(), None);
+    assert_eq!(workers[0].client.next_deadline(false), Some(due));
+    assert_eq!(workers[1].client.next_deadline(false), None);
     // The keeper ends. Others are woken, and the next one of them arms the deadline.
     let [first, mut second] = workers;
     let woken = second.waker.0.load(Ordering::Relaxed);
     drop(first);
     assert!(second.waker.0.load(Ordering::Relaxed) > woken);
-    assert_eq!(second.client.next_deadline(), Some(Time::ZERO), "an exchange is due");
+    assert_eq!(second.client.next_deadline(false), Some(Time::ZERO), "an exchange is due");
     second.exchange(NOW + MS);
-    assert_eq!(second.client.next_deadline(), Some(due));
+    assert_eq!(second.client.next_deadline(false), Some(due));
 }
 
 /// A worker joins again while its former membership exists.
@@ -142,11 +142,11 @@ fn a_worker_that_joins_again_does_not_keep_its_former_deadline() {
     let mut former = Worker::join(&state, 0);
     former.submit(NOW, 8);
     former.exchange(NOW);
-    assert!(former.client.next_deadline().is_some());
+    assert!(former.client.next_deadline(false).is_some());
     let mut again = Worker::join(&state, 0);
     assert_eq!(in_flight(&state), 0, "requests of the former membership are not counted");
     again.exchange(NOW);
-    assert!(again.client.next_deadline().is_some(), "it arms the deadline");
+    assert!(again.client.next_deadline(false).is_some(), "it arms the deadline");
     drop(former);
     assert_eq!(state.with(|of| of.members.len()), 1, "the new membership remains");
 }
@@ -183,7 +183,6 @@ fn changes_wake_a_worker_that_leaves_the_store() {
     let state = budget(100, 64);
     let mut worker = Worker::join(&state, 0);
     worker.exchange(NOW);
-    worker.client.set_leaving(true);
     let mut to_wake = Vec::new();
     assert!(state.with(|of| of.apply(&[Change::Cap(None)], &mut to_wake)));
     assert!(worker.client.is_pending());
@@ -232,4 +231,107 @@ fn a_worker_yields_after_several_failed_attempts() {
     worker.complete(NOW, 1);
     worker.exchange(NOW);
     assert_eq!(YIELDS.get() - before, yields);
+}
+
+fn view(state: &State, disk: DiskSlot) -> DiskFlow {
+    state.with(|of| of.budget().unwrap().view(NOW, disk).unwrap())
+}
+
+#[test]
+fn a_worker_that_ends_frees_the_depth_of_the_device_and_notifies_others() {
+    let state = budget(0, 4);
+    let mut workers = [0, 1].map(|me| Worker::join(&state, me));
+    workers[0].submit(NOW, 4);
+    assert_eq!(workers[0].exchange(NOW), 4);
+    workers[1].submit(NOW, 8);
+    assert_eq!(workers[1].exchange(NOW), 0, "the device is full");
+    // The ended worker is not the one that arms the deadline, and has no unfetched grants.
+    let [first, mut second] = workers;
+    let woken = second.waker.0.load(Ordering::Relaxed);
+    let disk = first.disk;
+    drop(first);
+    assert_eq!(second.waker.0.load(Ordering::Relaxed), woken + 1);
+    assert!(second.client.is_pending(), "an exchange is due");
+    assert_eq!(second.exchange(NOW), 4);
+    assert_eq!((in_flight(&state), view(&state, disk).in_flight), (4, 0));
+}
+
+/// Another worker holds the lock at each attempt to hand over the report.
+#[test]
+fn the_last_report_of_a_worker_that_ends_is_not_lost() {
+    let state = budget(0, 4);
+    let mut workers = [0, 1].map(|me| Worker::join(&state, me));
+    workers[0].submit(NOW, 3);
+    assert_eq!(workers[0].exchange(NOW), 3);
+    workers[1].exchange(NOW);
+    let held = state.lock().unwrap();
+    workers[0].complete(NOW, 2);
+    workers[0].exchange(NOW);
+    // Requests that are not reported yet are not granted to the ended worker.
+    workers[0].submit(NOW, 1);
+    workers[0].exchange(NOW);
+    drop(held);
+    let [first, mut second] = workers;
+    let disk = first.disk;
+    drop(first);
+    let flow = view(&state, disk);
+    assert_eq!((flow.done.delivered, flow.waiting, flow.in_flight), (2, 0, 0));
+    assert!(second.client.is_pending());
+    second.exchange(NOW);
+    assert_eq!(in_flight(&state), 0);
+    assert!(second.client.take_settled(&second.own, 0).is_some());
+}
+
+/// The report is not collected from the borrower yet. It includes the loans, which are refunded.
+#[test]
+fn a_worker_that_ends_returns_its_loans() {
+    let state = budget(100, 4);
+    let mut worker = Worker::join(&state, 0);
+    worker.own.set_settling(false);
+    worker.submit(NOW, 1);
+    assert_eq!(worker.exchange(NOW), 1);
+    worker.complete(NOW, 1);
+    worker.exchange(NOW);
+    assert_eq!(in_flight(&state), 1, "a loan");
+    let demanded = view(&state, worker.disk).done.demanded;
+    let (own, disk) = (&mut worker.own, worker.disk);
+    worker.client.end(own);
+    let flow = view(&state, disk);
+    assert_eq!((in_flight(&state), flow.done.demanded), (0, demanded - 1), "it is refunded");
+    let state_of = state.with(|of| of.members.len());
+    assert_eq!(state_of, 0);
+    drop(worker);
+    assert_eq!(view(&state, disk).done.demanded, demanded - 1, "once");
+}
+
+#[test]
+fn a_worker_with_queued_requests_takes_the_place_of_one_that_does_not_arm_the_deadline() {
+    let state = budget(100, 64);
+    let mut workers = [0, 1].map(|me| Worker::join(&state, me));
+    workers.iter_mut().for_each(|worker| worker.submit(NOW, 8));
+    workers.iter_mut().for_each(|worker| assert!(worker.exchange(NOW) > 0));
+    let due = workers[1].client.next_deadline(true).unwrap();
+    assert_eq!(workers[0].client.next_deadline(false), None, "without queued requests");
+    let later = workers[0].client.next_deadline(true).unwrap();
+    assert!(due < later && later <= due + 20 * MS, "{due:?} {later:?}");
+    // Its exchange at that time grants the requests that are due.
+    assert!(workers[0].exchange(later) > 0);
+    assert!(state.with(|of| of.unfetched(WorkerId(1))) > 0);
+    let next = workers[0].client.next_deadline(true).unwrap();
+    assert!(later < next && next <= later + 10 * MS, "it arms the next deadline: {next:?}");
+}
+
+#[test]
+fn the_state_of_many_disks_is_read_in_blocks() {
+    let state = budget(0, 4);
+    let slots: Vec<DiskSlot> = (0..100).map(|slot| DiskSlot(slot % 3)).collect();
+    let mut pauses = 0;
+    let pause = || {
+        assert!(state.try_with(|_| ()).is_some(), "workers can use the budget");
+        pauses += 1;
+    };
+    let flows = read_flows::<CountingPrimitives>(&state, NOW, &slots, pause).unwrap();
+    let disks: Vec<DiskId> = slots.iter().map(|slot| DiskId(slot.0)).collect();
+    assert!(flows.iter().map(|flow| flow.disk).eq(disks));
+    assert_eq!(pauses, 3);
 }

@@ -13,6 +13,7 @@ use crate::dirty::DirtyMap;
 use crate::disk_location::DiskLocation;
 use crate::disk_spec::{DiskSpec, NotAdded};
 use crate::full_store::FullPolicy;
+use crate::pending_changes::PendingMaximums;
 use crate::plane_error::PlaneError;
 use crate::queue_key::{QueueKey, Which};
 use crate::request::FoundFull;
@@ -90,7 +91,6 @@ pub(crate) enum Command {
         spec: StoreSpec,
         shared: Option<SharedBudget>,
         changes: Vec<Change>,
-        reply: Sender<()>,
     },
     /// Returns the budget of a store, for other workers.
     Share(StoreId, Sender<SharedBudget>),
@@ -105,8 +105,10 @@ pub(crate) enum Command {
         changes: Vec<Change>,
         is_in_budget: bool,
     },
+    /// Applies maximums of a store that only this worker uses.
+    Maximums(StoreId, Arc<PendingMaximums>),
     /// Replies when all earlier commands have been executed.
     Sync(Sender<()>),
     /// Returns the state of the worker's disks and stores, and of these slots.
-    View(Arc<BTreeMap<StoreId, Vec<DiskSlot>>>, Sender<WorkerSnapshot>),
+    View(Arc<BTreeMap<StoreId, Arc<Vec<DiskSlot>>>>, Sender<WorkerSnapshot>),
 }

@@ -1,7 +1,12 @@
 //! Mutual exclusion between workers. Traits, so that the model checker can use its own primitives.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+/// Pause of a thread of the control plane before it acquires a lock of workers again: longer than
+/// the rounds of workers that try to acquire it.
+const PAUSE: Duration = Duration::from_micros(20);
 
 /// Synchronisation primitives.
 pub(crate) trait Primitives {
@@ -21,6 +26,11 @@ pub(crate) trait Lock<T> {
     fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R>;
 }
 
+/// Locks a mutex, also after a panic of another thread.
+pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Flag that is changed only under a [`Lock`], and read without it.
 pub(crate) trait Flag: Default + Send + Sync {
     fn set(&self, value: bool);
@@ -36,6 +46,13 @@ impl Primitives for StdPrimitives {
 
     fn yield_now() {
         std::thread::yield_now();
+    }
+}
+
+impl StdPrimitives {
+    /// Lets other threads use a lock that the caller will acquire again.
+    pub(crate) fn pause() {
+        std::thread::sleep(PAUSE);
     }
 }
 

@@ -11,11 +11,17 @@ pub(crate) struct LastView {
     /// Reply that a query did not wait for any longer. Until it arrives, no further query is sent to
     /// the worker, so that the number of its commands is bounded.
     pub(crate) outstanding: Option<Receiver<WorkerSnapshot>>,
+    /// Reply to a command that a change did not wait for any longer.
+    pub(crate) outstanding_sync: Option<Receiver<()>>,
 }
 
 impl LastView {
-    /// Returns true if the worker has not replied to an earlier query.
+    /// Returns true if the worker has not replied to an earlier query or command.
     pub(crate) fn is_late(&mut self) -> bool {
+        match self.outstanding_sync.as_ref().map(Receiver::try_recv) {
+            Some(Err(TryRecvError::Empty)) => return true,
+            _ => self.outstanding_sync = None,
+        }
         match self.outstanding.as_ref().map(Receiver::try_recv) {
             Some(Err(TryRecvError::Empty)) => return true,
             Some(Ok(known)) => self.known = known,

@@ -68,6 +68,7 @@
 
 #[cfg(test)]
 mod at_once_tests;
+mod budget_pending;
 mod budget_state;
 mod closing;
 mod command;
@@ -126,9 +127,12 @@ mod notices;
 #[cfg(test)]
 mod outliving_tests;
 mod parked;
+mod pending_changes;
 mod pending_free;
 mod phases;
 mod plane;
+#[cfg(test)]
+mod plane_blocked_tests;
 mod plane_error;
 mod plane_mirror;
 mod plane_notices;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use suimon_ports::{DetachingQueue, DiskQueue, DiskQueueHost, FileIoSource};
@@ -17,10 +17,11 @@ use crate::command::{Command, DetachedDisk, Mirrored};
 use crate::disk_location::DiskLocation;
 use crate::disk_record::Record;
 use crate::disk_spec::DiskSpec;
+pub(crate) use crate::exclusion::lock;
 use crate::full_store::FullPolicy;
 use crate::plane_error::PlaneError;
 use crate::plane_notices::{NoticeSender, PlaneNotice};
-use crate::plane_store::PlaneStore;
+use crate::plane_store::StoreEntry;
 use crate::queue_key::{QueueKey, Which};
 use crate::worker_channel::WorkerChannel;
 
@@ -35,14 +36,15 @@ pub(crate) const ATTACH_MAX: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct StoragePlane(pub(crate) Arc<Inner>);
 
-/// Shared state of the handles. Lock order: a disk's lock, the lock of the stores, then all others.
-/// Workers take no lock, except those of store budgets, which are held only for calculations. A
-/// thread that waits for a worker holds the lock of a disk or of the stores.
+/// Shared state of the handles. Lock order: a disk's lock, the lock of a store, then all others.
+/// Workers take no lock, except those of store budgets and of lists of maximums, which are held only
+/// for calculations. A thread that waits for a worker holds the lock of a disk, or for a bounded time
+/// that of one store.
 pub(crate) struct Inner {
     io: Arc<dyn FileIoSource>,
     /// Sink for the recording of scheduler decisions; `None` if they are not recorded.
     recording: Option<Arc<dyn Sink>>,
-    pub(crate) stores: Mutex<BTreeMap<StoreId, PlaneStore>>,
+    pub(crate) stores: Mutex<BTreeMap<StoreId, Arc<StoreEntry>>>,
     pub(crate) channels: Mutex<BTreeMap<WorkerId, Arc<WorkerChannel>>>,
     disks: Mutex<BTreeMap<DiskId, Arc<Record>>>,
     notices: Arc<NoticeSender>,
@@ -250,7 +252,8 @@ impl StoragePlane {
         lock(&self.0.disks).get(&disk).map(Arc::clone).ok_or(PlaneError::NoSuchDisk)
     }
 
-    /// Returns the worker with the fewest disks, excluding the workers in `besides`.
+    /// Returns the worker with the fewest disks, excluding the workers in `besides`. Workers that
+    /// have replied to the last command are preferred.
     fn calmest(&self, besides: &[WorkerId]) -> Option<WorkerId> {
         let mut disks: BTreeMap<WorkerId, usize> =
             lock(&self.0.channels).keys().map(|id| (*id, 0)).collect();
@@ -263,7 +266,8 @@ impl StoragePlane {
                 *count += 1;
             }
         }
-        disks.into_iter().min_by_key(|(id, count)| (*count, *id)).map(|(id, _)| id)
+        let is_late = |id: WorkerId| self.channel(id).is_some_and(|of| of.is_late());
+        disks.into_iter().min_by_key(|(id, count)| (is_late(*id), *count, *id)).map(|(id, _)| id)
     }
 
     /// Passes a disk to a worker. On failure, returns the disk with the error if possible.
@@ -363,8 +367,4 @@ impl DiskQueueHost for StoragePlane {
     fn detach_disk(&self, disk: DiskId) {
         self.detach_queues(disk, Which::Rings);
     }
-}
-
-pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use suimon_quantity::WorkerId;
 use suimon_storage_qos::AdmissionError;
 use thiserror::Error;
 
@@ -21,6 +22,13 @@ pub enum PlaneError {
     /// No worker is running to serve the disk.
     #[error("no worker is running that could serve the disk")]
     NoWorker,
+    /// The worker that uses the disk's store alone does not respond, so that no other worker can
+    /// use the store.
+    #[error(
+        "worker {} uses the store alone and does not respond; retry when it proceeds (event 5007)",
+        .0.0
+    )]
+    WorkerBlocked(WorkerId),
     /// The system refused to create the I/O of a worker.
     #[error(
         "a worker cannot create an io_uring: {0}; check `kernel.io_uring_disabled` and \

@@ -9,6 +9,7 @@ use suimon_quantity::WorkerId;
 
 use crate::fakes::{FakeFile, FakeIo};
 use crate::kinds::KINDS;
+use crate::plane_stalled_tests::wait_until;
 use crate::plane_suspend_tests::{DISK, Workers, close};
 use crate::{DiskLayer, DiskSpec, PlaneError, PlaneNotice, StoragePlane};
 
@@ -48,7 +49,7 @@ fn a_disk_that_cannot_be_moved_is_let_go_and_told_of() {
     // The disk can be opened again on a worker that has I/O.
     source.0.store(1, Ordering::Relaxed);
     plane.add_disk(DISK, disk().0, None).unwrap();
-    assert_eq!(plane.disks()[0].worker, WorkerId(1));
+    wait_until(|| plane.disks().iter().map(|view| view.worker).eq([WorkerId(1)]));
     close(plane.take_disk(DISK).unwrap());
     drop(workers);
 }
@@ -60,7 +61,7 @@ fn a_disk_that_can_be_moved_is_and_nothing_is_told() {
     plane.add_disk(DISK, disk().0, None).unwrap();
     plane.retire(&[WorkerId(0)]);
     assert!(plane.poll_notice().is_none());
-    assert_eq!(plane.disks()[0].worker, WorkerId(1));
+    wait_until(|| plane.disks().iter().map(|view| view.worker).eq([WorkerId(1)]));
     close(plane.take_disk(DISK).unwrap());
     drop(workers);
 }

@@ -1,10 +1,16 @@
 //! Store in the control plane.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::{Arc, Mutex};
 
 use suimon_quantity::{TimedRateLimit, WorkerId};
-use suimon_storage_qos::{DiskSlot, MeasuredLatency, PolicyId, PolicyShare, Store, StoreSpec};
+use suimon_storage_qos::{
+    Capacity, DiskSlot, MeasuredLatency, PolicyId, PolicyShare, Store, StoreSpec,
+};
 
+use crate::exclusion::lock;
+use crate::pending_changes::PendingMaximums;
 use crate::shared_budget::SharedBudget;
 
 /// Store with the workers that use it.
@@ -22,10 +28,89 @@ pub(crate) struct PlaneStore {
     pub(crate) disks: BTreeMap<WorkerId, usize>,
     /// Workers without a disk in service that may still have requests to account for.
     pub(crate) leaving: BTreeSet<WorkerId>,
+    /// Maximums that a worker has not applied yet, if it uses the store alone.
+    pub(crate) maximums: BTreeMap<WorkerId, Arc<PendingMaximums>>,
+    /// Request for the scheduler of a blocked worker, which is not waited for any longer. Until the
+    /// worker replies, no further request is sent to it.
+    pub(crate) late_share: Option<(WorkerId, Receiver<SharedBudget>)>,
+    /// True if the store was removed.
+    pub(crate) is_removed: bool,
 }
 
 impl PlaneStore {
-    pub(crate) fn slots(&self) -> Vec<DiskSlot> {
-        self.limits.disks().filter_map(|disk| self.limits.slot(disk)).collect()
+    /// Creates a store without limits, disks and workers.
+    pub(crate) fn new(spec: StoreSpec) -> Self {
+        Self {
+            spec,
+            limits: Store::new(Capacity::Unknown),
+            cap: None,
+            latency: None,
+            parts: BTreeMap::new(),
+            shared: None,
+            disks: BTreeMap::new(),
+            leaving: BTreeSet::new(),
+            maximums: BTreeMap::new(),
+            late_share: None,
+            is_removed: false,
+        }
+    }
+
+    /// Returns true if a worker has not replied to an earlier request for its scheduler.
+    pub(crate) fn is_share_late(&mut self, worker: WorkerId) -> bool {
+        let late = self.late_share.as_ref().filter(|(of, _)| *of == worker);
+        let is_late =
+            late.is_some_and(|(_, reply)| matches!(reply.try_recv(), Err(TryRecvError::Empty)));
+        if !is_late {
+            self.late_share = None;
+        }
+        is_late
+    }
+
+    fn readable(&self) -> ReadableStore {
+        let slots = self.limits.disks().filter_map(|disk| self.limits.slot(disk)).collect();
+        let users = self.disks.keys().chain(&self.leaving).copied().collect();
+        ReadableStore { slots: Arc::new(slots), shared: self.shared.clone(), users }
+    }
+}
+
+/// State of a store that status queries need. It is stored separately, because a change of the
+/// store may wait for a worker.
+#[derive(Clone, Default)]
+pub(crate) struct ReadableStore {
+    /// Slots of all disks with limits on the store.
+    pub(crate) slots: Arc<Vec<DiskSlot>>,
+    pub(crate) shared: Option<SharedBudget>,
+    /// Workers that may have state of the store.
+    pub(crate) users: BTreeSet<WorkerId>,
+}
+
+/// Store with its lock. A change of one store waits for workers of that store only.
+pub(crate) struct StoreEntry {
+    store: Mutex<PlaneStore>,
+    readable: Mutex<ReadableStore>,
+}
+
+impl StoreEntry {
+    pub(crate) fn new(store: PlaneStore) -> Self {
+        let readable = Mutex::new(store.readable());
+        Self { store: Mutex::new(store), readable }
+    }
+
+    /// Calls `f` with the store while no other thread changes it.
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut PlaneStore) -> R) -> R {
+        let mut store = lock(&self.store);
+        let result = f(&mut store);
+        *lock(&self.readable) = store.readable();
+        result
+    }
+
+    /// Calls `f` with the store, which it does not change.
+    pub(crate) fn read<R>(&self, f: impl FnOnce(&PlaneStore) -> R) -> R {
+        f(&lock(&self.store))
+    }
+
+    /// Returns the state for status queries. Does not wait for workers.
+    pub(crate) fn readable(&self) -> ReadableStore {
+        lock(&self.readable).clone()
     }
 }

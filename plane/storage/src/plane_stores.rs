@@ -1,19 +1,27 @@
 //! Stores in the control plane: their limits, and the workers that use them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::MutexGuard;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 use suimon_quantity::{StoreId, TimedRateLimit, WorkerId};
 use suimon_storage_qos::{
     AdmissionError, AdmittedMinimums, Capacity, Change, DiskSlot, MeasuredLatency, PolicyId,
-    PolicyShare, Proposal, Store, StoreSpec,
+    PolicyShare, Proposal, StoreSpec,
 };
 
 use crate::command::Command;
 use crate::plane::{StoragePlane, lock};
 use crate::plane_error::PlaneError;
-use crate::plane_store::PlaneStore;
+use crate::plane_store::{PlaneStore, StoreEntry};
+use crate::plane_views::VIEW_WAIT_MAX;
 use crate::shared_budget::SharedBudget;
+use crate::worker_channel::WorkerChannel;
+
+/// Longest time for which the first disk of a store on a further worker waits for the only worker
+/// that uses the store. Other changes of the store wait for that, too; leases of the cluster must not
+/// expire meanwhile. Afterwards, until the worker replies, no operation waits for it.
+const SHARE_WAIT_MAX: Duration = Duration::from_secs(1);
 
 impl StoragePlane {
     /// Adds a store without disks. If the store exists and has no disks in service, its
@@ -22,20 +30,27 @@ impl StoragePlane {
     /// # Errors
     /// The store has disks in service.
     pub fn add_store(&self, store: StoreId, spec: StoreSpec) -> Result<(), PlaneError> {
-        let mut stores = lock(&self.0.stores);
-        if let Some(of) = stores.get_mut(&store) {
-            if !of.disks.is_empty() {
-                return Err(PlaneError::InService);
-            }
-            of.spec = spec;
+        let before = self.store(store);
+        let is_changed = match &before {
+            Some(of) => of.with(|of| {
+                if !of.disks.is_empty() {
+                    return Err(PlaneError::InService);
+                }
+                of.spec.clone_from(&spec);
+                Ok(!of.is_removed)
+            })?,
+            None => false,
+        };
+        if is_changed {
             return Ok(());
         }
-        let limits = Store::new(Capacity::Unknown);
-        let (parts, disks) = (BTreeMap::new(), BTreeMap::new());
-        let leaving = BTreeSet::new();
-        let (cap, latency, shared) = (None, None, None);
-        let of = PlaneStore { spec, limits, cap, latency, parts, shared, disks, leaving };
-        stores.insert(store, of);
+        let mut stores = lock(&self.0.stores);
+        // Another thread may have added the store meanwhile.
+        let is_before =
+            |of: &Arc<StoreEntry>| before.as_ref().is_some_and(|it| Arc::ptr_eq(it, of));
+        if stores.get(&store).is_none_or(is_before) {
+            stores.insert(store, Arc::new(StoreEntry::new(PlaneStore::new(spec))));
+        }
         Ok(())
     }
 
@@ -44,76 +59,86 @@ impl StoragePlane {
     /// # Errors
     /// The store has disks in service.
     pub fn remove_store(&self, store: StoreId) -> Result<(), PlaneError> {
+        let Some(of) = self.store(store) else { return Ok(()) };
+        of.with(|of| {
+            if !of.disks.is_empty() {
+                return Err(PlaneError::InService);
+            }
+            of.is_removed = true;
+            Ok(())
+        })?;
         let mut stores = lock(&self.0.stores);
-        if stores.get(&store).is_some_and(|of| !of.disks.is_empty()) {
-            return Err(PlaneError::InService);
+        if stores.get(&store).is_some_and(|entry| Arc::ptr_eq(entry, &of)) {
+            stores.remove(&store);
         }
-        stores.remove(&store);
         Ok(())
+    }
+
+    fn store(&self, store: StoreId) -> Option<Arc<StoreEntry>> {
+        lock(&self.0.stores).get(&store).map(Arc::clone)
     }
 
     /// Sets the capacity of a store.
     pub fn set_capacity(&self, store: StoreId, capability: Capacity) {
-        let mut stores = lock(&self.0.stores);
-        let Some(of) = stores.get_mut(&store) else { return };
-        let change = of.limits.set_capacity(capability);
-        self.send_to_all(store, of, &[change]);
+        let Some(of) = self.store(store) else { return };
+        of.with(|of| {
+            let change = of.limits.set_capacity(capability);
+            self.send_to_all(store, of, &[change]);
+        });
     }
 
     /// Sets the latency of a store's device from a measurement; `None` if it was not measured.
     pub fn set_latency(&self, store: StoreId, latency: Option<MeasuredLatency>) {
-        let mut stores = lock(&self.0.stores);
-        let Some(of) = stores.get_mut(&store) else { return };
-        of.latency = latency;
-        self.send_to_all(store, of, &[Change::Latency(latency)]);
+        let Some(of) = self.store(store) else { return };
+        of.with(|of| {
+            of.latency = latency;
+            self.send_to_all(store, of, &[Change::Latency(latency)]);
+        });
     }
 
     /// Sets the maximum rate of all disks of a store together, in normalised operations per second
     /// by the workers' clock; `None` removes it. The maximum also applies to disks that are added
-    /// later. It is in effect when this function returns.
+    /// later. It is in effect when this function returns, unless the only worker that uses the
+    /// store does not respond within [`VIEW_WAIT_MAX`]: that worker then applies it at the
+    /// beginning of its next round, before it dispatches further requests.
     pub fn set_cap(&self, store: StoreId, cap: Option<TimedRateLimit>) {
-        let mut stores = lock(&self.0.stores);
-        let Some(of) = stores.get_mut(&store).filter(|of| of.cap != cap) else { return };
-        of.cap = cap;
-        if !self.send_to_all(store, of, &[Change::Cap(cap)]) {
-            self.wait_for(stores, store);
-        }
+        let Some(of) = self.store(store) else { return };
+        let workers = of.with(|of| {
+            if of.cap == cap {
+                return Vec::new();
+            }
+            of.cap = cap;
+            self.send_maximum(store, of, Change::Cap(cap))
+        });
+        wait_for(&workers);
     }
 
     /// Sets this node's part of a policy that spans nodes. `None`: the policy's limits apply to
     /// this node alone. The part also applies to disks that are assigned to the policy later. It is
-    /// in effect when this function returns.
+    /// in effect when this function returns, with the exception of [`StoragePlane::set_cap`].
     pub fn set_policy_share(&self, store: StoreId, policy: PolicyId, part: Option<PolicyShare>) {
-        let mut stores = lock(&self.0.stores);
-        let Some(of) = stores.get_mut(&store) else { return };
-        let before = match part {
-            Some(part) => of.parts.insert(policy, part),
-            None => of.parts.remove(&policy),
-        };
-        if before != part && !self.send_to_all(store, of, &[Change::Part(policy, part)]) {
-            self.wait_for(stores, store);
-        }
+        let Some(of) = self.store(store) else { return };
+        let workers = of.with(|of| {
+            let before = match part {
+                Some(part) => of.parts.insert(policy, part),
+                None => of.parts.remove(&policy),
+            };
+            if before == part {
+                return Vec::new();
+            }
+            self.send_maximum(store, of, Change::Part(policy, part))
+        });
+        wait_for(&workers);
     }
 
     /// Blocks dispatch of all requests of a policy's disks until the policy's part is
     /// [set](StoragePlane::set_part). No effect if it is set already.
     pub fn hold_policy(&self, store: StoreId, policy: PolicyId) {
         let of_it = |of: &PlaneStore| of.parts.contains_key(&policy);
-        let is_known = lock(&self.0.stores).get(&store).is_none_or(of_it);
+        let is_known = self.store(store).is_none_or(|of| of.read(of_it));
         if !is_known {
             let nothing = PolicyShare { min_iops: 0, max: Some(TimedRateLimit::default()) };
             self.set_policy_share(store, policy, Some(nothing));
-        }
-    }
-
-    /// Blocks until all workers with disks of the store have applied earlier commands.
-    fn wait_for(&self, stores: MutexGuard<'_, BTreeMap<StoreId, PlaneStore>>, store: StoreId) {
-        let workers = stores.get(&store).into_iter().flat_map(|of| of.disks.keys());
-        let worker_channels: Vec<_> = workers.filter_map(|worker| self.channel(*worker)).collect();
-        drop(stores);
-        for worker_channel in worker_channels {
-            // A worker that has ended dispatches no requests.
-            let _ = worker_channel.call(Command::Sync);
         }
     }
 
@@ -129,28 +154,29 @@ impl StoragePlane {
         proposals: &[Proposal],
         force: bool,
     ) -> Result<(), AdmissionError> {
-        let mut stores = lock(&self.0.stores);
-        let Some(of) = stores.get_mut(&store) else { return Ok(()) };
-        let changes = of.limits.propose(proposals, force)?;
-        self.send_to_all(store, of, &changes);
-        Ok(())
+        let Some(of) = self.store(store) else { return Ok(()) };
+        of.with(|of| {
+            let changes = of.limits.propose(proposals, force)?;
+            self.send_to_all(store, of, &changes);
+            Ok(())
+        })
     }
 
     /// Returns the sum of a store's minimums and its capacity.
     #[must_use]
     pub fn admitted(&self, store: StoreId) -> Option<AdmittedMinimums> {
-        lock(&self.0.stores).get(&store).map(|of| of.limits.admitted())
+        self.store(store).map(|of| of.read(|of| of.limits.admitted()))
     }
 
     /// Returns a disk's slot in its store; `None` without limits there.
     #[must_use]
     pub fn slot(&self, store: StoreId, disk: suimon_quantity::DiskId) -> Option<DiskSlot> {
-        lock(&self.0.stores).get(&store)?.limits.slot(disk)
+        self.store(store)?.read(|of| of.limits.slot(disk))
     }
 
-    /// Applies changes to a store. Returns true if they are in effect for the workers when this
-    /// function returns. The budget that several workers share needs none of them for that.
-    fn send_to_all(&self, store: StoreId, of: &PlaneStore, changes: &[Change]) -> bool {
+    /// Applies changes to a store. The budget that several workers share needs none of them for
+    /// that.
+    fn send_to_all(&self, store: StoreId, of: &PlaneStore, changes: &[Change]) {
         let is_in_budget = of.shared.as_ref().is_some_and(|budget| budget.apply(changes));
         // A worker that leaves withdraws the requests of a disk that is removed.
         let is_removal = |change: &Change| matches!(change, Change::RemoveDisk(_));
@@ -160,47 +186,97 @@ impl StoragePlane {
             let changes = changes.to_vec();
             worker_channel.send(Command::Change { store, changes, is_in_budget });
         }
-        is_in_budget
     }
 
-    /// Prepares a worker for its first or a further disk of a store.
+    /// Applies the maximum of a store or of a policy. Returns the workers that apply it in their
+    /// next round; none if it is in effect. Maximums that a blocked worker has not applied are
+    /// replaced, so that they do not accumulate.
+    fn send_maximum(
+        &self,
+        store: StoreId,
+        of: &mut PlaneStore,
+        change: Change,
+    ) -> Vec<Arc<WorkerChannel>> {
+        if of.shared.as_ref().is_some_and(|budget| budget.apply(&[change])) {
+            return Vec::new();
+        }
+        let mut workers = Vec::new();
+        for worker in of.disks.keys() {
+            let Some(worker_channel) = self.channel(*worker) else { continue };
+            let pending = of.maximums.entry(*worker).or_default();
+            if pending.add(change) {
+                worker_channel.send(Command::Maximums(store, Arc::clone(pending)));
+            }
+            workers.push(worker_channel);
+        }
+        workers
+    }
+
+    /// Prepares a worker for its first or a further disk of a store. Waits for the only worker that
+    /// uses the store, for up to [`SHARE_WAIT_MAX`]; not for the prepared worker.
+    ///
+    /// # Errors
+    /// The store or the worker does not exist, or the only worker with disks of the store does not
+    /// respond.
     pub(crate) fn join(&self, store: StoreId, to: WorkerId) -> Result<(), PlaneError> {
-        let mut stores = lock(&self.0.stores);
-        let of = stores.get_mut(&store).ok_or(PlaneError::NoSuchStore)?;
+        let of = self.store(store).ok_or(PlaneError::NoSuchStore)?;
+        of.with(|of| self.join_store((store, of), to))
+    }
+
+    fn join_store(
+        &self,
+        (store, of): (StoreId, &mut PlaneStore),
+        to: WorkerId,
+    ) -> Result<(), PlaneError> {
+        if of.is_removed {
+            return Err(PlaneError::NoSuchStore);
+        }
         if let Some(disks) = of.disks.get_mut(&to) {
             *disks += 1;
             return Ok(());
         }
         let worker_channel = self.channel(to).ok_or(PlaneError::NoWorker)?;
-        of.leaving.remove(&to);
         let users: Vec<WorkerId> = of.disks.keys().copied().collect();
         if let [only] = users[..] {
             // The scheduler is shared before another worker borrows from it. A worker that has ended
             // dispatches no requests.
-            of.shared = self.share(store, only).ok();
-            if of.shared.is_none() {
-                of.disks.remove(&only);
+            match self.share((store, of), only) {
+                Ok(shared) => of.shared = Some(shared),
+                Err(PlaneError::NoWorker) => {
+                    of.shared = None;
+                    of.disks.remove(&only);
+                    of.maximums.remove(&only);
+                }
+                Err(error) => return Err(error),
             }
         }
+        of.leaving.remove(&to);
+        // Maximums of an earlier use precede those of this command.
+        of.maximums.remove(&to);
         let (spec, shared, mut changes) = (of.spec.clone(), of.shared.clone(), of.limits.changes());
         changes.push(Change::Cap(of.cap));
         changes.push(Change::Latency(of.latency));
         changes.extend(of.parts.iter().map(|(policy, part)| Change::Part(*policy, Some(*part))));
-        let _ = worker_channel.call(|reply| Command::Join { store, spec, shared, changes, reply });
+        worker_channel.send(Command::Join { store, spec, shared, changes });
         of.disks.insert(to, 1);
         Ok(())
     }
 
     /// Records that a worker has one disk of a store less. Does not wait for workers.
     pub(crate) fn leave(&self, store: StoreId, from: WorkerId) {
-        let mut stores = lock(&self.0.stores);
-        let Some(of) = stores.get_mut(&store) else { return };
+        if let Some(of) = self.store(store) {
+            of.with(|of| self.leave_store((store, of), from));
+        }
+    }
+
+    fn leave_store(&self, (store, of): (StoreId, &mut PlaneStore), from: WorkerId) {
         let Some(disks) = of.disks.get_mut(&from) else { return };
         *disks -= 1;
         if *disks > 0 {
             return;
         }
         of.disks.remove(&from);
+        of.maximums.remove(&from);
         of.leaving.insert(from);
         if let Some(worker_channel) = self.channel(from) {
             worker_channel.send(Command::Leave(store));
@@ -218,8 +294,38 @@ impl StoragePlane {
     }
 
     /// Returns the budget of a store that one worker uses, for further workers.
-    fn share(&self, store: StoreId, with: WorkerId) -> Result<SharedBudget, PlaneError> {
+    fn share(
+        &self,
+        (store, of): (StoreId, &mut PlaneStore),
+        with: WorkerId,
+    ) -> Result<SharedBudget, PlaneError> {
         let worker_channel = self.channel(with).ok_or(PlaneError::NoWorker)?;
-        worker_channel.call(|reply| Command::Share(store, reply))
+        if of.is_share_late(with) {
+            return Err(PlaneError::WorkerBlocked(with));
+        }
+        let (reply, answer) = channel();
+        worker_channel.send(Command::Share(store, reply));
+        match answer.recv_timeout(SHARE_WAIT_MAX) {
+            Ok(shared) => Ok(shared),
+            Err(RecvTimeoutError::Disconnected) => Err(PlaneError::NoWorker),
+            Err(RecvTimeoutError::Timeout) => {
+                // When the worker proceeds, it remains the only user of the store.
+                worker_channel.send(Command::EndSharing(store));
+                of.late_share = Some((with, answer));
+                Err(PlaneError::WorkerBlocked(with))
+            }
+        }
+    }
+}
+
+/// Blocks until workers have applied earlier commands, for up to [`VIEW_WAIT_MAX`] in total. Does not
+/// wait for a worker that has not replied to an earlier command of this kind or status query.
+fn wait_for(workers: &[Arc<WorkerChannel>]) {
+    let until = Instant::now() + VIEW_WAIT_MAX;
+    let begun = workers.iter().map(|worker| worker.begin_sync()).collect::<Vec<_>>();
+    for (worker, reply) in workers.iter().zip(begun) {
+        if let Some(reply) = reply {
+            worker.end_sync(reply, until);
+        }
     }
 }

@@ -15,6 +15,7 @@ use suimon_quantity::{DiskId, Time, WorkerId};
 
 use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue};
 use crate::kinds::KINDS;
+use crate::plane_stalled_tests::wait_until;
 use crate::work_tests::{SIZE, WRITE, range};
 use crate::{DiskLayer, DiskSpec, PlaneError, StoragePlane};
 
@@ -181,7 +182,7 @@ fn take_turns(plane: &StoragePlane) {
     // A worker replies between two iterations, so there is a complete iteration between the first
     // and the last reply.
     for _ in 0..3 {
-        drop(plane.disks());
+        wait_until(|| plane.disks().iter().all(|view| view.is_current));
     }
 }
 

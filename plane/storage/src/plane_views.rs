@@ -5,12 +5,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use suimon_quantity::{StoreId, WorkerId};
+use suimon_quantity::{DiskId, StoreId, WorkerId};
 use suimon_storage_qos::DiskSlot;
 
 use crate::command::Command;
 use crate::last_view::LastView;
 use crate::plane::{StoragePlane, lock};
+use crate::plane_store::ReadableStore;
 use crate::worker_channel::WorkerChannel;
 use crate::worker_view::{DiskView, StoreView, WorkerSnapshot};
 
@@ -19,14 +20,24 @@ use crate::worker_view::{DiskView, StoreView, WorkerSnapshot};
 pub const VIEW_WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// Slots of disks by store whose state is requested.
-type Slots = Arc<BTreeMap<StoreId, Vec<DiskSlot>>>;
+type Slots = Arc<BTreeMap<StoreId, Arc<Vec<DiskSlot>>>>;
+
+/// Number of attempts to read the disks of a store whose workers change meanwhile.
+const VIEW_ATTEMPTS: usize = 3;
 
 impl StoragePlane {
+    /// Returns true if a disk is in service. Does not wait for workers.
+    #[must_use]
+    pub fn has_disk(&self, disk: DiskId) -> bool {
+        self.record(disk).is_ok()
+    }
+
     /// Returns the state of all disks, in ascending order. Blocks for up to [`VIEW_WAIT_MAX`] if a
     /// worker does not respond. The state of its disks is then the last known one.
     #[must_use]
     pub fn disks(&self) -> Vec<DiskView> {
-        let mut views: Vec<DiskView> = self.query().into_iter().flat_map(|of| of.disks).collect();
+        let snapshots = self.query(Instant::now() + VIEW_WAIT_MAX).into_iter();
+        let mut views: Vec<DiskView> = snapshots.flat_map(|of| of.disks).collect();
         views.retain(|view| view.is_current || self.record(view.disk).is_ok());
         // A disk may be on another worker meanwhile.
         views.sort_by_key(|view| (view.disk, !view.is_current));
@@ -36,20 +47,48 @@ impl StoragePlane {
 
     /// Returns the state of stores on all workers, in ascending order of store and worker. Blocks
     /// for up to [`VIEW_WAIT_MAX`] if a worker does not respond. The state of its stores is then
-    /// the last known one.
+    /// the last known one. The state of the disks of a store is part of one of the store's views. It
+    /// is current if any worker with the store responds.
     #[must_use]
     pub fn stores(&self) -> Vec<StoreView> {
-        let mut views: Vec<StoreView> = self.query().into_iter().flat_map(|of| of.stores).collect();
-        views.sort_by_key(|view| (view.store, view.worker));
-        views
+        let until = Instant::now() + VIEW_WAIT_MAX;
+        for _ in 1..VIEW_ATTEMPTS {
+            if let (views, true) = self.try_stores(until) {
+                return views;
+            }
+        }
+        self.try_stores(until).0
     }
 
-    fn query(&self) -> Vec<WorkerSnapshot> {
-        let slots = lock(&self.0.stores).iter().map(|(id, of)| (*id, of.slots())).collect();
+    /// Returns the state of stores; false if the budget of a store has ended since a worker's reply,
+    /// and the worker may report the store's disks now.
+    fn try_stores(&self, until: Instant) -> (Vec<StoreView>, bool) {
+        let snapshots = self.query(until).into_iter();
+        let mut views: Vec<StoreView> = snapshots.flat_map(|of| of.stores).collect();
+        let stores = self.readable();
+        views.retain(|view| {
+            let of = stores.get(&view.store);
+            view.is_current || of.is_some_and(|of| of.users.contains(&view.worker))
+        });
+        views.sort_by_key(|view| (view.store, view.worker));
+        let mut is_complete = true;
+        for views in views.chunk_by_mut(|a, b| a.store == b.store) {
+            let of = views.first().and_then(|view| stores.get(&view.store));
+            is_complete &= of.is_none_or(|of| place_flows(of, views));
+        }
+        (views, is_complete)
+    }
+
+    fn readable(&self) -> BTreeMap<StoreId, ReadableStore> {
+        lock(&self.0.stores).iter().map(|(id, of)| (*id, of.readable())).collect()
+    }
+
+    /// Requests the state of all workers, and waits for it until this time.
+    fn query(&self, until: Instant) -> Vec<WorkerSnapshot> {
+        let slots = self.readable().into_iter().map(|(id, of)| (id, of.slots)).collect();
         let slots: Slots = Arc::new(slots);
         let channels: Vec<Arc<WorkerChannel>> =
             lock(&self.0.channels).values().map(Arc::clone).collect();
-        let until = Instant::now() + VIEW_WAIT_MAX;
         let replies: Vec<_> = channels.iter().map(|channel| begin(channel, &slots)).collect();
         let both = channels.iter().zip(replies);
         both.map(|(channel, reply)| end(&channel.view, reply, until)).collect()
@@ -67,9 +106,35 @@ impl StoragePlane {
     }
 }
 
+/// Moves the state of a store's disks to one of its views: as read from the budget that the workers
+/// share, or as reported by the only user. Returns false if there is none that is current although
+/// a worker has replied.
+fn place_flows(of: &ReadableStore, views: &mut [StoreView]) -> bool {
+    let age = |view: &StoreView| (view.is_current, view.at);
+    let Some((is_any_current, at)) = views.iter().map(age).max() else { return true };
+    let read = of.shared.as_ref().and_then(|budget| budget.flows(at, &of.slots));
+    let is_read = read.is_some();
+    let reporters = views.iter_mut().filter(|view| !view.flows.is_empty());
+    let reporter = reporters.max_by_key(|view| age(view));
+    let is_reported = reporter.as_ref().is_some_and(|view| view.is_current);
+    let reported = reporter.map(|view| (view.worker, core::mem::take(&mut view.flows)));
+    views.iter_mut().for_each(|view| view.flows.clear());
+    let (place, flows) = match (read, reported) {
+        (Some(flows), _) => (views.iter_mut().max_by_key(|view| age(view)), flows),
+        (None, Some((worker, flows))) => {
+            (views.iter_mut().find(|view| view.worker == worker), flows)
+        }
+        (None, None) => (None, Vec::new()),
+    };
+    if let Some(view) = place {
+        view.flows = flows;
+    }
+    is_read || is_reported || !is_any_current || of.slots.is_empty()
+}
+
 /// Requests the state of a worker; `None` if the worker has not replied to an earlier request.
 fn begin(worker_channel: &WorkerChannel, slots: &Slots) -> Option<Receiver<WorkerSnapshot>> {
-    if lock(&worker_channel.view).is_late() {
+    if worker_channel.is_late() {
         return None;
     }
     let (reply, answer) = channel();

@@ -13,15 +13,25 @@ use crate::qos_bench::{Bench, DELAY_MAX_NS, Load, MILLISECOND, SECOND, STORE, de
 
 /// Creates workers with two disks each that share one maximum.
 pub(crate) fn shared(workers: usize, max: u64, bytes: u64) -> (Bench, Vec<u32>) {
+    shared_by(workers, 2, max, Load::reads(bytes, 16))
+}
+
+/// Creates workers with this number of disks each that share one maximum and have this load.
+pub(crate) fn shared_by(
+    workers: usize,
+    disks_each: usize,
+    max: u64,
+    load: Load,
+) -> (Bench, Vec<u32>) {
     let mut bench = Bench::new(workers, &deep(), 32, 200_000);
     let policy = PolicyId(1);
     let spec = PolicySpec { kind: PolicyKind::Aggregated, limits: limits(0, max) };
     bench.propose(&[Proposal::Policy(policy, spec)]);
-    let disks: Vec<u32> = (0..2 * workers as u32).collect();
+    let disks: Vec<u32> = (0..(disks_each * workers) as u32).collect();
     for &disk in &disks {
         bench.propose(&[Proposal::Disk(DiskId(disk), LimitsSource::Policy(policy))]);
         bench.add_known(disk as usize % workers, disk);
-        bench.add_seat(disk, Load::reads(bytes, 16));
+        bench.add_seat(disk, load);
     }
     (bench, disks)
 }

@@ -103,13 +103,14 @@ fn stores_that_have_left_a_worker_are_not_kept() {
     let mut worker = Worker::new();
     for number in 100..1100 {
         let store = StoreId(number);
-        let (reply, joined) = channel();
         let (spec, shared, changes) = (StoreSpec::default(), None, Vec::new());
-        let join = Command::Join { store, spec, shared, changes, reply };
+        let join = Command::Join { store, spec, shared, changes };
         worker.commands.send(join).unwrap();
         worker.commands.send(Command::Leave(store)).unwrap();
+        let (reply, done) = channel();
+        worker.commands.send(Command::Sync(reply)).unwrap();
         worker.poll();
-        assert!(joined.recv().is_err(), "the reply is dropped when the store has joined");
+        assert!(done.recv().is_err(), "the reply is dropped when the commands were executed");
     }
     assert!(worker.stores() <= 2, "{} stores", worker.stores());
     let (reply, views) = channel();

@@ -9,27 +9,37 @@
 //!   lock is then probably not running. Commands of the control plane, and a worker that leaves the
 //!   store, do wait for the lock.
 //! - No worker is required for the grants of others. The worker with the last exchange arms the
-//!   time of the next grant. If it is blocked, the next report of any other worker takes its place:
-//!   a worker with requests reports at least every 100 ms.
+//!   time of the next grant. If it is blocked, another worker with queued requests takes its place
+//!   10 ms later, or the next report of any worker: a worker with requests reports at least every
+//!   100 ms.
 //! - Grants to a worker remain in the shared memory until the worker fetches them. The requests of
 //!   a worker without an exchange for [`ABSENT_AFTER`](crate::ABSENT_AFTER) do not occupy the
 //!   device depth.
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use suimon_ports::Waker;
 use suimon_quantity::{Time, WorkerId};
 use suimon_recording::Recorded;
-use suimon_storage_qos::{Borrower, Change, StoreBudget, StoreEvent};
+use suimon_storage_qos::{Borrower, Change, DiskFlow, DiskSlot, StoreBudget, StoreEvent};
 
-use crate::budget_state::{BudgetState, MemberFlags, Observation, Pending};
+use crate::budget_pending::Pending;
+use crate::budget_state::{BudgetState, MemberFlags, Observation};
 use crate::exclusion::{Flag, Lock, Primitives, StdPrimitives};
 
 type State<P> = BudgetState<<P as Primitives>::Flag>;
 /// Number of consecutive failed attempts to lock a budget after which a worker yields its CPU. The
 /// lock is held for microseconds, as long as a few rounds last.
 const YIELD_AFTER: u32 = 8;
+
+/// Time after which another worker with queued requests takes the place of the worker that is to
+/// arm the next grant.
+const TAKEN_OVER_AFTER: Duration = Duration::from_millis(10);
+
+/// Number of disks whose state is read while the lock of a budget is held.
+const FLOWS_PER_LOCK: usize = 32;
 
 type Locked<P> = Arc<<P as Primitives>::Lock<State<P>>>;
 
@@ -57,13 +67,21 @@ impl SharedBudget {
         Arc::ptr_eq(&self.0, &of.0)
     }
 
-    /// Calls `f` with the budget, and true for one of the members; `None` without a budget.
-    pub(crate) fn with_budget<R>(
-        &self,
-        me: WorkerId,
-        f: impl FnOnce(&Recorded<StoreBudget>, bool) -> R,
-    ) -> Option<R> {
-        self.0.with(|state| state.budget().map(|budget| f(budget, state.is_first(me))))
+    /// Calls `f` with the budget; `None` without a budget.
+    pub(crate) fn with_budget<R>(&self, f: impl FnOnce(&Recorded<StoreBudget>) -> R) -> Option<R> {
+        self.0.with(|state| state.budget().map(f))
+    }
+
+    /// Returns the state of the disks in these slots at `now`, or at the last exchange if that is
+    /// later; `None` if the budget has ended. For threads of the control plane: workers can use the
+    /// budget meanwhile.
+    pub(crate) fn flows(&self, now: Time, slots: &[DiskSlot]) -> Option<Vec<DiskFlow>> {
+        read_flows::<StdPrimitives>(&self.0, now, slots, StdPrimitives::pause)
+    }
+
+    /// As [`SharedBudget::flows`], for a worker.
+    pub(crate) fn flows_for_worker(&self, now: Time, slots: &[DiskSlot]) -> Option<Vec<DiskFlow>> {
+        read_flows::<StdPrimitives>(&self.0, now, slots, || {})
     }
 
     pub(crate) fn flush(&self) {
@@ -85,15 +103,30 @@ impl SharedBudget {
     }
 }
 
+/// Reads the state of disks. The lock is held for [`FLOWS_PER_LOCK`] disks at a time; `pause` is called
+/// in between.
+pub(crate) fn read_flows<P: Primitives>(
+    state: &Locked<P>,
+    now: Time,
+    slots: &[DiskSlot],
+    mut pause: impl FnMut(),
+) -> Option<Vec<DiskFlow>> {
+    let mut flows = Vec::with_capacity(slots.len());
+    for (block, slots) in slots.chunks(FLOWS_PER_LOCK).enumerate() {
+        if block > 0 {
+            pause();
+        }
+        if !state.with(|state| state.add_flows(now, slots, &mut flows)) {
+            return None;
+        }
+    }
+    Some(flows)
+}
+
 /// Ends the membership regardless of grants, for a worker that ends or uses another budget.
 impl<P: Primitives> Drop for BudgetClient<P> {
     fn drop(&mut self) {
-        if self.has_left {
-            return;
-        }
-        let (me, flags, to_wake) = (self.me, &self.flags, &mut self.pending.to_wake);
-        self.state.with(|state| state.abandon(me, flags, to_wake));
-        self.wake_others();
+        self.end_with(None);
     }
 }
 
@@ -148,6 +181,21 @@ impl<P: Primitives> BudgetClient<P> {
         }
     }
 
+    /// Ends the membership regardless of grants, after a last report of the borrower.
+    pub(crate) fn end(&mut self, own: &mut Borrower) {
+        self.end_with(Some(own));
+    }
+
+    fn end_with(&mut self, own: Option<&mut Borrower>) {
+        if self.has_left {
+            return;
+        }
+        let (me, flags, pending) = (self.me, &self.flags, &mut self.pending);
+        self.state.with(|state| state.end(me, flags, own, pending));
+        self.has_left = true;
+        self.wake_others();
+    }
+
     /// Yields the CPU after several failed attempts to lock the budget.
     #[cold]
     fn handle_miss(&mut self) {
@@ -163,12 +211,17 @@ impl<P: Primitives> BudgetClient<P> {
     }
 
     /// Returns the time of the next exchange that is due without a report of this worker.
-    pub(crate) fn next_deadline(&self) -> Option<Time> {
+    /// `has_queued`: the worker has queued requests, and takes the place of a worker that does not
+    /// use the budget at the time of the next grant.
+    pub(crate) fn next_deadline(&self, has_queued: bool) -> Option<Time> {
         if self.is_pending() {
             return Some(Time::ZERO);
         }
-        let due = self.pending.due;
-        (self.flags.is_keeper.get() && due != Time::NEVER).then_some(due)
+        let due = Some(self.pending.due).filter(|due| *due != Time::NEVER)?;
+        if self.flags.is_keeper.get() {
+            return Some(due);
+        }
+        has_queued.then(|| due + TAKEN_OVER_AFTER)
     }
 
     /// Returns the budget and the state of its observation if this worker is its only user, and the
@@ -182,11 +235,6 @@ impl<P: Primitives> BudgetClient<P> {
             return None;
         }
         self.state.try_with(|state| state.take_settled(self.me, own, in_flight)).flatten()
-    }
-
-    /// Sets whether the worker will leave the store.
-    pub(crate) fn set_leaving(&self, is_leaving: bool) {
-        self.state.with(|state| state.set_leaving(self.me, is_leaving));
     }
 
     /// Ends the membership if the worker has nothing to exchange. Returns true if it has ended.

@@ -9,6 +9,7 @@ use suimon_quantity::{DiskId, WorkerId};
 
 use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Trouble};
 use crate::kinds::KINDS;
+use crate::plane_stalled_tests::wait_until;
 use crate::plane_suspend_tests::{DISK, Workers, answer, ask, close};
 use crate::work_tests::WRITE;
 use crate::{DiskLayer, DiskSpec, PlaneError, PlaneNotice, STALLED_AFTER, StoragePlane};
@@ -72,15 +73,15 @@ fn a_stall_is_told_and_its_end_while_others_go_on() {
     assert!((disk, stalls) == (DISK, true) && waited >= STALLED_AFTER, "{waited:?}");
     ask(&other, 1, WRITE, 0);
     assert_eq!(answer(&other), (1, DiskOutcome::Done));
-    let stalled = plane.disks().into_iter().map(|view| view.stalled.is_some());
-    assert_eq!(stalled.collect::<Vec<_>>(), [true, false]);
+    let stalled = || plane.disks().into_iter().map(|view| view.stalled.is_some());
+    wait_until(|| stalled().eq([true, false]));
     assert!(matches!(plane.suspend_disk(DISK), Err(PlaneError::Stalled)));
 
     source.stall(false);
     assert_eq!(answer(&client), (0, DiskOutcome::Done));
     let (disk, stalls, _) = stall(&plane);
     assert_eq!((disk, stalls), (DISK, false));
-    assert!(plane.disks().iter().all(|view| view.stalled.is_none()));
+    wait_until(|| stalled().eq([false, false]));
     for disk in [DISK, OTHER] {
         close(plane.take_disk(disk).unwrap());
     }
@@ -184,6 +185,7 @@ fn a_ring_that_was_requested_back_does_not_move_with_its_disk() {
     let plane = StoragePlane::new(source.clone());
     let workers = Workers::start(&plane, 2);
     let (_, client) = add(&plane, DISK);
+    wait_until(|| plane.disks().len() == 1);
     let from = plane.disks().first().unwrap().worker;
     let to = WorkerId(1 - from.0);
     source.stall(true);

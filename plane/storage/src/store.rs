@@ -311,7 +311,8 @@ impl WorkerStore {
             Mode::Sole(scheduler) if self.waiting > 0 => scheduler.next_deadline(),
             Mode::Sole(_) | Mode::Between => None,
             Mode::Shared(of) => {
-                of.client.next_deadline().into_iter().chain(of.own.next_deadline()).min()
+                let of_client = of.client.next_deadline(self.waiting > 0);
+                of_client.into_iter().chain(of.own.next_deadline()).min()
             }
         };
         let observes = self.is_busy().then(|| self.observation.at + SAMPLE);

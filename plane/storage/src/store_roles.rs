@@ -31,9 +31,8 @@ impl WorkerStore {
         let Some((budget, observation)) = of.client.take_settled(&of.own, self.in_flight) else {
             return;
         };
-        if let Mode::Shared(of) = core::mem::replace(&mut self.mode, Mode::Between) {
-            self.mode = Mode::Sole(Box::new(budget.unshare(now, of.own)));
-        }
+        let own = core::mem::replace(&mut of.own, Borrower::new(self.spec.normalization, 0));
+        self.mode = Mode::Sole(Box::new(budget.unshare(now, own)));
         self.observation = observation;
         self.is_to_be_sole = false;
     }
@@ -74,7 +73,6 @@ impl WorkerStore {
         if let Mode::Shared(of) = &mut self.mode {
             if of.budget.is(budget) {
                 of.own.set_settling(false);
-                of.client.set_leaving(false);
                 return;
             }
         }
@@ -105,7 +103,6 @@ impl WorkerStore {
         self.is_leaving = true;
         if let Mode::Shared(of) = &mut self.mode {
             of.own.set_settling(true);
-            of.client.set_leaving(true);
         }
     }
 
@@ -119,6 +116,13 @@ impl WorkerStore {
             Mode::Shared(of) => of.own.is_settled() && !of.client.is_pending() && of.client.leave(),
             Mode::Sole(_) | Mode::Between => true,
         }
+    }
+}
+
+/// Hands over the last report of a worker that ends or uses another budget.
+impl Drop for Sharing {
+    fn drop(&mut self) {
+        self.client.end(&mut self.own);
     }
 }
 

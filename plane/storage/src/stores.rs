@@ -12,7 +12,7 @@ use crate::disk_location::DiskIndex;
 use crate::engine::StorageEngine;
 use crate::notices::StorageNotice;
 use crate::shared_budget::SharedBudget;
-use crate::store::WorkerStore;
+use crate::store::{Mode, WorkerStore};
 use crate::store_status::WorkerStoreStatus;
 
 impl StorageEngine {
@@ -134,7 +134,7 @@ impl StorageEngine {
     }
 
     /// Returns the status of a store on this worker, and the state of the store's disks in these
-    /// slots, on any worker; no disks if another worker with the store reports them.
+    /// slots, on any worker.
     #[must_use]
     pub fn store_view(
         &self,
@@ -143,10 +143,17 @@ impl StorageEngine {
         slots: &[DiskSlot],
     ) -> Option<(WorkerStoreStatus, Vec<DiskFlow>)> {
         let number = self.store_number(store)?;
-        self.stores.get(number).map(|of| of.status(now, self.worker, slots))
+        self.stores.get(number).map(|of| of.status(now, slots))
     }
 
-    /// Returns the state of a store's disk; `None` if another worker reports it.
+    /// Returns true if this worker is or becomes the only user of the store, and reports the state
+    /// of its disks.
+    pub(crate) fn reports_disks(&self, store: StoreId) -> bool {
+        let of = self.store_number(store).and_then(|number| self.stores.get(number));
+        of.is_some_and(|of| matches!(of.mode, Mode::Sole(_)) || of.is_to_be_sole)
+    }
+
+    /// Returns the state of a store's disk, on any worker.
     #[cfg(test)]
     pub(crate) fn disk_view(&self, now: Time, store: StoreId, slot: DiskSlot) -> Option<DiskFlow> {
         self.store_view(now, store, &[slot])?.1.pop()

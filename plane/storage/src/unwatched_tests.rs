@@ -7,6 +7,7 @@ use suimon_ports::{DiskOutcome, FaultKind};
 
 use crate::fakes::{Client, FakeFile, FakeQueue};
 use crate::kinds::KINDS;
+use crate::plane_stalled_tests::wait_until;
 use crate::plane_suspend_tests::{DISK, Source, Workers, answer, ask, close};
 use crate::work_tests::WRITE;
 use crate::{DiskLayer, DiskSpec, PlaneNotice, QueueKey, StoragePlane};
@@ -39,7 +40,7 @@ fn a_queue_that_cannot_be_watched_is_given_up_and_others_go_on() {
     let PlaneNotice::QueueFault { disk: DISK, queue, fault } = told else { panic!("{told:?}") };
     assert_eq!((queue, fault.kind), (QueueKey::Client(number), FaultKind::Host));
     assert!(fault.detail.contains("os error 28"), "{fault}");
-    assert_eq!(plane.disks()[0].clients, 1, "it is gone");
+    wait_until(|| plane.disks().iter().map(|view| (view.is_current, view.clients)).eq([(true, 1)]));
     ask(&good, 0, WRITE, 0);
     assert_eq!(answer(&good), (0, DiskOutcome::Done));
 

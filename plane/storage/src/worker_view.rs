@@ -43,8 +43,8 @@ pub struct StoreView {
     pub status: WorkerStoreStatus,
     /// Time at which the state was read, by the worker's clock.
     pub at: Time,
-    /// State of the store's disks on all workers, if this worker reports it: the only worker with
-    /// disks of the store, or the one with the lowest number.
+    /// State of the store's disks on all workers, in one of the store's views. It is as current as
+    /// that view, or read from the budget that the workers share.
     pub flows: Vec<suimon_storage_qos::DiskFlow>,
     /// False if the worker did not respond, and the state is the last known one.
     pub is_current: bool,

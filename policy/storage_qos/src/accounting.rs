@@ -76,6 +76,16 @@ impl StoreScheduler {
         }
     }
 
+    /// Subtracts requests in flight of a disk that a worker has reported before it ended.
+    pub(crate) fn forget_worker(&mut self, slot: DiskSlot, requests: i32) {
+        let (Some(all), Some(disk)) = (&mut self.at_workers, self.disks.get_mut(slot.0 as usize))
+        else {
+            return;
+        };
+        all.in_flight = all.in_flight.saturating_sub(requests);
+        disk.at_workers = disk.at_workers.saturating_sub(requests);
+    }
+
     /// Adds the request times of a worker's report. `ended` is the number of requests that complete
     /// in the same report.
     pub(crate) fn handle_worker_times(&mut self, now: Time, times: &[WorkerTime], ended: usize) {

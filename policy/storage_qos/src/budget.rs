@@ -9,8 +9,8 @@ use crate::at_workers::at_least_zero;
 use crate::disk::Disk;
 use crate::records::Units;
 use crate::{
-    Borrower, CapacityEstimate, Change, Completed, Completion, DiskFlow, DiskSlot, GrantKind,
-    LoanReport, Next, StoreEvent, StoreScheduler, StoreSpec, Submitted, WorkerGrant,
+    Borrower, CapacityEstimate, Change, Completed, Completion, DISKS_MAX, DiskFlow, DiskSlot,
+    GrantKind, LoanReport, Next, StoreEvent, StoreScheduler, StoreSpec, Submitted, WorkerGrant,
 };
 
 /// Budget of a store: the only scheduler for the requests of all workers. Workers report queued and
@@ -28,12 +28,39 @@ pub struct StoreBudget {
 }
 
 /// Grants of one worker that are in use.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct WorkerGrants {
     /// Requests granted or lent to the worker that have not ended.
     in_flight: u32,
+    /// Requests by disk slot, for their removal when the worker ends.
+    disks: Vec<WorkerRequests>,
     /// True if the worker has stopped reporting. The device depth then does not count its requests.
     is_absent: bool,
+}
+
+/// Requests of one disk at one worker.
+#[derive(Clone, Copy, Debug, Default)]
+struct WorkerRequests {
+    /// Requests granted or lent to the worker that have not ended.
+    granted: u32,
+    /// Requests in flight, as reported by the worker. Signed: the sum of reported changes.
+    at_worker: i32,
+}
+
+impl WorkerGrants {
+    fn of(&mut self, slot: DiskSlot) -> Option<&mut WorkerRequests> {
+        let index = slot.0 as usize;
+        if index < DISKS_MAX && self.disks.len() <= index {
+            self.disks.resize(index + 1, WorkerRequests::default());
+        }
+        self.disks.get_mut(index)
+    }
+
+    fn end(&mut self, slot: DiskSlot, requests: u32) {
+        if let Some(of) = self.disks.get_mut(slot.0 as usize) {
+            of.granted = of.granted.saturating_sub(requests);
+        }
+    }
 }
 
 impl StoreBudget {
@@ -67,7 +94,10 @@ impl StoreBudget {
                 Some(with.0.into())
             });
         }
-        let own = WorkerGrants { in_flight: scheduler.in_flight(), is_absent: false };
+        let of_disk =
+            |disk: &Disk| WorkerRequests { granted: disk.in_flight, at_worker: disk.at_workers };
+        let disks = scheduler.disks.iter().map(of_disk).collect();
+        let own = WorkerGrants { in_flight: scheduler.in_flight(), disks, is_absent: false };
         let workers = BTreeMap::from([(with, own)]);
         Self { scheduler, granted: VecDeque::with_capacity(room), workers }
     }
@@ -121,6 +151,14 @@ impl StoreBudget {
         let ended = before.saturating_sub(self.scheduler.in_flight());
         if let Some(of) = self.workers.get_mut(&from) {
             of.in_flight = of.in_flight.saturating_sub(ended);
+            report.completions.iter().for_each(|done| of.end(done.disk, 1));
+            report.returns.iter().for_each(|back| of.end(back.disk, back.requests));
+            for time in &report.times {
+                let is_known = self.scheduler.disks.len() > time.disk.0 as usize;
+                if let Some(requests) = of.of(time.disk).filter(|_| is_known) {
+                    requests.at_worker = requests.at_worker.saturating_add(time.in_flight_change);
+                }
+            }
         }
         for want in &report.loan_demand {
             match self.scheduler.submit(now, want.disk, want.bytes, from.0.into()) {
@@ -136,7 +174,7 @@ impl StoreBudget {
             let is_lent = self.scheduler.submit_if_free(now, want.disk, want.bytes);
             let of = if is_lent { GrantKind::Ahead(want.bytes) } else { GrantKind::Nothing };
             if is_lent {
-                self.count(from);
+                self.count(from, want.disk);
             }
             self.granted.push_back(WorkerGrant { worker: from, disk: want.disk, of });
         }
@@ -205,14 +243,24 @@ impl StoreBudget {
         }
     }
 
-    /// Records that a worker uses the budget no more and sends no further reports. The device depth
-    /// does not count its remaining requests. Queued requests that it has reported are granted once
-    /// more; the caller must return these grants.
-    pub fn handle_ended(&mut self, worker: WorkerId) {
-        if let Some(of) = self.workers.remove(&worker).filter(|of| !of.is_absent) {
-            let in_flight = &mut self.scheduler.depth.in_flight;
-            *in_flight = in_flight.saturating_sub(of.in_flight);
+    /// Records that a worker uses the budget no more and sends no further reports. Its remaining
+    /// requests remain charged, but count neither as requests of their disks nor for the device
+    /// depth. Queued requests that it has reported are granted once more; the caller must return
+    /// these grants.
+    pub fn handle_ended(&mut self, now: Time, worker: WorkerId) {
+        // The depth counts the requests again, so that each of them is subtracted once below.
+        self.end_absence(worker);
+        let Some(of) = self.workers.remove(&worker) else { return };
+        let before = self.scheduler.in_flight();
+        for (slot, requests) in (0..).map(DiskSlot).zip(of.disks) {
+            if requests.granted > 0 {
+                self.scheduler.reclaim(now, slot, requests.granted, Units::default());
+            }
+            self.scheduler.forget_worker(slot, requests.at_worker);
         }
+        let subtracted = before.saturating_sub(self.scheduler.in_flight());
+        let in_flight = &mut self.scheduler.depth.in_flight;
+        *in_flight = in_flight.saturating_sub(of.in_flight.saturating_sub(subtracted));
     }
 
     /// Returns true if the device depth counts requests of the worker.
@@ -229,9 +277,12 @@ impl StoreBudget {
     }
 
     /// Counts a request that was dispatched for a worker.
-    fn count(&mut self, worker: WorkerId) {
+    fn count(&mut self, worker: WorkerId, disk: DiskSlot) {
         let of = self.workers.entry(worker).or_default();
         of.in_flight = of.in_flight.saturating_add(1);
+        if let Some(requests) = of.of(disk) {
+            requests.granted = requests.granted.saturating_add(1);
+        }
         if of.is_absent {
             let in_flight = &mut self.scheduler.depth.in_flight;
             *in_flight = in_flight.saturating_sub(1);
@@ -239,7 +290,7 @@ impl StoreBudget {
     }
 
     fn grant(&mut self, processor: WorkerId, disk: DiskSlot) {
-        self.count(processor);
+        self.count(processor, disk);
         if let Some(last) = self.granted.back_mut() {
             if let GrantKind::Waiting(requests) = &mut last.of {
                 if last.worker == processor && last.disk == disk {

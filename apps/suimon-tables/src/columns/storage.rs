@@ -4,19 +4,21 @@ use crate::columns::column::{Column, Columns, IOPS, number, text};
 
 const STATE: Column = text(
     "STATE",
-    "state, reason",
+    "state, reason, stale",
     "`ready`: in service. `working`: out of service while an operation works on the file. `failed`: could not \
      be opened; the reason follows, and the daemon retries. `stalled`: the store has not completed a request \
      for 5 s; requests are queued. `away`: another node has the file of the disk open, during a migration. `full`: the \
      store has no space for some requests, which are queued; other requests proceed. `faulted`: a flush has \
-     failed; writes and flushes fail until the disk is reopened, and reads proceed.",
+     failed; writes and flushes fail until the disk is reopened, and reads proceed. `(stale)`: the worker of the \
+     disk does not respond (event 5006), and the values of the row are the last known ones.",
 );
 
 const STORE_STATE: Column = text(
     "STATE",
-    "state, reason",
+    "state, reason, stale",
     "`ready`: the directory or device can be read. `failed`: it cannot; the reason follows, and the daemon retries. \
-     Whether a store is full or does not respond is a state of its disks (`suimon disk list`).",
+     Whether a store is full or does not respond is a state of its disks (`suimon disk list`). `(stale)`: no worker \
+     with disks of the store responds, and rate, latency and depth are the last known ones.",
 );
 
 pub(crate) const STORES: Columns = Columns {

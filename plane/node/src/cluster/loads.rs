@@ -7,7 +7,7 @@ use suimon_cluster_qos::{DiskKey, DiskLoad, PolicyKey};
 use suimon_contract::{HostConfig, Name, QosPolicyKind};
 use suimon_quantity::{DiskId, StoreId, Time};
 use suimon_storage::StoreView;
-use suimon_storage_qos::{DiskFlow, DiskQosCounters};
+use suimon_storage_qos::{DiskFlow, DiskQosCounters, DiskRates};
 
 use super::keys::disk_key;
 use crate::disks::Disks;
@@ -16,11 +16,18 @@ use crate::disks::Disks;
 pub(super) const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 /// Number of sampling intervals over which rates are computed.
 const SAMPLES_KEPT: usize = 2;
+/// Number of sampling intervals for which the last rates are repeated while no worker with disks of
+/// the store responds: 5 s. Afterwards the demand is zero, so that other nodes can use the store.
+const REPEATED_MAX: u32 = 10;
 
 /// Recent samples of a store's disks.
 #[derive(Default)]
 pub(super) struct Loads {
     samples: VecDeque<(Time, BTreeMap<DiskId, DiskQosCounters>)>,
+    /// Rates of the last sample.
+    rates: BTreeMap<DiskId, DiskRates>,
+    /// Number of times that the last rates were repeated.
+    repeated: u32,
 }
 
 /// Load of a store's disks.
@@ -44,13 +51,11 @@ impl Loads {
         let of_store = || views.iter().filter(move |view| view.store == id);
         let flows: BTreeMap<DiskId, &DiskFlow> =
             of_store().flat_map(|view| &view.flows).map(|flow| (flow.disk, flow)).collect();
-        let latency_ns = of_store().map(|view| view.status.latency_ns).max().unwrap_or_default();
-        let since = self.samples.front().cloned();
+        let latency = |view: &StoreView| (view.is_current, view.status.latency_ns);
+        let latency_ns = of_store().map(latency).max().map_or(0, |(_, latency_ns)| latency_ns);
+        let is_current = of_store().any(|view| view.is_current && !view.flows.is_empty());
         let done = flows.iter().map(|(disk, flow)| (*disk, flow.done)).collect();
-        self.samples.push_back((now, done));
-        if self.samples.len() > SAMPLES_KEPT {
-            self.samples.pop_front();
-        }
+        let rates = self.rates(now, Some(done).filter(|_| is_current));
         let mut reported = ReportedLoad { latency_ns, ..ReportedLoad::default() };
         for of in limits((disks, config, policies), store, &flows) {
             let Limited { disk, name, policy, min_iops, max_iops, weight } = of;
@@ -68,9 +73,8 @@ impl Loads {
                 waits_for_store: false,
                 is_busy: false,
             };
-            let before = since.as_ref().and_then(|(at, done)| Some((*at, *done.get(&disk)?)));
-            if let (Some((at, before)), Some(flow)) = (before, flows.get(&disk)) {
-                did(&mut load, now.since(at), &before, &flow.done);
+            if let Some(rates) = rates.get(&disk) {
+                set_rates(&mut load, rates);
             }
             reported.names.insert(key, name);
             reported.disks.push(load);
@@ -78,6 +82,36 @@ impl Loads {
         let spec = config.stores.iter().find(|of| of.name == *store);
         fall_back(&mut reported.disks, spec.and_then(|spec| spec.fallback_iops));
         reported
+    }
+
+    /// Adds a sample of the disks' counters; `None` if no worker reports them. Returns the rates of
+    /// the disks.
+    fn rates(
+        &mut self,
+        now: Time,
+        done: Option<BTreeMap<DiskId, DiskQosCounters>>,
+    ) -> &BTreeMap<DiskId, DiskRates> {
+        let Some(done) = done else {
+            self.repeated += 1;
+            if self.repeated > REPEATED_MAX {
+                *self = Self::default();
+            }
+            return &self.rates;
+        };
+        self.repeated = 0;
+        self.rates.clear();
+        if let Some((at, before)) = self.samples.front() {
+            let span = now.since(*at);
+            let both =
+                done.iter().filter_map(|(disk, done)| Some((*disk, done, before.get(disk)?)));
+            self.rates =
+                both.map(|(disk, done, before)| (disk, done.rates(before, span))).collect();
+        }
+        self.samples.push_back((now, done));
+        if self.samples.len() > SAMPLES_KEPT {
+            self.samples.pop_front();
+        }
+        &self.rates
     }
 }
 
@@ -89,14 +123,12 @@ fn fall_back(disks: &mut [DiskLoad], iops: Option<u64>) {
     }
 }
 
-/// Sets the rates of a disk over a time span.
-fn did(load: &mut DiskLoad, span: Duration, before: &DiskQosCounters, after: &DiskQosCounters) {
-    let did = after.rates(before, span);
-    load.demand_iops = did.demanded_iops;
-    load.delivered_iops = did.delivered_iops;
-    load.waits_for_grant = did.waits_for_cap;
-    load.waits_for_store = did.waits_for_device;
-    load.is_busy = did.is_busy;
+fn set_rates(load: &mut DiskLoad, rates: &DiskRates) {
+    load.demand_iops = rates.demanded_iops;
+    load.delivered_iops = rates.delivered_iops;
+    load.waits_for_grant = rates.waits_for_cap;
+    load.waits_for_store = rates.waits_for_device;
+    load.is_busy = rates.is_busy;
 }
 
 /// Disk on a store, with the limits in effect.
@@ -159,4 +191,38 @@ fn limits(
         })
     }));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISK: DiskId = DiskId(3);
+
+    /// Returns the demand after each of these samples, which are taken in the usual interval.
+    fn demands(loads: &mut Loads, begin: u32, samples: &[Option<u64>]) -> Vec<u64> {
+        let demand = |(at, demanded): (u32, &Option<u64>)| {
+            let now = Time::from_ns(1 << 40) + at * SAMPLE_INTERVAL;
+            let done = demanded.map(|demanded| {
+                let counters = DiskQosCounters { demanded, ..DiskQosCounters::default() };
+                BTreeMap::from([(DISK, counters)])
+            });
+            loads.rates(now, done).get(&DISK).map_or(0, |rates| rates.demanded_iops)
+        };
+        (begin..).zip(samples).map(demand).collect()
+    }
+
+    #[test]
+    fn rates_are_repeated_for_a_limited_time_while_no_worker_responds() {
+        let mut loads = Loads::default();
+        let first = demands(&mut loads, 0, &[Some(0), Some(500), Some(1000), None, None]);
+        assert_eq!(first, [0, 1000, 1000, 1000, 1000]);
+        // The rate over the whole time, when the worker proceeds.
+        assert_eq!(demands(&mut loads, 5, &[Some(2000), Some(2500)]), [750, 750]);
+        let mut absent = vec![None; REPEATED_MAX as usize];
+        assert!(demands(&mut loads, 7, &absent).iter().all(|demand| *demand == 750));
+        absent.truncate(3);
+        assert_eq!(demands(&mut loads, 17, &absent), [0, 0, 0]);
+        assert_eq!(demands(&mut loads, 20, &[Some(9000), Some(9100)]), [0, 200]);
+    }
 }

@@ -19,12 +19,14 @@ use crate::events::Draft;
 impl Disks {
     /// Returns the QoS status of every disk in service.
     pub(crate) fn flows(&self, stores: &[StoreView]) -> BTreeMap<DiskId, QosFlowStatus> {
-        let views = stores.iter().flat_map(|of| of.flows.iter().map(move |flow| (of.store, flow)));
-        let flows = views.filter_map(|(store, flow)| Some((flow.disk, self.flow(store, flow)?)));
+        let views = stores.iter().flat_map(|of| of.flows.iter().map(move |flow| (of, flow)));
+        let flows = views.filter_map(|(of, flow)| {
+            Some((flow.disk, self.flow((of.store, !of.is_current), flow)?))
+        });
         flows.collect()
     }
 
-    fn flow(&self, store: StoreId, view: &DiskFlow) -> Option<QosFlowStatus> {
+    fn flow(&self, (store, stale): (StoreId, bool), view: &DiskFlow) -> Option<QosFlowStatus> {
         Some(QosFlowStatus {
             disk: self.disk_name(view.disk)?,
             store: self.store_name(store)?,
@@ -32,6 +34,7 @@ impl Disks {
             limits: displayed(&view.limits),
             queued: view.waiting,
             in_flight: view.in_flight,
+            stale,
             last_5_s: delivery(&view.short),
             last_5_min: delivery(&view.long),
         })

@@ -130,8 +130,7 @@ impl Controller {
             PlaneNotice::DiskLost { disk, reason } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
                 // The disk may have been opened again since the notice.
-                let views = self.shared.disks.parts.plane.disks();
-                if views.iter().all(|view| view.disk != disk) {
+                if !self.shared.disks.parts.plane.has_disk(disk) {
                     let reason = format!("the disk could not be moved to another worker: {reason}");
                     self.drafts.push(disk_failed(&entry, &reason));
                     self.fail_disk(&entry, reason);

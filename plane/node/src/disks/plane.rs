@@ -147,6 +147,9 @@ pub trait DiskPlane: Send + Sync {
     /// Returns the counters and state of all disks.
     fn disks(&self) -> Vec<DiskView>;
 
+    /// Returns true if a disk is in service, whether its worker responds or not.
+    fn has_disk(&self, disk: DiskId) -> bool;
+
     /// Returns the next notice of the plane; `None` if none is queued.
     fn poll_notice(&self) -> Option<PlaneNotice>;
 }
@@ -257,6 +260,10 @@ impl DiskPlane for StoragePlane {
 
     fn disks(&self) -> Vec<DiskView> {
         Self::disks(self)
+    }
+
+    fn has_disk(&self, disk: DiskId) -> bool {
+        Self::has_disk(self, disk)
     }
 
     fn poll_notice(&self) -> Option<PlaneNotice> {

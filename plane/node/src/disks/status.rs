@@ -237,6 +237,7 @@ impl Shared {
                 .then(|| self.disks.nbd_status(config.name.as_str(), config.nbd.as_ref(), clients)),
             counters: view.map(|view| counters(&view.tally)).unwrap_or_default(),
             qos: seen.flows.get(&entry.id).cloned(),
+            stale: view.is_some_and(|view| !view.is_current),
         }
     }
 
@@ -273,8 +274,10 @@ impl Shared {
         let used = space.as_ref().filter(|_| has_files).and_then(used_percent);
         let is_nearly_full = used.is_some_and(|used| used >= config.full_warning_percent.into());
         let id = self.disks.store_id(&config.name);
-        // All workers with disks of the store report the same.
-        let budget = seen.stores.iter().find(|view| view.store == id);
+        // All workers with disks of the store report the same, those that do not respond as of an
+        // earlier time.
+        let budget = seen.stores.iter().filter(|view| view.store == id);
+        let budget = budget.max_by_key(|view| (view.is_current, view.at));
         let on_it = seen.flows.values().filter(|flow| flow.store == config.name);
         let percent = |of: u64| (u128::from(promises.minimums_iops) * 100).div_ceil(of.into());
         StoreStatus {
@@ -301,6 +304,7 @@ impl Shared {
             latency_ns: budget.map(|view| view.status.latency_ns).filter(|ns| *ns > 0),
             depth: budget.map_or(0, |view| view.status.in_flight),
             depth_allowed: budget.map_or(config.depth_max, |view| view.status.depth),
+            stale: budget.is_some_and(|view| !view.is_current),
         }
     }
 
@@ -373,6 +377,7 @@ fn absent(config: &DiskConfig) -> DiskStatus {
         nbd: None,
         counters: DiskCounters::default(),
         qos: None,
+        stale: false,
     }
 }
 

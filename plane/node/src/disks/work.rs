@@ -5,7 +5,7 @@ mod request;
 
 use suimon_contract::{ApiError, ErrorCode};
 
-pub(super) use self::checks::{check_idle, has_stopped_vm};
+pub(super) use self::checks::{DiskUsers, check_idle, has_stopped_vm, unknown_clients};
 pub use self::request::DiskFileJob;
 use super::entry::{CurrentJob, DiskEntry};
 

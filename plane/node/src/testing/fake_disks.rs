@@ -66,6 +66,8 @@ struct World {
     devices: RateLimitedIo,
     /// Store views that the plane returns, and its queued notices.
     views: Vec<StoreView>,
+    is_stale: bool,
+    is_unseen: bool,
     notices: VecDeque<PlaneNotice>,
     /// Sockets of NICs and disks.
     bound: BoundSockets,
@@ -141,6 +143,16 @@ impl FakeDisks {
     }
 
     /// Sets the store views that the plane returns.
+    /// Simulates a worker that does not respond, so that the state of disks is the last known one.
+    pub(crate) fn set_stale(&self, is_stale: bool) {
+        self.lock().is_stale = is_stale;
+    }
+
+    /// Simulates a worker that has not reported its disks yet.
+    pub(crate) fn set_unseen(&self, is_unseen: bool) {
+        self.lock().is_unseen = is_unseen;
+    }
+
     pub(crate) fn set_views(&self, views: Vec<StoreView>) {
         self.lock().views = views;
     }
@@ -552,9 +564,13 @@ impl DiskPlane for FakeDisks {
             uncommitted_bytes: 0,
             full: world.full.get(disk).copied(),
             failed_flush: failed_flush(spec),
-            is_current: true,
+            is_current: !world.is_stale,
         };
-        world.in_service.iter().map(view).collect()
+        world.in_service.iter().filter(|_| !world.is_unseen).map(view).collect()
+    }
+
+    fn has_disk(&self, disk: DiskId) -> bool {
+        self.lock().in_service.contains_key(&disk)
     }
 
     fn stores(&self) -> Vec<StoreView> {

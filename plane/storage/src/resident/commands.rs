@@ -56,7 +56,7 @@ impl StorageWorker {
             Command::Resume(disk, spec, reply) => {
                 let _ = reply.send(self.resume(disk, spec));
             }
-            Command::Join { store, spec, shared, changes, reply } => {
+            Command::Join { store, spec, shared, changes } => {
                 if let Some(work) = &mut self.work {
                     work.add_store(self.now, store, spec, shared.as_ref());
                     self.stores.retain(|store| work.store_status(*store).is_some());
@@ -64,7 +64,6 @@ impl StorageWorker {
                 }
                 // A budget has the store's configuration.
                 self.change(store, changes, shared.is_some());
-                drop(reply);
             }
             Command::Share(store, reply) => {
                 let work = self.work.as_mut();
@@ -87,6 +86,7 @@ impl StorageWorker {
             Command::Change { store, changes, is_in_budget } => {
                 self.change(store, changes, is_in_budget);
             }
+            Command::Maximums(store, pending) => self.change(store, pending.take(), false),
             Command::View(slots, reply) => {
                 let _ = reply.send(self.view(&slots));
             }
@@ -263,7 +263,7 @@ impl StorageWorker {
         }
     }
 
-    pub(crate) fn view(&self, slots: &BTreeMap<StoreId, Vec<DiskSlot>>) -> WorkerSnapshot {
+    pub(crate) fn view(&self, slots: &BTreeMap<StoreId, Arc<Vec<DiskSlot>>>) -> WorkerSnapshot {
         let Some(work) = &self.work else { return WorkerSnapshot::default() };
         let views = self.disks.iter().map(|(number, served)| DiskView {
             disk: served.id,
@@ -277,7 +277,9 @@ impl StorageWorker {
             is_current: true,
         });
         let stores = self.stores.iter().filter_map(|store| {
-            let slots = slots.get(store).map_or(&[][..], Vec::as_slice);
+            // The control plane reads the state of disks from the budgets that workers share.
+            let slots = slots.get(store).filter(|_| work.reports_disks(*store));
+            let slots = slots.map_or(&[][..], |slots| slots.as_slice());
             let (status, flows) = work.store_view(self.now, *store, slots)?;
             let (store, worker, at) = (*store, self.worker, self.now);
             Some(StoreView { store, worker, status, at, flows, is_current: true })

@@ -1,6 +1,6 @@
 //! Statistics and status of a store on a worker.
 
-use suimon_quantity::{Time, WorkerId};
+use suimon_quantity::Time;
 use suimon_storage_qos::{DiskFlow, DiskSlot, SAMPLE, StoreEvent};
 
 use crate::budget_state::Observation;
@@ -29,12 +29,10 @@ impl WorkerStore {
         }
     }
 
-    /// Returns the status of the store, and the state of the disks in these slots; no disks if
-    /// another worker reports them. Locks a budget once.
+    /// Returns the status of the store, and the state of the disks in these slots on any worker.
     pub(crate) fn status(
         &self,
         now: Time,
-        me: WorkerId,
         slots: &[DiskSlot],
     ) -> (WorkerStoreStatus, Vec<DiskFlow>) {
         let (role, (of, flows)) = match &self.mode {
@@ -44,12 +42,11 @@ impl WorkerStore {
                 (StoreRole::Sole, (of, flows))
             }
             Mode::Shared(sharing) => {
-                let read = sharing.budget.with_budget(me, |of, is_first| {
-                    let slots = if is_first { slots } else { &[] };
-                    let flows = slots.iter().filter_map(|slot| of.view(now, *slot)).collect();
-                    ((of.in_device(), of.depth(), of.latency_ns(), of.estimate()), flows)
-                });
-                (StoreRole::Shared, read.unwrap_or_default())
+                let read = sharing
+                    .budget
+                    .with_budget(|of| (of.in_device(), of.depth(), of.latency_ns(), of.estimate()));
+                let flows = sharing.budget.flows_for_worker(now, slots).unwrap_or_default();
+                (StoreRole::Shared, (read.unwrap_or_default(), flows))
             }
             Mode::Between => (StoreRole::Shared, Default::default()),
         };

@@ -206,8 +206,47 @@ fn requests_of_a_worker_that_has_ended_do_not_occupy_the_device() {
         if is_absent {
             host.budget.handle_absent(WORKERS[0]);
         }
-        host.budget.handle_ended(WORKERS[0]);
+        host.budget.handle_ended(NOW, WORKERS[0]);
         let grants = host.grants(NOW);
         assert_eq!((waiting(&grants, 1), host.budget.in_flight()), (4, 4), "{is_absent}");
+    }
+}
+
+/// The counts of a disk include requests in flight at its worker, also those that the worker has
+/// adopted, until the worker ends.
+#[test]
+fn disks_of_a_worker_that_has_ended_have_no_requests() {
+    for is_absent in [false, true] {
+        let mut host = Host::new(Limits::default());
+        host.borrowers.iter_mut().for_each(|borrower| borrower.set_settling(true));
+        host.submit(NOW, 0, 3);
+        for grant in host.grants(NOW) {
+            host.borrowers[0].handle_grant(NOW, grant);
+        }
+        assert_eq!(host.dispatch(NOW, 0), 3);
+        let now = NOW + Duration::from_millis(200);
+        host.report(now, 0);
+        let in_flight = |host: &Host, now| host.budget.view(now, DISKS[0]).unwrap().in_flight;
+        assert_eq!((in_flight(&host, now), host.budget.in_device()), (3, 3));
+        host.complete(now, 0, 1);
+        if is_absent {
+            host.budget.handle_absent(WORKERS[0]);
+        }
+        host.budget.handle_ended(now, WORKERS[0]);
+        assert_eq!((in_flight(&host, now), host.budget.in_device()), (0, 0), "{is_absent}");
+        assert_eq!(host.budget.in_flight(), 0, "{is_absent}");
+        // The flow is idle: its counters of busy time do not increase.
+        let busy = |host: &Host, now| host.budget.view(now, DISKS[0]).unwrap().done.busy_ns;
+        let before = busy(&host, now);
+        assert_eq!(busy(&host, now + Duration::from_secs(1)), before, "{is_absent}");
+        // Another worker can use the disk and the whole device.
+        for tag in 0..4 {
+            host.borrowers[1].submit(now, DISKS[0], 8192, tag).unwrap();
+        }
+        host.report(now, 1);
+        assert_eq!((waiting(&host.grants(now), 1), host.budget.in_flight()), (4, 4));
+        // A second notice of the end changes nothing.
+        host.budget.handle_ended(now, WORKERS[0]);
+        assert_eq!(host.budget.in_flight(), 4);
     }
 }

@@ -24,7 +24,7 @@ use crate::disks::limits::store_spec;
 use crate::disks::measured_words::{found, measure_error, report_lines};
 use crate::disks::records::save_measured;
 use crate::disks::store_threads::{NoResult, STORE_TIMEOUT};
-use crate::disks::work::check_idle;
+use crate::disks::work::{DiskUsers, check_idle, unknown_clients};
 use crate::errors::not_found;
 use crate::events::Draft;
 use crate::operations::OperationHandle;
@@ -83,10 +83,14 @@ impl Disks {
         let Some(entry) = self.find(&disk.name) else { return Ok(()) };
         check_idle(&entry)?;
         let has_file = disk.effective_file().is_some();
-        let (has_vm, clients) = self.users_of(&entry);
-        if (!has_vm && clients == 0) || (is_allowed && has_file) {
+        let DiskUsers { has_vm, clients } = self.users_of(&entry);
+        if is_allowed && has_file {
             return Ok(());
         }
+        if !has_vm && clients.ok_or_else(|| unknown_clients(&entry))? == 0 {
+            return Ok(());
+        }
+        let clients = clients.unwrap_or_default();
         let user = if has_vm { "a VM".to_owned() } else { format!("{clients} NBD connections") };
         let text = if has_file {
             format!(

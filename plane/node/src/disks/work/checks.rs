@@ -41,13 +41,14 @@ impl Disks {
     fn check_unused(&self, entry: &DiskEntry, work: &DiskFileJob) -> Result<(), ApiError> {
         let verb = work.verb();
         let in_use = |text: String| Err(ApiError::new(ErrorCode::InUse, text).about(entry.label()));
-        let (has_vm, clients) = self.users_of(entry);
+        let DiskUsers { has_vm, clients } = self.users_of(entry);
         if has_vm {
             return in_use(format!(
                 "the disk would be out of service during the job, but a VM uses it; shut down the \
                  VM, then {verb} the disk"
             ));
         }
+        let clients = clients.ok_or_else(|| unknown_clients(entry))?;
         if clients > 0 {
             return in_use(format!(
                 "the disk would be out of service during the job, but {clients} NBD connections \
@@ -57,11 +58,15 @@ impl Disks {
         Ok(())
     }
 
-    /// Returns whether a VM uses a disk, and the number of its NBD connections.
-    pub(in crate::disks) fn users_of(&self, entry: &DiskEntry) -> (bool, usize) {
-        let views = self.parts.plane.disks();
-        let clients = views.iter().find(|view| view.disk == entry.id).map_or(0, |of| of.clients);
-        (has_vm(&entry.lock()), clients)
+    /// Returns the users of a disk.
+    pub(in crate::disks) fn users_of(&self, entry: &DiskEntry) -> DiskUsers {
+        let plane = &self.parts.plane;
+        let views = plane.disks();
+        let clients = match views.iter().find(|view| view.disk == entry.id) {
+            Some(view) => Some(view.clients).filter(|_| view.is_current),
+            None => Some(0).filter(|_| !plane.has_disk(entry.id)),
+        };
+        DiskUsers { has_vm: has_vm(&entry.lock()), clients }
     }
 
     /// Returns an error for each disk that an operation uses and that the change alters.
@@ -75,6 +80,21 @@ impl Disks {
         });
         errors.collect()
     }
+}
+
+/// Users of a disk.
+pub(in crate::disks) struct DiskUsers {
+    /// True if a VM uses the disk.
+    pub(in crate::disks) has_vm: bool,
+    /// Number of NBD connections; `None` if the disk's worker does not respond.
+    pub(in crate::disks) clients: Option<usize>,
+}
+
+/// Returns the error that the NBD connections of a disk are not known.
+pub(in crate::disks) fn unknown_clients(entry: &DiskEntry) -> ApiError {
+    let text = "the worker of the disk does not respond (event 5006), so it is not known whether \
+                NBD connections use the disk; retry when the worker proceeds (event 5007)";
+    ApiError::new(ErrorCode::Conflict, text).about(entry.label())
 }
 
 /// Checks that the number of a disk's files permits another snapshot.

@@ -1,0 +1,116 @@
+//! Disks whose worker does not respond, so that their state is the last known one.
+
+use suimon_contract::{ErrorCode, EventKind, MeasureStoreRequest, StorageState};
+use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
+use suimon_storage::{PlaneNotice, StoreRole, StoreView, WorkerStoreStatus};
+use suimon_storage_qos::{Delivery, DiskFlow, DiskQosCounters, Limits, LimitsOwner};
+
+use crate::DiskFileJob;
+use crate::testing::{DEADLINE, Harness, host, name, wait_until};
+
+fn harness() -> Harness {
+    let harness = Harness::with_store();
+    let text = "[[store]]\nname = \"fast\"\npath = \"/srv/fast\"\n[[disk]]\nname = \"data\"\n\
+                store = \"fast\"\nformat = \"vhdx\"\nsize_bytes = 8388608\n\
+                nbd = { socket = \"/run/nbd.sock\" }\n";
+    harness.apply_ok(&host(text));
+    harness
+}
+
+/// Returns the view of a worker with the disk.
+fn view(worker: u16, depth: u32, is_current: bool) -> StoreView {
+    let flow = DiskFlow {
+        disk: DiskId(0),
+        holder: LimitsOwner::Disk(DiskId(0)),
+        limits: Limits::default(),
+        waiting: 1,
+        in_flight: 1,
+        done: DiskQosCounters::default(),
+        short: Delivery::default(),
+        long: Delivery::default(),
+    };
+    let status = WorkerStoreStatus {
+        role: StoreRole::Shared,
+        waiting: 1,
+        in_flight_of_worker: 1,
+        in_flight: depth,
+        depth: 8,
+        latency_ns: 1,
+        estimate: None,
+    };
+    let (worker, at, flows) = (WorkerId(worker), Time::ZERO, vec![flow]);
+    StoreView { store: StoreId(0), worker, status, at, flows, is_current }
+}
+
+#[test]
+fn a_state_that_is_not_current_is_marked() {
+    let harness = harness();
+    let stale = || {
+        let (store, disk) =
+            (harness.node.store("fast").unwrap(), harness.node.disk("data").unwrap());
+        (store.stale, disk.stale, disk.qos.unwrap().stale, store.depth)
+    };
+    harness.disks.set_views(vec![view(0, 5, true)]);
+    assert_eq!(stale(), (false, false, false, 5));
+    harness.disks.set_stale(true);
+    harness.disks.set_views(vec![view(0, 5, false)]);
+    assert_eq!(stale(), (true, true, true, 5));
+    // Another worker of the store responds.
+    let other = StoreView { flows: Vec::new(), ..view(0, 5, false) };
+    harness.disks.set_views(vec![other, view(1, 3, true)]);
+    assert_eq!(stale(), (false, true, false, 3));
+}
+
+#[test]
+fn work_that_needs_a_disk_without_clients_is_refused_while_they_are_not_known() {
+    let harness = harness();
+    let refused = || {
+        let job = harness.node.start_disk_job(&name("data"), DiskFileJob::Merge);
+        let measurement = harness.node.measure_store(&name("fast"), MeasureStoreRequest::default());
+        [job.err(), measurement.err()].map(|error| error.map(|error| (error.code, error.message)))
+    };
+    for set in [FakeState::Stale, FakeState::Unseen] {
+        set.apply(&harness, true);
+        for error in refused() {
+            let (code, message) = error.expect("the connections are not known");
+            assert_eq!(code, ErrorCode::Conflict);
+            assert!(message.contains("does not respond"), "{message}");
+        }
+        set.apply(&harness, false);
+    }
+    let operation = harness.node.start_disk_job(&name("data"), DiskFileJob::Merge).unwrap();
+    harness.node.wait_operation(operation.id, DEADLINE).unwrap();
+}
+
+/// Ways in which the plane does not know the state of a disk.
+#[derive(Clone, Copy)]
+enum FakeState {
+    Stale,
+    Unseen,
+}
+
+impl FakeState {
+    fn apply(self, harness: &Harness, is_so: bool) {
+        match self {
+            Self::Stale => harness.disks.set_stale(is_so),
+            Self::Unseen => harness.disks.set_unseen(is_so),
+        }
+    }
+}
+
+/// The disk was opened again on a worker that has not reported it yet.
+#[test]
+fn a_disk_in_service_is_not_taken_for_lost_because_its_worker_does_not_respond() {
+    let harness = harness();
+    harness.disks.set_unseen(true);
+    let disk = DiskId(0);
+    harness.disks.report(PlaneNotice::DiskLost { disk, reason: "no io_uring".to_owned() });
+    let (offset, detail, untold) = (None, "cannot read".to_owned(), 0);
+    harness.disks.report(PlaneNotice::DiskFault { disk, offset, detail, untold });
+    wait_until("the later notice is handled", || {
+        !harness.events(EventKind::DiskIoFailed.id()).is_empty()
+    });
+    assert!(harness.events(EventKind::DiskFailed.id()).is_empty());
+    harness.disks.set_unseen(false);
+    assert_eq!(harness.node.disk("data").unwrap().state, StorageState::Ready);
+}

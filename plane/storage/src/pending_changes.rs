@@ -1,0 +1,76 @@
+//! Changes of a store that are not applied yet.
+
+use std::sync::Mutex;
+
+use suimon_storage_qos::Change;
+
+use crate::exclusion::lock;
+
+/// Adds a change. A value that it replaces is removed, so that values which change again and again
+/// while all workers are blocked do not accumulate.
+pub(crate) fn add(pending: &mut Vec<Change>, change: Change) {
+    pending.retain(|earlier| !replaces(&change, earlier));
+    pending.push(change);
+}
+
+/// Returns true if `earlier` has no effect when `later` is applied at any time after it.
+fn replaces(later: &Change, earlier: &Change) -> bool {
+    match (later, earlier) {
+        (Change::Cap(_), Change::Cap(_))
+        | (Change::Capacity(_), Change::Capacity(_))
+        | (Change::Latency(_), Change::Latency(_)) => true,
+        (Change::Part(of, _), Change::Part(other, _)) => of == other,
+        _ => false,
+    }
+}
+
+/// Maximums of a store that one worker uses, which the worker has not applied yet. The control
+/// plane holds the lock for an insertion only.
+#[derive(Default)]
+pub(crate) struct PendingMaximums(Mutex<Vec<Change>>);
+
+impl PendingMaximums {
+    /// Adds a change. Returns true if the worker must be notified.
+    pub(crate) fn add(&self, change: Change) -> bool {
+        let mut pending = lock(&self.0);
+        let is_first = pending.is_empty();
+        add(&mut pending, change);
+        is_first
+    }
+
+    /// Removes and returns the changes.
+    pub(crate) fn take(&self) -> Vec<Change> {
+        core::mem::take(&mut lock(&self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_quantity::TimedRateLimit;
+    use suimon_storage_qos::{DiskSlot, PolicyId, PolicyShare};
+
+    use super::*;
+
+    #[test]
+    fn the_last_value_of_each_limit_remains_and_steps_stay_in_order() {
+        let cap = |iops| {
+            let limit = TimedRateLimit { reserved_iops: iops, ..TimedRateLimit::default() };
+            Change::Cap(Some(limit))
+        };
+        let part = |policy, min_iops| {
+            Change::Part(PolicyId(policy), Some(PolicyShare { min_iops, max: None }))
+        };
+        let pending = PendingMaximums::default();
+        assert!(pending.add(cap(1)));
+        let steps = [DiskSlot(3), DiskSlot(4), DiskSlot(3)].map(Change::RemoveDisk);
+        for at in 0..1000 {
+            assert!(!pending.add(cap(at)) && !pending.add(part(at as u32 % 2, at)));
+        }
+        steps.into_iter().for_each(|step| assert!(!pending.add(step)));
+        let mut expected = vec![part(0, 998), cap(999), part(1, 999)];
+        expected.extend(steps);
+        assert_eq!(pending.take(), expected);
+        assert_eq!(pending.take(), []);
+        assert!(pending.add(cap(2)), "the worker must be notified again");
+    }
+}
