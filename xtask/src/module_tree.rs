@@ -43,6 +43,8 @@ struct Module {
     imported: BTreeMap<String, Vec<String>>,
     /// Paths of modules whose names are all imported.
     globs: Vec<Vec<String>>,
+    /// Modules of this crate that `globs` lead to.
+    glob_modules: Vec<ModuleId>,
 }
 
 /// One name of a `use` item.
@@ -64,7 +66,21 @@ impl ModuleTree {
         let mut tree = Self { files: Vec::new(), items: Vec::new(), modules: Vec::new() };
         let folder = root_file.parent().unwrap_or(Path::new("")).to_owned();
         tree.add_file(None, root_file, &folder, source)?;
+        // The second time also finds paths that begin with a name of another glob.
+        tree.resolve_globs();
+        tree.resolve_globs();
         Ok(tree)
+    }
+
+    fn resolve_globs(&mut self) {
+        for id in 0..self.modules.len() {
+            let paths = self.modules[id].globs.iter();
+            let found = paths.filter_map(|path| match self.target(id, path, 0)? {
+                Target::Module(from) => (from != id).then_some(from),
+                Target::Item(..) => None,
+            });
+            self.modules[id].glob_modules = found.collect();
+        }
     }
 
     /// Adds the module in `path`, whose submodules are in `folder`.
@@ -218,10 +234,7 @@ impl ModuleTree {
             let is_itself = path.first().is_some_and(|first| first == name);
             return if is_itself { None } else { self.target(id, path, depth + 1) };
         }
-        module.globs.iter().find_map(|path| {
-            let Target::Module(from) = self.target(id, path, depth + 1)? else { return None };
-            if from == id { None } else { self.lookup(from, name, depth + 1) }
-        })
+        module.glob_modules.iter().find_map(|from| self.lookup(*from, name, depth + 1))
     }
 }
 

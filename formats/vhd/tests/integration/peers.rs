@@ -173,8 +173,7 @@ fn other_programs_read_resized_disks() {
 fn check_resized(disk: CreateParameters, told: SizeEncoding) {
     let bench = Bench::new(Bench::rounded(&disk, told, 10 * MB));
     let file = bench.file("image");
-    let created =
-        NewVhd { size_encoding: told, ..new_vhd(disk, 10 * MB) }.create(&file).unwrap();
+    let created = NewVhd { size_encoding: told, ..new_vhd(disk, 10 * MB) }.create(&file).unwrap();
     let image = opened(&file, Access::Write);
     bench.fill(&mut TestDisk { image, file: &file, parent: None }, 1);
     // The table must move, because it has no room to grow in place.
