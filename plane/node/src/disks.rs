@@ -60,6 +60,7 @@ use self::created_images::CreatedImages;
 pub(crate) use self::disk_images::{DiskImages, plan_deadline};
 pub(crate) use self::entry::{DiskEntry, Moving};
 use self::exports::Exports;
+pub(crate) use self::full_stores::QueuedWrites;
 use self::full_stores::StoreSpaces;
 pub(crate) use self::handing::OutgoingDisk;
 pub(crate) use self::jobs::RunningJob;

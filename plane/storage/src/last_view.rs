@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 
+use crate::shared_budget::SharedBudget;
 use crate::worker_view::WorkerSnapshot;
 
 /// Last known state of a worker.
@@ -13,14 +14,21 @@ pub(crate) struct LastView {
     pub(crate) outstanding: Option<Receiver<WorkerSnapshot>>,
     /// Reply to a command that a change did not wait for any longer.
     pub(crate) outstanding_sync: Option<Receiver<()>>,
+    /// Reply to a request for the scheduler of a store that the worker uses alone. A reply that
+    /// arrives later is dropped; the worker has then remained the only user.
+    pub(crate) outstanding_share: Option<Receiver<SharedBudget>>,
 }
 
 impl LastView {
-    /// Returns true if the worker has not replied to an earlier query or command.
+    /// Returns true if the worker has not replied to an earlier query, command or request.
     pub(crate) fn is_late(&mut self) -> bool {
         match self.outstanding_sync.as_ref().map(Receiver::try_recv) {
             Some(Err(TryRecvError::Empty)) => return true,
             _ => self.outstanding_sync = None,
+        }
+        match self.outstanding_share.as_ref().map(Receiver::try_recv) {
+            Some(Err(TryRecvError::Empty)) => return true,
+            _ => self.outstanding_share = None,
         }
         match self.outstanding.as_ref().map(Receiver::try_recv) {
             Some(Err(TryRecvError::Empty)) => return true,

@@ -134,6 +134,7 @@ mod plane;
 #[cfg(test)]
 mod plane_blocked_tests;
 mod plane_error;
+mod plane_images;
 mod plane_mirror;
 mod plane_notices;
 #[cfg(test)]
@@ -188,6 +189,7 @@ mod transfer;
 mod unscheduled;
 #[cfg(test)]
 mod unwatched_tests;
+mod waits;
 mod work;
 #[cfg(test)]
 mod work_tests;

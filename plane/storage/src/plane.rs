@@ -1,9 +1,9 @@
 //! Control handle of all disks: the worker of each disk, and the channels to the workers.
 
+mod moving;
 mod workers;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -23,6 +23,7 @@ use crate::plane_error::PlaneError;
 use crate::plane_notices::{NoticeSender, PlaneNotice};
 use crate::plane_store::StoreEntry;
 use crate::queue_key::{QueueKey, Which};
+use crate::waits::{SHARE_WAIT_MAX, Waits};
 use crate::worker_channel::WorkerChannel;
 
 /// Longest time for which the attachment of a client blocks while its disk is moved, suspended or
@@ -49,6 +50,7 @@ pub(crate) struct Inner {
     disks: Mutex<BTreeMap<DiskId, Arc<Record>>>,
     notices: Arc<NoticeSender>,
     clients: AtomicU64,
+    pub(crate) waits: Waits,
 }
 
 impl StoragePlane {
@@ -61,6 +63,15 @@ impl StoragePlane {
     /// Creates a plane that records inputs and decisions of the stores' schedulers.
     #[must_use]
     pub fn recorded(io: Arc<dyn FileIoSource>, recording: Option<Arc<dyn Sink>>) -> Self {
+        Self::with_share_wait(io, recording, SHARE_WAIT_MAX)
+    }
+
+    /// Creates a plane whose longest wait for the scheduler of a store's only user is `share_wait`.
+    pub(crate) fn with_share_wait(
+        io: Arc<dyn FileIoSource>,
+        recording: Option<Arc<dyn Sink>>,
+        share_wait: Duration,
+    ) -> Self {
         Self(Arc::new(Inner {
             io,
             recording,
@@ -69,6 +80,7 @@ impl StoragePlane {
             disks: Mutex::default(),
             notices: Arc::new(NoticeSender::default()),
             clients: AtomicU64::new(0),
+            waits: Waits::new(share_wait),
         }))
     }
 
@@ -150,39 +162,6 @@ impl StoragePlane {
         if let Ok(record) = self.record(disk) {
             record.is_ending.store(true, Ordering::Relaxed);
         }
-    }
-
-    /// Moves a disk with all its queues to another worker. Clients see a pause.
-    ///
-    /// # Errors
-    /// The disk or the worker does not exist, the disk is suspended, or its files cannot be used
-    /// there. The disk then remains on its worker.
-    pub fn move_disk(&self, disk: DiskId, to: WorkerId) -> Result<(), PlaneError> {
-        let record = self.record(disk)?;
-        let mut owner = lock(&record.owner);
-        let from = owner.ok_or(PlaneError::NoSuchDisk)?;
-        if from == to {
-            return Ok(());
-        }
-        if record.is_suspended.load(Ordering::Relaxed) {
-            return Err(PlaneError::Suspended);
-        }
-        self.channel(to).ok_or(PlaneError::NoWorker)?;
-        let taken = self.take(from, disk).inspect_err(|_| {
-            *owner = None;
-            lock(&self.0.disks).remove(&disk);
-        })?;
-        let Err((error, taken)) = self.send_disk(to, disk, taken) else {
-            *owner = Some(to);
-            return Ok(());
-        };
-        let back = taken.map(|taken| self.send_disk(from, disk, *taken));
-        if !matches!(back, Some(Ok(()))) {
-            *owner = None;
-            lock(&self.0.disks).remove(&disk);
-            return Err(PlaneError::Lost(io::Error::other(error.to_string())));
-        }
-        Err(error)
     }
 
     /// Attaches a client's connection to a disk. The connection is removed when its client
@@ -268,64 +247,6 @@ impl StoragePlane {
         }
         let is_late = |id: WorkerId| self.channel(id).is_some_and(|of| of.is_late());
         disks.into_iter().min_by_key(|(id, count)| (is_late(*id), *count, *id)).map(|(id, _)| id)
-    }
-
-    /// Passes a disk to a worker. On failure, returns the disk with the error if possible.
-    fn send_disk(
-        &self,
-        to: WorkerId,
-        disk: DiskId,
-        taken: DetachedDisk,
-    ) -> Result<(), (PlaneError, Option<Box<DetachedDisk>>)> {
-        let back = |error: PlaneError, taken: DetachedDisk| (error, Some(Box::new(taken)));
-        let Some(worker_channel) = self.channel(to) else {
-            return Err(back(PlaneError::NoWorker, taken));
-        };
-        let store = taken.index.map(|place| place.store);
-        let joined =
-            self.equip(&worker_channel).and_then(|()| store.map_or(Ok(()), |of| self.join(of, to)));
-        if let Err(error) = joined {
-            return Err(back(error, taken));
-        }
-        let answer = worker_channel.call(|reply| Command::AddDisk { disk, taken, reply });
-        let given = match answer {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(not_taken)) => Err((PlaneError::File(not_taken.error), not_taken.taken)),
-            Err(error) => Err((error, None)),
-        };
-        if let (Some(store), Err(_)) = (store, &given) {
-            self.leave(store, to);
-        }
-        given
-    }
-
-    /// Creates the I/O of a worker if it has none yet.
-    fn equip(&self, way: &WorkerChannel) -> Result<(), PlaneError> {
-        if way.has_io.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        let io = self.0.io.open().map_err(PlaneError::Io)?;
-        way.call(|reply| Command::SetIo(io, reply))?.map_err(PlaneError::Io)?;
-        way.has_io.store(true, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Removes a disk with its queues from a worker.
-    fn take(&self, from: WorkerId, disk: DiskId) -> Result<DetachedDisk, PlaneError> {
-        let worker_channel = self.channel(from).ok_or(PlaneError::NoWorker)?;
-        let (reply, answer) = channel();
-        worker_channel.send(Command::DetachDisk(disk, reply));
-        let taken = match self.wait_for_disk(disk, &answer) {
-            Ok(taken) => taken?,
-            Err(error) => {
-                self.close_later(disk, from, answer);
-                return Err(error);
-            }
-        };
-        if let Some(place) = taken.index {
-            self.leave(place.store, from);
-        }
-        Ok(taken)
     }
 
     pub(crate) fn attach_queue(

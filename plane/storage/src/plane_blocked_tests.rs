@@ -4,19 +4,24 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use suimon_ports::WorkerTasks;
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit, WorkerId};
 use suimon_storage_qos::{
     Capacity, Limits, LimitsSource, PolicyId, PolicyShare, Proposal, StoreSpec,
 };
 
 use crate::fakes::{Client, FakeQueue};
-use crate::plane_retire_tests::disk;
-use crate::plane_stalled_tests::{Ends, LIMIT, STORE, Worker, two_disks, wait_until};
+use crate::plane_retire_tests::{self, disk};
+use crate::plane_stalled_tests::{
+    Ends, LIMIT, STORE, Worker, patient_plane, two_disks, wait_until,
+};
 use crate::plane_suspend_tests::{Source, answer, ask, close};
 use crate::queue_key::QueueKey;
+use crate::waits::SHARE_WAIT_MAX;
 use crate::work_tests::WRITE;
-use crate::{PlaneError, StoragePlane, StoreRole};
+use crate::{PlaneError, PlaneNotice, StoragePlane, StoreRole, VIEW_WAIT_MAX};
 
 const OTHER_STORE: StoreId = StoreId(8);
 const STOPPED: TimedRateLimit = TimedRateLimit { leased: None, reserved_iops: 0, later: None };
@@ -28,7 +33,10 @@ fn propose(plane: &StoragePlane, store: StoreId, disk: DiskId) {
 
 /// Creates two workers and two stores. The disk of the first store is on the first worker.
 fn one_disk() -> (StoragePlane, Ends) {
-    let plane = StoragePlane::new(Arc::new(Source));
+    one_disk_on(StoragePlane::new(Arc::new(Source)))
+}
+
+fn one_disk_on(plane: StoragePlane) -> (StoragePlane, Ends) {
     let workers = Ends([0, 1].map(|id| Worker::start(&plane, id)).into());
     for store in [STORE, OTHER_STORE] {
         plane.add_store(store, StoreSpec::default()).unwrap();
@@ -63,33 +71,58 @@ fn attach(plane: &StoragePlane, disk: DiskId) -> Arc<Mutex<Client>> {
 }
 
 #[test]
-fn a_further_worker_and_all_other_operations_do_not_wait_for_a_blocked_only_user() {
-    let (plane, workers) = one_disk();
+fn other_stores_do_not_wait_while_a_further_worker_waits_for_a_blocked_only_user() {
+    let (plane, workers) = one_disk_on(patient_plane());
     workers.0[0].set_stalled(true);
     propose(&plane, STORE, DiskId(1));
+    let wakes = workers.0[0].wakes();
     let joining = begin(&plane, |plane| plane.add_disk(DiskId(1), disk().0, Some(STORE)));
+    // The request for the scheduler has been sent, so that the store waits.
+    wait_until(|| workers.0[0].wakes() > wakes);
     let others = begin(&plane, |plane| {
         propose(plane, OTHER_STORE, DiskId(2));
         plane.add_disk(DiskId(2), disk().0, Some(OTHER_STORE)).unwrap();
         plane.set_cap(OTHER_STORE, Some(STOPPED));
         plane.set_cap(OTHER_STORE, None);
+        plane.begin_mirror(DiskId(2), None).unwrap();
+        plane.end_mirror(DiskId(2)).unwrap();
         let client = attach(plane, DiskId(2));
         ask(&client, 1, WRITE, 0);
         drop((plane.disks(), plane.stores()));
-        plane.set_cap(STORE, Some(STOPPED));
-        plane.set_cap(STORE, None);
         answer(&client)
     });
     assert_eq!(end(&others).0, 1);
-    let refused = end(&joining);
+    workers.0[0].set_stalled(false);
+    end(&joining).unwrap();
+    (0..3).for_each(|id| close(plane.take_disk(DiskId(id)).unwrap()));
+}
+
+fn add(plane: &StoragePlane, disk: u32, store: StoreId) -> Result<(), PlaneError> {
+    plane.add_disk(DiskId(disk), plane_retire_tests::disk().0, Some(store))
+}
+
+#[test]
+fn a_further_worker_waits_once_for_a_blocked_only_user() {
+    let (plane, workers) = one_disk();
+    workers.0[0].set_stalled(true);
+    propose(&plane, STORE, DiskId(1));
+    plane.0.waits.take_expired();
+    let refused = end(&begin(&plane, |plane| add(plane, 1, STORE)));
     assert!(matches!(refused, Err(PlaneError::WorkerBlocked(WorkerId(0)))), "{refused:?}");
+    assert_eq!(plane.0.waits.take_expired(), [SHARE_WAIT_MAX]);
+    // A maximum does not wait for the worker then.
+    end(&begin(&plane, |plane| {
+        plane.set_cap(STORE, Some(STOPPED));
+        plane.set_cap(STORE, None);
+    }));
     // Further attempts request nothing of the worker.
     let wakes = workers.0[0].wakes();
     for _ in 0..20 {
-        let joining = begin(&plane, |plane| plane.add_disk(DiskId(1), disk().0, Some(STORE)));
-        assert!(matches!(end(&joining), Err(PlaneError::WorkerBlocked(_))));
+        let refused = end(&begin(&plane, |plane| add(plane, 1, STORE)));
+        assert!(matches!(refused, Err(PlaneError::WorkerBlocked(_))));
     }
     assert_eq!(workers.0[0].wakes(), wakes);
+    assert_eq!(plane.0.waits.take_expired(), []);
     // The worker remains the only user, or the disk is added, when it proceeds.
     workers.0[0].set_stalled(false);
     let is_sole = |plane: &StoragePlane| {
@@ -99,13 +132,86 @@ fn a_further_worker_and_all_other_operations_do_not_wait_for_a_blocked_only_user
             .any(|of| of.store == STORE && of.is_current && of.status.role == StoreRole::Sole)
     };
     wait_until(|| is_sole(&plane));
-    wait_until(|| plane.add_disk(DiskId(1), disk().0, Some(STORE)).is_ok());
+    wait_until(|| add(&plane, 1, STORE).is_ok());
     for id in [DiskId(0), DiskId(1)] {
         let client = attach(&plane, id);
         ask(&client, 7, WRITE, 0);
         assert_eq!(answer(&client).0, 7);
     }
-    (0..3).for_each(|id| close(plane.take_disk(DiskId(id)).unwrap()));
+    (0..2).for_each(|id| close(plane.take_disk(DiskId(id)).unwrap()));
+}
+
+#[test]
+fn waits_for_a_blocked_worker_do_not_add_up_over_its_stores() {
+    let (plane, workers) = one_disk();
+    propose(&plane, OTHER_STORE, DiskId(2));
+    add(&plane, 2, OTHER_STORE).unwrap();
+    wait_until(|| plane.move_disk(DiskId(2), WorkerId(0)).is_ok());
+    propose(&plane, STORE, DiskId(1));
+    propose(&plane, OTHER_STORE, DiskId(3));
+    workers.0[0].set_stalled(true);
+    plane.0.waits.take_expired();
+    for (disk, store) in [(1, STORE), (3, OTHER_STORE)] {
+        let refused = end(&begin(&plane, move |plane| add(plane, disk, store)));
+        assert!(matches!(refused, Err(PlaneError::WorkerBlocked(WorkerId(0)))), "{refused:?}");
+        end(&begin(&plane, move |plane| plane.set_cap(store, Some(STOPPED))));
+    }
+    assert_eq!(plane.0.waits.take_expired(), [SHARE_WAIT_MAX]);
+    workers.0[0].set_stalled(false);
+    for (disk, store) in [(1, STORE), (3, OTHER_STORE)] {
+        plane.set_cap(store, None);
+        wait_until(|| add(&plane, disk, store).is_ok());
+    }
+    (0..4).for_each(|id| close(plane.take_disk(DiskId(id)).unwrap()));
+}
+
+/// The disk leaves its worker by itself, or because the worker retires. The blocked worker is then
+/// the only other user of the store.
+#[test]
+fn a_disk_moves_while_another_user_of_its_store_is_blocked() {
+    for retires in [false, true] {
+        let plane = StoragePlane::new(Arc::new(Source));
+        let workers = Ends([0, 1, 2].map(|id| Worker::start(&plane, id)).into());
+        plane.add_store(STORE, StoreSpec::default()).unwrap();
+        plane.set_capacity(STORE, Capacity::Declared(10_000));
+        for id in 0..2 {
+            propose(&plane, STORE, DiskId(id));
+            wait_until(|| add(&plane, id, STORE).is_ok());
+        }
+        let served = || plane.disks().iter().map(|view| view.worker.0).collect::<Vec<_>>();
+        wait_until(|| served() == [0, 1]);
+        workers.0[1].set_stalled(true);
+        end(&begin(&plane, move |plane| match retires {
+            true => plane.retire(&[WorkerId(0)]),
+            false => plane.move_disk(DiskId(0), WorkerId(2)).unwrap(),
+        }));
+        let mut notices = std::iter::from_fn(|| plane.poll_notice());
+        assert!(notices.all(|notice| !matches!(notice, PlaneNotice::DiskLost { .. })));
+        let client = attach(&plane, DiskId(0));
+        ask(&client, 5, WRITE, 0);
+        assert_eq!(answer(&client).0, 5);
+        wait_until(|| served() == [2, 1]);
+        workers.0[1].set_stalled(false);
+        (0..2).for_each(|id| close(plane.take_disk(DiskId(id)).unwrap()));
+    }
+}
+
+#[test]
+fn the_counters_of_a_disk_remain_when_it_moves_from_the_only_user() {
+    let (plane, _workers) = one_disk_on(patient_plane());
+    let client = attach(&plane, DiskId(0));
+    for to in [1, 0] {
+        ask(&client, 0, WRITE, 0);
+        answer(&client);
+        plane.move_disk(DiskId(0), WorkerId(to)).unwrap();
+    }
+    let is_sole = || {
+        let views = plane.stores();
+        views.len() == 1 && views[0].is_current && views[0].status.role == StoreRole::Sole
+    };
+    wait_until(is_sole);
+    wait_until(|| delivered(&plane) == Some(BTreeMap::from([(DiskId(0), 2)])));
+    close(plane.take_disk(DiskId(0)).unwrap());
 }
 
 /// The worker applies the last maximum before it dispatches a request, also if several changes were
@@ -140,7 +246,10 @@ fn a_maximum_does_not_wait_for_a_blocked_only_user_and_applies_when_it_proceeds(
         workers.0[0].set_stalled(true);
         ask(&client, 3, WRITE, 0);
         // The first change waits for a bounded time, and the others not at all.
+        plane.0.waits.take_expired();
         end(&begin(&plane, move |plane| set(plane, Some(9000))));
+        let waits = plane.0.waits.take_expired();
+        assert!(!waits.is_empty() && waits.iter().sum::<Duration>() <= VIEW_WAIT_MAX, "{waits:?}");
         let wakes = workers.0[0].wakes();
         let changing = begin(&plane, move |plane| {
             (1..500).rev().for_each(|iops| set(plane, Some(iops)));

@@ -10,6 +10,7 @@ use suimon_storage_qos::{DiskSlot, Limits, LimitsSource, Proposal, Weight};
 
 use crate::command::{Command, Mirrored};
 use crate::dirty::DirtyMap;
+use crate::disk_record::Record;
 use crate::plane::{StoragePlane, lock};
 use crate::plane_error::PlaneError;
 use crate::queue_key::{QueueKey, Which};
@@ -60,7 +61,7 @@ impl StoragePlane {
         let slot = record.store.map(|store| self.add_flow(store, disk)).transpose()?.flatten();
         worker_channel
             .call(|reply| Command::Mirror(disk, Mirrored { slot, dirty }, reply))
-            .inspect_err(|_| self.remove_flow(disk))?;
+            .inspect_err(|_| self.remove_flow(&record, disk))?;
         mirror.is_on = true;
         Ok(())
     }
@@ -98,14 +99,14 @@ impl StoragePlane {
     /// written. The call may be repeated.
     pub fn end_mirror(&self, disk: DiskId) -> Result<(), PlaneError> {
         let Ok(record) = self.record(disk) else {
-            self.remove_flow(disk);
+            self.remove_flow_of_closed_disk(disk);
             return Ok(());
         };
         let owner = lock(&record.owner);
         let worker_channel = owner.and_then(|owner| self.channel(owner));
         let ended =
             worker_channel.map_or(Ok(()), |worker_channel| self.end_on(&worker_channel, disk));
-        self.remove_flow(disk);
+        self.remove_flow(&record, disk);
         lock(&record.mirror).is_on = false;
         ended
     }
@@ -133,13 +134,25 @@ impl StoragePlane {
         Ok(self.slot(store, copied(disk)))
     }
 
-    fn remove_flow(&self, disk: DiskId) {
+    /// Removes the slot of a disk's copy from the disk's store. Does not use other stores: the
+    /// caller holds the lock of the disk, and a store may wait for its worker.
+    fn remove_flow(&self, record: &Record, disk: DiskId) {
+        if let Some(store) = record.store {
+            self.remove_flow_from(store, disk);
+        }
+    }
+
+    /// Removes the slot of a copy whose disk is out of service, so that its store is not known. The
+    /// caller must not hold the lock of a disk.
+    fn remove_flow_of_closed_disk(&self, disk: DiskId) {
         let stores: Vec<StoreId> = lock(&self.0.stores).keys().copied().collect();
-        for store in stores {
-            if self.slot(store, copied(disk)).is_some() {
-                // The store has the slot already.
-                let _ = self.propose(store, &[Proposal::RemoveDisk(copied(disk))], false);
-            }
+        stores.into_iter().for_each(|store| self.remove_flow_from(store, disk));
+    }
+
+    fn remove_flow_from(&self, store: StoreId, disk: DiskId) {
+        if self.slot(store, copied(disk)).is_some() {
+            // The store has the slot already.
+            let _ = self.propose(store, &[Proposal::RemoveDisk(copied(disk))], false);
         }
     }
 }

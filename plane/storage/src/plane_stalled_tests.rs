@@ -14,10 +14,15 @@ use crate::plane_retire_tests::disk;
 use crate::plane_suspend_tests::{Sleepless, Source, answer, ask, close};
 use crate::queue_key::QueueKey;
 use crate::work_tests::WRITE;
-use crate::{StoragePlane, StoreRole, StoreView};
+use crate::{StoragePlane, StoreRole, StoreView, VIEW_WAIT_MAX};
 
 pub(crate) const STORE: StoreId = StoreId(7);
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
+
+/// Returns a plane in which the wait for a store's only user does not expire.
+pub(crate) fn patient_plane() -> StoragePlane {
+    StoragePlane::with_share_wait(Arc::new(Source), None, 10 * LIMIT)
+}
 
 /// Waker that counts its calls: each command to the worker is one.
 #[derive(Default)]
@@ -88,7 +93,7 @@ impl Drop for Ends {
 #[test]
 fn changes_and_the_removal_of_a_disk_do_not_wait_for_a_stalled_worker() {
     for stalled in 0..2 {
-        let plane = StoragePlane::new(Arc::new(Source));
+        let plane = patient_plane();
         let workers = Ends([0, 1].map(|id| Worker::start(&plane, id)).into());
         plane.add_store(STORE, StoreSpec::default()).unwrap();
         plane.set_capacity(STORE, Capacity::Declared(10_000));
@@ -122,7 +127,8 @@ fn changes_and_the_removal_of_a_disk_do_not_wait_for_a_stalled_worker() {
         // The worker proceeds, and becomes the only user of the store.
         let stays = DiskId(stalled as u32);
         wait_until(|| plane.disks().iter().map(|view| view.disk).eq([stays]));
-        plane.add_disk(other, disk().0, Some(STORE)).unwrap();
+        // The state may be the last known one, and the worker not have replied yet.
+        wait_until(|| plane.add_disk(other, disk().0, Some(STORE)).is_ok());
         for id in [stays, other] {
             close(plane.take_disk(id).unwrap());
         }
@@ -131,7 +137,7 @@ fn changes_and_the_removal_of_a_disk_do_not_wait_for_a_stalled_worker() {
 
 /// Returns a plane with two workers that have a disk each.
 pub(crate) fn two_disks() -> (StoragePlane, Ends) {
-    let plane = StoragePlane::new(Arc::new(Source));
+    let plane = patient_plane();
     let workers = Ends([0, 1].map(|id| Worker::start(&plane, id)).into());
     plane.add_store(STORE, StoreSpec::default()).unwrap();
     plane.set_capacity(STORE, Capacity::Declared(10_000));
@@ -180,6 +186,20 @@ fn a_status_query_returns_the_last_known_state_of_a_stalled_worker() {
         wait_until(|| are_current(&plane) == (vec![true; 2], vec![true; 2]));
         [DiskId(0), DiskId(1)].into_iter().for_each(|id| close(plane.take_disk(id).unwrap()));
     }
+}
+
+#[test]
+fn a_status_query_waits_for_all_blocked_workers_together() {
+    let (plane, workers) = two_disks();
+    workers.0.iter().for_each(|worker| worker.set_stalled(true));
+    plane.0.waits.take_expired();
+    drop((plane.disks(), plane.stores()));
+    let waits = plane.0.waits.take_expired();
+    assert!(!waits.is_empty() && waits.iter().sum::<Duration>() <= VIEW_WAIT_MAX, "{waits:?}");
+    (0..20).for_each(|_| drop((plane.disks(), plane.stores())));
+    assert_eq!(plane.0.waits.take_expired(), []);
+    workers.0.iter().for_each(|worker| worker.set_stalled(false));
+    [DiskId(0), DiskId(1)].into_iter().for_each(|id| close(plane.take_disk(id).unwrap()));
 }
 
 /// Placeholders of the retiring worker's disk may be charged for longer than the worker may take to
@@ -235,7 +255,7 @@ fn a_disk_that_is_removed_with_queued_requests_leaves_nothing_to_its_worker() {
     // The next disk has the same slot and the same worker.
     let assigned = LimitsSource::Own(Limits::default());
     plane.propose(STORE, &[Proposal::Disk(DiskId(2), assigned)], false).unwrap();
-    plane.add_disk(DiskId(2), disk().0, Some(STORE)).unwrap();
+    wait_until(|| plane.add_disk(DiskId(2), disk().0, Some(STORE)).is_ok());
     let client = attach(DiskId(2));
     ask(&client, 0, WRITE, 0);
     answer(&client);

@@ -1,7 +1,6 @@
 //! Store in the control plane.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex};
 
 use suimon_quantity::{TimedRateLimit, WorkerId};
@@ -30,9 +29,6 @@ pub(crate) struct PlaneStore {
     pub(crate) leaving: BTreeSet<WorkerId>,
     /// Maximums that a worker has not applied yet, if it uses the store alone.
     pub(crate) maximums: BTreeMap<WorkerId, Arc<PendingMaximums>>,
-    /// Request for the scheduler of a blocked worker, which is not waited for any longer. Until the
-    /// worker replies, no further request is sent to it.
-    pub(crate) late_share: Option<(WorkerId, Receiver<SharedBudget>)>,
     /// True if the store was removed.
     pub(crate) is_removed: bool,
 }
@@ -50,20 +46,8 @@ impl PlaneStore {
             disks: BTreeMap::new(),
             leaving: BTreeSet::new(),
             maximums: BTreeMap::new(),
-            late_share: None,
             is_removed: false,
         }
-    }
-
-    /// Returns true if a worker has not replied to an earlier request for its scheduler.
-    pub(crate) fn is_share_late(&mut self, worker: WorkerId) -> bool {
-        let late = self.late_share.as_ref().filter(|(of, _)| *of == worker);
-        let is_late =
-            late.is_some_and(|(_, reply)| matches!(reply.try_recv(), Err(TryRecvError::Empty)));
-        if !is_late {
-            self.late_share = None;
-        }
-        is_late
     }
 
     fn readable(&self) -> ReadableStore {

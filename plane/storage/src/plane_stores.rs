@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use suimon_quantity::{StoreId, TimedRateLimit, WorkerId};
 use suimon_storage_qos::{
@@ -16,12 +16,8 @@ use crate::plane_error::PlaneError;
 use crate::plane_store::{PlaneStore, StoreEntry};
 use crate::plane_views::VIEW_WAIT_MAX;
 use crate::shared_budget::SharedBudget;
+use crate::waits::Waits;
 use crate::worker_channel::WorkerChannel;
-
-/// Longest time for which the first disk of a store on a further worker waits for the only worker
-/// that uses the store. Other changes of the store wait for that, too; leases of the cluster must not
-/// expire meanwhile. Afterwards, until the worker replies, no operation waits for it.
-const SHARE_WAIT_MAX: Duration = Duration::from_secs(1);
 
 impl StoragePlane {
     /// Adds a store without disks. If the store exists and has no disks in service, its
@@ -110,7 +106,7 @@ impl StoragePlane {
             of.cap = cap;
             self.send_maximum(store, of, Change::Cap(cap))
         });
-        wait_for(&workers);
+        wait_for(&self.0.waits, &workers);
     }
 
     /// Sets this node's part of a policy that spans nodes. `None`: the policy's limits apply to
@@ -128,7 +124,7 @@ impl StoragePlane {
             }
             self.send_maximum(store, of, Change::Part(policy, part))
         });
-        wait_for(&workers);
+        wait_for(&self.0.waits, &workers);
     }
 
     /// Blocks dispatch of all requests of a policy's disks until the policy's part is
@@ -213,7 +209,8 @@ impl StoragePlane {
     }
 
     /// Prepares a worker for its first or a further disk of a store. Waits for the only worker that
-    /// uses the store, for up to [`SHARE_WAIT_MAX`]; not for the prepared worker.
+    /// uses the store, for up to [`SHARE_WAIT_MAX`](crate::waits::SHARE_WAIT_MAX); not for the
+    /// prepared worker.
     ///
     /// # Errors
     /// The store or the worker does not exist, or the only worker with disks of the store does not
@@ -240,7 +237,7 @@ impl StoragePlane {
         if let [only] = users[..] {
             // The scheduler is shared before another worker borrows from it. A worker that has ended
             // dispatches no requests.
-            match self.share((store, of), only) {
+            match self.share(store, only) {
                 Ok(shared) => of.shared = Some(shared),
                 Err(PlaneError::NoWorker) => {
                     of.shared = None;
@@ -293,25 +290,23 @@ impl StoragePlane {
         }
     }
 
-    /// Returns the budget of a store that one worker uses, for further workers.
-    fn share(
-        &self,
-        (store, of): (StoreId, &mut PlaneStore),
-        with: WorkerId,
-    ) -> Result<SharedBudget, PlaneError> {
+    /// Returns the budget of a store that one worker uses, for further workers. Does not wait for a
+    /// worker that has not replied to an earlier command, so that waits for one worker do not add
+    /// up over its stores.
+    fn share(&self, store: StoreId, with: WorkerId) -> Result<SharedBudget, PlaneError> {
         let worker_channel = self.channel(with).ok_or(PlaneError::NoWorker)?;
-        if of.is_share_late(with) {
+        if worker_channel.is_late() {
             return Err(PlaneError::WorkerBlocked(with));
         }
         let (reply, answer) = channel();
         worker_channel.send(Command::Share(store, reply));
-        match answer.recv_timeout(SHARE_WAIT_MAX) {
+        match self.0.waits.receive(&answer, self.0.waits.share) {
             Ok(shared) => Ok(shared),
             Err(RecvTimeoutError::Disconnected) => Err(PlaneError::NoWorker),
             Err(RecvTimeoutError::Timeout) => {
                 // When the worker proceeds, it remains the only user of the store.
                 worker_channel.send(Command::EndSharing(store));
-                of.late_share = Some((with, answer));
+                lock(&worker_channel.view).outstanding_share = Some(answer);
                 Err(PlaneError::WorkerBlocked(with))
             }
         }
@@ -320,12 +315,12 @@ impl StoragePlane {
 
 /// Blocks until workers have applied earlier commands, for up to [`VIEW_WAIT_MAX`] in total. Does not
 /// wait for a worker that has not replied to an earlier command of this kind or status query.
-fn wait_for(workers: &[Arc<WorkerChannel>]) {
+fn wait_for(waits: &Waits, workers: &[Arc<WorkerChannel>]) {
     let until = Instant::now() + VIEW_WAIT_MAX;
     let begun = workers.iter().map(|worker| worker.begin_sync()).collect::<Vec<_>>();
     for (worker, reply) in workers.iter().zip(begun) {
         if let Some(reply) = reply {
-            worker.end_sync(reply, until);
+            worker.end_sync(waits, reply, until);
         }
     }
 }

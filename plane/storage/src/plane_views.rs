@@ -91,17 +91,42 @@ impl StoragePlane {
             lock(&self.0.channels).values().map(Arc::clone).collect();
         let replies: Vec<_> = channels.iter().map(|channel| begin(channel, &slots)).collect();
         let both = channels.iter().zip(replies);
-        both.map(|(channel, reply)| end(&channel.view, reply, until)).collect()
+        both.map(|(channel, reply)| self.end(&channel.view, reply, until)).collect()
     }
 
     /// Returns true if a worker has replied that it has no stores, or has ended.
     pub(crate) fn has_no_stores(&self, worker: WorkerId) -> bool {
         let Some(channel) = self.channel(worker) else { return true };
         let Some(reply) = begin(&channel, &Slots::default()) else { return false };
-        match reply.recv_timeout(VIEW_WAIT_MAX) {
+        match self.0.waits.receive(&reply, VIEW_WAIT_MAX) {
             Ok(looked) => looked.stores.is_empty(),
             Err(RecvTimeoutError::Timeout) => false,
             Err(RecvTimeoutError::Disconnected) => true,
+        }
+    }
+
+    /// Waits for the state of a worker. Returns the last known state if it does not reply in time.
+    fn end(
+        &self,
+        view: &Mutex<LastView>,
+        reply: Option<Receiver<WorkerSnapshot>>,
+        until: Instant,
+    ) -> WorkerSnapshot {
+        let Some(reply) = reply else { return lock(view).known() };
+        let left = until.saturating_duration_since(Instant::now());
+        let received = self.0.waits.receive(&reply, left);
+        let mut view = lock(view);
+        match received {
+            Ok(looked) => {
+                view.known = looked.clone();
+                looked
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                view.outstanding = Some(reply);
+                view.known()
+            }
+            // The worker has ended.
+            Err(RecvTimeoutError::Disconnected) => WorkerSnapshot::default(),
         }
     }
 }
@@ -140,27 +165,4 @@ fn begin(worker_channel: &WorkerChannel, slots: &Slots) -> Option<Receiver<Worke
     let (reply, answer) = channel();
     worker_channel.send(Command::View(Arc::clone(slots), reply));
     Some(answer)
-}
-
-/// Waits for the state of a worker. Returns the last known state if it does not reply in time.
-fn end(
-    view: &Mutex<LastView>,
-    reply: Option<Receiver<WorkerSnapshot>>,
-    until: Instant,
-) -> WorkerSnapshot {
-    let Some(reply) = reply else { return lock(view).known() };
-    let received = reply.recv_timeout(until.saturating_duration_since(Instant::now()));
-    let mut view = lock(view);
-    match received {
-        Ok(looked) => {
-            view.known = looked.clone();
-            looked
-        }
-        Err(RecvTimeoutError::Timeout) => {
-            view.outstanding = Some(reply);
-            view.known()
-        }
-        // The worker has ended.
-        Err(RecvTimeoutError::Disconnected) => WorkerSnapshot::default(),
-    }
 }

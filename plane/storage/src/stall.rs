@@ -12,10 +12,10 @@ use suimon_quantity::{DiskId, Time, WorkerId};
 
 use crate::command::DetachedDisk;
 use crate::engine::StorageEngine;
-use crate::images;
 use crate::notices::StorageNotice;
 use crate::plane::StoragePlane;
 use crate::plane_error::PlaneError;
+use crate::plane_images::close_images;
 
 /// Time without a completion of an operation in flight after which a disk counts as stalled.
 pub const STALLED_AFTER: Duration = Duration::from_secs(5);
@@ -135,13 +135,7 @@ impl StoragePlane {
                 plane.leave(place.store, from);
             }
             drop(taken.queues);
-            if let Err(error) = images::close(taken.spec, "its own image") {
-                tracing::warn!(
-                    ?disk,
-                    %error,
-                    "cannot close a disk cleanly; its state is as after a crash"
-                );
-            }
+            close_images(disk, taken.spec);
         });
         if let Err(error) = waiting {
             tracing::warn!(?disk, %error, "the state of a stalled disk is as after a crash");

@@ -11,6 +11,7 @@ use crate::command::Command;
 use crate::exclusion::lock;
 use crate::last_view::LastView;
 use crate::plane_error::PlaneError;
+use crate::waits::Waits;
 
 /// Channel for commands to one worker.
 pub(crate) struct WorkerChannel {
@@ -49,10 +50,10 @@ impl WorkerChannel {
     }
 
     /// Waits for the reply. If there is none in time, the worker counts as late.
-    pub(crate) fn end_sync(&self, reply: Receiver<()>, until: Instant) {
+    pub(crate) fn end_sync(&self, waits: &Waits, reply: Receiver<()>, until: Instant) {
         let left = until.saturating_duration_since(Instant::now());
         // The worker drops the sender. A worker that has ended dispatches no requests.
-        if reply.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
+        if waits.receive(&reply, left) == Err(RecvTimeoutError::Timeout) {
             lock(&self.view).outstanding_sync = Some(reply);
         }
     }

@@ -91,8 +91,8 @@ impl Entitled {
     }
 }
 
-/// Normalised operations and queueing time since the disk was added. Counters wrap; differences of
-/// two readings are valid.
+/// Normalised operations and queueing time since the disk was added to the store's scheduler. They
+/// begin again with a new scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskQosCounters {
     /// Normalised operations that the clients demanded.
@@ -130,25 +130,28 @@ pub struct DiskRates {
 }
 
 impl DiskQosCounters {
-    /// Returns the rates since the reading `before`, which was taken `span` earlier.
-    pub fn rates(&self, before: &Self, span: Duration) -> DiskRates {
+    /// Returns the rates since the reading `before`, which was taken `span` earlier; `None` if the
+    /// counters began again meanwhile.
+    pub fn rates(&self, before: &Self, span: Duration) -> Option<DiskRates> {
+        let delivered = self.delivered.checked_sub(before.delivered)?;
+        let busy_ns = u128::from(self.busy_ns.checked_sub(before.busy_ns)?);
+        // Requests that are not executed are subtracted.
+        let demanded = self.demanded.saturating_sub(before.demanded);
         let ns = span.as_nanos().max(1);
-        let rate = |from: u64, to: u64| {
-            let operations = u128::from(to.wrapping_sub(from));
-            u64::try_from(operations * NS_PER_SECOND / ns).unwrap_or(u64::MAX)
+        let rate = |operations: u64| {
+            u64::try_from(u128::from(operations) * NS_PER_SECOND / ns).unwrap_or(u64::MAX)
         };
         let waited = |cause| self.waits.ns(cause).wrapping_sub(before.waits.ns(cause));
         let waits = |cause| u128::from(waited(cause)) * u128::from(WAITS_ONE_IN) > ns;
         let waits_for_cap = waits(QueueCause::StoreCap);
-        let busy_ns = u128::from(self.busy_ns.wrapping_sub(before.busy_ns));
         let idle_ns = ns.saturating_sub(busy_ns);
-        DiskRates {
-            demanded_iops: rate(before.demanded, self.demanded),
-            delivered_iops: rate(before.delivered, self.delivered),
+        Some(DiskRates {
+            demanded_iops: rate(demanded),
+            delivered_iops: rate(delivered),
             waits_for_cap,
             waits_for_device: waits(QueueCause::DeviceDepth) && !waits_for_cap,
             is_busy: idle_ns * u128::from(IDLES_ONE_IN) < ns,
-        }
+        })
     }
 }
 

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use super::{FlowTotals, History, SAMPLE, Totals, Turns, Window};
+use super::{DiskQosCounters, FlowTotals, History, SAMPLE, Totals, Turns, Window};
 
 const START: Time = Time::from_ns(1 << 44);
 
@@ -24,6 +24,21 @@ fn run(history: &mut History, from: Time, delivered: &mut u64, time: Duration) -
 fn delivery(history: &History, window: Window, now: Time, delivered: u64) -> (f64, u64) {
     let of = history.delivery(window, now, &totals(delivered), &FlowTotals::default());
     (of.window_ns as f64 / 1e9, of.delivered)
+}
+
+#[test]
+fn counters_that_began_again_have_no_rates_and_subtracted_requests_are_no_demand() {
+    let of = |demanded, delivered, busy_ns| DiskQosCounters {
+        demanded,
+        delivered,
+        busy_ns,
+        ..DiskQosCounters::default()
+    };
+    let before = of(500, 400, 1000);
+    assert_eq!(of(10, 10, 2000).rates(&before, SAMPLE), None);
+    assert_eq!(of(10, 400, 10).rates(&before, SAMPLE), None);
+    let rates = of(499, 401, 1000).rates(&before, SAMPLE).unwrap();
+    assert_eq!((rates.demanded_iops, rates.delivered_iops), (0, 2));
 }
 
 #[test]

@@ -84,7 +84,7 @@ impl Shared {
             let before = before.as_ref().and_then(|(at, of)| Some((*at, *of.get(disk)?)));
             let did = before
                 .zip(done.get(disk))
-                .map(|((at, before), after)| after.rates(&before, now.since(at)));
+                .and_then(|((at, before), after)| after.rates(&before, now.since(at)));
             let did = did.unwrap_or_default();
             into.push(DiskLoad {
                 disk: DiskKey(u64::from(*disk)),

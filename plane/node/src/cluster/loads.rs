@@ -16,9 +16,9 @@ use crate::disks::Disks;
 pub(super) const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 /// Number of sampling intervals over which rates are computed.
 const SAMPLES_KEPT: usize = 2;
-/// Number of sampling intervals for which the last rates are repeated while no worker with disks of
-/// the store responds: 5 s. Afterwards the demand is zero, so that other nodes can use the store.
-const REPEATED_MAX: u32 = 10;
+/// Time for which the last rates are repeated while no worker with disks of the store responds.
+/// Afterwards the demand is zero, so that other nodes can use the store.
+const REPEATED_MAX: Duration = Duration::from_secs(5);
 
 /// Recent samples of a store's disks.
 #[derive(Default)]
@@ -26,8 +26,6 @@ pub(super) struct Loads {
     samples: VecDeque<(Time, BTreeMap<DiskId, DiskQosCounters>)>,
     /// Rates of the last sample.
     rates: BTreeMap<DiskId, DiskRates>,
-    /// Number of times that the last rates were repeated.
-    repeated: u32,
 }
 
 /// Load of a store's disks.
@@ -53,9 +51,7 @@ impl Loads {
             of_store().flat_map(|view| &view.flows).map(|flow| (flow.disk, flow)).collect();
         let latency = |view: &StoreView| (view.is_current, view.status.latency_ns);
         let latency_ns = of_store().map(latency).max().map_or(0, |(_, latency_ns)| latency_ns);
-        let is_current = of_store().any(|view| view.is_current && !view.flows.is_empty());
-        let done = flows.iter().map(|(disk, flow)| (*disk, flow.done)).collect();
-        let rates = self.rates(now, Some(done).filter(|_| is_current));
+        let rates = self.rates(now, known_counters(of_store()));
         let mut reported = ReportedLoad { latency_ns, ..ReportedLoad::default() };
         for of in limits((disks, config, policies), store, &flows) {
             let Limited { disk, name, policy, min_iops, max_iops, weight } = of;
@@ -84,28 +80,27 @@ impl Loads {
         reported
     }
 
-    /// Adds a sample of the disks' counters; `None` if no worker reports them. Returns the rates of
-    /// the disks.
+    /// Adds a sample of the disks' counters; `None` if they are not known. Returns the rates of the
+    /// disks. Disks whose counters began again have none.
     fn rates(
         &mut self,
         now: Time,
         done: Option<BTreeMap<DiskId, DiskQosCounters>>,
     ) -> &BTreeMap<DiskId, DiskRates> {
         let Some(done) = done else {
-            self.repeated += 1;
-            if self.repeated > REPEATED_MAX {
+            if self.samples.back().is_some_and(|(at, _)| now.since(*at) > REPEATED_MAX) {
                 *self = Self::default();
             }
             return &self.rates;
         };
-        self.repeated = 0;
         self.rates.clear();
         if let Some((at, before)) = self.samples.front() {
             let span = now.since(*at);
             let both =
                 done.iter().filter_map(|(disk, done)| Some((*disk, done, before.get(disk)?)));
-            self.rates =
-                both.map(|(disk, done, before)| (disk, done.rates(before, span))).collect();
+            let rates =
+                both.filter_map(|(disk, done, before)| Some((disk, done.rates(before, span)?)));
+            self.rates = rates.collect();
         }
         self.samples.push_back((now, done));
         if self.samples.len() > SAMPLES_KEPT {
@@ -113,6 +108,20 @@ impl Loads {
         }
         &self.rates
     }
+}
+
+/// Returns the counters of a store's disks from the store's views; `None` if no worker that responds
+/// reports them. They are known if the store has no view: none of its disks is in service.
+fn known_counters<'a>(
+    views: impl Iterator<Item = &'a StoreView> + Clone,
+) -> Option<BTreeMap<DiskId, DiskQosCounters>> {
+    let reporters = views.clone().filter(|view| !view.flows.is_empty());
+    let is_known = match reporters.map(|view| view.is_current).max() {
+        Some(is_current) => is_current,
+        None => views.clone().next().is_none() || views.clone().any(|view| view.is_current),
+    };
+    let flows = views.flat_map(|view| &view.flows).map(|flow| (flow.disk, flow.done));
+    is_known.then(|| flows.collect())
 }
 
 /// Assigns the host's fallback rate to its first disk. Only the sum matters.
@@ -195,6 +204,10 @@ fn limits(
 
 #[cfg(test)]
 mod tests {
+    use suimon_quantity::WorkerId;
+    use suimon_storage::{StoreRole, WorkerStoreStatus};
+    use suimon_storage_qos::{Delivery, Limits, LimitsOwner};
+
     use super::*;
 
     const DISK: DiskId = DiskId(3);
@@ -219,10 +232,81 @@ mod tests {
         assert_eq!(first, [0, 1000, 1000, 1000, 1000]);
         // The rate over the whole time, when the worker proceeds.
         assert_eq!(demands(&mut loads, 5, &[Some(2000), Some(2500)]), [750, 750]);
-        let mut absent = vec![None; REPEATED_MAX as usize];
-        assert!(demands(&mut loads, 7, &absent).iter().all(|demand| *demand == 750));
-        absent.truncate(3);
-        assert_eq!(demands(&mut loads, 17, &absent), [0, 0, 0]);
+        assert!(demands(&mut loads, 7, &[None; 10]).iter().all(|demand| *demand == 750));
+        assert_eq!(demands(&mut loads, 17, &[None; 3]), [0, 0, 0]);
         assert_eq!(demands(&mut loads, 20, &[Some(9000), Some(9100)]), [0, 200]);
+    }
+
+    #[test]
+    fn the_time_of_the_repetition_does_not_depend_on_the_number_of_samples() {
+        let mut loads = Loads::default();
+        demands(&mut loads, 0, &[Some(0), Some(500)]);
+        let at = |loads: &mut Loads, at| demands(loads, at, &[None]);
+        assert_eq!(at(&mut loads, 11), [1000]);
+        assert_eq!(at(&mut loads, 12), [0]);
+        let mut loads = Loads::default();
+        demands(&mut loads, 0, &[Some(0), Some(500)]);
+        for _ in 0..100 {
+            assert_eq!(at(&mut loads, 2), [1000]);
+        }
+    }
+
+    #[test]
+    fn counters_that_begin_again_give_no_rate() {
+        let samples = [Some(5000), Some(5500), None, None, Some(10), Some(20)];
+        assert_eq!(demands(&mut Loads::default(), 0, &samples), [0, 1000, 1000, 1000, 0, 0]);
+        let mut loads = Loads::default();
+        let delivered = |loads: &mut Loads, at: u32, delivered: u64| {
+            let counters = DiskQosCounters { delivered, ..DiskQosCounters::default() };
+            let now = Time::from_ns(1 << 40) + at * SAMPLE_INTERVAL;
+            let rates = loads.rates(now, Some(BTreeMap::from([(DISK, counters)])));
+            rates.get(&DISK).map(|rates| rates.delivered_iops)
+        };
+        assert_eq!(delivered(&mut loads, 0, 5000), None);
+        assert_eq!(delivered(&mut loads, 1, 5500), Some(1000));
+        assert_eq!(delivered(&mut loads, 2, 10), None);
+        assert_eq!(delivered(&mut loads, 3, 20), None);
+        assert_eq!(delivered(&mut loads, 4, 35), Some(25));
+    }
+
+    /// Returns the view of a worker with this number of delivered operations of the disk; without
+    /// the disk if it is `None`.
+    fn view(delivered: Option<u64>, is_current: bool) -> StoreView {
+        let flow = |delivered| DiskFlow {
+            disk: DISK,
+            holder: LimitsOwner::Disk(DISK),
+            limits: Limits::default(),
+            waiting: 0,
+            in_flight: 0,
+            done: DiskQosCounters { delivered, ..DiskQosCounters::default() },
+            short: Delivery::default(),
+            long: Delivery::default(),
+        };
+        let status = WorkerStoreStatus {
+            role: StoreRole::Shared,
+            waiting: 0,
+            in_flight_of_worker: 0,
+            in_flight: 0,
+            depth: 8,
+            latency_ns: 1,
+            estimate: None,
+        };
+        let (worker, at) = (WorkerId(0), Time::ZERO);
+        let flows = delivered.map(flow).into_iter().collect();
+        StoreView { store: StoreId(0), worker, status, at, flows, is_current }
+    }
+
+    #[test]
+    fn counters_are_unknown_only_while_the_worker_with_the_disks_does_not_respond() {
+        let known = |views: &[StoreView]| {
+            let known = known_counters(views.iter())?;
+            Some(known.values().map(|done| done.delivered).collect::<Vec<_>>())
+        };
+        assert_eq!(known(&[view(Some(5), true), view(None, false)]), Some(vec![5]));
+        // The other worker leaves the store.
+        assert_eq!(known(&[view(Some(5), false), view(None, true)]), None);
+        assert_eq!(known(&[view(None, false)]), None);
+        assert_eq!(known(&[view(None, true)]), Some(vec![]));
+        assert_eq!(known(&[]), Some(vec![]), "no disk is in service");
     }
 }

@@ -14,6 +14,8 @@ use suimon_contract::{
 use suimon_ports::StoreSpace;
 use suimon_storage::FullView;
 
+pub(crate) use self::control::QueuedWrites;
+
 /// Hysteresis: a nearly full store stays nearly full until its used part is more than this many
 /// percent below the threshold.
 const HYSTERESIS_PERCENT: u64 = 1;

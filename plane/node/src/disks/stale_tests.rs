@@ -1,11 +1,14 @@
 //! Disks whose worker does not respond, so that their state is the last known one.
 
+use std::collections::BTreeSet;
+
 use suimon_contract::{ErrorCode, EventKind, MeasureStoreRequest, StorageState};
 use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
 use suimon_storage::{PlaneNotice, StoreRole, StoreView, WorkerStoreStatus};
 use suimon_storage_qos::{Delivery, DiskFlow, DiskQosCounters, Limits, LimitsOwner};
 
 use crate::DiskFileJob;
+use crate::disks::QueuedWrites;
 use crate::testing::{DEADLINE, Harness, host, name, wait_until};
 
 fn harness() -> Harness {
@@ -59,6 +62,41 @@ fn a_state_that_is_not_current_is_marked() {
     let other = StoreView { flows: Vec::new(), ..view(0, 5, false) };
     harness.disks.set_views(vec![other, view(1, 3, true)]);
     assert_eq!(stale(), (false, true, false, 3));
+}
+
+/// The first disk of a store was added to a worker that has not responded since.
+#[test]
+fn a_state_that_was_never_reported_is_marked_while_the_disk_is_in_service() {
+    let harness = harness();
+    let stale = || {
+        let (store, disk) =
+            (harness.node.store("fast").unwrap(), harness.node.disk("data").unwrap());
+        (store.stale, disk.stale)
+    };
+    harness.disks.set_views(vec![view(0, 5, true)]);
+    assert_eq!(stale(), (false, false));
+    harness.disks.set_views(Vec::new());
+    harness.disks.set_unseen(true);
+    assert_eq!(stale(), (true, true));
+    // A disk that is out of service has no state.
+    harness.disks.lose("no io_uring");
+    wait_until("there is no state", || stale() == (false, false));
+}
+
+#[test]
+fn it_is_not_known_whether_writes_are_queued_while_the_worker_does_not_respond() {
+    let harness = harness();
+    let disks = BTreeSet::from([name("data")]);
+    let queued = || harness.node.shared().disks.queued_writes(&disks);
+    assert_eq!(queued(), QueuedWrites::Absent);
+    for set in [FakeState::Stale, FakeState::Unseen] {
+        set.apply(&harness, true);
+        assert_eq!(queued(), QueuedWrites::Unknown(name("data")));
+        set.apply(&harness, false);
+        assert_eq!(queued(), QueuedWrites::Absent);
+    }
+    harness.disks.fill(Some(1));
+    assert_eq!(queued(), QueuedWrites::Queued(name("data")));
 }
 
 #[test]

@@ -237,7 +237,7 @@ impl Shared {
                 .then(|| self.disks.nbd_status(config.name.as_str(), config.nbd.as_ref(), clients)),
             counters: view.map(|view| counters(&view.tally)).unwrap_or_default(),
             qos: seen.flows.get(&entry.id).cloned(),
-            stale: view.is_some_and(|view| !view.is_current),
+            stale: view.map_or_else(|| self.disks.is_in_service(entry.id), |view| !view.is_current),
         }
     }
 
@@ -278,6 +278,9 @@ impl Shared {
         // earlier time.
         let budget = seen.stores.iter().filter(|view| view.store == id);
         let budget = budget.max_by_key(|view| (view.is_current, view.at));
+        // A worker that has not responded since its first disk of the store has no view.
+        let has_disks =
+            || disks.iter().any(|disk| self.disks.is_in_service(self.disks.disk_id(&disk.name)));
         let on_it = seen.flows.values().filter(|flow| flow.store == config.name);
         let percent = |of: u64| (u128::from(promises.minimums_iops) * 100).div_ceil(of.into());
         StoreStatus {
@@ -304,7 +307,7 @@ impl Shared {
             latency_ns: budget.map(|view| view.status.latency_ns).filter(|ns| *ns > 0),
             depth: budget.map_or(0, |view| view.status.in_flight),
             depth_allowed: budget.map_or(config.depth_max, |view| view.status.depth),
-            stale: budget.is_some_and(|view| !view.is_current),
+            stale: budget.map_or_else(has_disks, |view| !view.is_current),
         }
     }
 

@@ -142,7 +142,6 @@ impl FakeDisks {
         self.lock().caps.values().copied().collect()
     }
 
-    /// Sets the store views that the plane returns.
     /// Simulates a worker that does not respond, so that the state of disks is the last known one.
     pub(crate) fn set_stale(&self, is_stale: bool) {
         self.lock().is_stale = is_stale;
@@ -153,6 +152,7 @@ impl FakeDisks {
         self.lock().is_unseen = is_unseen;
     }
 
+    /// Sets the store views that the plane returns.
     pub(crate) fn set_views(&self, views: Vec<StoreView>) {
         self.lock().views = views;
     }

@@ -10,9 +10,9 @@ use suimon_quantity::{DiskId, WorkerId};
 
 use crate::command::Command;
 use crate::disk_record::Record;
-use crate::images;
 use crate::plane::{StoragePlane, lock};
 use crate::plane_error::PlaneError;
+use crate::plane_images::close_images;
 use crate::plane_notices::PlaneNotice;
 use crate::resident::StorageWorker;
 use crate::worker_channel::WorkerChannel;
@@ -74,15 +74,7 @@ impl StoragePlane {
     /// notice. The disk can be opened again afterwards.
     fn abandon_disk(&self, disk: DiskId, reason: &PlaneError) {
         match self.take_disk(disk) {
-            Ok(spec) => {
-                if let Err(error) = images::close(spec, "its own image") {
-                    tracing::warn!(
-                        ?disk,
-                        %error,
-                        "cannot close a disk cleanly; its state is as after a crash"
-                    );
-                }
-            }
+            Ok(spec) => close_images(disk, spec),
             // The disk was lost during the move.
             Err(PlaneError::NoSuchDisk) => {}
             Err(error) => tracing::warn!(?disk, %error, "the state of a disk is as after a crash"),

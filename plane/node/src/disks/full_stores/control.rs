@@ -12,6 +12,17 @@ use crate::control::Controller;
 use crate::disks::{DiskEntry, Disks};
 use crate::events::Draft;
 
+/// Writes of disks that are queued because a store is full.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum QueuedWrites {
+    /// No writes are queued.
+    Absent,
+    /// This disk has queued writes.
+    Queued(Name),
+    /// The worker of this disk does not respond.
+    Unknown(Name),
+}
+
 impl Disks {
     /// Starts a query of the space of each open store, in a store thread per query. A store whose
     /// last query has not ended is left out. Returns at once; a later call sees the results. The
@@ -40,15 +51,23 @@ impl Disks {
         paths.filter_map(|path| Some((path.clone(), self.spaces.get(&path)?.free_bytes))).collect()
     }
 
-    /// Returns the first of these disks that has requests queued because its store is full.
-    pub(crate) fn queued_writes(&self, disks: &BTreeSet<Name>) -> Option<Name> {
+    /// Returns the first of these disks that has requests queued because its store is full, or for
+    /// which it is not known whether it has.
+    pub(crate) fn queued_writes(&self, disks: &BTreeSet<Name>) -> QueuedWrites {
         let views = self.parts.plane.disks();
-        let queued = |name: &&Name| {
+        let mut unknown = None;
+        for name in disks {
             let id = self.disk_id(name);
             let view = views.iter().find(|view| view.disk == id);
-            view.and_then(|view| view.full).is_some_and(|full| full.queued > 0)
-        };
-        disks.iter().find(queued).cloned()
+            if view.and_then(|view| view.full).is_some_and(|full| full.queued > 0) {
+                return QueuedWrites::Queued(name.clone());
+            }
+            let is_known = view.map_or_else(|| !self.is_in_service(id), |view| view.is_current);
+            if !is_known && unknown.is_none() {
+                unknown = Some(name.clone());
+            }
+        }
+        unknown.map_or(QueuedWrites::Absent, QueuedWrites::Unknown)
     }
 
     /// Records whether the guest of a VM must complete its writes to a disk, because it shuts down

@@ -58,13 +58,18 @@ impl Disks {
         Ok(())
     }
 
+    /// Returns true if a disk is in service in the storage plane, whether or not its worker
+    /// responds.
+    pub(in crate::disks) fn is_in_service(&self, disk: DiskId) -> bool {
+        self.parts.plane.has_disk(disk)
+    }
+
     /// Returns the users of a disk.
     pub(in crate::disks) fn users_of(&self, entry: &DiskEntry) -> DiskUsers {
-        let plane = &self.parts.plane;
-        let views = plane.disks();
+        let views = self.parts.plane.disks();
         let clients = match views.iter().find(|view| view.disk == entry.id) {
             Some(view) => Some(view.clients).filter(|_| view.is_current),
-            None => Some(0).filter(|_| !plane.has_disk(entry.id)),
+            None => Some(0).filter(|_| !self.is_in_service(entry.id)),
         };
         DiskUsers { has_vm: has_vm(&entry.lock()), clients }
     }

@@ -188,7 +188,7 @@ impl Driver {
             Stage::CopyingDisks(order, mirrors) => {
                 leaving.note_disks(&mirrors);
                 self.check_mirrors(&mirrors)?;
-                self.check_no_queued_writes()?;
+                self.check_no_known_queued_writes()?;
                 let has_copied_all = |mirror: &DiskMirror| mirror.progress().has_copied_all;
                 if mirrors.iter().all(has_copied_all) && self.has_released_vfs(leaving)? {
                     let line = order
@@ -295,9 +295,11 @@ impl Driver {
         let vm = self.vm_that_leaves()?;
         let status = vm.migration_status().map_err(|error| self.api_error(&error))?;
         leaving.copied.memory = (status.bytes_sent, status.remaining_bytes);
-        if !matches!(status.phase, SendingPhase::Failed(_)) {
-            // QEMU on the destination would not repeat queued writes.
-            self.check_no_queued_writes()?;
+        // QEMU on the destination would not repeat queued writes.
+        match &status.phase {
+            SendingPhase::Failed(_) => {}
+            SendingPhase::Copying | SendingPhase::None => self.check_no_known_queued_writes()?,
+            _ => self.check_no_queued_writes()?,
         }
         match status.phase {
             SendingPhase::Copying | SendingPhase::None => {

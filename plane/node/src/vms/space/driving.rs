@@ -7,6 +7,7 @@ use suimon_contract::{ApiError, DiskController, ErrorCode, Name, VmState};
 use suimon_ports::{VmCommand, VmDevice, VmRunState};
 
 use super::SpaceWait;
+use crate::disks::QueuedWrites;
 use crate::shared::Shared;
 use crate::vms::driver::{Driver, Run};
 use crate::vms::entry::in_words;
@@ -203,31 +204,54 @@ impl Driver {
         let Some(run) = &self.run else { return Ok(()) };
         self.entry.check_no_queued_writes(&self.shared, &run.stored.disks)
     }
+
+    /// Checks that no writes to the VM's disks are known to be queued, while the VM continues to run
+    /// here. A disk whose worker does not respond passes the check.
+    ///
+    /// # Errors
+    /// As [`VmEntry::check_no_queued_writes`].
+    pub(in crate::vms) fn check_no_known_queued_writes(&self) -> Result<(), ApiError> {
+        let Some(run) = &self.run else { return Ok(()) };
+        match self.shared.disks.queued_writes(&run.stored.disks) {
+            QueuedWrites::Queued(disk) => Err(queued_writes_error(&self.entry, &disk)),
+            QueuedWrites::Absent | QueuedWrites::Unknown(_) => Ok(()),
+        }
+    }
 }
 
 impl VmEntry {
     /// Checks that no writes to these disks of the VM are queued because a store is full.
     ///
     /// # Errors
-    /// [`ErrorCode::Conflict`]. The writes would fail when the VM moves, and its file systems could
-    /// become read-only.
+    /// [`ErrorCode::Conflict`]: writes are queued, or the worker of a disk does not respond, so that
+    /// this is not known. The writes would fail when the VM moves, and its file systems could become
+    /// read-only.
     pub(crate) fn check_no_queued_writes(
         &self,
         shared: &Shared,
         disks: &BTreeSet<Name>,
     ) -> Result<(), ApiError> {
         match shared.disks.queued_writes(disks) {
-            None => Ok(()),
-            Some(disk) => {
+            QueuedWrites::Absent => Ok(()),
+            QueuedWrites::Queued(disk) => Err(queued_writes_error(self, &disk)),
+            QueuedWrites::Unknown(disk) => {
                 let text = format!(
-                    "writes to disk/{disk} are queued because its store is full, and would fail; \
-                     free space on the store, or set on_full = \"error\" so that the guest gets \
-                     the error"
+                    "the worker of disk/{disk} does not respond (event 5006), so it is not known \
+                     whether writes are queued because its store is full; retry when the worker \
+                     proceeds (event 5007)"
                 );
                 Err(ApiError::new(ErrorCode::Conflict, text).about(self.label()))
             }
         }
     }
+}
+
+fn queued_writes_error(entry: &VmEntry, disk: &Name) -> ApiError {
+    let text = format!(
+        "writes to disk/{disk} are queued because its store is full, and would fail; free space on \
+         the store, or set on_full = \"error\" so that the guest gets the error"
+    );
+    ApiError::new(ErrorCode::Conflict, text).about(entry.label())
 }
 
 fn disk_of(device: &VmDevice) -> Option<Name> {

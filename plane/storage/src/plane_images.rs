@@ -1,0 +1,17 @@
+//! Closing of the images of disks that are out of service.
+
+use suimon_quantity::DiskId;
+
+use crate::disk_spec::DiskSpec;
+use crate::images;
+
+/// Closes the images of a disk that is out of service and has no caller that could close them.
+pub(crate) fn close_images(disk: DiskId, spec: DiskSpec) {
+    if let Err(error) = images::close(spec, "its own image") {
+        tracing::warn!(
+            ?disk,
+            %error,
+            "cannot close a disk cleanly; its state is as after a crash"
+        );
+    }
+}
