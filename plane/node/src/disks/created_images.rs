@@ -348,7 +348,7 @@ mod tests {
         let files = suimon_ports::testing::MemoryStore::default();
         recorded.forget_unnamed(store, &files, &[]);
         let draft = images::draft_name(&file).unwrap();
-        recorded.forget_unnamed(Path::new("/srv/other"), &files, &[draft.clone()]);
+        recorded.forget_unnamed(Path::new("/srv/other"), &files, std::slice::from_ref(&draft));
         assert_eq!(recorded.find(&record.path()), Some(record.clone()), "of another store");
         recorded.forget_unnamed(store, &files, &[draft]);
         assert_eq!(recorded.find(&record.path()), None);

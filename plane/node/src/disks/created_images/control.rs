@@ -1,6 +1,6 @@
 //! Use of the records of created images by changes, openings of disks and the start of the daemon.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode};
@@ -65,7 +65,7 @@ impl ImageTask {
         let store = &self.required.store;
         let name = store.name.to_string();
         let found = (image.properties().id, marked.ok());
-        let record = CreatedImage::new((name.as_str(), &store.path), file, found);
+        let record = CreatedImage::new((name.as_str(), store.path.as_path()), file, found);
         self.created.add(record.clone()).map_err(|error| error.about(&self.label))?;
         Ok(record)
     }
