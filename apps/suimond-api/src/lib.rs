@@ -37,7 +37,7 @@ pub use api::{
     ApiState, EVENT_FOLLOWERS_MAX, NotificationSender, Notifications, openapi_document, router,
 };
 pub use console::{Console, router as console_router};
-pub use listeners::Listeners;
+pub use listeners::{ApiSnapshot, Listeners};
 pub use server::{
     CONNECTIONS_MAX, HEAD_TIMEOUT, Listener, READ_TIMEOUT, TlsListener, UPGRADED_MAX, serve,
 };

@@ -20,12 +20,18 @@ use crate::tcp_api::{TcpApi, Tokens, guarded};
 /// Interval of attempts to listen.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Records the settings of the API listener and the files that they name. Called before they are read,
+/// also at later attempts. The returned function is called when the listener uses them.
+pub type ApiSnapshot = Arc<dyn Fn(&ApiConfig) -> Box<dyn FnOnce() + Send> + Send + Sync>;
+
 /// Starts the TCP listeners.
 pub struct Listeners {
     /// Node to which failed listeners are reported.
     pub node: Arc<Node>,
     /// True if the daemon had no stored state.
     pub is_first_start: bool,
+    /// Records the settings that the API listener uses.
+    pub snapshot: ApiSnapshot,
 }
 
 impl Listeners {
@@ -54,16 +60,16 @@ impl Listeners {
         failures: AccessFailures,
         news: Notifications,
     ) -> Result<(), Vec<ApiError>> {
-        let first = match listen(config.clone()).await {
+        let first = match listen(config, Arc::clone(&self.snapshot)).await {
             Ok(listening) => Some(listening),
             Err(error) => self.report(error, true).map(|()| None)?,
         };
-        let node = Arc::clone(&self.node);
+        let (node, snapshot) = (Arc::clone(&self.node), Arc::clone(&self.snapshot));
         tokio::spawn(async move {
             let listening = match first {
                 Some(listening) => Some(listening),
                 // The configuration may have been corrected, or removed.
-                None => retry(|| Some(listen(node.config().api?))).await,
+                None => retry(|| Some(listen(node.config().api?, Arc::clone(&snapshot)))).await,
             };
             if let Some((listener, tokens)) = listening {
                 serve(listener, guarded(router, tokens, failures), news).await;
@@ -111,10 +117,20 @@ impl Listeners {
 }
 
 /// Loads the files that `[api]` names, and listens.
-async fn listen(config: ApiConfig) -> Result<(TlsListener, Tokens), ApiError> {
-    let loaded = tokio::task::spawn_blocking(move || TcpApi::load(&config)).await;
+async fn listen(
+    config: ApiConfig,
+    snapshot: ApiSnapshot,
+) -> Result<(TlsListener, Tokens), ApiError> {
+    let load = move || {
+        let record = snapshot(&config);
+        TcpApi::load(&config).map(|api| (api, record))
+    };
+    let loaded = tokio::task::spawn_blocking(load).await;
     let failed = |error| ApiError::new(ErrorCode::Internal, format!("loading failed: {error}"));
-    loaded.unwrap_or_else(|error| Err(failed(error)))?.bind().await
+    let (api, record) = loaded.unwrap_or_else(|error| Err(failed(error)))?;
+    let listening = api.bind().await?;
+    record();
+    Ok(listening)
 }
 
 /// Repeats `listen` until it succeeds. Returns `None` when it returns `None`, because the listener

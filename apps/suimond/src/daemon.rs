@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow};
@@ -42,7 +42,7 @@ use crate::recorder::{Recorder, RecordingFile};
 use crate::remedy;
 use crate::socket_files::HostSocketFiles;
 use crate::socket_threads::SocketThreads;
-use crate::start_settings::StartSettings;
+use crate::start_settings::{StartSettings, api_snapshot, lock_settings};
 use crate::unix_socket::ApiSocket;
 use crate::vm_factory::{FoundLauncher, launch};
 use crate::watchdog::{self, Heartbeat};
@@ -299,8 +299,12 @@ fn serve_node(
     from_file.apply_at_start(node, *is_first_start)?;
     node.resume_disk_jobs();
     let config = node.config();
-    let started = StartSettings::read_now(&config);
-    let listeners = Listeners { node: Arc::clone(node), is_first_start: *is_first_start };
+    let started = Arc::new(Mutex::new(StartSettings::read_now(&config)));
+    let listeners = Listeners {
+        node: Arc::clone(node),
+        is_first_start: *is_first_start,
+        snapshot: api_snapshot(&started),
+    };
     let console = listeners.load_console(config.console.as_ref())?.map(Arc::new);
     let state = ApiState {
         node: Arc::clone(node),
@@ -373,7 +377,7 @@ impl Signals {
     async fn wait_for_end(
         mut self,
         arguments: &Arguments,
-        started: &StartSettings,
+        started: &Mutex<StartSettings>,
         node: Arc<Node>,
         mut news: Notifications,
     ) -> Result<(), Stopped> {
@@ -393,7 +397,7 @@ impl Signals {
 
 /// Reloads the host file. On errors, reports them and keeps the current state. Reports changes that
 /// need a restart of the daemon.
-async fn reload(arguments: &Arguments, node: &Arc<Node>, started: &StartSettings) {
+async fn reload(arguments: &Arguments, node: &Arc<Node>, started: &Mutex<StartSettings>) {
     let file = arguments.config.clone();
     notify("RELOADING=1");
     let reloaded = node.clone();
@@ -413,7 +417,8 @@ async fn reload(arguments: &Arguments, node: &Arc<Node>, started: &StartSettings
         }
         Err(error) => tracing::error!(%error, "SIGHUP: the host file was not applied"),
     }
-    for change in started.changes(&node.config()) {
+    let changes = lock_settings(started).changes(&node.config());
+    for change in changes {
         tracing::warn!("SIGHUP: {change}");
     }
     notify("READY=1");

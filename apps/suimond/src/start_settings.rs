@@ -3,16 +3,36 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_contract::{ApiConfig, ConsoleConfig, HostConfig, LabConfig};
+use suimond_api::ApiSnapshot;
 
-/// Settings in effect since the start of the daemon.
+/// Settings in effect since the start of the daemon. A listener of the API that could not be used then
+/// reads its settings again later.
 pub(crate) struct StartSettings {
     api: Option<ApiConfig>,
     console: Option<ConsoleConfig>,
     lab: Option<LabConfig>,
-    /// Files named by the sections, as they were at the start.
-    files: Vec<(NamedFile, Option<FileState>)>,
+    /// Files named by the sections, as they were when the daemon read them.
+    files: Vec<ReadFile>,
+}
+
+/// Named file with its state when it was read.
+type ReadFile = (NamedFile, Option<FileState>);
+
+/// Settings of the API listener.
+pub(crate) struct ApiSettings {
+    api: ApiConfig,
+    files: Vec<ReadFile>,
+}
+
+impl ApiSettings {
+    /// Returns the settings that the listener reads now.
+    pub(crate) fn read_now(api: &ApiConfig) -> Self {
+        let config = HostConfig { api: Some(api.clone()), ..HostConfig::default() };
+        Self { api: api.clone(), files: read_files(&config) }
+    }
 }
 
 /// File named by a key of a section.
@@ -47,16 +67,19 @@ impl FileState {
 impl StartSettings {
     /// Returns the settings of a configuration that the daemon reads now.
     pub(crate) fn read_now(config: &HostConfig) -> Self {
-        let files = named_files(config).into_iter().map(|file| {
-            let state = FileState::of(&file.path);
-            (file, state)
-        });
         Self {
             api: config.api.clone(),
             console: config.console.clone(),
             lab: config.lab.clone(),
-            files: files.collect(),
+            files: read_files(config),
         }
+    }
+
+    /// Sets the settings with which the API listener came into service.
+    pub(crate) fn set_api(&mut self, read: ApiSettings) {
+        self.api = Some(read.api);
+        self.files.retain(|(file, _)| file.section != "[api]");
+        self.files.extend(read.files);
     }
 
     /// Returns one text for each section, and each file of an unchanged section, that has changed
@@ -90,6 +113,28 @@ impl StartSettings {
         }));
         texts
     }
+}
+
+/// Returns the function that records the settings of the API listener when it comes into service.
+pub(crate) fn api_snapshot(started: &Arc<Mutex<StartSettings>>) -> ApiSnapshot {
+    let started = Arc::clone(started);
+    Arc::new(move |api: &ApiConfig| -> Box<dyn FnOnce() + Send> {
+        let (started, read) = (Arc::clone(&started), ApiSettings::read_now(api));
+        Box::new(move || lock_settings(&started).set_api(read))
+    })
+}
+
+pub(crate) fn lock_settings(started: &Mutex<StartSettings>) -> MutexGuard<'_, StartSettings> {
+    started.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the files that the sections name, with their present state.
+fn read_files(config: &HostConfig) -> Vec<ReadFile> {
+    let files = named_files(config).into_iter().map(|file| {
+        let state = FileState::of(&file.path);
+        (file, state)
+    });
+    files.collect()
 }
 
 fn named_files(config: &HostConfig) -> Vec<NamedFile> {
@@ -151,5 +196,13 @@ mod tests {
         let lab = host(&format!("{api}[lab]\nresults = \"/srv/lab\"\n"));
         let lab = started.changes(&lab);
         assert!(lab[0].starts_with("[lab] has changed") && lab.len() == 2, "{lab:?}");
+
+        // The listener could not be used before, and has read the new files.
+        let mut later = StartSettings::read_now(&HostConfig::default());
+        assert_eq!(later.changes(&config).len(), 1);
+        later.set_api(ApiSettings::read_now(config.api.as_ref().unwrap()));
+        assert_eq!(later.changes(&config), [""; 0]);
+        fs::write(path("token"), "another token").unwrap();
+        assert_eq!(later.changes(&config).len(), 1, "a file was changed after that");
     }
 }

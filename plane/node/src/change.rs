@@ -19,7 +19,7 @@ use suimon_ports::{CpuAffinity, StateStoreError};
 use crate::adapters::{PfStep, PfUndo, pf_steps};
 use crate::control::Controller;
 use crate::disks::{
-    DiskRollback, DiskStep, acquire_disks, disk_steps, required_disks, required_sockets,
+    DiskRollback, DiskStep, Disks, acquire_disks, disk_steps, required_disks, required_sockets,
 };
 use crate::errors::{store_error, summarize};
 use crate::operations::OperationHandle;
@@ -147,13 +147,11 @@ impl Controller {
         changes.extend(self.shared.disks.records_of_removed(&to.state.config));
         let new_disks = self.present_new_disks(&to.disks);
         changes.extend(self.new_disk_changes(&new_disks)?);
-        let created = to.images.created.as_ref().and_then(|name| to.disks.get(name));
-        changes.extend(created.and_then(|disk| self.shared.disks.created_image_change(disk)));
+        let created = self.shared.disks.created_images_in_service(&to.disks);
+        changes.extend(Disks::created_image_changes(&created));
         self.shared.events.commit(drafts, changes)?;
         self.new_disks = new_disks;
-        if let Some(disk) = created {
-            self.shared.disks.end_created_image(disk);
-        }
+        self.shared.disks.end_created_images(&created);
         Ok(())
     }
 

@@ -176,7 +176,8 @@ impl NumberTable {
 impl Disks {
     pub(crate) fn new(parts: DiskDependencies, state_store: Arc<DeferringStore>) -> Self {
         let exports = Exports::new(parts.plane.clone(), parts.devices.clone());
-        let stores = Arc::new(OpenStores::new(parts.stores.clone()));
+        let created_images = Arc::new(CreatedImages::new(state_store));
+        let stores = Arc::new(OpenStores::new(parts.stores.clone(), created_images.clone()));
         Self {
             parts,
             entries: RwLock::default(),
@@ -190,7 +191,7 @@ impl Disks {
             effective_minimums: RwLock::default(),
             measured: RwLock::default(),
             known_parents: Arc::default(),
-            created_images: Arc::new(CreatedImages::new(state_store)),
+            created_images,
             in_measurement: Mutex::default(),
         }
     }

@@ -34,3 +34,4 @@ pub(crate) use self::arrival::{
     Abandoned, ArrivalAnswer, ArrivalCall, ArrivalMessage, arrival_spec, uuid_of,
 };
 pub(crate) use self::departure::{arrival_request, disks_to_hand_over};
+pub(crate) use self::versions::LogLimit;

@@ -16,7 +16,7 @@ use crate::drain::Drain;
 use crate::events::EventLog;
 use crate::host::ConfinementReader;
 use crate::images::ImageRequests;
-use crate::migration::Abandoned;
+use crate::migration::{Abandoned, LogLimit};
 use crate::operations::Operations;
 use crate::ports::{BoundAddresses, PlaneIds, PortTable, PublishedKernelPaths};
 use crate::power::PowerTable;
@@ -43,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) image_requests: ImageRequests,
     pub(crate) vms: Vms,
     pub(crate) abandoned: Abandoned,
+    /// Limit of log entries about arrival requests that cannot be read.
+    pub(crate) unreadable_arrivals: LogLimit,
     pub(crate) late_notices: Arc<LateNotices>,
     pub(crate) drain: Drain,
     pub(crate) cluster: Cluster,
@@ -118,6 +120,7 @@ impl Shared {
             image_requests: ImageRequests::default(),
             vms: Vms::new(parts.vms),
             abandoned: Abandoned::default(),
+            unreadable_arrivals: LogLimit::default(),
             late_notices: Arc::default(),
             drain: Drain::default(),
             cluster: Cluster::new(parts.clusters),

@@ -73,7 +73,7 @@ pub struct ChangeOptions {
     /// Deletes the files of deleted disks.
     pub with_file: bool,
     /// Keeps disks that cannot be opened as failed, and retries them. Otherwise a disk that cannot
-    /// be opened fails the change.
+    /// be opened fails the change. True only when the host file is applied at the start of the daemon.
     pub keeps_faulty_disks: bool,
     /// Creates the missing image file of the disk that the change sets, although the disk is not
     /// new.

@@ -20,7 +20,9 @@ pub(crate) fn planned_events(to: &ValidatedChange, edit: &Edit) -> Vec<Draft> {
     }));
     let mut text = format!("The configuration was changed ({}).", edit.kind());
     let waiting: Vec<String> = to.plan.steps.iter().filter_map(read_at_start).collect();
-    if !waiting.is_empty() {
+    // The daemon applies the host file at its start before it reads these sections.
+    let is_at_start = to.options.keeps_faulty_disks;
+    if !waiting.is_empty() && !is_at_start {
         text = format!("{text} {} takes effect when the daemon is restarted.", waiting.join(", "));
     }
     drafts.push(

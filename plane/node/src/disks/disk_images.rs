@@ -27,7 +27,7 @@ const NOT_RECONNECTED: &str = "the VM is paused or has not started the disk's de
                                access to the disk until it is stopped and started";
 
 /// Time limit for all queries of images for one plan.
-const PLAN_LIMIT: Duration = Duration::from_secs(2);
+pub(super) const PLAN_LIMIT: Duration = Duration::from_secs(2);
 
 /// Images of disks before a change, and the image that the change creates on request.
 #[derive(Clone, Debug, Default)]

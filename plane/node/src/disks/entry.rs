@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_contract::{ApiError, ErrorCode, Name, StorageState};
 use suimon_image::DiskGeometry;
-use suimon_ports::{DeviceError, DiskDevice, FileName, StoreFiles};
+use suimon_ports::{DeviceError, DiskDevice, FileId, FileName, StoreFiles};
 use suimon_quantity::DiskId;
 use suimon_storage::{Freeing, PlaneError, images};
 
@@ -98,6 +98,8 @@ pub(crate) struct OpenDisk {
     pub(crate) layers: Vec<FileName>,
     /// vhost-user front-end for the VM.
     pub(crate) device: Option<Box<dyn DiskDevice>>,
+    /// Identity of the image file if it was created when the disk was opened.
+    pub(crate) made: Option<FileId>,
 }
 
 impl DiskEntry {

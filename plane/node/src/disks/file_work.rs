@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode, EventKind};
-use suimon_ports::{RedoRecords, StoreFiles};
+use suimon_ports::{FileId, RedoRecords, StoreFiles};
 use suimon_storage::images::{
     self, DiskError, DiskFault, HostInputs, OpenedDisk, RemainingRecords,
 };
 use suimon_storage::{DiskSpec, jobs};
 
 use super::children::{ClosedDisk, ParentCache};
-use super::created_images::CreatedImages;
+use super::created_images::{CreatedImages, Match, remove_if_same};
 use super::growing::required_size;
 use super::missing_image::{missing_image, unknown_size};
 use super::open_stores::OpenStores;
@@ -55,9 +55,17 @@ pub(crate) struct Opened {
     pub(super) work: ImageTask,
     pub(super) files: Arc<dyn StoreFiles>,
     pub(super) images: OpenedDisk,
-    /// Image file that this attempt has created; `None` if it existed before. Dropped when the disk is
-    /// in service, or when the file is removed.
-    pub(super) made: Option<UnsettledFile>,
+    /// Image file that this attempt has created; `None` if it existed before.
+    pub(super) made: Option<MadeFile>,
+}
+
+/// Image file that an attempt to open a disk has created.
+pub(crate) struct MadeFile {
+    /// Identity of the file; `None` if the file system does not provide it. Then the file is not
+    /// removed.
+    pub(super) id: Option<FileId>,
+    /// Dropped when the disk is in service, or when the file is removed.
+    pub(super) unsettled: UnsettledFile,
 }
 
 /// Failed attempt to open a disk.
@@ -71,14 +79,14 @@ pub(crate) struct Unopened {
 pub(crate) type Opening = Result<Opened, Box<Unopened>>;
 
 /// Store, images and created file of a disk.
-type FoundImages = (Arc<dyn StoreFiles>, OpenedDisk, Option<UnsettledFile>);
+type FoundImages = (Arc<dyn StoreFiles>, OpenedDisk, Option<MadeFile>);
 
 impl Opened {
     /// Closes the images, and removes the file if it was created by this attempt.
     pub(super) fn undo(self) {
         self.work.close_images(self.images.spec);
-        if self.made.is_some() {
-            self.work.remove_file(&self.files);
+        if let Some(made) = self.made {
+            self.work.remove_made(&self.files, made.id);
         }
     }
 
@@ -132,46 +140,44 @@ impl ImageTask {
         match self.open_extended(&files) {
             Ok(images) => Ok((files, images, made)),
             Err(error) => {
-                if made.is_some() {
-                    self.remove_file(&files);
+                if let Some(made) = made {
+                    self.remove_made(&files, made.id);
                 }
                 Err(error)
             }
         }
     }
 
-    fn make_file(
-        &mut self,
-        files: &Arc<dyn StoreFiles>,
-    ) -> Result<Option<UnsettledFile>, ApiError> {
+    fn make_file(&mut self, files: &Arc<dyn StoreFiles>) -> Result<Option<MadeFile>, ApiError> {
         let plan = self.required.plan();
         let Some(file) = &plan.file else { return Ok(None) };
         let (unsettled, store) = (&self.stores.unsettled, &self.required.store.path);
         // Before the file is searched for, so that one of another attempt is not found.
-        let made = match self.is_new {
+        let unsettled_file = match self.is_new {
             true => Some(unsettled.add_new(store, file).ok_or_else(|| self.is_unsettled())?),
             false => None,
         };
         let failed = |error: DiskError| self.failed(&error);
         if images::exists(files.as_ref(), &plan).map_err(failed)? {
-            if made.is_none() && unsettled.contains(store, file) {
+            if unsettled_file.is_none() && unsettled.contains(store, file) {
                 return Err(self.is_unsettled());
             }
-            if !self.remove_created(files, file)? {
+            if !self.remove_created(files, file, unsettled_file.is_some())? {
                 self.has_file = true;
                 return Ok(None);
             }
         }
-        if made.is_none() {
+        let Some(unsettled) = unsettled_file else {
             return Err(missing_image(&self.label, &self.required));
-        }
+        };
         if let Some(error) = unknown_size(&self.label, &self.required) {
             return Err(error);
         }
         let image =
             self.with_seeds(|seeds| images::create_unnamed(files, &plan, seeds)).map_err(failed)?;
+        let id = image.id();
         let recorded = match self.is_requested {
-            true => Some(self.record_created(file, image.id())?),
+            true => Some(self.record_created(file, image.file().map_err(failed)?)?),
             false => None,
         };
         if let Err(error) = image.publish() {
@@ -181,10 +187,10 @@ impl ImageTask {
         let text = format!("The image file {} was created.", plan.label());
         let draft = Draft::new(EventKind::DiskFileMade, &self.label, text);
         self.drafts.push(draft.with("file", plan.label()));
-        Ok(made)
+        Ok(Some(MadeFile { id, unsettled }))
     }
 
-    fn is_unsettled(&self) -> ApiError {
+    pub(super) fn is_unsettled(&self) -> ApiError {
         let text = format!(
             "the image file {} is being created or removed by an earlier operation; repeat this one \
              when the store responds",
@@ -263,6 +269,42 @@ impl ImageTask {
         Ok(())
     }
 
+    /// Removes the file that a change without success has created for the disk, which is closed, and
+    /// its redo record. `made`: identity of the file when it was created; another file of its name
+    /// stays. Failures are logged only.
+    pub(super) fn remove_made(&self, files: &Arc<dyn StoreFiles>, made: Option<FileId>) {
+        let Some(file) = self.required.plan().file else { return };
+        let removed = remove_if_same(files.as_ref(), &file, |found| {
+            let (Some(made), Some(id)) = (made, found.properties().id) else {
+                return Match::Unknown;
+            };
+            if id != made {
+                return Match::Other;
+            }
+            self.discard_redo(id);
+            Match::Same
+        });
+        match removed {
+            Ok(Match::Same) => self.forget_removed(),
+            Ok(Match::Other) => {
+                tracing::warn!(
+                    disk = %self.label,
+                    %file,
+                    "a file has replaced the one that the failed change has created, and is kept"
+                );
+                self.forget_removed();
+            }
+            Ok(Match::Unknown) => tracing::warn!(
+                disk = %self.label,
+                %file,
+                "the file that the failed change has created has no identity, and is kept"
+            ),
+            Err(error) => {
+                tracing::warn!(disk = %self.label, %error, "cannot delete a disk's file");
+            }
+        }
+    }
+
     /// Removes the file of a closed disk, and its redo record. Failures are logged only.
     pub(super) fn remove_file(&self, files: &Arc<dyn StoreFiles>) {
         if let Err(error) = self.try_remove_file(files) {
@@ -271,7 +313,7 @@ impl ImageTask {
     }
 
     /// Removes the file of a closed disk, its redo record, and the record that it was created.
-    pub(super) fn try_remove_file(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
+    fn try_remove_file(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
         let Some(file) = self.required.plan().file else { return Ok(()) };
         if let Err(error) = self.discard_left(files) {
             tracing::warn!(

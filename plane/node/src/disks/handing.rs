@@ -263,7 +263,8 @@ impl Controller {
         let device = self
             .offer(entry, &wanted, shape, generation)
             .inspect_err(|_| self.detach(entry, &wanted))?;
-        entry.lock().open = Some(OpenDisk { kind: None, shape, files, layers: Vec::new(), device });
+        let layers = Vec::new();
+        entry.lock().open = Some(OpenDisk { kind: None, shape, files, layers, device, made: None });
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use suimon_ports::{FileName, StoreFileError, StoreFiles, StoreSource};
 use suimon_storage::images;
 
+use super::created_images::CreatedImages;
 use super::unsettled_files::UnsettledFiles;
 
 /// Slot of one store; empty until the store is open. Its lock is held while the store is opened, so
@@ -19,14 +20,16 @@ pub(crate) struct OpenStores {
     slots: Mutex<BTreeMap<PathBuf, Slot>>,
     /// Unfinished images of jobs that will be resumed, with the paths of their stores.
     kept: Mutex<Vec<(PathBuf, FileName)>>,
+    /// Records of images that were created on request.
+    created: Arc<CreatedImages>,
     /// Image files that no disk may open.
     pub(super) unsettled: UnsettledFiles,
 }
 
 impl OpenStores {
-    pub(crate) fn new(source: Arc<dyn StoreSource>) -> Self {
+    pub(super) fn new(source: Arc<dyn StoreSource>, created: Arc<CreatedImages>) -> Self {
         let (slots, kept, unsettled) = <_>::default();
-        Self { source, slots, kept, unsettled }
+        Self { source, slots, kept, created, unsettled }
     }
 
     /// Protects an unfinished image from removal when its store is opened.
@@ -67,7 +70,9 @@ impl OpenStores {
         }
         let files = self.source.open(path)?;
         let kept = self.lock_kept().clone().into_iter().filter(|(of, _)| of == path);
-        remove_remains(path, files.as_ref(), &kept.map(|(_, name)| name).collect::<Vec<_>>());
+        let kept: Vec<FileName> = kept.map(|(_, name)| name).collect();
+        let swept = remove_remains(path, files.as_ref(), &kept);
+        self.created.forget_unnamed(path, files.as_ref(), &swept);
         *open = Some(files.clone());
         Ok(files)
     }
@@ -97,16 +102,15 @@ impl OpenStores {
 }
 
 /// Removes unfinished images that are not in `kept`, and makes disks usable whose merge was
-/// interrupted by a crash. Failures are logged only.
-fn remove_remains(path: &Path, files: &dyn StoreFiles, kept: &[FileName]) {
+/// interrupted by a crash. Returns the removed images. Failures are logged only.
+fn remove_remains(path: &Path, files: &dyn StoreFiles, kept: &[FileName]) -> Vec<FileName> {
     let store = path.display();
-    match images::sweep(files, kept) {
-        Ok(removed) => {
-            for file in removed {
-                tracing::info!(%store, %file, "removed an image that was never completed");
-            }
-        }
-        Err(error) => tracing::warn!(%store, %error, "incomplete images may be left"),
+    let removed = images::sweep(files, kept).unwrap_or_else(|error| {
+        tracing::warn!(%store, %error, "incomplete images may be left");
+        Vec::new()
+    });
+    for file in &removed {
+        tracing::info!(%store, %file, "removed an image that was never completed");
     }
     match suimon_storage::jobs::recover_merges(files) {
         Ok(notes) => {
@@ -124,4 +128,5 @@ fn remove_remains(path: &Path, files: &dyn StoreFiles, kept: &[FileName]) {
             "disks whose merge was interrupted may not open"
         ),
     }
+    removed
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, EventKind};
 use suimon_image::DiskGeometry;
-use suimon_ports::{DeviceNotice, DiskObserver, StoreFiles};
+use suimon_ports::{DeviceNotice, DiskObserver, FileId, StoreFiles};
 use suimon_quantity::DiskId;
 use suimon_storage::images::RemainingRecords;
 use suimon_storage::{DiskSpec, images};
@@ -161,6 +161,7 @@ impl Controller {
         let images::OpenedDisk { spec, kind, shape, layers, .. } = images;
         let store = disks.store_id(&wanted.config.store);
         entry.lock().freeing = spec.freeing();
+        let id = made.as_ref().and_then(|made| made.id);
         let added = disks.parts.plane.add_disk(entry.id, spec, store);
         let offered = added.map_err(|error| plane_error(entry, &error)).and_then(|()| {
             disks.apply_full_policy(entry);
@@ -171,14 +172,15 @@ impl Controller {
             Ok(device) => {
                 self.drafts.append(&mut work.drafts);
                 let mut state = entry.lock();
-                state.open = Some(OpenDisk { kind: Some(kind), shape, files, layers, device });
+                let kind = Some(kind);
+                state.open = Some(OpenDisk { kind, shape, files, layers, device, made: id });
                 state.retry.now = None;
                 state.has_failed_flush = false;
                 Ok(made.is_some())
             }
             Err(error) => {
-                if made.is_some() {
-                    self.remove_file(entry, &files, made);
+                if let Some(made) = made {
+                    self.remove_made(entry, &files, made.id, Some(made.unsettled));
                     self.make_new_again(entry, was_recorded);
                 }
                 Err(error)
@@ -292,18 +294,20 @@ impl Controller {
         true
     }
 
-    /// Removes the file of a closed disk, in a store thread. `made`: the file, if it was not in service.
-    pub(super) fn remove_file(
+    /// Removes the file that a change has created for a closed disk, in a store thread. `made`: its
+    /// identity; `unsettled`: its reservation, unless it was in service.
+    pub(super) fn remove_made(
         &self,
         entry: &DiskEntry,
         files: &Arc<dyn StoreFiles>,
-        made: Option<UnsettledFile>,
+        made: Option<FileId>,
+        unsettled: Option<UnsettledFile>,
     ) {
         let (work, files) = (self.shared.file_work(entry), files.clone());
         let store = work.required.store.path.clone();
-        let unsettled = made.or_else(|| work.unsettle());
+        let unsettled = unsettled.or_else(|| work.unsettle());
         self.shared.disks.threads.run_eventually(&store, move || {
-            work.remove_file(&files);
+            work.remove_made(&files, made);
             drop(unsettled);
         });
     }

@@ -279,10 +279,10 @@ impl Controller {
 
     /// Closes a disk, and removes its image file if the change that is rolled back has created it.
     fn close_and_unmake(&self, entry: &DiskEntry, is_made: bool) {
-        let files = entry.lock().open.as_ref().map(|open| open.files.clone());
+        let opened = entry.lock().open.as_ref().map(|open| (open.files.clone(), open.made));
         self.close_disk(entry);
-        if let Some(files) = files.filter(|_| is_made) {
-            self.remove_file(entry, &files, None);
+        if let Some((files, made)) = opened.filter(|_| is_made) {
+            self.remove_made(entry, &files, made, None);
         }
     }
 

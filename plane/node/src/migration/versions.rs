@@ -4,6 +4,9 @@
 //! same protocol can differ in fields of the request, which the destination rejects as well. In both
 //! cases the errors name both nodes, their versions, and the action to take.
 
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
 use suimon_contract::{ApiError, ErrorCode, MIGRATION_PROTOCOL, MigrationHeader, Name};
 
 use crate::remote_nodes::peer_error;
@@ -12,6 +15,12 @@ use crate::{Node, PeerError, PeerNode};
 
 /// Maximum length of the host name of a source node in errors, as for Linux.
 const HOST_NAME_MAX: usize = 64;
+
+/// Maximum length of the error of a request in the log, in characters.
+const LOGGED_MAX: usize = 200;
+
+/// Minimum interval between entries of the log about requests that cannot be read.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 const ACTION: &str = "install the same version of Suimon on both nodes";
 
@@ -24,14 +33,17 @@ impl Node {
         let from = source_label(header.from.as_deref());
         let error = shared.check_protocol(header.protocol, &from).err().unwrap_or_else(|| {
             let message = format!(
-                "{}; {from} and node {} ({}) have different versions of Suimon: {ACTION}",
+                "{}; {from} may have another version of Suimon than node {} ({}); if so, {ACTION}",
                 error.message,
                 shared.host_name(),
                 shared.spoken()
             );
             ApiError { message, ..error }
         });
-        tracing::warn!(%error, "rejected a migration from a node with another version");
+        if shared.unreadable_arrivals.is_due(Instant::now()) {
+            let error = logged(&error);
+            tracing::warn!(%error, "rejected a migration whose request cannot be read");
+        }
         error
     }
 }
@@ -82,16 +94,18 @@ impl Shared {
             return error;
         }
         let there = peer.host().ok().map(|host| host.version);
-        if !is_unreadable && there.as_ref().is_none_or(|there| *there == self.version) {
-            return error;
-        }
+        let differs = there.as_ref().is_some_and(|there| *there != self.version);
+        let reason = match (differs, is_unreadable) {
+            (true, _) => "This is a difference between versions",
+            (false, true) => "This may be a difference between versions",
+            (false, false) => return error,
+        };
         let there = there.map_or_else(
             || "an unknown version of Suimon".to_owned(),
             |version| format!("Suimon {version}"),
         );
         error.message = format!(
-            "{}. This is a difference between versions: node {} has {}, and node {to} has {there}; \
-             {ACTION}",
+            "{}. {reason}: node {} has {}, and node {to} has {there}; {ACTION}",
             error.message,
             self.host_name(),
             self.spoken()
@@ -100,9 +114,49 @@ impl Shared {
     }
 }
 
+/// Limit of the rate of log entries that a peer causes.
+#[derive(Default)]
+pub(crate) struct LogLimit(Mutex<Option<Instant>>);
+
+impl LogLimit {
+    /// Returns true if an entry may be written now. Further ones are left out for [`LOG_INTERVAL`].
+    fn is_due(&self, now: Instant) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = last.is_none_or(|last| now.saturating_duration_since(last) >= LOG_INTERVAL);
+        if is_due {
+            *last = Some(now);
+        }
+        is_due
+    }
+}
+
+/// Returns the beginning of an error with text of a peer, without control characters.
+fn logged(error: &ApiError) -> String {
+    let text = error.to_string();
+    let shown = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    text.chars().take(LOGGED_MAX).map(shown).collect()
+}
+
 /// Returns the label of the source node in errors. Host names that cannot be valid are left out.
-fn source_label(name: Option<&str>) -> String {
+pub(super) fn source_label(name: Option<&str>) -> String {
     let is_name =
         |name: &&str| name.len() <= HOST_NAME_MAX && name.chars().all(|c| c.is_ascii_graphic());
     name.filter(is_name).map_or_else(|| "the source node".to_owned(), |name| format!("node {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_a_peer_in_the_log_is_limited() {
+        let error = ApiError::new(ErrorCode::UnknownKey, format!("a\nb{}", "x".repeat(4 << 20)));
+        let text = logged(&error);
+        assert_eq!(text.chars().count(), LOGGED_MAX);
+        assert!(text.contains("a\u{fffd}b") && !text.contains('\n'), "{text}");
+        let (limit, now) = (LogLimit::default(), Instant::now());
+        assert!(limit.is_due(now));
+        assert!(!limit.is_due(now + LOG_INTERVAL / 2));
+        assert!(limit.is_due(now + LOG_INTERVAL));
+    }
 }

@@ -70,6 +70,8 @@ struct World {
     held_after_refusal: Option<&'static str>,
     /// Number of calls that block because of `stalls` or `held_call`.
     stalled: u32,
+    /// Number of calls that have blocked since the start.
+    stalls_begun: u32,
     /// Number of kills while a query of a VM blocked.
     kills_while_stalled: u32,
     /// Set if guests release devices on request; called before the release is reported.
@@ -223,6 +225,16 @@ impl FakeVms {
         self.world().stalled > 0
     }
 
+    /// Returns the call that is held.
+    pub(crate) fn held_call(&self) -> Option<&'static str> {
+        self.world().held_call
+    }
+
+    /// Returns the number of queries that have blocked, including those that have ended.
+    pub(crate) fn stalls_begun(&self) -> u32 {
+        self.world().stalls_begun
+    }
+
     /// Returns the number of VMs that were killed while a query blocked.
     pub(crate) fn kills_while_stalled(&self) -> u32 {
         self.world().kills_while_stalled
@@ -248,7 +260,11 @@ impl FakeVms {
         if !is_stalled() {
             return;
         }
-        self.world().stalled += 1;
+        {
+            let mut world = self.world();
+            world.stalled += 1;
+            world.stalls_begun += 1;
+        }
         while is_stalled() && Instant::now() < limit {
             std::thread::sleep(Duration::from_millis(2));
         }

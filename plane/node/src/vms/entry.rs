@@ -31,6 +31,9 @@ pub(crate) struct VmEntry {
     /// Locked while a thread other than the driver kills the process, and while the switchover of an
     /// outgoing migration begins.
     switchover: Mutex<()>,
+    /// Number of late kills that were left to the driver.
+    #[cfg(test)]
+    kills_left: std::sync::atomic::AtomicU32,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -97,6 +100,8 @@ impl VmEntry {
             is_killed: AtomicBool::new(false),
             is_switching: AtomicBool::new(false),
             switchover: Mutex::default(),
+            #[cfg(test)]
+            kills_left: 0.into(),
             thread: Mutex::default(),
         }
     }
@@ -144,6 +149,16 @@ impl VmEntry {
 
     pub(super) fn is_switching(&self) -> bool {
         self.is_switching.load(Ordering::Acquire)
+    }
+
+    #[cfg(test)]
+    pub(super) fn count_kill_left(&self) {
+        self.kills_left.fetch_add(1, Ordering::AcqRel);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn kills_left(&self) -> u32 {
+        self.kills_left.load(Ordering::Acquire)
     }
 
     pub(super) fn lock_switchover(&self) -> MutexGuard<'_, ()> {

@@ -3,6 +3,9 @@
 //! The driver of a VM executes kills. A QEMU that does not respond can block it for many seconds. A
 //! kill that the driver has not begun within `GRACE` (`pending_kill.rs`) is therefore executed by another thread. The
 //! end of the process also ends the calls that block the driver, which then completes the operation.
+//!
+//! From the switchover of a migration on, only the driver may kill the process. If the switchover fails,
+//! the other thread tries again.
 
 use std::sync::Arc;
 
@@ -41,7 +44,10 @@ impl Shared {
         }
         let (shared, vm) = (Arc::clone(self), entry.name.clone());
         let bypass = move || {
-            if let Some(late) = kill.wait_late() {
+            let Some(late) = kill.wait_late() else { return };
+            if shared.execute_late_kill(&entry, late)
+                && let Some(late) = kill.wait_unblocked(|| entry.is_switching())
+            {
                 shared.execute_late_kill(&entry, late);
             }
         };
@@ -51,14 +57,24 @@ impl Shared {
         }
     }
 
-    fn execute_late_kill(&self, entry: &VmEntry, mut late: LateKill<'_>) {
+    /// Executes a kill that the driver has not begun in time. Returns true if it was left to the driver
+    /// because of a switchover.
+    fn execute_late_kill(&self, entry: &VmEntry, mut late: LateKill<'_>) -> bool {
+        let was_switching = entry.is_switching();
         match self.kill_without_driver(entry) {
-            KilledWithoutDriver::Killed => late.set_killed(),
+            KilledWithoutDriver::Killed => {
+                late.set_killed();
+                false
+            }
             KilledWithoutDriver::LeftToDriver(reason) => {
+                #[cfg(test)]
+                entry.count_kill_left();
                 tracing::info!(vm = %entry.name, reason, "a kill waits for the driver of the VM");
+                was_switching || entry.is_switching()
             }
             KilledWithoutDriver::Failed(error) => {
                 late.operation().end(&Err(entry.error_of(&error)));
+                false
             }
         }
     }

@@ -1,12 +1,18 @@
 //! Requested kill of a VM, which the driver or another thread executes.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::operations::OperationHandle;
 
 /// Time within which the driver must begin a kill.
 const GRACE: Duration = Duration::from_millis(250);
+
+/// Time for which a kill that was left to the driver waits for another attempt.
+const RETRY_MAX: Duration = Duration::from_secs(30);
+
+/// Interval at which such a kill is checked.
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 // SPECIFICATION.md, row 612.
 const _: () = assert!(GRACE.as_millis() == 250);
@@ -85,6 +91,26 @@ impl PendingKill {
         let waited = self.changed.wait_timeout_while(self.lock(), GRACE, is_queued);
         let (mut stage, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if *stage != Stage::Queued || !self.operation.begin() {
+            return None;
+        }
+        *stage = Stage::Killing;
+        Some(LateKill { kill: self, is_killed: false })
+    }
+
+    /// Waits until a kill that was left to the driver is not blocked any more. Returns the kill unless
+    /// the driver has begun it, it was cancelled, or it stays blocked for `RETRY_MAX`.
+    pub(super) fn wait_unblocked(&self, is_blocked: impl Fn() -> bool) -> Option<LateKill<'_>> {
+        let deadline = Instant::now() + RETRY_MAX;
+        let left = Stage::Ended { is_killed: false };
+        let mut stage = self.lock();
+        while *stage == left && is_blocked() {
+            if Instant::now() >= deadline || self.operation.is_cancelled() {
+                return None;
+            }
+            let waited = self.changed.wait_timeout(stage, RETRY_INTERVAL);
+            (stage, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        if *stage != left || self.operation.is_cancelled() || !self.operation.begin() {
             return None;
         }
         *stage = Stage::Killing;
@@ -176,6 +202,31 @@ pub(super) mod tests {
         let driver = Arc::clone(&kill);
         thread::spawn(move || report.send(driver.begin()));
         assert_eq!(begun.recv_timeout(DEADLINE), Ok(false));
+    }
+
+    #[test]
+    fn a_kill_that_was_left_to_the_driver_is_executed_when_it_is_not_blocked() {
+        let (kill, _table) = kill();
+        drop(kill.wait_late().expect("no driver"));
+        let checks = std::sync::atomic::AtomicU32::new(0);
+        let is_blocked = || checks.fetch_add(1, Ordering::AcqRel) < 2;
+        let mut late = kill.wait_unblocked(is_blocked).expect("the driver has not begun it");
+        late.set_killed();
+        drop(late);
+        assert!(kill.begin(), "the other thread has killed the process");
+    }
+
+    #[test]
+    fn a_kill_that_the_driver_has_begun_is_not_executed_again() {
+        let (kill, _table) = kill();
+        drop(kill.wait_late().expect("no driver"));
+        let driver = Arc::clone(&kill);
+        let is_blocked = || {
+            let driver = Arc::clone(&driver);
+            thread::spawn(move || driver.begin());
+            true
+        };
+        assert!(kill.wait_unblocked(is_blocked).is_none());
     }
 
     #[test]

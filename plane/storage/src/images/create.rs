@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use suimon_image::{ImageError, ImageFile};
-use suimon_ports::{FileId, FileLockMode, FileName, StoreFault, StoreFiles};
+use suimon_ports::{DiskFile, FileId, FileLockMode, FileName, StoreFault, StoreFiles};
 use suimon_vhd::{
     BLOCK_SIZE_DEFAULT, CreateParameters, NewVhd, Parent, ParentLocator, SizeEncoding,
 };
@@ -77,7 +77,15 @@ impl UnnamedImage {
         self.draft.file().ok()?.properties().id
     }
 
-    /// Gives the image its file name, durably.
+    /// Returns the image's open file.
+    ///
+    /// # Errors
+    /// The file is not open.
+    pub fn file(&self) -> Result<&dyn DiskFile, DiskError> {
+        Ok(self.draft.file()?.as_ref())
+    }
+
+    /// Gives the image its file name, durably. Does not write to the file.
     ///
     /// # Errors
     /// A file of that name exists, or the system returned an error.

@@ -1,40 +1,71 @@
 //! Use of the records of created images by changes, openings of disks and the start of the daemon.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode};
-use suimon_ports::{FileId, FileLockMode, FileName, StateStoreError, StoreFiles};
+use suimon_ports::{DiskFile, FileId, FileName, StateStoreError, StoreFiles};
 
-use super::{CreatedImage, Match, remove_recorded};
+use super::{CREATED_IMAGES, CreatedImage, Match, WrittenState, remove_if_same};
 use crate::control::Controller;
 use crate::disks::Disks;
 use crate::disks::file_work::ImageTask;
 use crate::disks::opening::store_file_error;
 use crate::disks::required::{RequiredDisk, RequiredDisks};
-use crate::state::StoreChange;
+use crate::state::{StoreChange, path_key};
 
 impl Disks {
-    /// Returns the change that deletes the record of a disk's image. It is committed together with the
-    /// change that creates the image; then [`Self::end_created_image`] must be called.
-    pub(crate) fn created_image_change(&self, wanted: &RequiredDisk) -> Option<StoreChange> {
-        self.created_images.lock().get(&wanted.image_path()).map(CreatedImage::clear)
+    /// Returns the recorded images that disks in service have: the one that the current change has
+    /// created on request, and files that new disks have adopted. Their records are deleted at the
+    /// commit ([`Self::created_image_changes`]); then [`Self::end_created_images`] must be called.
+    pub(crate) fn created_images_in_service(&self, wanted: &RequiredDisks) -> Vec<PathBuf> {
+        let recorded: Vec<PathBuf> = self.created_images.lock().keys().cloned().collect();
+        if recorded.is_empty() {
+            return recorded;
+        }
+        let is_open = |disk: &RequiredDisk| {
+            let entry = self.find(&disk.config.name);
+            entry.is_some_and(|entry| entry.lock().open.is_some())
+        };
+        let images = wanted.values().filter(|disk| is_open(disk)).map(RequiredDisk::image_path);
+        images.filter(|path| recorded.contains(path)).collect()
     }
 
-    /// Ends the record of an image that belongs to its disk now.
-    pub(crate) fn end_created_image(&self, wanted: &RequiredDisk) {
-        self.created_images.lock().remove(&wanted.image_path());
+    /// Returns the changes that delete the records of these images.
+    pub(crate) fn created_image_changes(paths: &[PathBuf]) -> Vec<StoreChange> {
+        paths.iter().map(|path| (CREATED_IMAGES, path_key(path), None)).collect()
+    }
+
+    /// Ends the records of images that belong to their disks now.
+    pub(crate) fn end_created_images(&self, paths: &[PathBuf]) {
+        let mut records = self.created_images.lock();
+        for path in paths {
+            records.remove(path);
+        }
     }
 }
 
 impl ImageTask {
-    /// Records the image that the change creates on request. Returns the record.
+    /// Records the image that the change creates on request, which is not written until it has its
+    /// name. Returns the record.
     pub(in crate::disks) fn record_created(
         &self,
         file: &FileName,
-        id: Option<FileId>,
+        image: &dyn DiskFile,
     ) -> Result<CreatedImage, ApiError> {
-        let record = CreatedImage::new(&self.required.store.path, file, id);
+        let marked = WrittenState::mark(image);
+        if let Err(error) = &marked {
+            tracing::warn!(
+                disk = %self.label,
+                %error,
+                "the modification time of the new image cannot be set; if the change is \
+                 interrupted, the image is not removed"
+            );
+        }
+        let store = &self.required.store;
+        let name = store.name.to_string();
+        let found = (image.properties().id, marked.ok());
+        let record = CreatedImage::new((name.as_str(), store.path.as_path()), file, found);
         self.created.add(record.clone()).map_err(|error| error.about(&self.label))?;
         Ok(record)
     }
@@ -51,8 +82,21 @@ impl ImageTask {
         }
     }
 
-    /// Removes the existing image file if a change that did not complete has created it. Returns true
-    /// if it was removed.
+    /// Discards the redo record of a file that is being removed.
+    pub(in crate::disks) fn discard_redo(&self, id: FileId) {
+        let Some(records) = &self.records else { return };
+        if let Err(error) = records.discard(&id.to_string()) {
+            tracing::warn!(
+                disk = %self.label,
+                %error,
+                "cannot delete the redo record of a disk's file"
+            );
+        }
+    }
+
+    /// Removes the existing image file if a change that did not complete has created it, and nothing
+    /// has been written to it since. `is_reserved`: the caller has an `UnsettledFile`. Returns true if
+    /// it was removed.
     ///
     /// # Errors
     /// The file cannot be removed, or cannot be told from another one.
@@ -60,17 +104,30 @@ impl ImageTask {
         &self,
         files: &Arc<dyn StoreFiles>,
         file: &FileName,
+        is_reserved: bool,
     ) -> Result<bool, ApiError> {
-        let path = self.required.image_path();
-        let Some(record) = self.created.find(&path) else { return Ok(false) };
-        let found = files
-            .open(file, FileLockMode::Write, 1)
+        let Some(record) = self.created.find_of(&self.required) else { return Ok(false) };
+        let _unsettled = match is_reserved {
+            true => None,
+            false => {
+                let unsettled = &self.stores.unsettled;
+                let added = unsettled.add_new(&self.required.store.path, file);
+                Some(added.ok_or_else(|| self.is_unsettled())?)
+            }
+        };
+        let check = |found: &dyn DiskFile| {
+            let matching = record.compare_file(found);
+            if let (Match::Same, Some(id)) = (matching, found.properties().id) {
+                self.discard_redo(id);
+            }
+            matching
+        };
+        let matching = remove_if_same(files.as_ref(), file, check)
             .map_err(|error| store_file_error(&self.label, &error))?;
-        let matching = record.compare(found.properties().id);
-        drop(found);
+        let path = self.required.image_path();
         match matching {
             Match::Same => {
-                self.try_remove_file(files)?;
+                self.created.forget(&record);
                 tracing::info!(
                     disk = %self.label,
                     file = %path.display(),
@@ -79,10 +136,13 @@ impl ImageTask {
                 Ok(true)
             }
             Match::Other => {
-                self.created.forget(&record);
+                // With another path of the store, the recorded file may exist.
+                if record.path() == path {
+                    self.created.forget(&record);
+                }
                 Ok(false)
             }
-            // The change that requests the image uses this one.
+            // The change that adds the disk or requests the image uses this one.
             Match::Unknown if self.is_new => Ok(false),
             Match::Unknown => Err(self.uncertain_image(&path)),
         }
@@ -111,41 +171,56 @@ impl Controller {
     pub(in crate::disks) fn remove_created_images(&self, wanted: &RequiredDisks) {
         let disks = &self.shared.disks;
         let records: Vec<CreatedImage> = disks.created_images.lock().values().cloned().collect();
-        let stores = &self.shared.desired().config.stores;
+        let desired = self.shared.desired();
         for record in records {
-            let path = record.path();
-            if wanted.values().any(|disk| disk.image_path() == path) {
+            if wanted.values().any(|disk| record.is_of(disk)) {
                 continue;
             }
-            if stores.iter().all(|store| Path::new(&store.path) != record.store) {
-                disks.created_images.forget(&record);
-                continue;
+            let stores = &desired.config.stores;
+            let at_path = stores.iter().find(|store| store.path == record.store);
+            let named = || stores.iter().find(|store| store.name.to_string() == record.store_name);
+            match at_path.or_else(named) {
+                Some(store) => self.remove_unused_image(record, store.path.clone()),
+                None => disks.created_images.forget(&record),
             }
-            let Ok(file) = FileName::new(&record.file) else { continue };
-            let unsettled = disks.stores.unsettled.add(&record.store, &file);
-            let (open, created) = (disks.stores.clone(), disks.created_images.clone());
-            let store = record.store.clone();
-            disks.threads.run_eventually(&store, move || {
-                let removed = open
-                    .files(&record.store)
-                    .and_then(|files| remove_recorded(files.as_ref(), &file, &record));
-                match removed {
-                    Ok(true) => {
-                        tracing::info!(
-                            file = %path.display(),
-                            "removed an image that a change without success has created"
-                        );
-                        created.forget(&record);
-                    }
-                    Ok(false) => created.forget(&record),
-                    // The store may be mounted later.
-                    Err(error) if error.is_missing() => {}
-                    Err(error) => tracing::warn!(
-                        file = %path.display(), %error, "cannot delete an image of a failed change"
-                    ),
-                }
-                drop(unsettled);
-            });
         }
+    }
+
+    /// Removes a recorded image that no disk has, in a store thread. `store`: present path of its
+    /// store.
+    fn remove_unused_image(&self, record: CreatedImage, store: PathBuf) {
+        let disks = &self.shared.disks;
+        let Ok(file) = FileName::new(&record.file) else { return };
+        let unsettled = disks.stores.unsettled.add(&store, &file);
+        let (open, created) = (disks.stores.clone(), disks.created_images.clone());
+        let of_thread = store.clone();
+        disks.threads.run_eventually(&of_thread, move || {
+            let path = store.join(&record.file);
+            let removed = open.files(&store).and_then(|files| {
+                remove_if_same(files.as_ref(), &file, |found| record.compare_file(found))
+            });
+            match removed {
+                Ok(Match::Same) => {
+                    tracing::info!(
+                        file = %path.display(),
+                        "removed an image that a change without success has created"
+                    );
+                    created.forget(&record);
+                }
+                Ok(Match::Other) if path == record.path() => created.forget(&record),
+                // With another path of the store, the recorded file may exist.
+                Ok(Match::Other) => {}
+                Ok(Match::Unknown) => tracing::warn!(
+                    file = %path.display(),
+                    "a file may be an empty image of a failed change, and is kept; delete it if so"
+                ),
+                // The store may be mounted later.
+                Err(error) if error.is_missing() => {}
+                Err(error) => tracing::warn!(
+                    file = %path.display(), %error, "cannot delete an image of a failed change"
+                ),
+            }
+            drop(unsettled);
+        });
     }
 }

@@ -1,9 +1,13 @@
 //! Images that `--create-image` creates for a change that does not complete: no daemon opens them as
 //! images of the disk.
 
+use suimon_ports::StateStore;
+
 use super::*;
 
 const CREATED: &str = "created_images";
+/// Modification time of files that are written in the tests, in seconds since 1970-01-01 UTC.
+const NOW_UNIX_S: u64 = 100;
 const REFUSED: &str = r#"{"nbd": {"socket": "/run/refused.sock"}}"#;
 
 /// Returns a host on which a change has created `boot.raw` and has failed. The removal of the file is
@@ -12,6 +16,7 @@ fn with_queued_removal(patch: &str) -> Harness {
     let (harness, _) = restarted_without(with_data(), &["boot.raw"]);
     assert_missing(&harness, "boot", "/srv/fast/boot.raw");
     harness.disks.refuse("/run/refused.sock", true);
+    harness.disks.store(DISK_STORE).set_time(NOW_UNIX_S);
     harness.disks.stall_at_refusal(DISK_STORE);
     let operation = set(&harness, "boot", patch, true);
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
@@ -21,6 +26,16 @@ fn with_queued_removal(patch: &str) -> Harness {
 fn killed(harness: Harness) -> Harness {
     let (store, devices, disks) = harness.kill_with_disks();
     Harness::with_disks(store, devices, disks)
+}
+
+/// Removes length and modification time from the record of an image, as if they were not known.
+fn forget_written(store: &MemoryStore, image: &str) {
+    let stored = store.read(CREATED, image).unwrap().unwrap();
+    let mut stored: serde_json::Value = serde_json::from_slice(&stored).unwrap();
+    assert!(stored["written"].is_object(), "{stored}");
+    stored["written"] = serde_json::Value::Null;
+    let stored = serde_json::to_vec(&stored).unwrap();
+    store.commit(&[(CREATED, image.to_owned(), Some(stored))]).unwrap();
 }
 
 fn wait_for_no_record(harness: &Harness) {
@@ -94,6 +109,77 @@ fn a_file_that_has_replaced_the_image_stays() {
     wait_until("the disk is in service", || state(&harness, "boot") == StorageState::Ready);
     assert!(has_pattern(&harness));
     wait_for_no_record(&harness);
+}
+
+/// A restored image is written to the existing file, or a guest has written to it before the commit.
+#[test]
+fn a_file_that_was_written_since_stays() {
+    for len in [512, 1 << 20] {
+        let (store, devices, disks) = with_queued_removal(REFUSED).kill_with_disks();
+        let files = disks.store(DISK_STORE);
+        let image = StoreFiles::open(&files, &file("boot.raw"), FileLockMode::Write, 512).unwrap();
+        image.write_at(0, &vec![7; len]).unwrap();
+        drop(image);
+        let harness = Harness::with_disks(store, devices, disks);
+        wait_until("the disk is in service", || state(&harness, "boot") == StorageState::Ready);
+        assert!(has_pattern(&harness), "{len}");
+        wait_for_no_record(&harness);
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_compared_stays_and_is_in_no_disk() {
+    let (store, devices, disks) = with_queued_removal(REFUSED).kill_with_disks();
+    forget_written(&store, "/srv/fast/boot.raw");
+    let harness = Harness::with_disks(store, devices, disks);
+    wait_until("the disk has failed", || {
+        let reason = harness.node.disk("boot").unwrap().reason;
+        reason.is_some_and(|reason| reason.contains("may be an empty one"))
+    });
+    assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
+    assert_eq!(harness.store.keys(CREATED), ["/srv/fast/boot.raw"]);
+    // A request uses it.
+    let operation = set(&harness, "boot", "{}", true);
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    assert!(harness.store.keys(CREATED).is_empty());
+    assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
+}
+
+#[test]
+fn a_new_disk_that_uses_an_uncertain_image_ends_its_record() {
+    let patch = r#"{"file": "new.raw", "nbd": {"socket": "/run/refused.sock"}}"#;
+    let (store, devices, disks) = with_queued_removal(patch).kill_with_disks();
+    forget_written(&store, "/srv/fast/new.raw");
+    let harness = Harness::with_disks(store, devices, disks);
+    wait_until("the disk is in service", || state(&harness, "data") == StorageState::Ready);
+    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx", "new.raw"]);
+    assert_eq!(harness.store.keys(CREATED), ["/srv/fast/new.raw"]);
+    let added = host(&format!("{}{}", stores(), disk("new", "raw"))).disks.remove(0);
+    let add = Edit::Disk(ResourceEdit::Add(added));
+    let operation = submitted(&harness, add, ChangeOptions::default());
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    assert!(harness.store.keys(CREATED).is_empty());
+}
+
+/// The operator renames a restored file to the name before the change is rolled back.
+#[test]
+fn a_rollback_removes_only_the_file_that_was_created() {
+    let (harness, _) = restarted_without(with_data(), &["boot.raw"]);
+    assert_missing(&harness, "boot", "/srv/fast/boot.raw");
+    let shared = harness.node.shared();
+    let entry = shared.disks.find(&name("boot")).unwrap();
+    entry.set_new(true);
+    let work = shared.file_work(&entry);
+    entry.set_new(false);
+    let opened = work.open().ok().unwrap();
+    let files = harness.disks.store(DISK_STORE);
+    let restored = StoreFiles::create(&files, &file("restored.raw"), 512).unwrap();
+    restored.write_at(0, &[7; 1 << 20]).unwrap();
+    drop(restored);
+    StoreFiles::replace(&files, &file("restored.raw"), &file("boot.raw")).unwrap();
+    opened.undo();
+    wait_until("the disk is in service", || state(&harness, "boot") == StorageState::Ready);
+    assert!(has_pattern(&harness));
 }
 
 #[test]

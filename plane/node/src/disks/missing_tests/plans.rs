@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use suimon_contract::Plan;
 
+use super::super::disk_images::PLAN_LIMIT;
 use super::super::required::IMAGE_PATHS;
 use super::*;
 
@@ -77,12 +78,20 @@ fn texts_say_whether_the_image_is_empty() {
 fn the_queries_of_a_plan_have_one_time_limit() {
     let harness = with_data();
     let shared = harness.node.shared();
-    let patch = br#"{"file": "new.raw"}"#.to_vec();
-    let edit = Edit::Disk(ResourceEdit::Patch(name("boot"), patch));
-    let mut change = shared.check(&edit, ChangeOptions::default()).unwrap();
+    let patch = br#"{"file": "new.vhdx"}"#.to_vec();
+    let edit = Edit::Disk(ResourceEdit::Patch(name("data"), patch));
+    let change = shared.check(&edit, ChangeOptions::default()).unwrap();
     assert_eq!(shared.missing_images(&change).len(), 1);
-    change.queried_until = Instant::now();
+    let store = harness.disks.store(DISK_STORE);
+    store.set_stalled(true);
+    let change = shared.check(&edit, ChangeOptions::default()).unwrap();
+    let note = change.plan.steps[0].note.clone().unwrap();
+    assert!(note.contains("the kind of the image is unknown"), "{note}");
+    let began = Instant::now();
+    assert!(began >= change.queried_until, "the first query has used the time");
     assert!(shared.missing_images(&change).is_empty(), "no store is queried any more");
+    assert!(began.elapsed() < PLAN_LIMIT, "{:?}", began.elapsed());
+    store.set_stalled(false);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use super::preconditions::check_switches;
 use super::{ArrivalAnswer, ArrivalCall, arrival_spec, hex, not_hexadecimal, uuid_of};
 use crate::change::ValidatedChange;
 use crate::disks::RequiredDisk;
+use crate::migration::versions::source_label;
 use crate::shared::Shared;
 use crate::vms::{Message, VmEntry, has_arrived};
 use crate::{ChangeOptions, Edit};
@@ -94,7 +95,7 @@ impl Shared {
         request: &Arc<IncomingMigrationRequest>,
     ) -> Result<ValidatedChange, Vec<ApiError>> {
         let refuse = |error: ApiError| Err(vec![error]);
-        let from = format!("node {}", request.from);
+        let from = source_label(Some(&request.from));
         self.check_protocol(request.protocol.into(), &from).map_err(|error| vec![error])?;
         if hex(&request.id).is_none() {
             return refuse(not_hexadecimal("id"));

@@ -1,5 +1,7 @@
 //! A QEMU process or a control thread that does not respond at the end of a migration.
 
+use std::time::{Duration, Instant};
+
 use suimon_contract::{EventKind, OperationState, VmState};
 use suimon_ports::{StateStore, VmErrorKind, VmRunState};
 
@@ -9,6 +11,9 @@ use crate::vms::{KilledWithoutDriver, Message, NOT_PERMITTED};
 use crate::{Edit, ResourceEdit, VmAction};
 
 const SILENT: &str = "it has not answered in 10 s";
+
+/// Time after which a held call has not ended yet.
+const HELD: Duration = Duration::from_secs(30);
 
 impl Pair {
     /// Starts a migration that stays in the copying phase.
@@ -28,6 +33,17 @@ impl Pair {
 
     fn permit_all(harness: &Harness) {
         harness.vms.refuse("none", VmErrorKind::Host, "");
+    }
+
+    /// Has a held switchover fail. Then QEMU does not respond to its cancellation.
+    fn fail_switchover(&self) {
+        let vms = &self.here.vms;
+        let stalls = vms.stalls_begun();
+        vms.refuse_and_hold("send_status", SILENT);
+        vms.hold_call(None);
+        wait_until("the driver is blocked again", || {
+            vms.held_call() == Some("send_status") && vms.stalls_begun() > stalls
+        });
     }
 
     fn wait_for_state_here(&self, state: VmState) {
@@ -355,13 +371,31 @@ fn a_vm_whose_switchover_has_failed_is_killed_beside_its_driver() {
     pair.here.vms.hold_call(Some("finish"));
     pair.here.vms.hold_memory(false);
     wait_until("the switchover is in progress", || pair.here.vms.is_stalled());
-    pair.here.vms.refuse_and_hold("send_status", SILENT);
-    pair.here.vms.hold_call(None);
-    wait_until("the driver is blocked", || pair.here.vms.is_stalled());
+    pair.fail_switchover();
     let kill = pair.here.node.start_vm_action(&name("web"), VmAction::Kill).unwrap();
     let kill = pair.end(&kill);
     assert_eq!(kill.state, OperationState::Succeeded, "{kill:?}");
     assert_eq!(pair.here.vms.kills_while_stalled(), 1);
+    pair.wait_for_state_here(VmState::Stopped);
+}
+
+/// The kill is requested during the switchover, which fails then.
+#[test]
+fn a_kill_during_a_switchover_that_fails_does_not_wait_for_the_driver() {
+    let pair = Pair::copying();
+    pair.here.vms.hold_call(Some("finish"));
+    pair.here.vms.hold_memory(false);
+    wait_until("the switchover is in progress", || pair.here.vms.is_stalled());
+    let kill = pair.here.node.start_vm_action(&name("web"), VmAction::Kill).unwrap();
+    let entry = pair.here.node.shared().vms.find(&name("web")).unwrap();
+    wait_until("the kill is left to the driver", || entry.kills_left() == 1);
+    assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Paused));
+    let began = Instant::now();
+    pair.here.vms.refuse_and_hold("send_status", SILENT);
+    pair.here.vms.hold_call(None);
+    let kill = pair.end(&kill);
+    assert_eq!(kill.state, OperationState::Succeeded, "{kill:?}");
+    assert!(began.elapsed() < HELD, "the driver has executed it");
     pair.wait_for_state_here(VmState::Stopped);
 }
 
