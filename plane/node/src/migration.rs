@@ -18,6 +18,7 @@
 mod arrival;
 mod control;
 mod departure;
+mod log_limit;
 mod node;
 mod versions;
 
@@ -34,4 +35,4 @@ pub(crate) use self::arrival::{
     Abandoned, ArrivalAnswer, ArrivalCall, ArrivalMessage, arrival_spec, uuid_of,
 };
 pub(crate) use self::departure::{arrival_request, disks_to_hand_over};
-pub(crate) use self::versions::LogLimit;
+pub(crate) use self::log_limit::LogLimit;

@@ -4,8 +4,7 @@
 //! same protocol can differ in fields of the request, which the destination rejects as well. In both
 //! cases the errors name both nodes, their versions, and the action to take.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use suimon_contract::{ApiError, ErrorCode, MIGRATION_PROTOCOL, MigrationHeader, Name};
 
@@ -18,9 +17,6 @@ const HOST_NAME_MAX: usize = 64;
 
 /// Maximum length of the error of a request in the log, in characters.
 const LOGGED_MAX: usize = 200;
-
-/// Minimum interval between entries of the log about requests that cannot be read.
-const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 const ACTION: &str = "install the same version of Suimon on both nodes";
 
@@ -114,22 +110,6 @@ impl Shared {
     }
 }
 
-/// Limit of the rate of log entries that a peer causes.
-#[derive(Default)]
-pub(crate) struct LogLimit(Mutex<Option<Instant>>);
-
-impl LogLimit {
-    /// Returns true if an entry may be written now. Further ones are left out for [`LOG_INTERVAL`].
-    fn is_due(&self, now: Instant) -> bool {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = last.is_none_or(|last| now.saturating_duration_since(last) >= LOG_INTERVAL);
-        if is_due {
-            *last = Some(now);
-        }
-        is_due
-    }
-}
-
 /// Returns the beginning of an error with text of a peer, without control characters.
 fn logged(error: &ApiError) -> String {
     let text = error.to_string();
@@ -154,9 +134,5 @@ mod tests {
         let text = logged(&error);
         assert_eq!(text.chars().count(), LOGGED_MAX);
         assert!(text.contains("a\u{fffd}b") && !text.contains('\n'), "{text}");
-        let (limit, now) = (LogLimit::default(), Instant::now());
-        assert!(limit.is_due(now));
-        assert!(!limit.is_due(now + LOG_INTERVAL / 2));
-        assert!(limit.is_due(now + LOG_INTERVAL));
     }
 }

@@ -1,6 +1,7 @@
 //! Checks whether an operation on a disk can begin.
 
 use suimon_contract::{ApiError, ErrorCode, Name, ResourceKind, StorageState};
+use suimon_quantity::DiskId;
 use suimon_storage::images::LAYERS_MAX;
 
 use super::{DiskFileJob, conflict};

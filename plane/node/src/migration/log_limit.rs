@@ -1,0 +1,36 @@
+//! Limit of the rate of log entries that other nodes cause.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Minimum interval between entries of the log about requests that cannot be read.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Limit of the rate of log entries that a peer causes.
+#[derive(Default)]
+pub(crate) struct LogLimit(Mutex<Option<Instant>>);
+
+impl LogLimit {
+    /// Returns true if an entry may be written now. Further ones are left out for [`LOG_INTERVAL`].
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = last.is_none_or(|last| now.saturating_duration_since(last) >= LOG_INTERVAL);
+        if is_due {
+            *last = Some(now);
+        }
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_have_a_minimum_interval() {
+        let (limit, now) = (LogLimit::default(), Instant::now());
+        assert!(limit.is_due(now));
+        assert!(!limit.is_due(now + LOG_INTERVAL / 2));
+        assert!(limit.is_due(now + LOG_INTERVAL));
+    }
+}
