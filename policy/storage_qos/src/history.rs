@@ -141,15 +141,18 @@ impl DiskQosCounters {
         let rate = |operations: u64| {
             u64::try_from(u128::from(operations) * NS_PER_SECOND / ns).unwrap_or(u64::MAX)
         };
-        let waited = |cause| self.waits.ns(cause).wrapping_sub(before.waits.ns(cause));
-        let waits = |cause| u128::from(waited(cause)) * u128::from(WAITS_ONE_IN) > ns;
-        let waits_for_cap = waits(QueueCause::StoreCap);
+        let waits = |cause| {
+            let waited = self.waits.ns(cause).checked_sub(before.waits.ns(cause))?;
+            Some(u128::from(waited) * u128::from(WAITS_ONE_IN) > ns)
+        };
+        let waits_for_cap = waits(QueueCause::StoreCap)?;
+        let waits_for_depth = waits(QueueCause::DeviceDepth)?;
         let idle_ns = ns.saturating_sub(busy_ns);
         Some(DiskRates {
             demanded_iops: rate(demanded),
             delivered_iops: rate(delivered),
             waits_for_cap,
-            waits_for_device: waits(QueueCause::DeviceDepth) && !waits_for_cap,
+            waits_for_device: waits_for_depth && !waits_for_cap,
             is_busy: idle_ns * u128::from(IDLES_ONE_IN) < ns,
         })
     }

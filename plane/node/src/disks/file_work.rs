@@ -6,7 +6,7 @@ use std::sync::Arc;
 use suimon_contract::{ApiError, ErrorCode, EventKind};
 use suimon_ports::{FileId, RedoRecords, StoreFiles};
 use suimon_storage::images::{
-    self, DiskError, DiskFault, HostInputs, OpenedDisk, RemainingRecords,
+    self, DiskError, DiskFault, DiskFormat, HostInputs, OpenedDisk, RemainingRecords,
 };
 use suimon_storage::{DiskSpec, jobs};
 
@@ -274,11 +274,17 @@ impl ImageTask {
     /// stays. Failures are logged only.
     pub(super) fn remove_made(&self, files: &Arc<dyn StoreFiles>, made: Option<FileId>) {
         let Some(file) = self.required.plan().file else { return };
+        let recorded = self.created.find_of(&self.required);
         let removed = remove_if_same(files.as_ref(), &file, |found| {
             let (Some(made), Some(id)) = (made, found.properties().id) else {
                 return Match::Unknown;
             };
-            if id != made {
+            // Opening a VHDX writes its headers, so that it never equals its record.
+            let is_written = recorded.as_ref().is_some_and(|record| {
+                !matches!(self.required.plan().format, DiskFormat::Vhdx)
+                    && record.compare_file(found) != Match::Same
+            });
+            if id != made || is_written {
                 return Match::Other;
             }
             self.discard_redo(id);
@@ -290,7 +296,7 @@ impl ImageTask {
                 tracing::warn!(
                     disk = %self.label,
                     %file,
-                    "a file has replaced the one that the failed change has created, and is kept"
+                    "the file that the failed change has created was replaced or written since, and is kept"
                 );
                 self.forget_removed();
             }

@@ -3,13 +3,16 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::move_limits::{FINAL_COPY_LIMIT, SWITCH_LIMIT};
 use crate::operations::OperationHandle;
 
 /// Time within which the driver must begin a kill.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// Time for which a kill that was left to the driver waits for another attempt.
-const RETRY_MAX: Duration = Duration::from_secs(30);
+/// Time for which a kill that was left to the driver waits for another attempt: a switchover that
+/// fails takes at most this long until the VM continues on the source, and requests take 10 s.
+const RETRY_MAX: Duration =
+    FINAL_COPY_LIMIT.saturating_add(SWITCH_LIMIT).saturating_add(Duration::from_secs(10));
 
 /// Interval at which such a kill is checked.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);

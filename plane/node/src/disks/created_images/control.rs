@@ -19,16 +19,18 @@ impl Disks {
     /// created on request, and files that new disks have adopted. Their records are deleted at the
     /// commit ([`Self::created_image_changes`]); then [`Self::end_created_images`] must be called.
     pub(crate) fn created_images_in_service(&self, wanted: &RequiredDisks) -> Vec<PathBuf> {
-        let recorded: Vec<PathBuf> = self.created_images.lock().keys().cloned().collect();
+        let recorded: Vec<CreatedImage> = self.created_images.lock().values().cloned().collect();
         if recorded.is_empty() {
-            return recorded;
+            return Vec::new();
         }
         let is_open = |disk: &RequiredDisk| {
             let entry = self.find(&disk.config.name);
             entry.is_some_and(|entry| entry.lock().open.is_some())
         };
-        let images = wanted.values().filter(|disk| is_open(disk)).map(RequiredDisk::image_path);
-        images.filter(|path| recorded.contains(path)).collect()
+        let open: Vec<&RequiredDisk> = wanted.values().filter(|disk| is_open(disk)).collect();
+        let in_service = |record: &&CreatedImage| open.iter().any(|disk| record.is_of(disk));
+        // With the path of the record: that of its store may have been changed since.
+        recorded.iter().filter(in_service).map(CreatedImage::path).collect()
     }
 
     /// Returns the changes that delete the records of these images.

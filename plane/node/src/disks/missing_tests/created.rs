@@ -182,6 +182,29 @@ fn a_rollback_removes_only_the_file_that_was_created() {
     assert!(has_pattern(&harness));
 }
 
+/// A restored image is written to the file that the change has created, before it is rolled back.
+#[test]
+fn a_rollback_keeps_an_image_that_was_written_since() {
+    let (harness, _) = restarted_without(with_data(), &["boot.raw"]);
+    assert_missing(&harness, "boot", "/srv/fast/boot.raw");
+    let shared = harness.node.shared();
+    let entry = shared.disks.find(&name("boot")).unwrap();
+    let set_requested = |is_requested| {
+        entry.set_new(is_requested);
+        entry.lock().is_image_requested = is_requested;
+    };
+    set_requested(true);
+    let work = shared.file_work(&entry);
+    set_requested(false);
+    let opened = work.open().ok().unwrap();
+    let image = &opened.images.spec.layers[0].file;
+    image.as_image_file().write_at(0, &[7; 1 << 20]).unwrap();
+    opened.undo();
+    wait_until("the disk is in service", || state(&harness, "boot") == StorageState::Ready);
+    assert!(has_pattern(&harness));
+    assert!(harness.store.keys(CREATED).is_empty());
+}
+
 #[test]
 fn no_image_is_created_that_cannot_be_recorded() {
     let (harness, _) = restarted_without(with_data(), &["boot.raw"]);
