@@ -187,6 +187,7 @@ fn a_rollback_removes_only_the_file_that_was_created() {
 fn a_rollback_keeps_an_image_that_was_written_since() {
     let (harness, _) = restarted_without(with_data(), &["boot.raw"]);
     assert_missing(&harness, "boot", "/srv/fast/boot.raw");
+    harness.disks.store(DISK_STORE).set_time(NOW_UNIX_S);
     let shared = harness.node.shared();
     let entry = shared.disks.find(&name("boot")).unwrap();
     let set_requested = |is_requested| {
