@@ -151,6 +151,22 @@ fn a_store_that_is_deleted_with_its_disks_leaves_no_records() {
     assert_free(&two);
 }
 
+/// The leader has given its own reservation back while a write of its grants was queued.
+#[test]
+fn a_leader_that_stops_sharing_a_store_leaves_no_grant_to_the_next_one() {
+    let cluster = FakeCluster::default();
+    let (one, two) = pair(&cluster);
+    let leader = "/suimon/lab/leaders/san";
+    assert!(cluster.value(leader).unwrap().starts_with("n1"), "{:?}", cluster.value(leader));
+    cluster.write_after_removal(REPORT.to_owned(), GRANT.to_owned());
+    one.apply_ok(&host(&bare("n1")));
+    wait_until("the other leads", || {
+        cluster.value(leader).is_some_and(|leader| leader.starts_with("n2"))
+    });
+    wait_withdrawn(&cluster);
+    assert_free(&two);
+}
+
 #[test]
 fn what_is_given_back_for_a_change_that_is_not_made_is_taken_again() {
     let cluster = FakeCluster::default();

@@ -42,6 +42,8 @@ struct World {
     watches: BTreeMap<u64, Watched>,
     next_watch: u64,
     files: MemoryFiles,
+    /// Key whose next removal is not reported, and key that keeps its value then.
+    late_write: Option<(String, String)>,
 }
 
 /// Watch of a client.
@@ -74,6 +76,12 @@ impl FakeCluster {
         let changes: Vec<ClusterChange> =
             leased.map(|(key, _)| ClusterChange::Remove(key.clone())).collect();
         world.make(&changes);
+    }
+
+    /// Lets the next removal of `removed` be followed by a write of the former value of `written`,
+    /// before the removal is reported.
+    pub(crate) fn write_after_removal(&self, removed: String, written: String) {
+        lock(&self.world).late_write = Some((removed, written));
     }
 
     /// Returns the keys with this prefix.
@@ -139,6 +147,13 @@ impl World {
         self.revision += 1;
         let at = self.revision;
         let mut told = Vec::new();
+        let is_removed = |(removed, _): &mut (String, String)| {
+            changes
+                .iter()
+                .any(|change| matches!(change, ClusterChange::Remove(key) if key == removed))
+        };
+        let late = self.late_write.take_if(is_removed);
+        let written = late.as_ref().and_then(|(_, key)| self.entries.get(key).cloned());
         for change in changes {
             match change {
                 ClusterChange::Put(key, value, lease) => {
@@ -154,6 +169,10 @@ impl World {
                     }
                 }
             }
+        }
+        if let (Some((removed, key)), Some(entry)) = (late, written) {
+            told.retain(|(told, _)| *told != removed);
+            self.entries.insert(key, entry);
         }
         for Watched { prefix, observer, faults, is_behind } in self.watches.values_mut() {
             if lock(faults).is_unreachable {

@@ -35,6 +35,9 @@ impl Driver {
                 self.shared.disks.parts.plane.set_cap(store.id, None);
                 self.remove_minimums(&name);
                 if let Some(term) = store.leads() {
+                    // As the leader, this node may have written its own grant once more after it
+                    // gave the reservation back. The next leader would wait for its reports.
+                    self.tasks.push(self.session, Task::Withdraw { store: name.clone() });
                     let task = Task::Resign { store: name.clone(), term };
                     self.tasks.push(self.session, task);
                 }
