@@ -44,7 +44,8 @@ const LISTED_MAX: usize = 3;
 pub(super) struct CreatedImage {
     /// Path of the store.
     store: PathBuf,
-    /// Name of the store, whose path can change; empty in records of earlier versions.
+    /// Name of the store. Finds the image after a change of the store's path. Empty in records of
+    /// earlier versions.
     #[serde(default)]
     store_name: String,
     /// Name of the file in the store.
@@ -64,8 +65,9 @@ pub(super) struct CreatedImage {
 pub(super) struct WrittenState {
     /// Length in bytes.
     len: u64,
+    /// Modification time (mtime): seconds since 1970-01-01 UTC.
     modified_unix_s: i64,
-    /// Nanoseconds within the second.
+    /// Nanoseconds of the modification time, below 1 000 000 000.
     modified_ns: u32,
 }
 

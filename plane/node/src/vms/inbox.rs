@@ -27,7 +27,7 @@ const ARRIVAL_REQUESTS_MAX: usize = 16;
 pub(crate) enum Message {
     /// Execute an operation; `None`: requested by `autostart`.
     Work(VmAction, Option<OperationHandle>),
-    /// Kill the VM's process.
+    /// End the VM's QEMU process immediately, without the guest's cooperation.
     Kill(Arc<PendingKill>),
     /// Execute an order about a NIC's virtual function.
     Vf(VfOrder),
