@@ -9,7 +9,8 @@ BUILT := $(or $(CARGO_TARGET_DIR),./target)/release
 help:
 	@echo "make run     a host with guests and traffic, from one file; Ctrl-C ends it"
 	@echo "make test    the checks and tests that guard a change; CRATE=suimon-vmq runs"
-	@echo "             those of one crate, TEST=NAME tests of any tier with that name"
+	@echo "             those of one crate, TEST=NAME tests of any tier with that name, and"
+	@echo "             ALL=1 also those that passed before and whose programs are unchanged"
 	@echo "make test-full   every test; PART=lab runs one part of them"
 	@echo "make campaign PART=swarm   open-ended runs; \`cargo xtask\` lists the parts"
 	@echo "make bench   Suimon beside its peers; writes docs/benchmarks.md"
@@ -46,16 +47,16 @@ test:
 	$(call refuse,PART PLAN)
 	@./scripts/setup $(if $(TEST),full,test)
 	@./scripts/nextest
-	@$(CARGO) xtask test $(if $(CRATE),--package $(CRATE)) $(if $(TEST),--test '$(TEST)')
+	@$(CARGO) xtask test $(if $(ALL),--all) $(if $(CRATE),--package $(CRATE)) $(if $(TEST),--test '$(TEST)')
 
 test-full:
-	$(call refuse,CRATE TEST PLAN)
+	$(call refuse,ALL CRATE TEST PLAN)
 	$(call check_parts,FULL)
 	@$(MAKE) --no-print-directory setup
 	@$(CARGO) xtask test-full $(PART)
 
 campaign:
-	$(call refuse,CRATE TEST PLAN)
+	$(call refuse,ALL CRATE TEST PLAN)
 	$(if $(PART),,$(error name a campaign with PART=; the campaigns are $(call parts,CAMPAIGNS)))
 	$(call check_parts,CAMPAIGNS)
 	@$(MAKE) --no-print-directory setup

@@ -7,7 +7,9 @@
 //! - `specification`: checks that promises name existing tests and their tier, and that names in
 //!   ARCHITECTURE.md are in their files.
 //! - `lengths`: lists files and crates that are longer than one subject usually is.
-//! - `test [--package NAME] [--test NAME]`: the checks and tests that guard a change.
+//! - `test [--package NAME] [--test NAME]`: the checks and tests that guard a change, except test
+//!   programs that have not changed since their tests passed.
+//! - `test --all`: all of them.
 //! - `test-full [PART ...]`: every test, in parts.
 //! - `campaign [PART ...]`: open-ended runs.
 //!
@@ -35,6 +37,7 @@ mod session;
 mod sources;
 mod specification;
 mod tiers;
+mod unchanged;
 mod workspace;
 
 use std::process::ExitCode;
@@ -45,7 +48,7 @@ use crate::session::Session;
 use crate::tiers::{CAMPAIGNS, FULL, Part};
 
 const USAGE: &str = "usage: cargo xtask layers | cycles [CRATE] | docs [--check] | book | specification | lengths \
-    | test [--package NAME] [--test NAME] | test-full [PART ...] | campaign [PART ...]";
+    | test [--all] [--package NAME] [--test NAME] | test-full [PART ...] | campaign [PART ...]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -80,6 +83,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         }
         ["test", "--test", test] => in_session(|session| tiers::one_test(session, test)),
         ["test"] => in_session(tiers::guard),
+        ["test", "--all"] => in_session(tiers::guard_all),
         ["test-full", parts @ ..] => run_parts(FULL, parts),
         ["campaign"] => bail!("name a campaign:{}", list(CAMPAIGNS)),
         ["campaign", parts @ ..] => run_parts(CAMPAIGNS, parts),

@@ -21,6 +21,8 @@ pub(crate) struct Metadata {
 /// Package of the workspace, as `cargo metadata` reports it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Package {
+    /// Identifier in the output of cargo and nextest.
+    pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) manifest_path: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
@@ -39,6 +41,7 @@ pub(crate) struct Dependency {
 /// Library, program or test that cargo builds.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Target {
+    pub(crate) name: String,
     pub(crate) kind: Vec<String>,
     pub(crate) src_path: PathBuf,
 }
@@ -54,6 +57,13 @@ impl Package {
     pub(crate) fn starts_programs(&self) -> bool {
         const RIG: &str = "suimon-rig";
         self.name == RIG || self.dependencies.iter().any(|edge| edge.name == RIG)
+    }
+}
+
+impl Target {
+    /// Returns true if this is a program, except tests, examples and benchmarks.
+    pub(crate) fn is_program(&self) -> bool {
+        self.kind.iter().any(|kind| kind == "bin")
     }
 }
 

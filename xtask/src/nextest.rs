@@ -9,7 +9,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::output::print_line;
 use crate::session::{FailedTest, Session, Tests};
-use crate::workspace;
+use crate::unchanged::{self, TestPrograms};
+use crate::{metadata, workspace};
 
 /// Slots per CPU. A test that computes takes two (`threads-required` in the configuration), a test
 /// that mostly waits takes one.
@@ -41,6 +42,8 @@ pub(crate) struct Selection<'a> {
     /// Seed of tests with random cases; [`SEED`] if `None`. Seeds that the user has set in the
     /// environment take precedence.
     pub(crate) seed: Option<u64>,
+    /// Leaves out test programs that have not changed since all their tests passed.
+    pub(crate) skips_unchanged: bool,
 }
 
 /// Runs the selected tests, and builds those that are not built yet.
@@ -55,6 +58,14 @@ pub(crate) fn run(session: &Session, selection: &Selection<'_>) -> Result<Tests>
     if report.exists() {
         fs::remove_file(&report).with_context(|| format!("cannot remove {}", report.display()))?;
     }
+    let seeds = seeds(selection.seed.unwrap_or(SEED));
+    let mut programs = if selection.skips_unchanged {
+        Some(TestPrograms::read(root, &metadata::read(root)?, &seeds)?)
+    } else {
+        None
+    };
+    let unchanged = programs.as_ref().map(TestPrograms::unchanged).unwrap_or_default();
+    let changed_only = unchanged::filter_without(unchanged.keys().copied());
     let slots = SLOTS_PER_CPU * available_parallelism().map_or(1, usize::from);
     let mut command = workspace::build(root)?;
     command.args(["nextest", "run", "--profile", selection.profile, "--no-fail-fast"]);
@@ -62,11 +73,10 @@ pub(crate) fn run(session: &Session, selection: &Selection<'_>) -> Result<Tests>
         Some(package) => command.args(["--package", package]),
         None => command.arg("--workspace"),
     };
-    if let Some(filter) = &selection.filter {
+    if let Some(filter) = selection.filter.as_ref().or(changed_only.as_ref()) {
         command.args(["-E", filter]);
     }
     command.env("NEXTEST_TEST_THREADS", slots.to_string());
-    let seeds = seeds(selection.seed.unwrap_or(SEED));
     command.envs(seeds.iter().map(|(name, seed)| (*name, seed)));
     print_line(format_args!("tests with random cases: {}", shell_assignments(&seeds)));
     command.envs(selection.environment.iter().copied());
@@ -81,9 +91,13 @@ pub(crate) fn run(session: &Session, selection: &Selection<'_>) -> Result<Tests>
     let text = fs::read_to_string(&report)
         .with_context(|| format!("nextest wrote no report {}", report.display()))?;
     let repeat_with = selection.seed.map(|_| shell_assignments(&seeds) + " ").unwrap_or_default();
-    let tests = parse_report(&text, &repeat_with)?;
+    let mut tests = parse_report(&text, &repeat_with)?;
     if status.success() != tests.failed.is_empty() {
         bail!("nextest ended with {status}, its report has {} failures", tests.failed.len());
+    }
+    tests.unchanged = unchanged.values().sum();
+    if let Some(programs) = &mut programs {
+        programs.record(&tests)?;
     }
     Ok(tests)
 }
@@ -112,7 +126,9 @@ fn parse_report(text: &str, repeat_with: &str) -> Result<Tests> {
         let is_failed = case
             .children()
             .any(|child| child.has_tag_name("failure") || child.has_tag_name("error"));
+        let counts = tests.programs.entry(program.to_owned()).or_default();
         if is_failed {
+            counts.failed += 1;
             // A program's name begins with that of its package.
             let package = program.split("::").next().unwrap_or(program);
             tests.failed.push(FailedTest {
@@ -120,6 +136,7 @@ fn parse_report(text: &str, repeat_with: &str) -> Result<Tests> {
                 repeat_command: format!("{repeat_with}make test CRATE={package} TEST='{name}'"),
             });
         } else {
+            counts.passed += 1;
             tests.passed += 1;
         }
     }
@@ -159,6 +176,8 @@ mod tests {
 </testsuites>"#;
         let tests = parse_report(report, "SEED=7 ").unwrap();
         assert_eq!(tests.passed, 2);
+        assert_eq!(tests.programs["suimon-vmq"].failed, 1);
+        assert_eq!(tests.programs["suimon-rig::disks"].passed, 1);
         assert_eq!(tests.failed[0].name, "suimon-vmq a::c");
         assert_eq!(tests.failed[0].repeat_command, "SEED=7 make test CRATE=suimon-vmq TEST='a::c'");
         assert!(parse_report("<testsuites>", "").is_err());

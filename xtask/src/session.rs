@@ -1,6 +1,7 @@
 //! One run of checks and tests: named stages, their durations, counts and failures, and the
 //! summary that ends the output.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
@@ -19,6 +20,17 @@ pub(crate) struct Tests {
     pub(crate) failed: Vec<FailedTest>,
     /// Checks that this machine cannot run, with the reason.
     pub(crate) not_run: Vec<String>,
+    /// Counts of each test program, by its name in nextest.
+    pub(crate) programs: BTreeMap<String, TestCounts>,
+    /// Tests that were left out because their programs have not changed since they passed.
+    pub(crate) unchanged: u64,
+}
+
+/// Counts of one test program.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TestCounts {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
 }
 
 /// Failed test with the command that repeats it.
@@ -47,6 +59,7 @@ pub(crate) struct Session {
     repeat_commands: Vec<String>,
     failed: u64,
     not_run: Vec<String>,
+    unchanged: u64,
 }
 
 struct StageReport {
@@ -72,6 +85,7 @@ impl Session {
             repeat_commands: Vec::new(),
             failed: 0,
             not_run: Vec::new(),
+            unchanged: 0,
         })
     }
 
@@ -121,6 +135,7 @@ impl Session {
                 self.passed += tests.passed;
                 self.failed += tests.failed.len() as u64;
                 self.not_run.extend(tests.not_run);
+                self.unchanged += tests.unchanged;
                 let is_passed = tests.failed.is_empty();
                 for test in tests.failed {
                     self.failures.push(test.name);
@@ -164,6 +179,13 @@ impl Session {
         }
         for command in &self.repeat_commands {
             print_line(format_args!("repeat one test: {command}"));
+        }
+        if self.unchanged > 0 {
+            print_line(format_args!(
+                "{} tests were not repeated: they passed before and their programs are unchanged; \
+                 `make test ALL=1` runs them",
+                self.unchanged
+            ));
         }
         print_line(format_args!("{} passed, {} failed", self.passed, self.failed));
         if self.interrupt.is_received() {

@@ -15,7 +15,7 @@ use crate::run_folder::Sweep;
 use crate::session::{Session, Tests};
 use crate::{
     architecture, book, doc_tests, docs, layers, lengths, metadata, resource_bounds, sources,
-    specification, workspace,
+    specification, unchanged, workspace,
 };
 
 /// Named part of the full tier or of the campaigns.
@@ -84,8 +84,15 @@ pub(crate) fn run_parts(session: &mut Session, parts: &[Part], names: &[&str]) -
     Ok(())
 }
 
-/// Runs the checks and tests that guard a change.
+/// Runs the checks and tests that guard a change, except test programs that have not changed since
+/// their tests passed.
 pub(crate) fn guard(session: &mut Session) -> Result<()> {
+    guard_with(session, None)
+}
+
+/// Runs all checks and tests that guard a change.
+pub(crate) fn guard_all(session: &mut Session) -> Result<()> {
+    unchanged::forget_passed(&metadata::read(session.root())?)?;
     guard_with(session, None)
 }
 
@@ -107,7 +114,9 @@ fn guard_with(session: &mut Session, seed: Option<u64>) -> Result<()> {
     }
     session.check("generated documents", |session| docs::check(session.root()));
     session.check("book", book::check);
-    tests(session, "tests", &Selection { profile: "default", seed, ..Selection::default() });
+    let skips_unchanged = seed.is_none();
+    let selection = Selection { profile: "default", seed, skips_unchanged, ..Selection::default() };
+    tests(session, "tests", &selection);
     session.check("documentation examples", doc_tests::run);
     Ok(())
 }

@@ -1,16 +1,15 @@
 //! Tests that QEMU continues with a restarted process after the process that serves a VM's disk
 //! dies repeatedly under load.
 //!
-//! `SUIMON_DISK_DEATHS` is the number of deaths in the full tier for each ring format.
+//! `SUIMON_DISK_DEATHS` is the number of deaths for each ring format.
 
 use std::time::Duration;
 
 use crate::served::{MIB, ServedDisk, guest};
 use suimon_rig::{Guest, GuestDisk, Rig, wait_until};
 
-/// Number of deaths in the fast tier, and the default in the full tier.
-const DEATHS: u64 = 2;
-const FULL_DEATHS: u64 = 30;
+/// Number of deaths, unless `SUIMON_DISK_DEATHS` is set.
+const DEATHS: u64 = 30;
 /// Minimum number of writes that the guest completes between two deaths.
 const WRITES_PER_LIFE: u64 = 50;
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -55,16 +54,11 @@ fn direct(disk: &mut GuestDisk) {
     disk.properties = ",indirect_desc=off,event_idx=off".to_owned();
 }
 
-#[test]
-fn with_a_split_ring() {
-    survives(DEATHS, |_| (), "");
-}
-
 mod full {
-    use super::{FULL_DEATHS, direct, find_lost_and_doubled_writes, packed, survives};
+    use super::{DEATHS, direct, find_lost_and_doubled_writes, packed, survives};
 
     fn deaths() -> u64 {
-        std::env::var("SUIMON_DISK_DEATHS").map_or(FULL_DEATHS, |text| text.parse().unwrap())
+        std::env::var("SUIMON_DISK_DEATHS").map_or(DEATHS, |text| text.parse().unwrap())
     }
 
     #[test]

@@ -115,7 +115,6 @@ fn an_interrupted_run_keeps_what_it_measured_and_goes_on() {
     assert!(Path::new(&folder).join("report.html").exists());
 }
 
-#[test]
 fn whichever_of_its_processes_is_killed_nothing_stays() {
     for kills_worker in [true, false] {
         let bench = Bench::new();
@@ -169,5 +168,10 @@ mod full {
     #[test]
     fn an_interrupted_run_keeps_what_it_measured_and_goes_on() {
         super::an_interrupted_run_keeps_what_it_measured_and_goes_on();
+    }
+
+    #[test]
+    fn whichever_of_its_processes_is_killed_nothing_stays() {
+        super::whichever_of_its_processes_is_killed_nothing_stays();
     }
 }

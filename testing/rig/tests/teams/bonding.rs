@@ -107,7 +107,6 @@ fn wait_all_leave_by(team: &TeamOfTwo, member: usize) {
     assert!(late <= UNDER_WAY_MAX, "{}", counts());
 }
 
-#[test]
 fn a_bond_of_linux_and_a_team_use_both_links_and_survive_the_loss_of_each() {
     let rig = Rig::new().unwrap();
     let mut bonded = Bonded::start(&rig);
@@ -155,4 +154,11 @@ fn a_bond_of_linux_and_a_team_use_both_links_and_survive_the_loss_of_each() {
     println!("{} segments sent again, longest pause {pause:?}", report.retransmits);
     assert_eq!(report.json["end"]["streams"].as_array().unwrap().len(), 8);
     bonded.check_whole();
+}
+
+mod full {
+    #[test]
+    fn a_bond_of_linux_and_a_team_use_both_links_and_survive_the_loss_of_each() {
+        super::a_bond_of_linux_and_a_team_use_both_links_and_survive_the_loss_of_each();
+    }
 }

@@ -119,7 +119,6 @@ fn a_guest_s_tcp_session_survives_kills_of_the_daemon() {
     stream_across(Way::Killed, false, 2);
 }
 
-#[test]
 fn a_daemon_that_is_replaced_interrupts_a_guest_that_listens_only_briefly() {
     for way in [Way::Killed, Way::Replaced] {
         stream_across(way, true, 1);
@@ -371,5 +370,10 @@ mod full {
     #[test]
     fn a_guest_s_tcp_session_survives_kills_of_the_daemon() {
         super::a_guest_s_tcp_session_survives_kills_of_the_daemon();
+    }
+
+    #[test]
+    fn a_daemon_that_is_replaced_interrupts_a_guest_that_listens_only_briefly() {
+        super::a_daemon_that_is_replaced_interrupts_a_guest_that_listens_only_briefly();
     }
 }

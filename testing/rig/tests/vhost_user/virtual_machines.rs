@@ -81,7 +81,6 @@ fn a_vm_exchanges_pings_tcp_and_large_packets_with_a_light_guest() {
     wait_until("a large ping from the VM", LIMIT, || Ok(vm.run_any(&big, LIMIT)?.is_ok())).unwrap();
 }
 
-#[test]
 fn a_vlan_changes_live_and_others_notice_nothing() {
     let rig = Rig::new().unwrap();
     let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
@@ -322,5 +321,10 @@ mod full {
     #[test]
     fn a_vm_with_several_queues_uses_them() {
         super::a_vm_with_several_queues_uses_them();
+    }
+
+    #[test]
+    fn a_vlan_changes_live_and_others_notice_nothing() {
+        super::a_vlan_changes_live_and_others_notice_nothing();
     }
 }

@@ -87,7 +87,6 @@ fn file_system(raw: &str) -> String {
     run(&["dumpe2fs", "-h", raw]).unwrap()
 }
 
-#[test]
 fn an_agent_tells_of_its_guest_and_turns_it_off() {
     let site = Site::new();
     let mut guest = site.start();
@@ -184,5 +183,10 @@ mod full {
     #[test]
     fn a_guest_that_is_frozen_writes_nothing_until_it_is_thawed() {
         super::a_guest_that_is_frozen_writes_nothing_until_it_is_thawed();
+    }
+
+    #[test]
+    fn an_agent_tells_of_its_guest_and_turns_it_off() {
+        super::an_agent_tells_of_its_guest_and_turns_it_off();
     }
 }

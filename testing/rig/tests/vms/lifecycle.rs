@@ -248,7 +248,6 @@ fn what_is_wrong_is_told_and_nothing_is_left() {
 }
 
 /// A guest that panics starts anew at once, so that the panic is in its console's log alone.
-#[test]
 fn a_command_fails_with_the_panic_of_the_guests_kernel() {
     let site = Site::new();
     let mut guest = site.start();
@@ -270,5 +269,10 @@ mod full {
     #[test]
     fn what_is_wrong_is_told_and_nothing_is_left() {
         super::what_is_wrong_is_told_and_nothing_is_left();
+    }
+
+    #[test]
+    fn a_command_fails_with_the_panic_of_the_guests_kernel() {
+        super::a_command_fails_with_the_panic_of_the_guests_kernel();
     }
 }

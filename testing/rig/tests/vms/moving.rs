@@ -1,5 +1,5 @@
 //! A VM that goes from one daemon to another and back while its guest sends over its NIC and
-//! writes to its disk. `SUIMON_VM_MOVES` says how often in the full tier.
+//! writes to its disk. `SUIMON_VM_MOVES` sets the number of migrations.
 
 use std::fs;
 use std::time::Duration;
@@ -8,20 +8,14 @@ use suimon_rig::{run, wait_until};
 
 use crate::site::{Load, Node, OUTSIDE, PATIENCE, Site, begin_slowly, lost, qemus, refusal, state};
 
-/// Moves in the fast tier, and in the full one unless told otherwise.
-const MOVES: usize = 1;
-const FULL_MOVES: usize = 8;
-
-#[test]
-fn a_vm_moves_while_it_sends_and_writes() {
-    migrate_repeatedly(MOVES);
-}
+/// Migrations, unless `SUIMON_VM_MOVES` is set.
+const MOVES: usize = 8;
 
 mod full {
     #[test]
     fn a_vm_goes_there_and_back_while_it_sends_and_writes() {
         let moves = std::env::var("SUIMON_VM_MOVES");
-        super::migrate_repeatedly(moves.map_or(super::FULL_MOVES, |text| text.parse().unwrap()));
+        super::migrate_repeatedly(moves.map_or(super::MOVES, |text| text.parse().unwrap()));
     }
 
     #[test]
