@@ -1,10 +1,10 @@
-/** A browser with the console in it. */
+/** Browser in which the tests use the console. */
 import { chromium, type BrowserContext, type Page } from "playwright-core";
 import { mkdirSync } from "node:fs";
 import net from "node:net";
-import path from "node:path";
+import nodePath from "node:path";
 
-export interface Look {
+export interface Appearance {
   language: "en" | "ja";
   theme: "light" | "dark";
   width: number;
@@ -17,59 +17,62 @@ const FLAGS = [
 /** Height of the window, in pixels. */
 export const HEIGHT = 900;
 
-/** A line to the daemon that a test can cut. */
-export class Cable {
+/** TCP proxy in front of the daemon, whose connections a test can interrupt. */
+export class Proxy {
   #sockets = new Set<net.Socket>();
-  #isCut = false;
+  #isInterrupted = false;
   #server: net.Server;
 
-  constructor(to: URL) {
-    this.#server = net.createServer((near) => {
-      if (this.#isCut) return void near.destroy();
-      const far = net.connect(Number(to.port || 80), to.hostname);
-      for (const [from, into] of [[near, far], [far, near]] as const) {
+  constructor(daemon: URL) {
+    this.#server = net.createServer((browserSide) => {
+      if (this.#isInterrupted) return void browserSide.destroy();
+      const daemonSide = net.connect(Number(daemon.port || 80), daemon.hostname);
+      for (const [from, to] of [[browserSide, daemonSide], [daemonSide, browserSide]] as const) {
         this.#sockets.add(from);
-        from.pipe(into);
-        from.on("error", () => into.destroy());
+        from.pipe(to);
+        from.on("error", () => to.destroy());
         from.on("close", () => {
-          into.destroy();
+          to.destroy();
           this.#sockets.delete(from);
         });
       }
     });
   }
 
-  async open(): Promise<string> {
-    await new Promise<void>((done) => this.#server.listen(0, "127.0.0.1", done));
+  /** Starts to listen. Returns the URL of the proxy. */
+  async listen(): Promise<string> {
+    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
     return `http://127.0.0.1:${(this.#server.address() as net.AddressInfo).port}`;
   }
 
-  cut(): void {
-    this.#isCut = true;
+  /** Closes all connections and refuses new ones. */
+  interrupt(): void {
+    this.#isInterrupted = true;
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  mend(): void {
-    this.#isCut = false;
+  /** Accepts connections again. */
+  restore(): void {
+    this.#isInterrupted = false;
   }
 
   close(): void {
-    this.cut();
+    this.interrupt();
     this.#server.close();
   }
 }
 
-const out = process.env["SUIMON_CONSOLE_OUT"] ?? "";
-const given = new URL(process.env["SUIMON_CONSOLE_URL"] ?? "http://127.0.0.1:7446");
-export const cable = new Cable(given);
-/** The console by way of the cable. */
-export const base = await cable.open();
+const screenshots = process.env["SUIMON_CONSOLE_OUT"] ?? "";
+const daemonUrl = new URL(process.env["SUIMON_CONSOLE_URL"] ?? "http://127.0.0.1:7446");
+export const proxy = new Proxy(daemonUrl);
+/** URL of the console behind the proxy. */
+export const base = await proxy.listen();
 
 export interface Console {
   context: BrowserContext;
   page: Page;
   /** Errors of the observed pages, and requests to other servers. */
-  complaints: string[];
+  problems: string[];
 }
 
 export async function open(): Promise<Console> {
@@ -83,39 +86,39 @@ export async function open(): Promise<Console> {
   // Only a hanging page takes so long, however loaded the machine is.
   context.setDefaultTimeout(120_000);
   const page = context.pages()[0] ?? (await context.newPage());
-  const complaints: string[] = [];
-  observe(page, complaints);
-  return { context, page, complaints };
+  const problems: string[] = [];
+  observe(page, problems);
+  return { context, page, problems };
 }
 
 /** Adds the errors of a page and its requests to other servers to a list. */
-export function observe(page: Page, complaints: string[]): void {
+export function observe(page: Page, problems: string[]): void {
   page.on("console", (message) => {
     // Without a session the first request is answered by 401.
-    if (message.type() === "error" && !/401/.test(message.text())) complaints.push(message.text());
+    if (message.type() === "error" && !/401/.test(message.text())) problems.push(message.text());
   });
-  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("pageerror", (error) => problems.push(String(error)));
   page.on("request", (request) => {
     const { origin, protocol } = new URL(request.url());
-    if (origin !== base && protocol !== "data:") complaints.push(`a request went to ${request.url()}`);
+    if (origin !== base && protocol !== "data:") problems.push(`request to another server: ${request.url()}`);
   });
 }
 
 /** Logs in as a user does: by the address with its code, or by the token. */
 export async function logIn(page: Page): Promise<void> {
   const token = process.env["SUIMON_CONSOLE_TOKEN"];
-  if (given.hash.includes("code=")) {
-    await page.goto(`${base}/${given.hash}`);
+  if (daemonUrl.hash.includes("code=")) {
+    await page.goto(`${base}/${daemonUrl.hash}`);
   } else {
     await page.goto(`${base}/#/disks`);
     await page.getByLabel(/Code or token/).fill(token ?? "");
     await page.getByRole("button", { name: "Log in" }).click();
   }
-  await inPage(page);
+  await waitForTitle(page);
 }
 
 /** Sends a request as the page does, and reads its JSON response. */
-export async function ask<T>(page: Page, path: string, method = "GET"): Promise<T> {
+export async function request<T>(page: Page, path: string, method = "GET"): Promise<T> {
   return page.evaluate(async ([path, method]) => {
     const headers = { "X-Suimon-Console": "1", "X-Suimon-Session": sessionStorage.getItem("suimon.session") ?? "" };
     const response = await fetch(path, { method, headers });
@@ -124,29 +127,30 @@ export async function ask<T>(page: Page, path: string, method = "GET"): Promise<
 }
 
 /** Waits for the title of a page behind the login. The login page has an h1 too, outside of #main. */
-async function inPage(page: Page): Promise<void> {
+async function waitForTitle(page: Page): Promise<void> {
   await page.locator("#main h1").waitFor();
 }
 
-export async function look(page: Page, { language, theme, width }: Look): Promise<void> {
-  await page.evaluate((kept) => localStorage.setItem("suimon.console", kept), JSON.stringify({ language, theme }));
+/** Sets language, theme and width of the window, and reloads the page. */
+export async function setAppearance(page: Page, { language, theme, width }: Appearance): Promise<void> {
+  await page.evaluate((settings) => localStorage.setItem("suimon.console", settings), JSON.stringify({ language, theme }));
   await page.setViewportSize({ width, height: HEIGHT });
   await page.reload();
 }
 
-/** Goes to a page and waits until live data is there. */
-export async function visit(page: Page, place: string): Promise<void> {
-  await page.goto(`${base}/#/${place}`);
-  await inPage(page);
+/** Opens a page of the console and waits until it shows live data. */
+export async function visit(page: Page, path: string): Promise<void> {
+  await page.goto(`${base}/#/${path}`);
+  await waitForTitle(page);
   await page.waitForFunction(() => document.querySelector(".loading") === null);
   // Rates and charts need two answers, a second apart.
   await page.waitForTimeout(2500);
 }
 
-/** Takes a picture of the whole page, however long it is, if there is a folder for pictures. */
-export async function picture(page: Page, name: string): Promise<void> {
-  if (out === "") return;
-  mkdirSync(out, { recursive: true });
+/** Takes a screenshot of the whole page if there is a folder for screenshots. */
+export async function screenshot(page: Page, name: string): Promise<void> {
+  if (screenshots === "") return;
+  mkdirSync(screenshots, { recursive: true });
   const size = page.viewportSize() ?? { width: 1400, height: HEIGHT };
   const height = await page.evaluate(() => {
     const main = document.querySelector("#main");
@@ -154,6 +158,6 @@ export async function picture(page: Page, name: string): Promise<void> {
   });
   await page.setViewportSize({ width: size.width, height: Math.min(6000, Math.max(HEIGHT, Math.ceil(height))) });
   await page.waitForTimeout(300);
-  await page.screenshot({ path: path.join(out, `${name}.png`) });
+  await page.screenshot({ path: nodePath.join(screenshots, `${name}.png`) });
   await page.setViewportSize(size);
 }
