@@ -51,16 +51,17 @@ impl Node {
     /// this node.
     pub fn unreadable_arrival(&self, body: &[u8], error: ApiError) -> ApiError {
         let shared = self.shared();
+        let header = MigrationHeader::parse(body);
+        let from = source_label(header.as_ref().and_then(|header| header.from.as_deref()));
         if shared.unreadable_arrivals.is_due(Instant::now()) {
             let error = logged(&error);
-            tracing::warn!(%error, "rejected a migration whose request cannot be read");
+            tracing::warn!(%from, %error, "rejected a migration whose request cannot be read");
         }
         let (reason, here) = (Unreadable::of(error.code), shared.host_name());
-        let Some(header) = MigrationHeader::parse(body) else {
+        let Some(header) = header else {
             let text = format!("{reason}; see the log of node {here}");
             return ApiError { field: key(error.field), ..ApiError::new(error.code, text) };
         };
-        let from = source_label(header.from.as_deref());
         shared.check_protocol(header.protocol, &from).err().unwrap_or_else(|| {
             let text = format!(
                 "{reason}; {from} may have another version of Suimon than node {here} ({}); if so, \
