@@ -13,7 +13,8 @@ help:
 	@echo "             ALL=1 also those that passed before and whose programs are unchanged"
 	@echo "make test-full   every test; PART=lab runs one part of them"
 	@echo "make campaign PART=swarm   open-ended runs; \`cargo xtask\` lists the parts"
-	@echo "make bench   Suimon beside its peers; writes docs/benchmarks.md"
+	@echo "make bench   Suimon beside its peers; writes docs/benchmarks.md, or measures"
+	@echo "             one part only; PART=node-line"
 	@echo "make lab     runs published experiments on this host; PLAN names one"
 	@echo "make deb     a Debian package of what was built"
 	@echo "make fuzz    fuzzes what reads hostile input, one minute for each target"
@@ -62,10 +63,13 @@ campaign:
 	@$(MAKE) --no-print-directory setup
 	@$(CARGO) xtask campaign $(PART)
 
-bench: setup
+bench:
+	$(call refuse,CRATE TEST PLAN)
+	@$(MAKE) --no-print-directory setup
 	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-bench -p suimon-disk-tests
 	@$(CARGO) build --release --quiet -p suimon-vhost-user --example disk_speed
-	@exec $(BUILT)/bench
+	@$(CARGO) build --release --quiet -p suimond --example node_line
+	@exec $(BUILT)/bench $(PART)
 
 # All plans that come with the lab unless PLAN names some.
 lab: setup

@@ -10,19 +10,45 @@ use std::time::Duration;
 use axum::Router;
 use suimon_contract::{ApiConfig, ApiError, ConsoleConfig, ErrorCode};
 use suimon_node::Node;
+use tokio::net::TcpListener;
 
 use crate::access::AccessFailures;
 use crate::api::Notifications;
-use crate::console::Console;
+use crate::console::{Console, ConsoleInService};
 use crate::server::{TlsListener, serve};
 use crate::tcp_api::{TcpApi, Tokens, guarded};
 
 /// Interval of attempts to listen.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Records the settings of the API listener and the files that they name. Called before they are read,
-/// also at later attempts. The returned function is called when the listener uses them.
-pub type ApiSnapshot = Arc<dyn Fn(&ApiConfig) -> Box<dyn FnOnce() + Send> + Send + Sync>;
+/// Section of the configuration with the settings of a TCP listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListenerSection {
+    /// Section `[api]`.
+    Api,
+    /// Section `[console]`.
+    Console,
+}
+
+/// Settings of a TCP listener; `None` if the configuration has no such section.
+#[derive(Clone, Debug)]
+pub enum ListenerSettings {
+    /// Settings of the API listener.
+    Api(Option<ApiConfig>),
+    /// Settings of the console listener.
+    Console(Option<ConsoleConfig>),
+}
+
+/// Record of the settings that the TCP listeners use.
+pub trait ListenerRecord: Send + Sync {
+    /// Records that a listener has failed at the start. The settings in effect are read again at each
+    /// attempt.
+    fn set_retried(&self, section: ListenerSection);
+
+    /// Captures settings, and the state of the files that they name. Called before the files are read.
+    /// The returned function records them. It is called when the listener uses the settings.
+    fn capture(&self, settings: ListenerSettings) -> Box<dyn FnOnce() + Send>;
+}
 
 /// Starts the TCP listeners.
 pub struct Listeners {
@@ -30,25 +56,11 @@ pub struct Listeners {
     pub node: Arc<Node>,
     /// True if the daemon had no stored state.
     pub is_first_start: bool,
-    /// Records the settings that the API listener uses.
-    pub snapshot: ApiSnapshot,
+    /// Record of the settings that the listeners use.
+    pub record: Arc<dyn ListenerRecord>,
 }
 
 impl Listeners {
-    /// Loads `[console]`. Returns `None` if it is not configured or cannot be used.
-    ///
-    /// # Errors
-    /// It cannot be used, at the first start.
-    pub fn load_console(
-        &self,
-        config: Option<&ConsoleConfig>,
-    ) -> Result<Option<Console>, Vec<ApiError>> {
-        match config.map(Console::load).transpose() {
-            Err(error) => self.report(error, false).map(|()| None),
-            Ok(console) => Ok(console),
-        }
-    }
-
     /// Serves the API over TCP, in tasks of their own.
     ///
     /// # Errors
@@ -60,77 +72,121 @@ impl Listeners {
         failures: AccessFailures,
         news: Notifications,
     ) -> Result<(), Vec<ApiError>> {
-        let first = match listen(config, Arc::clone(&self.snapshot)).await {
-            Ok(listening) => Some(listening),
-            Err(error) => self.report(error, true).map(|()| None)?,
-        };
-        let (node, snapshot) = (Arc::clone(&self.node), Arc::clone(&self.snapshot));
+        let first = listen(config, Arc::clone(&self.record)).await;
+        let first = self.started(ListenerSection::Api, first)?;
+        let (node, record) = (Arc::clone(&self.node), Arc::clone(&self.record));
         tokio::spawn(async move {
             let listening = match first {
                 Some(listening) => Some(listening),
                 // The configuration may have been corrected, or removed.
-                None => retry(|| Some(listen(node.config().api?, Arc::clone(&snapshot)))).await,
+                None => retry(|| Some(listen(node.config().api?, Arc::clone(&record)))).await,
             };
-            if let Some((listener, tokens)) = listening {
-                serve(listener, guarded(router, tokens, failures), news).await;
+            match listening {
+                Some((listener, tokens)) => {
+                    serve(listener, guarded(router, tokens, failures), news).await;
+                }
+                None => record.capture(ListenerSettings::Api(None))(),
             }
         });
         Ok(())
     }
 
-    /// Serves the console, in tasks of their own.
+    /// Serves the console, in tasks of their own. `page` returns the service of a console.
     ///
     /// # Errors
     /// The listener cannot be used, at the first start.
     pub async fn serve_console(
         &self,
-        console: Arc<Console>,
-        page: Router,
+        config: ConsoleConfig,
+        in_service: ConsoleInService,
+        page: impl FnOnce(Arc<Console>) -> Router + Send + 'static,
         news: Notifications,
     ) -> Result<(), Vec<ApiError>> {
-        let first = match console.bind().await {
-            Ok(listener) => Some(listener),
-            Err(error) => self.report(error, true).map(|()| None)?,
-        };
-        let node = Arc::clone(&self.node);
+        let first = listen_console(config, Arc::clone(&self.record)).await;
+        let first = self.started(ListenerSection::Console, first)?;
+        if let Some((_, console)) = &first {
+            in_service.set(console);
+        }
+        let (node, record) = (Arc::clone(&self.node), Arc::clone(&self.record));
         tokio::spawn(async move {
-            let listener = match first {
-                Some(listener) => Some(listener),
-                None => retry(|| node.config().console.map(|_| console.bind())).await,
+            let listening = match first {
+                Some(listening) => Some(listening),
+                // The configuration may have been corrected, or removed.
+                None => {
+                    let listen =
+                        || Some(listen_console(node.config().console?, Arc::clone(&record)));
+                    retry(listen).await
+                }
             };
-            if let Some(listener) = listener {
-                serve(listener, page, news).await;
+            match listening {
+                Some((listener, console)) => {
+                    in_service.set(&console);
+                    serve(listener, page(console), news).await;
+                }
+                None => record.capture(ListenerSettings::Console(None))(),
             }
         });
         Ok(())
     }
 
-    /// Reports a listener that cannot be used; at the first start, returns the error instead.
-    fn report(&self, error: ApiError, is_retried: bool) -> Result<(), Vec<ApiError>> {
-        if self.is_first_start {
-            return Err(vec![error]);
+    /// Returns the result of the first attempt; `None` if the listener has failed, which is reported.
+    ///
+    /// # Errors
+    /// The listener has failed, at the first start.
+    fn started<T>(
+        &self,
+        section: ListenerSection,
+        first: Result<T, ApiError>,
+    ) -> Result<Option<T>, Vec<ApiError>> {
+        match first {
+            Ok(listening) => Ok(Some(listening)),
+            Err(error) if self.is_first_start => Err(vec![error]),
+            Err(error) => {
+                tracing::error!("{error}");
+                self.record.set_retried(section);
+                self.node.report_listener_failed(&error);
+                Ok(None)
+            }
         }
-        tracing::error!("{error}");
-        self.node.report_listener_failed(&error, is_retried);
-        Ok(())
     }
 }
 
 /// Loads the files that `[api]` names, and listens.
 async fn listen(
     config: ApiConfig,
-    snapshot: ApiSnapshot,
+    record: Arc<dyn ListenerRecord>,
 ) -> Result<(TlsListener, Tokens), ApiError> {
     let load = move || {
-        let record = snapshot(&config);
-        TcpApi::load(&config).map(|api| (api, record))
+        let commit = record.capture(ListenerSettings::Api(Some(config.clone())));
+        TcpApi::load(&config).map(|api| (api, commit))
     };
-    let loaded = tokio::task::spawn_blocking(load).await;
-    let failed = |error| ApiError::new(ErrorCode::Internal, format!("loading failed: {error}"));
-    let (api, record) = loaded.unwrap_or_else(|error| Err(failed(error)))?;
+    let (api, commit) = on_blocking_thread(load).await?;
     let listening = api.bind().await?;
-    record();
+    commit();
     Ok(listening)
+}
+
+/// Loads the files that `[console]` names, and listens.
+async fn listen_console(
+    config: ConsoleConfig,
+    record: Arc<dyn ListenerRecord>,
+) -> Result<(TcpListener, Arc<Console>), ApiError> {
+    let load = move || {
+        let commit = record.capture(ListenerSettings::Console(Some(config.clone())));
+        Console::load(&config).map(|console| (Arc::new(console), commit))
+    };
+    let (console, commit) = on_blocking_thread(load).await?;
+    let listener = console.bind().await?;
+    commit();
+    Ok((listener, console))
+}
+
+/// Runs a function that reads files on a thread for blocking calls.
+async fn on_blocking_thread<T: Send + 'static>(
+    load: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let failed = |error| ApiError::new(ErrorCode::Internal, format!("loading failed: {error}"));
+    tokio::task::spawn_blocking(load).await.unwrap_or_else(|error| Err(failed(error)))
 }
 
 /// Repeats `listen` until it succeeds. Returns `None` when it returns `None`, because the listener

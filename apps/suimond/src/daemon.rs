@@ -22,8 +22,8 @@ use suimon_uring::UringSource;
 use suimon_wait::{WorkerThreads, cpu_topology};
 use suimond_api::host_file::read;
 use suimond_api::{
-    AccessFailures, ApiState, Listeners, NotificationSender, Notifications, console_router,
-    openapi_document, router, serve,
+    AccessFailures, ApiState, ConsoleInService, Listeners, NotificationSender, Notifications,
+    console_router, openapi_document, router, serve,
 };
 use suimond_lab::Lab;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -42,7 +42,7 @@ use crate::recorder::{Recorder, RecordingFile};
 use crate::remedy;
 use crate::socket_files::HostSocketFiles;
 use crate::socket_threads::SocketThreads;
-use crate::start_settings::{StartSettings, api_snapshot, lock_settings};
+use crate::start_settings::{StartRecord, StartSettings, lock_settings};
 use crate::unix_socket::ApiSocket;
 use crate::vm_factory::{FoundLauncher, launch};
 use crate::watchdog::{self, Heartbeat};
@@ -303,13 +303,12 @@ fn serve_node(
     let listeners = Listeners {
         node: Arc::clone(node),
         is_first_start: *is_first_start,
-        snapshot: api_snapshot(&started),
+        record: Arc::new(StartRecord(Arc::clone(&started))),
     };
-    let console = listeners.load_console(config.console.as_ref())?.map(Arc::new);
     let state = ApiState {
         node: Arc::clone(node),
         notifications: news.clone(),
-        console: console.clone(),
+        console: ConsoleInService::default(),
         lab: Arc::new(Lab::new(config.lab.as_ref())),
         failures: AccessFailures::default(),
         host_file: arguments.config.as_deref().map(Arc::from),
@@ -331,9 +330,10 @@ fn serve_node(
         }
         let failures = state.failures.clone();
         let reporting = tokio::spawn(failures.report(Arc::clone(node), news.clone()));
-        if let Some(console) = console {
-            let page = console_router(Arc::clone(&console), state, endpoints.clone());
-            listeners.serve_console(console, page, news.clone()).await?;
+        if let Some(console) = config.console {
+            let (in_service, endpoints) = (state.console.clone(), endpoints.clone());
+            let page = move |console| console_router(console, state, endpoints);
+            listeners.serve_console(console, in_service, page, news.clone()).await?;
         }
         tokio::spawn(heartbeat.clone().record());
         tokio::spawn(confinement::watch(confinement.clone(), Arc::clone(node)));

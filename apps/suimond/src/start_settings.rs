@@ -6,34 +6,26 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_contract::{ApiConfig, ConsoleConfig, HostConfig, LabConfig};
-use suimond_api::ApiSnapshot;
+use suimond_api::{ListenerRecord, ListenerSection, ListenerSettings};
 
-/// Settings in effect since the start of the daemon. A listener of the API that could not be used then
-/// reads its settings again later.
+const API: &str = "[api]";
+const CONSOLE: &str = "[console]";
+const LAB: &str = "[lab]";
+
+/// Settings in effect since the start of the daemon. A TCP listener that could not be used then reads
+/// its settings again later.
 pub(crate) struct StartSettings {
     api: Option<ApiConfig>,
     console: Option<ConsoleConfig>,
     lab: Option<LabConfig>,
+    /// Sections of listeners that read their settings again at each attempt, at most two.
+    retried: Vec<&'static str>,
     /// Files named by the sections, as they were when the daemon read them.
     files: Vec<ReadFile>,
 }
 
 /// Named file with its state when it was read.
 type ReadFile = (NamedFile, Option<FileState>);
-
-/// Settings of the API listener.
-pub(crate) struct ApiSettings {
-    api: ApiConfig,
-    files: Vec<ReadFile>,
-}
-
-impl ApiSettings {
-    /// Returns the settings that the listener reads now.
-    pub(crate) fn read_now(api: &ApiConfig) -> Self {
-        let config = HostConfig { api: Some(api.clone()), ..HostConfig::default() };
-        Self { api: api.clone(), files: read_files(&config) }
-    }
-}
 
 /// File named by a key of a section.
 struct NamedFile {
@@ -71,37 +63,56 @@ impl StartSettings {
             api: config.api.clone(),
             console: config.console.clone(),
             lab: config.lab.clone(),
+            retried: Vec::new(),
             files: read_files(config),
         }
     }
 
-    /// Sets the settings with which the API listener came into service.
-    pub(crate) fn set_api(&mut self, read: ApiSettings) {
-        self.api = Some(read.api);
-        self.files.retain(|(file, _)| file.section != "[api]");
-        self.files.extend(read.files);
+    /// Sets that the listener of a section reads its settings again at each attempt.
+    fn set_retried(&mut self, section: &'static str) {
+        self.retried.retain(|retried| *retried != section);
+        self.retried.push(section);
+    }
+
+    /// Sets the settings with which a listener came into service, or without which it is not tried
+    /// again.
+    fn set(&mut self, settings: ListenerSettings, read: Vec<ReadFile>) {
+        let section = match settings {
+            ListenerSettings::Api(api) => {
+                self.api = api;
+                API
+            }
+            ListenerSettings::Console(console) => {
+                self.console = console;
+                CONSOLE
+            }
+        };
+        self.retried.retain(|retried| *retried != section);
+        self.files.retain(|(file, _)| file.section != section);
+        self.files.extend(read);
     }
 
     /// Returns one text for each section, and each file of an unchanged section, that has changed
     /// since the start of the daemon.
     pub(crate) fn changes(&self, now: &HostConfig) -> Vec<String> {
         let sections = [
-            ("[api]", self.api != now.api),
-            ("[console]", self.console != now.console),
-            ("[lab]", self.lab != now.lab),
+            (API, self.api != now.api),
+            (CONSOLE, self.console != now.console),
+            (LAB, self.lab != now.lab),
         ];
+        let is_read_once = |section: &&str| !self.retried.contains(section);
         let changed = sections.into_iter().filter(|(_, is_changed)| *is_changed);
-        let mut texts: Vec<String> = changed
-            .clone()
-            .map(|(section, _)| {
-                format!(
-                    "{section} has changed since the daemon started; it takes effect when you \
-                     restart the daemon"
-                )
-            })
-            .collect();
+        let changed: Vec<&str> = changed.map(|(section, _)| section).filter(is_read_once).collect();
+        let texts = changed.iter().map(|section| {
+            format!(
+                "{section} has changed since the daemon started; it takes effect when you restart \
+                 the daemon"
+            )
+        });
+        let mut texts: Vec<String> = texts.collect();
         let of_unchanged = self.files.iter().filter(|(file, state)| {
-            changed.clone().all(|(section, _)| section != file.section)
+            is_read_once(&file.section)
+                && !changed.contains(&file.section)
                 && FileState::of(&file.path) != *state
         });
         texts.extend(of_unchanged.map(|(NamedFile { section, key, path }, _)| {
@@ -115,13 +126,32 @@ impl StartSettings {
     }
 }
 
-/// Returns the function that records the settings of the API listener when it comes into service.
-pub(crate) fn api_snapshot(started: &Arc<Mutex<StartSettings>>) -> ApiSnapshot {
-    let started = Arc::clone(started);
-    Arc::new(move |api: &ApiConfig| -> Box<dyn FnOnce() + Send> {
-        let (started, read) = (Arc::clone(&started), ApiSettings::read_now(api));
-        Box::new(move || lock_settings(&started).set_api(read))
-    })
+/// Record of the settings that the TCP listeners use.
+pub(crate) struct StartRecord(pub(crate) Arc<Mutex<StartSettings>>);
+
+impl ListenerRecord for StartRecord {
+    fn set_retried(&self, section: ListenerSection) {
+        let section = match section {
+            ListenerSection::Api => API,
+            ListenerSection::Console => CONSOLE,
+        };
+        lock_settings(&self.0).set_retried(section);
+    }
+
+    fn capture(&self, settings: ListenerSettings) -> Box<dyn FnOnce() + Send> {
+        let (started, read) = (Arc::clone(&self.0), read_files(&of_listener(&settings)));
+        Box::new(move || lock_settings(&started).set(settings, read))
+    }
+}
+
+/// Returns a configuration with only these settings.
+fn of_listener(settings: &ListenerSettings) -> HostConfig {
+    match settings {
+        ListenerSettings::Api(api) => HostConfig { api: api.clone(), ..HostConfig::default() },
+        ListenerSettings::Console(console) => {
+            HostConfig { console: console.clone(), ..HostConfig::default() }
+        }
+    }
 }
 
 pub(crate) fn lock_settings(started: &Mutex<StartSettings>) -> MutexGuard<'_, StartSettings> {
@@ -140,14 +170,13 @@ fn read_files(config: &HostConfig) -> Vec<ReadFile> {
 fn named_files(config: &HostConfig) -> Vec<NamedFile> {
     let api = config.api.iter().flat_map(|api| {
         [
-            ("[api]", "tls_certificate", &api.tls_certificate),
-            ("[api]", "tls_key", &api.tls_key),
-            ("[api]", "token_file", &api.token_file),
-            ("[api]", "metrics_token_file", &api.metrics_token_file),
+            (API, "tls_certificate", &api.tls_certificate),
+            (API, "tls_key", &api.tls_key),
+            (API, "token_file", &api.token_file),
+            (API, "metrics_token_file", &api.metrics_token_file),
         ]
     });
-    let console =
-        config.console.iter().map(|console| ("[console]", "token_file", &console.token_file));
+    let console = config.console.iter().map(|console| (CONSOLE, "token_file", &console.token_file));
     api.chain(console)
         .filter_map(|(section, key, path)| Some(NamedFile { section, key, path: path.clone()? }))
         .collect()
@@ -196,13 +225,65 @@ mod tests {
         let lab = host(&format!("{api}[lab]\nresults = \"/srv/lab\"\n"));
         let lab = started.changes(&lab);
         assert!(lab[0].starts_with("[lab] has changed") && lab.len() == 2, "{lab:?}");
+    }
 
-        // The listener could not be used before, and has read the new files.
-        let mut later = StartSettings::read_now(&HostConfig::default());
-        assert_eq!(later.changes(&config).len(), 1);
-        later.set_api(ApiSettings::read_now(config.api.as_ref().unwrap()));
-        assert_eq!(later.changes(&config), [""; 0]);
-        fs::write(path("token"), "another token").unwrap();
-        assert_eq!(later.changes(&config).len(), 1, "a file was changed after that");
+    fn changes(record: &StartRecord, now: &HostConfig) -> Vec<String> {
+        lock_settings(&record.0).changes(now)
+    }
+
+    #[test]
+    fn settings_that_a_failed_listener_reads_later_are_not_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let token = folder.path().join("token");
+        for of in [ListenerSection::Api, ListenerSection::Console] {
+            fs::write(&token, "at the start").unwrap();
+            let (first, other) = (with(of, 7446, &token), with(of, 7447, &token));
+            let record = StartRecord(Arc::new(Mutex::new(StartSettings::read_now(&first))));
+            assert_eq!(changes(&record, &other).len(), 1, "{of:?}: the listener is in service");
+
+            // The listener has failed, and follows the configuration.
+            record.set_retried(of);
+            fs::write(&token, "another token").unwrap();
+            assert_eq!(changes(&record, &first), [""; 0], "{of:?}: the file is read again");
+            assert_eq!(changes(&record, &other), [""; 0], "{of:?}: the section is read again");
+            let commit = record.capture(settings(of, &other));
+            assert_eq!(changes(&record, &first), [""; 0], "{of:?}: not in service yet");
+            commit();
+            assert_eq!(changes(&record, &other), [""; 0], "{of:?}");
+            assert_eq!(changes(&record, &first).len(), 1, "{of:?}: in service with the others");
+            fs::write(&token, "a token that is written later").unwrap();
+            assert_eq!(changes(&record, &other).len(), 1, "{of:?}: a file was changed after that");
+
+            // The section was removed before the listener came into service.
+            record.set_retried(of);
+            let without = HostConfig::default();
+            record.capture(settings(of, &without))();
+            assert_eq!(changes(&record, &without), [""; 0], "{of:?}");
+            assert_eq!(changes(&record, &first).len(), 1, "{of:?}: it is not tried again");
+        }
+    }
+
+    /// Returns a configuration with the section of a listener only.
+    fn with(section: ListenerSection, port: u16, token: &Path) -> HostConfig {
+        let (listen, token_file) = (format!("127.0.0.1:{port}"), Some(token.to_owned()));
+        match section {
+            ListenerSection::Api => {
+                let (tls_certificate, tls_key, metrics_token_file) = (None, None, None);
+                let api =
+                    ApiConfig { listen, tls_certificate, tls_key, token_file, metrics_token_file };
+                HostConfig { api: Some(api), ..HostConfig::default() }
+            }
+            ListenerSection::Console => {
+                let console = ConsoleConfig { listen, token_file };
+                HostConfig { console: Some(console), ..HostConfig::default() }
+            }
+        }
+    }
+
+    fn settings(section: ListenerSection, config: &HostConfig) -> ListenerSettings {
+        match section {
+            ListenerSection::Api => ListenerSettings::Api(config.api.clone()),
+            ListenerSection::Console => ListenerSettings::Console(config.console.clone()),
+        }
     }
 }

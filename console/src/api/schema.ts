@@ -5626,6 +5626,8 @@ export interface components {
              */
             latency_ns: number;
             last_5_s?: null | components["schemas"]["QosDelivery"];
+            /** @description True if the disk's worker does not respond: counters and rates are the last known ones. */
+            stale?: boolean;
         };
         /** @description Values of `suimon top` for a NIC or uplink. */
         TopPort: {

@@ -1,6 +1,8 @@
 /** A word for how something is, with a colour and an icon that say the same. */
 import { Label, type LabelProps } from "@patternfly/react-core";
+import type { DiskStatus, StoreStatus } from "../api/types";
 import { useTexts } from "../texts/texts";
+import { storageState } from "./storage_state";
 
 type Status = NonNullable<LabelProps["status"]>;
 
@@ -8,7 +10,7 @@ const STATUS: Record<string, Status> = {
   up: "success", ready: "success", running: "success", active: "success", full: "success", alive: "success",
   Supported: "success", succeeded: "success", met: "success",
   failed: "danger", faulted: "danger", error: "danger", panicked: "danger", lost: "danger", unmet: "danger",
-  down: "warning", stalled: "warning", "store-full": "warning", warning: "warning", partial: "warning", paused: "warning", silent: "warning",
+  down: "warning", stalled: "warning", stale: "warning", "store-full": "warning", warning: "warning", partial: "warning", paused: "warning", silent: "warning",
   none: "warning", "to-be-left": "warning",
   working: "info", starting: "info", stopping: "info", arriving: "info", "handed-over": "info", away: "info",
   whole: "success", done: "success", agrees: "success", better: "success",
@@ -27,7 +29,7 @@ export function StateLabel(props: { state: string; text?: string }) {
   );
 }
 
-/** The word for the state of a disk: `full` means another thing for offloads and scales. */
-export function storageWord(state: string): string {
-  return state === "full" ? "store-full" : state;
+/** State of a disk or store, marked if its values are the last known ones. */
+export function StorageStateLabel(props: { of: Pick<DiskStatus | StoreStatus, "state" | "stale"> }) {
+  return <StateLabel {...storageState(props.of, useTexts())} />;
 }

@@ -58,7 +58,7 @@ catalogue! {
     1008 HostFileNotApplied "host_file_not_applied" Error
         "The host file was not applied at the start: it is rejected, or the state directory cannot be written. The stored configuration is in effect. Correct the file or make the state directory writable, then run `suimon apply` or `systemctl reload suimond`.";
     1009 ListenerFailed "listener_failed" Error
-        "The TCP listener of `[api]` or `[console]` cannot be used: its address is missing or in use, or a file that it names cannot be used. Check the address and the files; the text contains the reason. The daemon works without the listener, and tries again every 5 s; a `[console]` whose token cannot be read needs a restart of the daemon.";
+        "The TCP listener of `[api]` or `[console]` cannot be used: its address is missing or in use, or a file that it names cannot be used. Check the address and the files; the text contains the reason. The daemon works without the listener, and tries again every 5 s with the present settings and files.";
     1010 ConfinementInEffect "confinement_in_effect" Info
         "The daemon and its workers dropped the capabilities, system calls and file access that they do not need; the fields list what is in effect.";
     1011 ConfinementIncomplete "confinement_incomplete" Warning

@@ -30,13 +30,17 @@ pub struct TopDisk {
     /// Guaranteed, demanded and delivered rates of the last 5 s; absent while the disk is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_5_s: Option<QosDelivery>,
+    /// True if the disk's worker does not respond: counters and rates are the last known ones.
+    #[serde(default)]
+    pub stale: bool,
 }
 
 impl TopDisk {
-    /// Returns the values of a disk with the given counters.
+    /// Returns the values of a disk with the given counters. `stale` is true if they are the last known
+    /// ones.
     pub fn new(
         (name, store): (Name, Name),
-        state: StorageState,
+        (state, stale): (StorageState, bool),
         counters: &DiskCounters,
         latency_ns: u64,
         last_5_s: Option<QosDelivery>,
@@ -56,6 +60,7 @@ impl TopDisk {
             others,
             latency_ns,
             last_5_s,
+            stale,
         }
     }
 

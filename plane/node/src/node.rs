@@ -465,10 +465,9 @@ impl Node {
         self.shared.report_host_file_not_applied(file, errors);
     }
 
-    /// Reports that a TCP listener of `[api]` or `[console]` cannot be used. `is_retried` is false if
-    /// the daemon must be restarted after a correction.
-    pub fn report_listener_failed(&self, error: &ApiError, is_retried: bool) {
-        self.shared.report_listener_failed(error, is_retried);
+    /// Reports that a TCP listener of `[api]` or `[console]` cannot be used.
+    pub fn report_listener_failed(&self, error: &ApiError) {
+        self.shared.report_listener_failed(error);
     }
 
     /// Appends an event about a system call that seccomp denied to a thread of the daemon.

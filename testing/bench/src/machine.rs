@@ -32,6 +32,7 @@ pub(crate) fn describe() -> Vec<String> {
         first_line(&["qemu-storage-daemon", "--version"]),
         first_line(&["nbdkit", "--version"]),
         first_line(&["fio", "--version"]),
+        first_line(&["openssl", "version"]),
     ]
 }
 

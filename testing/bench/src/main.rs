@@ -4,8 +4,9 @@
 //! pairs' ratios and their spread. The samples are written to `target/bench/`, the table to
 //! `docs/benchmarks.md`. A peer that is not installed is reported as not measured.
 //!
-//! The first argument names a group, `network` or `disks`, whose section of that page is replaced,
-//! or one part, which is printed only. `BENCH_PAIRS` sets the number of pairs (5).
+//! The first argument (`make bench PART=NAME`) names a group, `network` or `disks`, whose section of
+//! that page is replaced, or one part, which is printed only. `BENCH_PAIRS` sets the number of pairs
+//! (5).
 #![forbid(unsafe_code)]
 
 mod bond;
@@ -29,6 +30,7 @@ mod large_frames;
 mod latency;
 mod machine;
 mod network_tcp;
+mod node_line;
 mod outward;
 mod page;
 mod report;
@@ -54,7 +56,7 @@ use crate::report::Work;
 type Measure = fn(usize) -> Result<Vec<Work>>;
 
 /// Parts of the benchmark.
-const PARTS: [(Group, &str, Measure); 17] = [
+const PARTS: [(Group, &str, Measure); 18] = [
     (Group::Network, "vhost-user", vhost_user::measure),
     (Group::Network, "large-frames", large_frames::measure),
     (Group::Network, "idle", idle::measure),
@@ -66,6 +68,7 @@ const PARTS: [(Group, &str, Measure); 17] = [
     (Group::Network, "team", team::measure),
     (Group::Network, "bond", bond::measure),
     (Group::Network, "vmq", vmq::measure),
+    (Group::Network, "node-line", node_line::measure),
     (Group::Disks, "disk-vhost-user", disk_vhost_user::measure),
     (Group::Disks, "disk-nbd", disk_nbd::measure),
     (Group::Disks, "disk-file", disk_file::measure),

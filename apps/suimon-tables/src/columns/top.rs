@@ -79,7 +79,7 @@ pub(crate) const TOP_DISKS: Columns = Columns {
     all: &[
         text("NAME", "name", "Name of the disk."),
         text("STORE", "store", "Store of the disk."),
-        text("STATE", "state", "State, as in `suimon disk list`."),
+        text("STATE", "state, stale", "State, as in `suimon disk list`, without the reason."),
         number(
             "READS/S",
             "reads_per_s",

@@ -11,6 +11,8 @@ pub(crate) struct DiskRates {
     pub(crate) name: Name,
     pub(crate) store: Name,
     pub(crate) state: StorageState,
+    /// True if the disk's worker does not respond: counters and rates are the last known ones.
+    pub(crate) stale: bool,
     pub(crate) reads_per_s: u64,
     pub(crate) read_bytes_per_s: u64,
     pub(crate) writes_per_s: u64,
@@ -40,6 +42,7 @@ impl DiskRates {
             name: after.name.clone(),
             store: after.store.clone(),
             state: after.state,
+            stale: after.stale,
             reads_per_s: rate(|disk| disk.reads),
             read_bytes_per_s: rate(|disk| disk.read_bytes),
             writes_per_s: rate(|disk| disk.writes),

@@ -42,6 +42,7 @@ pub(super) fn top_disk(requests: u64) -> TopDisk {
             queued_ns: waits.into_iter().collect(),
             ..QosDelivery::default()
         }),
+        stale: false,
     }
 }
 

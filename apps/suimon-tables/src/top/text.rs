@@ -3,6 +3,7 @@
 use suimon_contract::Health;
 
 use crate::columns;
+use crate::lines::storage_state;
 use crate::table::{Table, or_dash};
 use crate::top::disk_rates::DiskRates;
 use crate::top::power_rates::PowerRates;
@@ -133,7 +134,7 @@ fn disks(disks: &[DiskRates]) -> Table {
         table.row([
             disk.name.to_string(),
             disk.store.to_string(),
-            crate::lines::word(&disk.state),
+            storage_state(disk.state, disk.stale, None),
             units::count(disk.reads_per_s),
             units::size(disk.read_bytes_per_s),
             units::count(disk.writes_per_s),
@@ -193,8 +194,20 @@ fn percent(permille: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::View;
+    use super::{DiskAndWorkerRates, View};
     use crate::top::example::example;
+
+    #[test]
+    fn a_disk_whose_worker_does_not_respond_is_marked() {
+        let mut rates = example();
+        let row = |rates: &DiskAndWorkerRates| {
+            let text = super::render(rates, View::Rates);
+            text.lines().find(|line| line.starts_with("web   fast")).map(str::to_owned).unwrap()
+        };
+        assert!(row(&rates).starts_with("web   fast   ready  "), "{}", row(&rates));
+        rates.disks[0].stale = true;
+        assert!(row(&rates).starts_with("web   fast   ready (stale)  "), "{}", row(&rates));
+    }
 
     #[test]
     fn rates_are_shown_with_units() {

@@ -10,7 +10,7 @@ use suimond_lab::Lab;
 use crate::access::AccessFailures;
 use crate::api::failure::ErrorResponse;
 use crate::api::notifications::Notifications;
-use crate::console::Console;
+use crate::console::ConsoleInService;
 
 /// State available to every handler.
 #[derive(Clone)]
@@ -19,8 +19,8 @@ pub struct ApiState {
     pub node: Arc<Node>,
     /// Notifications about events and operations of the node.
     pub notifications: Notifications,
-    /// Web console, if configured.
-    pub console: Option<Arc<Console>>,
+    /// Web console, while its listener is in service.
+    pub console: ConsoleInService,
     /// Access to the lab of the host.
     pub lab: Arc<Lab>,
     /// Requests with wrong credentials.

@@ -1,7 +1,7 @@
 //! Listener of the console, and the logins of its pages.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use suimon_contract::{ApiError, ConsoleConfig, ConsoleLogin, ErrorCode};
@@ -91,6 +91,22 @@ impl Console {
     /// between ports.
     pub(super) fn cookie(&self) -> String {
         format!("suimon-session-{}", self.address.port())
+    }
+}
+
+/// Console whose listener is in service. Empty without `[console]`, and until the listener can be used.
+#[derive(Clone, Default)]
+pub struct ConsoleInService(Arc<OnceLock<Arc<Console>>>);
+
+impl ConsoleInService {
+    /// Sets the console, when its listener comes into service. Later calls have no effect.
+    pub fn set(&self, console: &Arc<Console>) {
+        let _ = self.0.set(Arc::clone(console));
+    }
+
+    /// Returns the console, if its listener is in service.
+    pub(crate) fn console(&self) -> Option<&Console> {
+        self.0.get().map(AsRef::as_ref)
     }
 }
 

@@ -18,7 +18,7 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use suimon_contract::{ConsoleConfig, ErrorCode};
-use suimond_api::{self as api, ApiState, Console, console_router};
+use suimond_api::{self as api, ApiState, Console, ConsoleInService, console_router};
 use tokio::net::TcpStream;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -40,10 +40,12 @@ impl Site {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let config = ConsoleConfig { listen: free.to_string(), token_file: Some(token) };
         let console = Arc::new(Console::load(&config).unwrap());
+        let in_service = ConsoleInService::default();
+        in_service.set(&console);
         let state = ApiState {
             node: server.node.clone(),
             notifications: server.news.clone(),
-            console: Some(console.clone()),
+            console: in_service,
             lab: server.lab.clone(),
             failures: server.failures.clone(),
             host_file: None,

@@ -17,7 +17,6 @@ use serde_json::json;
 use suimon_contract::{ApiConfig, ErrorCode, NodeConfig};
 use suimon_node::{PeerError, PeerNode, PeerNodes, PeerStream};
 use suimond::peer_nodes::HostPeerNodes;
-use suimond_api::line::{copy, local};
 use suimond_api::{TcpApi, guarded};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -299,36 +298,4 @@ async fn a_line_ends_with_either_of_its_ends() {
     drop(tcp);
     let read = tokio::task::spawn_blocking(move || near.read(&mut [0; 1])).await.unwrap();
     assert_eq!(read.unwrap(), 0);
-}
-
-/// Measures throughput: `cargo test --release -p suimond --test far_nodes -- --ignored --nocapture`
-#[ignore = "a measurement"]
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn how_much_a_line_carries_in_a_second() {
-    const BYTES: usize = 4 << 30;
-    let (nodes, granting) = (HostPeerNodes::default(), Granting::new().await);
-    let (mut near, far) = granting.line(&nodes).await;
-    let (carried, mut reads) = UnixStream::pair().unwrap();
-    carried.set_nonblocking(true).unwrap();
-    tokio::spawn(copy(far, local(carried.into()).unwrap()));
-    let began = Instant::now();
-    let writes = std::thread::spawn(move || {
-        let page = pattern(1 << 20);
-        for _ in 0..BYTES / page.len() {
-            near.write_all(&page).unwrap();
-        }
-    });
-    let total = tokio::task::spawn_blocking(move || {
-        let (mut total, mut buffer) = (0, vec![0; 1 << 20]);
-        loop {
-            match reads.read(&mut buffer).unwrap() {
-                0 => return total,
-                count => total += count,
-            }
-        }
-    });
-    assert_eq!(total.await.unwrap(), BYTES);
-    writes.join().unwrap();
-    let rate = BYTES as f64 / began.elapsed().as_secs_f64() / 1e6;
-    println!("{rate:.0} MB/s from socket to socket, TLS on both sides");
 }

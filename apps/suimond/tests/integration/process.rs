@@ -8,18 +8,18 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-fn suimond(arguments: &[&str]) -> Command {
+pub(crate) fn suimond(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_suimond"));
     command.args(arguments).env_remove("NOTIFY_SOCKET").env_remove("SUIMON_LOG");
     command
 }
 
-fn text(path: &Path) -> &str {
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
 /// Daemon that is killed at the end of the test.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -54,7 +54,7 @@ fn start(directory: &Path, state: &str, socket: &Path) -> Running {
 
 /// Returns true if the daemon responds. Its socket exists earlier, at a time when a signal would
 /// end it at once.
-fn answers(socket: &Path) -> bool {
+pub(crate) fn answers(socket: &Path) -> bool {
     let Ok(mut stream) = UnixStream::connect(socket) else { return false };
     let asked = stream.write_all(b"GET /1.0/host HTTP/1.1\r\nHost: suimond\r\n\r\n");
     asked.is_ok() && stream.read_exact(&mut [0; 12]).is_ok()

@@ -10,7 +10,7 @@ import { Facts } from "../../parts/Facts";
 import { PageFrame } from "../../parts/PageFrame";
 import { Section } from "../../parts/Section";
 import { Empty, WhenHeard } from "../../parts/States";
-import { StateLabel, storageWord } from "../../parts/StateLabel";
+import { StorageStateLabel } from "../../parts/StateLabel";
 import { link } from "../../shell/router";
 import { useTexts } from "../../texts/texts";
 import { bytes, count, latency, percent, size } from "../../units/units";
@@ -85,8 +85,9 @@ function Is(props: { disk: DiskStatus; flow: QosFlowStatus | undefined }) {
   return (
     <Facts
       of={[
-        [t("column.state"), <StateLabel key="state" state={storageWord(disk.state)} />],
+        [t("column.state"), <StorageStateLabel key="state" of={disk} />],
         disk.reason ? [t("column.reason"), disk.reason] : undefined,
+        disk.stale ? [t("storage.values"), t("disk.stale")] : undefined,
         [t("disks.limits"), `${limitsInShort(flow?.limits ?? disk.config.qos)}${flow ? ` (${flow.holder})` : ""}`],
         [t("column.store"), disk.config.store],
         [t("disk.format"), [disk.config.format, word(disk.config.kind)].filter((one) => one !== "–").join(", ")],

@@ -3,7 +3,7 @@ import { Button } from "@patternfly/react-core";
 import type { DiskStatus, QosFlowStatus } from "../../api/types";
 import { useRates } from "../../live/history";
 import { DataTable, type Column } from "../../parts/DataTable";
-import { StateLabel, storageWord } from "../../parts/StateLabel";
+import { StorageStateLabel } from "../../parts/StateLabel";
 import { link } from "../../shell/router";
 import { useTexts } from "../../texts/texts";
 import { count, latency, percent } from "../../units/units";
@@ -29,7 +29,7 @@ export function FlowTable(props: { disks: readonly DiskStatus[]; flows: readonly
       sort: (disk) => disk.config.name,
     },
     { title: t("column.store"), cell: (disk) => disk.config.store, sort: (disk) => disk.config.store },
-    { title: t("column.state"), cell: (disk) => <StateLabel state={storageWord(disk.state)} />, sort: (disk) => disk.state },
+    { title: t("column.state"), cell: (disk) => <StorageStateLabel of={disk} />, sort: (disk) => disk.state },
     { title: t("disks.guaranteed"), ...rate("guaranteed_iops") },
     { title: t("disks.demand"), ...rate("demand_iops") },
     { title: t("disks.delivered"), ...rate("delivered_iops") },

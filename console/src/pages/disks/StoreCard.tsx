@@ -7,7 +7,7 @@ import { Bar } from "../../parts/Bar";
 import { ChangeDialog } from "../../parts/ChangeDialog";
 import { Facts } from "../../parts/Facts";
 import { Section } from "../../parts/Section";
-import { StateLabel } from "../../parts/StateLabel";
+import { StateLabel, StorageStateLabel } from "../../parts/StateLabel";
 import { useTexts } from "../../texts/texts";
 import { count, iops, latency, size } from "../../units/units";
 import type { StoreShares } from "./displacement";
@@ -26,10 +26,11 @@ export function StoreCard(props: { store: StoreStatus; shares: StoreShares | und
   const doesMore = capability !== undefined && store.delivered_iops > FAR_MORE * capability;
   return (
     <Section
-      title={<span className="row">{t("stores.title", { store: name })} <StateLabel state={store.state} /></span>}
+      title={<span className="row">{t("stores.title", { store: name })} <StorageStateLabel of={store} /></span>}
       actions={<Button variant="secondary" size="sm" onClick={() => setMeasuring(true)}>{t("stores.measure")}</Button>}
     >
       {store.reason && <p className="spaced">{store.reason}</p>}
+      {store.stale && <p className="spaced">{t("stores.stale")}</p>}
       <Facts
         of={[
           [t("stores.capacity"), capability === undefined

@@ -1,24 +1,29 @@
 //! State of one shared store: the member, which limits this host, and the allocator, which divides
 //! the store if this host is the leader.
 
+mod actions;
+mod leading;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, VecDeque};
-use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::Duration;
 
 use suimon_cluster_qos::{
-    Allocator, AllocatorAction, AllocatorEvent, Candidacy, DiskKey, DiskLoad, DurableState,
-    LoadReport, Member, MemberAction, MemberEvent, MemberNotice, NodeGrant, NodeId, Parameters,
-    PolicyCap, PolicyKey, PolicyLimits, SharedStoreCapacity, Term, TimedRateLimit,
+    Allocator, AllocatorAction, Candidacy, DiskKey, DiskLoad, DurableState, Member, MemberEvent,
+    MemberNotice, NodeGrant, NodeId, Parameters, PolicyCap, SharedStoreCapacity, Term,
+    TimedRateLimit,
 };
 use suimon_contract::Name;
 use suimon_quantity::{StoreId, Time};
 use suimon_recording::{MemberInitialState, Recorded, Sink};
 
+pub(super) use self::actions::StoreAction;
+use self::actions::{of_member, remove_superseded};
 use super::covered::Minimums;
 use super::heartbeat::SeenNodes;
 use super::identity::Mismatch;
-use super::keys::NodeReport;
 use super::loads::Loads;
 use super::releasing::Release;
 use super::reservation_requests::ReservationRequest;
@@ -26,17 +31,6 @@ use super::reservation_requests::ReservationRequest;
 /// Time without a leader after which the disks of a store of unknown capacity get the floor of a node
 /// without a lease. Until then, a node that knows the capacity may be elected.
 const LEADERLESS_MAX: Duration = Duration::from_secs(5);
-
-/// Pending action of the member of a store.
-pub(super) enum StoreAction {
-    /// Set the limit of the store's disks, and this node's parts of policies that span nodes.
-    Apply(TimedRateLimit, Vec<PolicyCap>),
-    /// Make this state durable, for the next start of the daemon.
-    Keep(DurableState),
-    /// Write the report for the store's leader.
-    Send(LoadReport),
-    TellMember(MemberNotice),
-}
 
 /// State of one shared store on this node: its member and, while this node leads the store, its
 /// allocator.
@@ -274,15 +268,6 @@ impl SharedStore {
         self.cap().reserved_iops.saturating_sub(self.terms.floor_iops)
     }
 
-    pub(super) fn leads(&self) -> Option<Term> {
-        self.allocator.term()
-    }
-
-    /// Returns the total rate that the leader divides; `None` if this node is not the leader.
-    pub(super) fn limit_iops(&self) -> Option<u64> {
-        self.allocator.limit_iops()
-    }
-
     /// Returns true if nothing is reserved for this host, and that is in effect.
     pub(super) fn is_given_back(&self) -> bool {
         self.durable == DurableState::default() && self.todo.is_empty()
@@ -325,90 +310,6 @@ impl SharedStore {
         }
     }
 
-    pub(super) fn handle_allocator(&mut self, now: Time, event: AllocatorEvent) {
-        let actions = self.allocator.handle(now, event);
-        self.leads.extend(actions);
-    }
-
-    /// Makes this node the leader. Returns false if that is impossible.
-    pub(super) fn lead(
-        &mut self,
-        now: Time,
-        term: Term,
-        records: Vec<(NodeId, NodeGrant)>,
-        policies: Vec<(PolicyKey, PolicyLimits)>,
-    ) -> bool {
-        let Some(capability) = self.capacity else { return false };
-        self.reported_capacities.clear();
-        self.reports.clear();
-        self.other_normalization.clear();
-        self.capacity_in_effect = Some(capability);
-        let event = AllocatorEvent::Elected { term, capacity: capability, records, policies };
-        self.handle_allocator(now, event);
-        self.allocator.term() == Some(term)
-    }
-
-    /// Ends the leadership of this node. Returns true if the node was the leader.
-    pub(super) fn depose(&mut self, now: Time) -> bool {
-        let led = self.allocator.term().is_some();
-        self.handle_allocator(now, AllocatorEvent::Deposed);
-        led
-    }
-
-    /// Processes a node's report as the leader. `created`: creation revision of its key. A report
-    /// with another `normalization_bytes` is ignored; the value is returned if it has not been
-    /// reported yet.
-    pub(super) fn handle_report(
-        &mut self,
-        now: Time,
-        said: NodeReport,
-        created: u64,
-    ) -> Option<(NodeId, u64)> {
-        let node = said.report.node;
-        if self.reports.get(&node).is_some_and(|before| *before != created) {
-            // The node had withdrawn from the store, and shares it again.
-            self.forget(now, node);
-        }
-        self.reports.insert(node, created);
-        if said.normalization_bytes != self.normalization_bytes {
-            let known = self.other_normalization.insert(node, said.normalization_bytes);
-            let is_new = known != Some(said.normalization_bytes);
-            return is_new.then_some((node, said.normalization_bytes));
-        }
-        self.other_normalization.remove(&node);
-        match said.capacity_iops {
-            Some(iops) => self.reported_capacities.insert(node, iops),
-            None => self.reported_capacities.remove(&node),
-        };
-        self.follow_capacity(now);
-        self.handle_allocator(now, AllocatorEvent::Reported { report: said.report });
-        None
-    }
-
-    /// Updates the capacity that the leader uses: the lowest that any node knows.
-    pub(super) fn follow_capacity(&mut self, now: Time) {
-        let Some(own) = self.capacity.filter(|_| self.allocator.term().is_some()) else { return };
-        let least = self.reported_capacities.values().copied().fold(own.iops(), u64::min);
-        let capability = match own {
-            SharedStoreCapacity::Declared(_) => SharedStoreCapacity::Declared(least),
-            SharedStoreCapacity::Measured(_) => SharedStoreCapacity::Measured(least),
-        };
-        if self.capacity_in_effect != Some(capability) {
-            self.capacity_in_effect = Some(capability);
-            self.handle_allocator(now, AllocatorEvent::CapacitySet { capacity: capability });
-        }
-    }
-
-    /// Processes the removal of a node from the cluster, or its withdrawal from the store.
-    pub(super) fn forget(&mut self, now: Time, node: NodeId) {
-        self.reported_capacities.remove(&node);
-        self.reports.remove(&node);
-        self.other_normalization.remove(&node);
-        if self.allocator.term().is_some() {
-            self.handle_allocator(now, AllocatorEvent::NodeGone { node });
-        }
-    }
-
     /// Returns the next deadline of member and allocator; `None` if neither has one.
     pub(super) fn next_deadline(&self) -> Option<Time> {
         let both = [self.member.next_deadline(), self.allocator.next_deadline()];
@@ -430,11 +331,6 @@ impl SharedStore {
         self.todo.pop_front()
     }
 
-    /// Returns the next pending action of the allocator.
-    pub(super) fn poll_leader(&mut self) -> Option<AllocatorAction> {
-        self.leads.pop_front()
-    }
-
     /// Flushes recorded inputs and decisions to the recorder.
     pub(super) fn flush_records(&mut self) {
         self.member.flush();
@@ -447,22 +343,7 @@ impl SharedStore {
     /// therefore bounded however long an action fails.
     pub(super) fn put_back(&mut self, todo: StoreAction) {
         self.todo.push_front(todo);
-        let (mut keep, mut apply, mut send) = (None, None, None);
-        let mut notices: Vec<MemberNotice> = Vec::new();
-        for action in self.todo.drain(..) {
-            match action {
-                // Earlier reports describe an earlier state. The member sends others.
-                StoreAction::Keep(_) => (keep, send) = (Some(action), None),
-                StoreAction::Apply(..) => (apply, send) = (Some(action), None),
-                StoreAction::Send(_) => send = Some(action),
-                StoreAction::TellMember(notice) => {
-                    notices.retain(|of| discriminant(of) != discriminant(&notice));
-                    notices.push(notice);
-                }
-            }
-        }
-        let notices = notices.into_iter().map(StoreAction::TellMember);
-        self.todo.extend(keep.into_iter().chain(notices).chain(apply).chain(send));
+        remove_superseded(&mut self.todo);
     }
 }
 
@@ -480,129 +361,5 @@ const fn pending_minimum_load(min_iops: u64) -> DiskLoad {
         waits_for_grant: false,
         waits_for_store: false,
         is_busy: false,
-    }
-}
-
-fn of_member(action: MemberAction) -> StoreAction {
-    match action {
-        MemberAction::Apply { store, policies } => StoreAction::Apply(store, policies),
-        MemberAction::Persist { durable: kept } => StoreAction::Keep(kept),
-        MemberAction::Send { report } => StoreAction::Send(report),
-        MemberAction::Notify { notice } => StoreAction::TellMember(notice),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::name;
-
-    fn kept(reserved_iops: u64) -> DurableState {
-        let mut kept = DurableState::default();
-        kept.store.reserved_iops = reserved_iops;
-        kept
-    }
-
-    fn cap(reserved_iops: u64) -> StoreAction {
-        StoreAction::Apply(
-            TimedRateLimit { reserved_iops, ..TimedRateLimit::default() },
-            Vec::new(),
-        )
-    }
-
-    fn store() -> SharedStore {
-        let kept = (DurableState::default(), Minimums::new());
-        let mut store = SharedStore::new(Time::ZERO, (name("san"), StoreId(0)), kept, None);
-        store.todo.clear();
-        store
-    }
-
-    /// The state store refuses the reservation, for example because its file system is full.
-    #[test]
-    fn actions_of_a_member_whose_reservation_cannot_be_saved_do_not_accumulate() {
-        let mut store = store();
-        store.put_back(StoreAction::Keep(kept(1)));
-        for turn in 1..10_000 {
-            let now = Time::ZERO + Duration::from_secs(10 * turn);
-            store.handle_loads(now, vec![pending_minimum_load(turn)], 0);
-            store.todo.push_back(StoreAction::TellMember(MemberNotice::Leased));
-            store.todo.push_back(StoreAction::TellMember(MemberNotice::Lapsed));
-            store.todo.push_back(cap(turn));
-            store.todo.push_back(StoreAction::Keep(kept(turn)));
-            let failed = std::iter::from_fn(|| store.todo.pop_front())
-                .find(|action| matches!(action, StoreAction::Keep(_)));
-            store.put_back(failed.unwrap());
-            assert!(store.todo.len() <= 8, "{} after {turn}", store.todo.len());
-        }
-    }
-
-    /// Nobody knows the capacity of a store, so that it has no leader.
-    #[test]
-    fn disks_of_a_store_without_capacity_and_leader_get_the_floor_after_a_time() {
-        let mut store = store();
-        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
-        assert_eq!(store.take_capacity_change(), None, "its identity is not known yet");
-        let iops = |now, store: &mut SharedStore| {
-            store.follow_leader(at(now));
-            store.cap().iops_at(at(now))
-        };
-        assert_eq!(iops(100, &mut store), 0);
-        store.is_known = true;
-        assert_eq!(store.take_capacity_change(), Some(true));
-        assert_eq!(store.take_capacity_change(), None);
-        assert_eq!([101, 105, 106, 200].map(|now| iops(now, &mut store)), [0, 0, 64, 64]);
-        // A node that knows the capacity is elected.
-        store.handle_leader(at(214), Some(("n2".to_owned(), Term(1))));
-        assert_eq!(iops(220, &mut store), 0);
-        assert!(store.takes_part() && store.why_not().is_none());
-        // It is lost.
-        store.handle_leader(at(221), None);
-        assert_eq!([221, 226].map(|now| iops(now, &mut store)), [0, 64]);
-        // A reservation holds without a leader.
-        store.durable = kept(64);
-        assert_eq!(iops(227, &mut store), 0, "the member has the reservation");
-        store.durable = DurableState::default();
-        store.capacity = Some(SharedStoreCapacity::Measured(1000));
-        assert_eq!(iops(300, &mut store), 0);
-        assert_eq!(store.take_capacity_change(), Some(false));
-        assert_eq!(store.take_capacity_change(), None);
-    }
-
-    /// No report is sent before the state that it describes is durable and in effect.
-    #[test]
-    fn the_newest_state_is_saved_then_applied_then_reported() {
-        let mut store = store();
-        store.handle_loads(Time::ZERO + Duration::from_secs(10), vec![pending_minimum_load(1)], 0);
-        let report = store.todo.pop_back().unwrap();
-        let StoreAction::Send(first) = report else { panic!("no report is due") };
-        let again = |number| {
-            let mut report = first.clone();
-            report.id.number = number;
-            StoreAction::Send(report)
-        };
-        store.todo.extend([
-            cap(1),
-            again(1),
-            cap(2),
-            StoreAction::Keep(kept(2)),
-            again(2),
-            again(3),
-        ]);
-        store.put_back(StoreAction::Keep(kept(1)));
-        let mut order = Vec::new();
-        while let Some(action) = store.todo.pop_front() {
-            order.push(match action {
-                StoreAction::Keep(kept) => format!("keep {}", kept.store.reserved_iops),
-                StoreAction::Apply(cap, _) => format!("apply {}", cap.reserved_iops),
-                StoreAction::Send(report) => format!("send {}", report.id.number),
-                StoreAction::TellMember(_) => "notice".to_owned(),
-            });
-        }
-        assert_eq!(order, ["keep 2", "apply 2", "send 3"]);
-        // A report before the newest state is not sent at all; the next one follows soon.
-        store.todo.extend([again(4), cap(3)]);
-        store.put_back(StoreAction::Keep(kept(3)));
-        assert!(!store.todo.iter().any(|action| matches!(action, StoreAction::Send(_))));
-        assert_eq!(store.todo.len(), 2);
     }
 }

@@ -20,6 +20,13 @@ fn harness() -> Harness {
     harness
 }
 
+/// Returns true for each of these that is marked: the store, its disk, and the disk in `suimon top`.
+fn marks(harness: &Harness) -> [bool; 3] {
+    let (store, disk) = (harness.node.store("fast").unwrap(), harness.node.disk("data").unwrap());
+    let top = harness.node.top().disks.remove(0);
+    [store.stale, disk.stale, top.stale]
+}
+
 /// Returns the view of a worker with the disk.
 fn view(worker: u16, depth: u32, is_current: bool) -> StoreView {
     let flow = DiskFlow {
@@ -51,36 +58,32 @@ fn a_state_that_is_not_current_is_marked() {
     let stale = || {
         let (store, disk) =
             (harness.node.store("fast").unwrap(), harness.node.disk("data").unwrap());
-        (store.stale, disk.stale, disk.qos.unwrap().stale, store.depth)
+        (marks(&harness), disk.qos.unwrap().stale, store.depth)
     };
     harness.disks.set_views(vec![view(0, 5, true)]);
-    assert_eq!(stale(), (false, false, false, 5));
+    assert_eq!(stale(), ([false; 3], false, 5));
     harness.disks.set_stale(true);
     harness.disks.set_views(vec![view(0, 5, false)]);
-    assert_eq!(stale(), (true, true, true, 5));
+    assert_eq!(stale(), ([true; 3], true, 5));
     // Another worker of the store responds.
     let other = StoreView { flows: Vec::new(), ..view(0, 5, false) };
     harness.disks.set_views(vec![other, view(1, 3, true)]);
-    assert_eq!(stale(), (false, true, false, 3));
+    assert_eq!(stale(), ([false, true, true], false, 3));
 }
 
 /// The first disk of a store was added to a worker that has not responded since.
 #[test]
 fn a_state_that_was_never_reported_is_marked_while_the_disk_is_in_service() {
     let harness = harness();
-    let stale = || {
-        let (store, disk) =
-            (harness.node.store("fast").unwrap(), harness.node.disk("data").unwrap());
-        (store.stale, disk.stale)
-    };
+    let stale = || marks(&harness);
     harness.disks.set_views(vec![view(0, 5, true)]);
-    assert_eq!(stale(), (false, false));
+    assert_eq!(stale(), [false; 3]);
     harness.disks.set_views(Vec::new());
     harness.disks.set_unseen(true);
-    assert_eq!(stale(), (true, true));
+    assert_eq!(stale(), [true; 3]);
     // A disk that is out of service has no state.
     harness.disks.lose("no io_uring");
-    wait_until("there is no state", || stale() == (false, false));
+    wait_until("there is no state", || stale() == [false; 3]);
 }
 
 #[test]

@@ -114,10 +114,11 @@ impl Shared {
             let entry = self.disks.find(&config.name);
             let state = entry.as_ref().map(|entry| entry.lock().condition().0);
             let id = self.disks.disk_id(&config.name);
-            let tally = seen.disks.get(&id).map(|view| view.tally).unwrap_or_default();
+            let view = seen.disks.get(&id);
+            let tally = view.map(|view| view.tally).unwrap_or_default();
             TopDisk::new(
                 (config.name.clone(), config.store.clone()),
-                state.unwrap_or(StorageState::Failed),
+                (state.unwrap_or(StorageState::Failed), self.disks.is_stale(id, view)),
                 &counters(&tally),
                 tally.latency_ns(),
                 seen.flows.get(&id).map(|flow| flow.last_5_s.clone()),
@@ -237,7 +238,7 @@ impl Shared {
                 .then(|| self.disks.nbd_status(config.name.as_str(), config.nbd.as_ref(), clients)),
             counters: view.map(|view| counters(&view.tally)).unwrap_or_default(),
             qos: seen.flows.get(&entry.id).cloned(),
-            stale: view.map_or_else(|| self.disks.is_in_service(entry.id), |view| !view.is_current),
+            stale: self.disks.is_stale(entry.id, view),
         }
     }
 

@@ -530,7 +530,8 @@ fn a_vm_of_which_nobody_says_anything_is_given_up() {
 fn a_request_that_cannot_be_read_is_refused_with_the_versions_of_both_nodes() {
     let pair = Pair::new();
     let node = &pair.there.node;
-    let unknown = || ApiError::new(ErrorCode::UnknownKey, "unknown field `colour`").field("colour");
+    let unknown = "unknown field `colour`, expected one of `protocol`, `id`";
+    let unknown = || ApiError::new(ErrorCode::UnknownKey, unknown).field("colour");
     let refuse = |body: &str| node.unreadable_arrival(body.as_bytes(), unknown());
     let other = refuse(r#"{"protocol": 3, "from": "left", "colour": "red"}"#);
     assert_eq!((other.code, other.field.as_deref()), (ErrorCode::Unsupported, Some("protocol")));
@@ -541,14 +542,38 @@ fn a_request_that_cannot_be_read_is_refused_with_the_versions_of_both_nodes() {
     }
     let same = refuse(r#"{"protocol": 2, "from": "left", "colour": "red"}"#);
     assert_eq!((same.code, same.field.as_deref()), (ErrorCode::UnknownKey, Some("colour")));
-    for part in ["unknown field `colour`", "node left", &version, "install the same version"] {
+    for part in ["a key that", "node left", &version, "install the same version", "see the log"] {
         assert!(same.message.contains(part), "{part}: {same}");
     }
     // Not a request of a node.
-    assert_eq!(refuse(r#"{"colour": "red"}"#), unknown());
-    assert_eq!(refuse("["), unknown());
+    for body in [r#"{"colour": "red"}"#, "["] {
+        let other = refuse(body);
+        assert_eq!((other.code, other.field.as_deref()), (same.code, Some("colour")));
+        assert!(other.message.contains("a key that") && !other.message.contains("version"));
+        assert!(!other.message.contains("expected"), "{other}");
+    }
+    assert!(!same.message.contains("expected"), "the text of the parser is in the log: {same}");
     let long = refuse(&format!(r#"{{"protocol": 1, "from": "{}"}}"#, "x".repeat(65)));
     assert!(long.message.starts_with("the source node has version 1"), "{long}");
+}
+
+#[test]
+fn the_response_to_a_request_that_cannot_be_read_is_short() {
+    let pair = Pair::new();
+    let long = "x".repeat(1 << 20);
+    let body = format!(r#"{{"protocol": 2, "from": "left", "{long}": 1}}"#);
+    for (code, reason) in [
+        (ErrorCode::UnknownKey, "a key that"),
+        (ErrorCode::InvalidValue, "a value that"),
+        (ErrorCode::Malformed, "not JSON"),
+    ] {
+        let error = ApiError::new(code, format!("the body cannot be read: {long}")).field(&long);
+        for body in [body.as_str(), "["] {
+            let error = pair.there.node.unreadable_arrival(body.as_bytes(), error.clone());
+            assert_eq!((error.code, &error.field), (code, &None));
+            assert!(error.message.contains(reason) && error.message.len() < 500, "{error}");
+        }
+    }
 }
 
 /// A destination of an earlier version does not know all fields of the request.

@@ -16,31 +16,60 @@ use crate::{Node, PeerError, PeerNode};
 const HOST_NAME_MAX: usize = 64;
 
 /// Maximum length of the error of a request in the log, in characters.
-const LOGGED_MAX: usize = 200;
+const LOGGED_MAX: usize = 1000;
+
+/// Maximum length of a key of a request in the response, in bytes. Longer than all keys.
+const KEY_MAX: usize = 64;
 
 const ACTION: &str = "install the same version of Suimon on both nodes";
 
+/// Reason why an arrival request cannot be read, as stated to the source node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum Unreadable {
+    #[error("the request has a key that the destination node does not know")]
+    UnknownKey,
+    #[error("the request has a value that the destination node does not accept")]
+    InvalidValue,
+    #[error("the request is not JSON, lacks a key, or has a value of another type")]
+    Malformed,
+}
+
+impl Unreadable {
+    /// Returns the reason for a code of the parser.
+    const fn of(code: ErrorCode) -> Self {
+        match code {
+            ErrorCode::UnknownKey => Self::UnknownKey,
+            ErrorCode::InvalidValue => Self::InvalidValue,
+            _ => Self::Malformed,
+        }
+    }
+}
+
 impl Node {
     /// Returns the error of an arrival request whose body cannot be parsed. `error` is the error of
-    /// the parser.
+    /// the parser. Its text goes to the log only: it contains parts of the request, and internals of
+    /// this node.
     pub fn unreadable_arrival(&self, body: &[u8], error: ApiError) -> ApiError {
-        let Some(header) = MigrationHeader::parse(body) else { return error };
         let shared = self.shared();
-        let from = source_label(header.from.as_deref());
-        let error = shared.check_protocol(header.protocol, &from).err().unwrap_or_else(|| {
-            let message = format!(
-                "{}; {from} may have another version of Suimon than node {} ({}); if so, {ACTION}",
-                error.message,
-                shared.host_name(),
-                shared.spoken()
-            );
-            ApiError { message, ..error }
-        });
+        let header = MigrationHeader::parse(body);
+        let from = source_label(header.as_ref().and_then(|header| header.from.as_deref()));
         if shared.unreadable_arrivals.is_due(Instant::now()) {
             let error = logged(&error);
-            tracing::warn!(%error, "rejected a migration whose request cannot be read");
+            tracing::warn!(%from, %error, "rejected a migration whose request cannot be read");
         }
-        error
+        let (reason, here) = (Unreadable::of(error.code), shared.host_name());
+        let Some(header) = header else {
+            let text = format!("{reason}; see the log of node {here}");
+            return ApiError { field: key(error.field), ..ApiError::new(error.code, text) };
+        };
+        shared.check_protocol(header.protocol, &from).err().unwrap_or_else(|| {
+            let text = format!(
+                "{reason}; {from} may have another version of Suimon than node {here} ({}); if so, \
+                 {ACTION}; otherwise, see the log of node {here}",
+                shared.spoken()
+            );
+            ApiError { field: key(error.field), ..ApiError::new(error.code, text) }
+        })
     }
 }
 
@@ -108,6 +137,11 @@ impl Shared {
         );
         error
     }
+}
+
+/// Returns a key of a peer's request if it can be one.
+fn key(name: Option<String>) -> Option<String> {
+    name.filter(|name| name.len() <= KEY_MAX && !name.chars().any(char::is_control))
 }
 
 /// Returns the beginning of an error with text of a peer, without control characters.

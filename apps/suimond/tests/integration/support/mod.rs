@@ -35,7 +35,9 @@ use suimond::peer_nodes::HostPeerNodes;
 use suimond::socket_files::HostSocketFiles;
 use suimond::socket_threads::SocketThreads;
 use suimond::vm_factory::no_vms;
-use suimond_api::{self as api, AccessFailures, ApiState, NotificationSender, Notifications};
+use suimond_api::{
+    self as api, AccessFailures, ApiState, ConsoleInService, NotificationSender, Notifications,
+};
 use suimond_lab::Lab;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -105,7 +107,7 @@ impl Server {
         let state = ApiState {
             node: node.clone(),
             notifications: news.clone(),
-            console: None,
+            console: ConsoleInService::default(),
             lab: lab.clone(),
             failures: failures.clone(),
             host_file: Some(directory.path().join(HOST_FILE).into()),

@@ -10,11 +10,17 @@ const CREATED: &str = "created_images";
 const NOW_UNIX_S: u64 = 100;
 const REFUSED: &str = r#"{"nbd": {"socket": "/run/refused.sock"}}"#;
 
+/// Returns a host whose disk `boot` has failed, because its image file is missing.
+fn without_boot() -> Harness {
+    let (harness, _) = restarted_without(with_data(), &["boot.raw"]);
+    assert_missing(&harness, "boot", "/srv/fast/boot.raw");
+    harness
+}
+
 /// Returns a host on which a change has created `boot.raw` and has failed. The removal of the file is
 /// queued behind a store that does not respond.
 fn with_queued_removal(patch: &str) -> Harness {
-    let (harness, _) = restarted_without(with_data(), &["boot.raw"]);
-    assert_missing(&harness, "boot", "/srv/fast/boot.raw");
+    let harness = without_boot();
     harness.disks.refuse("/run/refused.sock", true);
     harness.disks.store(DISK_STORE).set_time(NOW_UNIX_S);
     harness.disks.stall_at_refusal(DISK_STORE);
@@ -164,8 +170,7 @@ fn a_new_disk_that_uses_an_uncertain_image_ends_its_record() {
 /// The operator renames a restored file to the name before the change is rolled back.
 #[test]
 fn a_rollback_removes_only_the_file_that_was_created() {
-    let (harness, _) = restarted_without(with_data(), &["boot.raw"]);
-    assert_missing(&harness, "boot", "/srv/fast/boot.raw");
+    let harness = without_boot();
     let shared = harness.node.shared();
     let entry = shared.disks.find(&name("boot")).unwrap();
     entry.set_new(true);
@@ -185,8 +190,7 @@ fn a_rollback_removes_only_the_file_that_was_created() {
 /// A restored image is written to the file that the change has created, before it is rolled back.
 #[test]
 fn a_rollback_keeps_an_image_that_was_written_since() {
-    let (harness, _) = restarted_without(with_data(), &["boot.raw"]);
-    assert_missing(&harness, "boot", "/srv/fast/boot.raw");
+    let harness = without_boot();
     harness.disks.store(DISK_STORE).set_time(NOW_UNIX_S);
     let shared = harness.node.shared();
     let entry = shared.disks.find(&name("boot")).unwrap();
@@ -208,8 +212,7 @@ fn a_rollback_keeps_an_image_that_was_written_since() {
 
 #[test]
 fn no_image_is_created_that_cannot_be_recorded() {
-    let (harness, _) = restarted_without(with_data(), &["boot.raw"]);
-    assert_missing(&harness, "boot", "/srv/fast/boot.raw");
+    let harness = without_boot();
     harness.store.set_full(true);
     let operation = set(&harness, "boot", "{}", true);
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");

@@ -2,6 +2,7 @@
 
 use suimon_contract::{ApiError, ErrorCode, Name, ResourceKind, StorageState};
 use suimon_quantity::DiskId;
+use suimon_storage::DiskView;
 use suimon_storage::images::LAYERS_MAX;
 
 use super::{DiskFileJob, conflict};
@@ -63,6 +64,12 @@ impl Disks {
     /// responds.
     pub(in crate::disks) fn is_in_service(&self, disk: DiskId) -> bool {
         self.parts.plane.has_disk(disk)
+    }
+
+    /// Returns true if the worker of a disk does not respond. A worker that has not responded since the
+    /// disk was opened has no view of the disk.
+    pub(in crate::disks) fn is_stale(&self, disk: DiskId, view: Option<&DiskView>) -> bool {
+        view.map_or_else(|| self.is_in_service(disk), |view| !view.is_current)
     }
 
     /// Returns the users of a disk.

@@ -33,14 +33,11 @@ impl Shared {
         self.events.append(vec![Draft::new(EventKind::HostFileNotApplied, "host", text)]);
     }
 
-    /// Reports that a TCP listener cannot be used. `is_retried` is false if the daemon must be
-    /// restarted after a correction.
-    pub(crate) fn report_listener_failed(&self, error: &ApiError, is_retried: bool) {
-        let next = match is_retried {
-            true => "tries again every 5 s to listen",
-            false => "must be restarted when this is corrected",
-        };
-        let text = format!("{error}. The daemon works without this listener, and {next}.");
+    /// Reports that a TCP listener cannot be used.
+    pub(crate) fn report_listener_failed(&self, error: &ApiError) {
+        let text = format!(
+            "{error}. The daemon works without this listener, and tries again every 5 s to listen."
+        );
         self.events.append(vec![Draft::new(EventKind::ListenerFailed, "host", text)]);
     }
 }

@@ -1,0 +1,49 @@
+//! Pending actions of the member of a store.
+
+use std::collections::VecDeque;
+use std::mem::discriminant;
+
+use suimon_cluster_qos::{
+    DurableState, LoadReport, MemberAction, MemberNotice, PolicyCap, TimedRateLimit,
+};
+
+/// Pending action of the member of a store.
+pub(in crate::cluster) enum StoreAction {
+    /// Set the limit of the store's disks, and this node's parts of policies that span nodes.
+    Apply(TimedRateLimit, Vec<PolicyCap>),
+    /// Make this state durable, for the next start of the daemon.
+    Keep(DurableState),
+    /// Write the report for the store's leader.
+    Send(LoadReport),
+    TellMember(MemberNotice),
+}
+
+pub(super) fn of_member(action: MemberAction) -> StoreAction {
+    match action {
+        MemberAction::Apply { store, policies } => StoreAction::Apply(store, policies),
+        MemberAction::Persist { durable: kept } => StoreAction::Keep(kept),
+        MemberAction::Send { report } => StoreAction::Send(report),
+        MemberAction::Notify { notice } => StoreAction::TellMember(notice),
+    }
+}
+
+/// Removes pending actions that others supersede: only the newest state is made durable, then applied,
+/// then reported, and of each kind of notice one is kept.
+pub(super) fn remove_superseded(todo: &mut VecDeque<StoreAction>) {
+    let (mut keep, mut apply, mut send) = (None, None, None);
+    let mut notices: Vec<MemberNotice> = Vec::new();
+    for action in todo.drain(..) {
+        match action {
+            // Earlier reports describe an earlier state. The member sends others.
+            StoreAction::Keep(_) => (keep, send) = (Some(action), None),
+            StoreAction::Apply(..) => (apply, send) = (Some(action), None),
+            StoreAction::Send(_) => send = Some(action),
+            StoreAction::TellMember(notice) => {
+                notices.retain(|of| discriminant(of) != discriminant(&notice));
+                notices.push(notice);
+            }
+        }
+    }
+    let notices = notices.into_iter().map(StoreAction::TellMember);
+    todo.extend(keep.into_iter().chain(notices).chain(apply).chain(send));
+}

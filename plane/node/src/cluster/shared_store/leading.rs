@@ -1,0 +1,110 @@
+//! Leadership of a store: capacity in effect, and reports of its nodes.
+
+use suimon_cluster_qos::{
+    AllocatorAction, AllocatorEvent, NodeGrant, NodeId, PolicyKey, PolicyLimits,
+    SharedStoreCapacity, Term,
+};
+use suimon_quantity::Time;
+
+use super::SharedStore;
+use crate::cluster::keys::NodeReport;
+
+impl SharedStore {
+    pub(in crate::cluster) fn leads(&self) -> Option<Term> {
+        self.allocator.term()
+    }
+
+    /// Returns the total rate that the leader divides; `None` if this node is not the leader.
+    pub(in crate::cluster) fn limit_iops(&self) -> Option<u64> {
+        self.allocator.limit_iops()
+    }
+
+    pub(in crate::cluster) fn handle_allocator(&mut self, now: Time, event: AllocatorEvent) {
+        let actions = self.allocator.handle(now, event);
+        self.leads.extend(actions);
+    }
+
+    /// Makes this node the leader. Returns false if that is impossible.
+    pub(in crate::cluster) fn lead(
+        &mut self,
+        now: Time,
+        term: Term,
+        records: Vec<(NodeId, NodeGrant)>,
+        policies: Vec<(PolicyKey, PolicyLimits)>,
+    ) -> bool {
+        let Some(capability) = self.capacity else { return false };
+        self.reported_capacities.clear();
+        self.reports.clear();
+        self.other_normalization.clear();
+        self.capacity_in_effect = Some(capability);
+        let event = AllocatorEvent::Elected { term, capacity: capability, records, policies };
+        self.handle_allocator(now, event);
+        self.allocator.term() == Some(term)
+    }
+
+    /// Ends the leadership of this node. Returns true if the node was the leader.
+    pub(in crate::cluster) fn depose(&mut self, now: Time) -> bool {
+        let led = self.allocator.term().is_some();
+        self.handle_allocator(now, AllocatorEvent::Deposed);
+        led
+    }
+
+    /// Processes a node's report as the leader. `created`: creation revision of its key. A report
+    /// with another `normalization_bytes` is ignored; the value is returned if it has not been
+    /// reported yet.
+    pub(in crate::cluster) fn handle_report(
+        &mut self,
+        now: Time,
+        said: NodeReport,
+        created: u64,
+    ) -> Option<(NodeId, u64)> {
+        let node = said.report.node;
+        if self.reports.get(&node).is_some_and(|before| *before != created) {
+            // The node had withdrawn from the store, and shares it again.
+            self.forget(now, node);
+        }
+        self.reports.insert(node, created);
+        if said.normalization_bytes != self.normalization_bytes {
+            let known = self.other_normalization.insert(node, said.normalization_bytes);
+            let is_new = known != Some(said.normalization_bytes);
+            return is_new.then_some((node, said.normalization_bytes));
+        }
+        self.other_normalization.remove(&node);
+        match said.capacity_iops {
+            Some(iops) => self.reported_capacities.insert(node, iops),
+            None => self.reported_capacities.remove(&node),
+        };
+        self.follow_capacity(now);
+        self.handle_allocator(now, AllocatorEvent::Reported { report: said.report });
+        None
+    }
+
+    /// Updates the capacity that the leader uses: the lowest that any node knows.
+    pub(in crate::cluster) fn follow_capacity(&mut self, now: Time) {
+        let Some(own) = self.capacity.filter(|_| self.allocator.term().is_some()) else { return };
+        let least = self.reported_capacities.values().copied().fold(own.iops(), u64::min);
+        let capability = match own {
+            SharedStoreCapacity::Declared(_) => SharedStoreCapacity::Declared(least),
+            SharedStoreCapacity::Measured(_) => SharedStoreCapacity::Measured(least),
+        };
+        if self.capacity_in_effect != Some(capability) {
+            self.capacity_in_effect = Some(capability);
+            self.handle_allocator(now, AllocatorEvent::CapacitySet { capacity: capability });
+        }
+    }
+
+    /// Processes the removal of a node from the cluster, or its withdrawal from the store.
+    pub(in crate::cluster) fn forget(&mut self, now: Time, node: NodeId) {
+        self.reported_capacities.remove(&node);
+        self.reports.remove(&node);
+        self.other_normalization.remove(&node);
+        if self.allocator.term().is_some() {
+            self.handle_allocator(now, AllocatorEvent::NodeGone { node });
+        }
+    }
+
+    /// Returns the next pending action of the allocator.
+    pub(in crate::cluster) fn poll_leader(&mut self) -> Option<AllocatorAction> {
+        self.leads.pop_front()
+    }
+}

@@ -1,0 +1,103 @@
+//! Pending actions of a member, and the floor of a store without a leader.
+
+use super::*;
+use crate::testing::name;
+
+fn kept(reserved_iops: u64) -> DurableState {
+    let mut kept = DurableState::default();
+    kept.store.reserved_iops = reserved_iops;
+    kept
+}
+
+fn cap(reserved_iops: u64) -> StoreAction {
+    StoreAction::Apply(TimedRateLimit { reserved_iops, ..TimedRateLimit::default() }, Vec::new())
+}
+
+fn store() -> SharedStore {
+    let kept = (DurableState::default(), Minimums::new());
+    let mut store = SharedStore::new(Time::ZERO, (name("san"), StoreId(0)), kept, None);
+    store.todo.clear();
+    store
+}
+
+/// The state store refuses the reservation, for example because its file system is full.
+#[test]
+fn actions_of_a_member_whose_reservation_cannot_be_saved_do_not_accumulate() {
+    let mut store = store();
+    store.put_back(StoreAction::Keep(kept(1)));
+    for turn in 1..10_000 {
+        let now = Time::ZERO + Duration::from_secs(10 * turn);
+        store.handle_loads(now, vec![pending_minimum_load(turn)], 0);
+        store.todo.push_back(StoreAction::TellMember(MemberNotice::Leased));
+        store.todo.push_back(StoreAction::TellMember(MemberNotice::Lapsed));
+        store.todo.push_back(cap(turn));
+        store.todo.push_back(StoreAction::Keep(kept(turn)));
+        let failed = std::iter::from_fn(|| store.todo.pop_front())
+            .find(|action| matches!(action, StoreAction::Keep(_)));
+        store.put_back(failed.unwrap());
+        assert!(store.todo.len() <= 8, "{} after {turn}", store.todo.len());
+    }
+}
+
+/// Nobody knows the capacity of a store, so that it has no leader.
+#[test]
+fn disks_of_a_store_without_capacity_and_leader_get_the_floor_after_a_time() {
+    let mut store = store();
+    let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+    assert_eq!(store.take_capacity_change(), None, "its identity is not known yet");
+    let iops = |now, store: &mut SharedStore| {
+        store.follow_leader(at(now));
+        store.cap().iops_at(at(now))
+    };
+    assert_eq!(iops(100, &mut store), 0);
+    store.is_known = true;
+    assert_eq!(store.take_capacity_change(), Some(true));
+    assert_eq!(store.take_capacity_change(), None);
+    assert_eq!([101, 105, 106, 200].map(|now| iops(now, &mut store)), [0, 0, 64, 64]);
+    // A node that knows the capacity is elected.
+    store.handle_leader(at(214), Some(("n2".to_owned(), Term(1))));
+    assert_eq!(iops(220, &mut store), 0);
+    assert!(store.takes_part() && store.why_not().is_none());
+    // It is lost.
+    store.handle_leader(at(221), None);
+    assert_eq!([221, 226].map(|now| iops(now, &mut store)), [0, 64]);
+    // A reservation holds without a leader.
+    store.durable = kept(64);
+    assert_eq!(iops(227, &mut store), 0, "the member has the reservation");
+    store.durable = DurableState::default();
+    store.capacity = Some(SharedStoreCapacity::Measured(1000));
+    assert_eq!(iops(300, &mut store), 0);
+    assert_eq!(store.take_capacity_change(), Some(false));
+    assert_eq!(store.take_capacity_change(), None);
+}
+
+/// No report is sent before the state that it describes is durable and in effect.
+#[test]
+fn the_newest_state_is_saved_then_applied_then_reported() {
+    let mut store = store();
+    store.handle_loads(Time::ZERO + Duration::from_secs(10), vec![pending_minimum_load(1)], 0);
+    let report = store.todo.pop_back().unwrap();
+    let StoreAction::Send(first) = report else { panic!("no report is due") };
+    let again = |number| {
+        let mut report = first.clone();
+        report.id.number = number;
+        StoreAction::Send(report)
+    };
+    store.todo.extend([cap(1), again(1), cap(2), StoreAction::Keep(kept(2)), again(2), again(3)]);
+    store.put_back(StoreAction::Keep(kept(1)));
+    let mut order = Vec::new();
+    while let Some(action) = store.todo.pop_front() {
+        order.push(match action {
+            StoreAction::Keep(kept) => format!("keep {}", kept.store.reserved_iops),
+            StoreAction::Apply(cap, _) => format!("apply {}", cap.reserved_iops),
+            StoreAction::Send(report) => format!("send {}", report.id.number),
+            StoreAction::TellMember(_) => "notice".to_owned(),
+        });
+    }
+    assert_eq!(order, ["keep 2", "apply 2", "send 3"]);
+    // A report before the newest state is not sent at all; the next one follows soon.
+    store.todo.extend([again(4), cap(3)]);
+    store.put_back(StoreAction::Keep(kept(3)));
+    assert!(!store.todo.iter().any(|action| matches!(action, StoreAction::Send(_))));
+    assert_eq!(store.todo.len(), 2);
+}

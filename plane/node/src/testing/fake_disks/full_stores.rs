@@ -1,0 +1,46 @@
+//! Disks on full stores.
+
+use std::time::Duration;
+
+use suimon_quantity::DiskId;
+use suimon_storage::{FullChange, FullPolicy, FullView, PlaneNotice};
+
+use super::FakeDisks;
+
+impl FakeDisks {
+    /// Makes the stores of all disks full, with this number of queued requests, or gives them space
+    /// again.
+    pub(crate) fn fill(&self, queued: Option<usize>) {
+        let mut world = self.lock();
+        let lasts = Duration::from_secs(2);
+        let disks: Vec<DiskId> = world.in_service.keys().copied().collect();
+        world.full = queued
+            .map(|queued| disks.iter().map(|disk| (*disk, FullView { queued, lasts })).collect())
+            .unwrap_or_default();
+        let (change, lasted) = match queued {
+            Some(_) => (FullChange::Full, Duration::ZERO),
+            None => (FullChange::HasSpace, lasts),
+        };
+        let told = disks.into_iter().map(|disk| PlaneNotice::DiskFull { disk, change, lasted });
+        world.notices.extend(told);
+    }
+
+    /// Reports for each disk that no request has needed space for a while.
+    pub(crate) fn need_no_space(&self) {
+        let mut world = self.lock();
+        let (change, lasted) = (FullChange::NotNeeded, Duration::from_secs(10));
+        let disks: Vec<DiskId> = std::mem::take(&mut world.full).into_keys().collect();
+        let told = disks.into_iter().map(|disk| PlaneNotice::DiskFull { disk, change, lasted });
+        world.notices.extend(told);
+    }
+
+    /// Returns the changes of full policies since the last call.
+    pub(crate) fn take_full_changes(&self) -> Vec<FullPolicy> {
+        std::mem::take(&mut self.lock().full_changes)
+    }
+
+    /// Returns the full policies of all disks.
+    pub(crate) fn full_policies(&self) -> Vec<FullPolicy> {
+        self.lock().full_policies.values().copied().collect()
+    }
+}

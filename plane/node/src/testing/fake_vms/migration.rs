@@ -1,0 +1,83 @@
+//! Migrations: phases, and data that is sent instead of the memory.
+
+use std::io::{ErrorKind, Read, Write};
+use std::time::Duration;
+
+use suimon_ports::{SendingPhase, VmNotice, VmRunState};
+
+use super::{FakeVms, Guest};
+
+/// Data sent instead of the memory.
+const MEMORY: &[u8] = b"memory";
+
+impl FakeVms {
+    /// Simulates a QEMU that has sent all memory and has stopped the CPUs for the switchover, without
+    /// a notice.
+    pub(crate) fn stop_for_switchover(&self, name: &str) {
+        if let Some(guest) = self.world().running.get_mut(name) {
+            (guest.sent, guest.state) = (SendingPhase::Waiting, VmRunState::Paused);
+        }
+    }
+
+    /// Sets whether outgoing migrations stay in the copying phase.
+    pub(crate) fn hold_memory(&self, holds: bool) {
+        self.world().holds_memory = holds;
+    }
+
+    /// Returns the number of outgoing migrations started.
+    pub(crate) fn sends(&self) -> u32 {
+        self.world().sends
+    }
+
+    /// Closes the connections of all migrations.
+    pub(crate) fn cut_lines(&self) {
+        self.world().running.values_mut().for_each(|guest| guest.line = None);
+    }
+}
+
+impl Guest {
+    /// Advances a migration at a status query. The source stops the VM unless `holds`; the
+    /// destination reads the connection, and ends if the connection is closed.
+    pub(super) fn go_on_sending(&mut self, holds: bool) -> Option<VmNotice> {
+        if self.sent != SendingPhase::Copying {
+            return None;
+        }
+        if self.spec.migration_source.is_none() || self.has_come() {
+            if holds {
+                return None;
+            }
+            self.sent = SendingPhase::Waiting;
+            self.state = VmRunState::Paused;
+            return Some(VmNotice::State(VmRunState::Paused));
+        }
+        let line = self.line.as_mut()?;
+        let mut received = [0; MEMORY.len()];
+        line.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        match line.read_exact(&mut received) {
+            Ok(()) if received == MEMORY => {
+                self.sent = SendingPhase::Done;
+                None
+            }
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                let reason = "the line has ended".to_owned();
+                Some(VmNotice::Ended { is_orderly: false, reason })
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns true if an arrived VM runs, so that a migration is outgoing.
+    fn has_come(&self) -> bool {
+        self.state == VmRunState::Running
+    }
+
+    pub(super) fn finish_sending(&mut self) {
+        let sent = self.line.as_mut().map(|line| line.write_all(MEMORY));
+        self.sent = match sent {
+            Some(Ok(())) => SendingPhase::Done,
+            _ => SendingPhase::Failed("nobody reads it".to_owned()),
+        };
+        let goes_on = self.sent != SendingPhase::Done && !self.was_paused;
+        self.state = if goes_on { VmRunState::Running } else { self.state };
+    }
+}

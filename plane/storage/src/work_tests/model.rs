@@ -1,0 +1,165 @@
+//! Expected content of a disk while requests are in flight, and after a crash.
+
+use std::collections::BTreeMap;
+
+use suimon_image::ByteRange;
+use suimon_image::testing::{FileContent, MemoryFile, is_filled};
+use suimon_ports::DiskOp;
+
+use super::bench::{Bench, REGION, REGIONS, SECTOR, SIZE, range};
+use crate::fakes::Dice;
+use crate::kinds::Kind;
+
+const FLUSH_TAG: u32 = REGIONS as u32;
+
+/// Possible content of a sector.
+#[derive(Clone, Debug)]
+pub(crate) struct Sector {
+    /// Content that a read returns, unless a write is in flight.
+    pub(crate) now: u8,
+    /// Content that a crash may leave: the durable one and all later ones. `None` for any content,
+    /// after a discard.
+    pub(crate) may_be: Vec<Option<u8>>,
+    /// Number of changes that preceded those in `may_be`.
+    gone: usize,
+    /// Number of completed changes.
+    pub(crate) answered: usize,
+}
+
+/// Expected content of the whole disk.
+pub(crate) struct Model {
+    pub(crate) sectors: Vec<Sector>,
+    pub(crate) dice: Dice,
+    /// Requests in flight by tag, with the byte of a write.
+    pub(crate) under_way: BTreeMap<u32, (DiskOp, ByteRange, u8)>,
+    next_byte: u8,
+    /// Flush in flight: the number of completed changes of each sector at its submission.
+    pub(crate) flush: Option<Vec<usize>>,
+}
+
+impl Model {
+    pub(crate) fn new(kind: Kind, seed: u64) -> Self {
+        let byte = kind.parent.unwrap_or(0);
+        let sector = Sector { now: byte, may_be: vec![Some(byte)], gone: 0, answered: 1 };
+        let sectors = vec![sector; SIZE as usize / SECTOR];
+        Self { sectors, dice: Dice(seed), under_way: BTreeMap::new(), next_byte: 1, flush: None }
+    }
+
+    pub(crate) fn of(&mut self, range: ByteRange) -> &mut [Sector] {
+        &mut self.sectors[range.offset() as usize / SECTOR..range.end() as usize / SECTOR]
+    }
+
+    /// Submits a random request that does not overlap those in flight.
+    pub(crate) fn ask(&mut self, bench: &Bench) {
+        let region = self.dice.below(REGIONS);
+        let tag = region as u32;
+        if self.under_way.contains_key(&tag) {
+            return;
+        }
+        let sectors = REGION / SECTOR as u64;
+        let first = self.dice.below(sectors);
+        let count = 1 + self.dice.below(sectors - first);
+        let range = if self.dice.below(24) == 0 {
+            // Ranges of whole blocks of every format.
+            range(region / 8 * 8 * REGION, 8 * REGION)
+        } else {
+            range(region * REGION + first * SECTOR as u64, count * SECTOR as u64)
+        };
+        if self.under_way.values().any(|(_, other, _)| other.overlaps(range)) {
+            return;
+        }
+        let is_durable = self.dice.below(8) == 0;
+        let op = match self.dice.below(12) {
+            0..=4 => DiskOp::Write { is_durable },
+            5..=8 => DiskOp::Read,
+            9 => DiskOp::Discard,
+            10 => {
+                let may_unmap = self.dice.below(2) == 0;
+                DiskOp::WriteZeroes { may_unmap, is_durable, only_if_fast: false }
+            }
+            _ if self.flush.is_none() => {
+                self.flush = Some(self.sectors.iter().map(|of| of.answered).collect());
+                let nothing = ByteRange::new(0, 0).unwrap();
+                return bench.ask(FLUSH_TAG, DiskOp::Flush, nothing, Vec::new());
+            }
+            _ => return,
+        };
+        self.next_byte = self.next_byte.checked_add(1).unwrap_or(1);
+        let byte = self.next_byte;
+        let change = match op {
+            DiskOp::Write { .. } => Some(Some(byte)),
+            DiskOp::WriteZeroes { .. } => Some(Some(0)),
+            DiskOp::Discard => Some(None),
+            DiskOp::Read | DiskOp::Flush | DiskOp::Status { .. } => None,
+        };
+        if let Some(change) = change {
+            for of in self.of(range) {
+                of.may_be.push(change);
+            }
+        }
+        self.under_way.insert(tag, (op, range, byte));
+        bench.ask(tag, op, range, vec![byte; range.len() as usize]);
+    }
+
+    pub(crate) fn handle_answer(&mut self, bench: &Bench, tag: u32) {
+        if tag == FLUSH_TAG {
+            let answered = self.flush.take().unwrap();
+            for (sector, answered) in self.sectors.iter_mut().zip(answered) {
+                sector.handle_durable(answered);
+            }
+            return;
+        }
+        let (op, range, byte) = self.under_way.remove(&tag).unwrap();
+        match op {
+            DiskOp::Read => {
+                let found = bench.payloads.lock().unwrap()[tag as usize].clone();
+                for (of, found) in self.of(range).iter().zip(found.chunks(SECTOR)) {
+                    let is_right =
+                        is_filled(found, of.now) || matches!(of.may_be.last(), Some(None));
+                    assert!(is_right, "{range}: {} is {:?}", of.now, found.first());
+                }
+            }
+            DiskOp::Write { is_durable } => self.end_change(range, byte, is_durable),
+            DiskOp::WriteZeroes { is_durable, .. } => self.end_change(range, 0, is_durable),
+            DiskOp::Discard => self.of(range).iter_mut().for_each(|of| of.answered += 1),
+            DiskOp::Flush | DiskOp::Status { .. } => {}
+        }
+    }
+
+    fn end_change(&mut self, range: ByteRange, byte: u8, is_durable: bool) {
+        for of in self.of(range) {
+            of.now = byte;
+            of.answered += 1;
+            if is_durable {
+                of.handle_durable(of.answered);
+            }
+        }
+    }
+
+    /// Compares the file after a crash with the permitted content.
+    pub(crate) fn check_crash(&self, kind: Kind, file: FileContent) {
+        let mut bench = Bench::on(kind, MemoryFile::new(file), 1, 64);
+        let found = bench.read(range(0, SIZE));
+        for (number, (found, of)) in found.chunks(SECTOR).zip(&self.sectors).enumerate() {
+            let is_one = |&byte: &Option<u8>| byte.is_none_or(|byte| is_filled(found, byte));
+            // A sector is never torn, and never older than the durable content.
+            assert!(
+                of.may_be.iter().any(is_one),
+                "{}: sector {number} is {}, may be {:?}",
+                kind.name,
+                found[0],
+                of.may_be
+            );
+        }
+    }
+}
+
+impl Sector {
+    /// Records that the first `changes` changes are durable. All of them except the last one are
+    /// superseded.
+    pub(crate) fn handle_durable(&mut self, changes: usize) {
+        let gone = changes.saturating_sub(1).saturating_sub(self.gone);
+        self.may_be.drain(..gone);
+        self.gone += gone;
+    }
+}

@@ -1,0 +1,134 @@
+//! Polling of queues: empty queues, queues that fail, and the poll budget of the worker.
+
+use suimon_ports::{DiskOutcome, ExpectedInput, FaultKind, PortFault};
+use suimon_storage_qos::StoreSpec;
+
+use super::bench::{Bench, TAGS, WRITE, range};
+use crate::fakes::FakeQueue;
+use crate::kinds::KINDS;
+use crate::qos_bench::{self, Load, MILLISECOND, STORE, limits};
+use crate::{StorageEngine, StorageNotice};
+
+#[test]
+fn a_queue_that_breaks_is_given_back_when_its_requests_have_ended() {
+    let mut bench = Bench::new(KINDS[0], 1, 8);
+    bench.trouble.lock().unwrap().is_stalled = true;
+    bench.ask(0, WRITE, range(0, 4096), vec![1; 4096]);
+    bench.poll();
+    let fault = PortFault { kind: FaultKind::ProtocolViolation, detail: "its ring".to_owned() };
+    bench.client.lock().unwrap().fault = Some(fault);
+    bench.ask(1, WRITE, range(4096, 4096), vec![1; 4096]);
+    for _ in 0..10 {
+        assert!(bench.poll().is_empty());
+        assert!(bench.work.poll_closed_queue().is_none(), "its payload is in use");
+    }
+    assert!(matches!(&bench.notices()[..], [StorageNotice::QueueFault { queue: 0, .. }]));
+    bench.trouble.lock().unwrap().is_stalled = false;
+    let mut answers = Vec::new();
+    for _ in 0..100 {
+        answers.extend(bench.poll());
+    }
+    assert_eq!(answers.len(), 2, "what it had asked before is answered");
+    assert_eq!(bench.work.poll_closed_queue().unwrap().0, bench.queue);
+    assert_eq!(bench.work.tally(bench.disk).unwrap().writes.requests, 2);
+}
+
+#[test]
+fn a_queue_that_has_nothing_is_waited_for_and_woken() {
+    let mut bench = Bench::new(KINDS[0], 1, 8);
+    assert!(bench.work.arm(), "nothing is under way");
+    bench.ask(0, WRITE, range(0, 512), vec![1; 512]);
+    assert!(bench.poll().is_empty(), "nobody looks at a queue that is waited for");
+    bench.work.wake_queue(bench.queue);
+    assert_eq!(bench.wait(0), DiskOutcome::Done);
+    // A busy worker stops polling an empty queue, and still receives its next request.
+    for _ in 0..2000 {
+        bench.poll();
+    }
+    bench.ask(0, WRITE, range(0, 512), vec![1; 512]);
+    bench.work.wake_queue(bench.queue);
+    assert_eq!(bench.wait(0), DiskOutcome::Done);
+    let tally = bench.work.tally(bench.disk).unwrap().writes;
+    assert_eq!((tally.requests, tally.bytes), (2, 1024));
+    assert!(tally.latency_ns > 0);
+}
+
+/// A client that receives completions can submit further requests without waking the worker.
+#[test]
+fn a_queue_that_is_waited_for_is_polled_when_its_client_has_answers() {
+    let mut bench = Bench::new(KINDS[0], 1, 8);
+    bench.trouble.lock().unwrap().is_stalled = true;
+    bench.ask(0, WRITE, range(0, 512), vec![1; 512]);
+    bench.poll();
+    assert!(!bench.work.arm() && bench.work.has_waiting(), "its answer is to come");
+    bench.trouble.lock().unwrap().is_stalled = false;
+    assert_eq!(bench.wait(0), DiskOutcome::Done);
+    assert!(!bench.work.has_waiting() && bench.work.expects() == ExpectedInput::Requests);
+    bench.ask(1, WRITE, range(0, 512), vec![1; 512]);
+    assert_eq!(bench.wait(1), DiskOutcome::Done, "nobody woke it");
+}
+
+/// Polling such a queue costs a system call, and a client with requests in flight may be waiting
+/// for their completions.
+#[test]
+fn a_queue_with_a_descriptor_is_looked_at_when_all_that_it_asked_is_answered() {
+    let mut queue = FakeQueue::new(TAGS);
+    queue.is_polled_by_fd = true;
+    let memory = (KINDS[0].create)();
+    let mut bench = Bench::with_queue(KINDS[0], memory, 1, 8, queue);
+    for tag in [0, 1] {
+        bench.ask(tag, WRITE, range(u64::from(tag) * 512, 512), vec![1; 512]);
+    }
+    bench.trouble.lock().unwrap().is_stalled = true;
+    (0..2).for_each(|_| assert!(bench.poll().is_empty()));
+    bench.trouble.lock().unwrap().is_stalled = false;
+    let mut answered = 0;
+    while answered < 2 {
+        answered += bench.poll().len();
+        // The worker waits for the queue while requests are in flight. After the last completion,
+        // it polls the queue.
+        assert_eq!(bench.work.has_waiting(), answered < 2);
+    }
+    bench.ask(2, WRITE, range(0, 512), vec![1; 512]);
+    assert_eq!(bench.wait(2), DiskOutcome::Done, "nobody woke it");
+}
+
+/// Polling ends after the worker's poll budget (a time), and not after a number of polls.
+#[test]
+fn a_worker_without_work_polls_a_queue_until_it_sleeps() {
+    let mut bench = Bench::new(KINDS[0], 1, 8);
+    assert_eq!(bench.run(WRITE, range(0, 512), vec![1; 512]), DiskOutcome::Done);
+    bench.work.note_busy(false);
+    for _ in 0..5000 {
+        bench.poll();
+    }
+    assert!(bench.work.expects() != ExpectedInput::None && !bench.work.has_waiting());
+    assert!(bench.work.arm(), "it sleeps");
+    assert!(bench.work.has_waiting());
+    bench.work.wake_queue(bench.queue);
+    bench.work.note_busy(true);
+    for _ in 0..1100 {
+        bench.poll();
+    }
+    assert!(bench.work.has_waiting(), "others have the time that a queue without requests costs");
+}
+
+/// Otherwise, requests that a queue delivers in the same iteration would be queued although there
+/// is room.
+#[test]
+fn a_store_hears_of_what_ended_before_queues_are_looked_at() {
+    let store = StoreSpec { depth_min: 8, depth_max: 8, ..StoreSpec::default() };
+    let mut bench = qos_bench::Bench::new(1, &store, 8, 200_000);
+    bench.add_disk(0, 0, limits(0, 0));
+    bench.add_seat(0, Load::reads(4096, 8));
+    bench.run(1000);
+    let in_flight = |work: &StorageEngine| work.store_status(STORE).unwrap().in_flight;
+    assert_eq!(in_flight(&bench.works[0]), 8);
+    bench.device().now += MILLISECOND;
+    let now = bench.time();
+    let work = &mut bench.works[0];
+    work.now = now;
+    assert!(work.take_in());
+    work.dispatch_ready();
+    assert_eq!(in_flight(work), 0);
+}
