@@ -19,12 +19,14 @@ const TABLES_BYTES: u64 = 128 << 10;
 /// Size of the export.
 const LEN: u32 = 1 << 20;
 
-/// Returns the private memory of this process in bytes.
-fn private_bytes() -> u64 {
+/// Returns the anonymous memory of this process in bytes. Pages of its program and its libraries are
+/// not counted: they become shared and private again as other processes of the same files start and
+/// end.
+fn anonymous_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
-    let private = text.lines().filter(|line| line.starts_with("Private_"));
-    let kib = private.map(|line| line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap());
-    kib.sum::<u64>() << 10
+    let anonymous = text.lines().find_map(|line| line.strip_prefix("Anonymous:")).unwrap();
+    let kib = anonymous.split_whitespace().next().unwrap().parse::<u64>().unwrap();
+    kib << 10
 }
 
 /// Executes the requests of a queue. Returns their number.
@@ -65,7 +67,7 @@ fn clients_that_collect_nothing_use_no_more_than_the_limit_of_their_export() {
     let host = host(&exports);
     let budgets = host.budgets.clone();
     let _server = NbdServer::listen(&path, UnixAccess::default(), host).unwrap();
-    let before = private_bytes();
+    let before = anonymous_bytes();
     let count = NbdLimits::EXPORT.connections_max as usize;
     let mut clients: Vec<_> = (1..count).map(|_| connect(&path)).collect();
     // Without a limit, each connection would get 64 MiB.
@@ -84,7 +86,7 @@ fn clients_that_collect_nothing_use_no_more_than_the_limit_of_their_export() {
     // The connections use nearly all of the memory, except for the part reserved for another
     // connection.
     assert!(level.limits.buffer_max_bytes - level.buffer_bytes < 4 * RESERVED_BYTES, "{level:?}");
-    let used = private_bytes().saturating_sub(before);
+    let used = anonymous_bytes().saturating_sub(before);
     let bound = level.limits.buffer_max_bytes + count as u64 * TABLES_BYTES;
     assert!(used <= bound, "{used} bytes, of at most {bound}");
     // One more client is served, and the next one is rejected.
@@ -110,10 +112,12 @@ fn clients_that_collect_nothing_use_no_more_than_the_limit_of_their_export() {
 fn a_connection_returns_the_memory_of_its_largest_requests() {
     let budgets = NbdBudgets::default();
     let (mut queue, mut client) = connection_of(Framing::Simple, &budgets);
-    let idle = private_bytes();
+    let idle = anonymous_bytes();
     const ALL: u32 = 32 << 20;
     client.write_all(&header(0, READ, 1, 0, ALL)).unwrap();
     assert_eq!(serve(&mut queue), 1);
+    let busy = anonymous_bytes();
+    assert!(busy - idle >= u64::from(ALL), "{idle} {busy}");
     let reader = std::thread::spawn(move || {
         let mut piece = [0; 1 << 14];
         let mut left = 16 + ALL as usize;
@@ -122,8 +126,6 @@ fn a_connection_returns_the_memory_of_its_largest_requests() {
         }
         client
     });
-    let busy = private_bytes();
-    assert!(busy - idle >= u64::from(ALL), "{idle} {busy}");
     while !reader.is_finished() {
         serve(&mut queue);
     }
@@ -134,7 +136,7 @@ fn a_connection_returns_the_memory_of_its_largest_requests() {
     }
     assert!(!queue.release_unused(), "everything was released");
     assert_eq!(budgets.usage().host.buffer_bytes, RESERVED_BYTES);
-    let after = private_bytes();
+    let after = anonymous_bytes();
     // The thread's stack and the allocator may retain some memory.
     assert!(after < idle + (4 << 20), "{idle} {after}");
 }
@@ -144,12 +146,12 @@ fn an_idle_connection_costs_little_memory() {
     const COUNT: u64 = 64;
     let budgets = NbdBudgets::default();
     let first = connection_of(Framing::Simple, &budgets);
-    let before = private_bytes();
+    let before = anonymous_bytes();
     let mut idle: Vec<_> = (0..COUNT).map(|_| connection_of(Framing::Simple, &budgets)).collect();
     for (queue, _) in &mut idle {
         assert_eq!(serve(queue), 0);
     }
-    let each = private_bytes().saturating_sub(before) / COUNT;
+    let each = anonymous_bytes().saturating_sub(before) / COUNT;
     assert!(each <= TABLES_BYTES, "{each} bytes for each connection");
     drop((first, idle));
 }
