@@ -4,12 +4,13 @@
 //! guest may hang. The detection therefore runs a guest of seven bytes that writes a byte to a
 //! device which ends QEMU.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
@@ -18,8 +19,14 @@ use suimon_ports::{VmAccelerator, VmError, VmErrorKind};
 use super::child::{ChildSpec, spawn};
 use super::user::Rights;
 
-/// Time limit for the guest, which normally ends within milliseconds.
-const LIMIT: Duration = Duration::from_secs(3);
+/// Time limit for the guest, which normally ends within milliseconds. The start of QEMU may take
+/// seconds on a busy or emulated host. The limit is shorter than the time for which clients of the
+/// launcher wait for a reply.
+const LIMIT: Duration = Duration::from_secs(20);
+/// Minimum time before the guest is run again after it has not ended within [`LIMIT`].
+const AGAIN_AFTER: Duration = Duration::from_secs(60);
+/// Maximum number of times that the guest is run. KVM counts as unusable if it never ends in time.
+const ATTEMPTS_MAX: u32 = 2;
 /// Size of the firmware. It ends at 4 GiB, and a CPU starts 16 bytes before its end.
 const FIRMWARE_BYTES: usize = 64 << 10;
 const START_AT: usize = FIRMWARE_BYTES - 16;
@@ -32,10 +39,58 @@ const STATUS: i32 = 2 * WORD as i32 + 1;
 /// User id 65534, which has no privileges and owns no files.
 const NOBODY: u32 = 65534;
 
-/// Result of the detection, which is performed once.
+/// Result of the detection, which is performed once. If the guest does not end in time, for example
+/// because the host is busy, the detection is performed again at a later start of a VM.
 #[derive(Debug, Default)]
 pub(crate) struct Accelerators {
-    kvm: OnceLock<Result<(), String>>,
+    kvm: Mutex<Detection>,
+}
+
+#[derive(Debug, Default)]
+struct Detection {
+    /// Result of the last attempt, and its time.
+    last: Option<(Result<(), GuestError>, Instant)>,
+    attempts: u32,
+}
+
+/// Reason why the test guest did not end as expected.
+#[derive(Clone, Debug)]
+pub(crate) enum GuestError {
+    /// The guest had not ended within this time limit. The host may be busy.
+    Late(Duration),
+    /// The guest cannot run.
+    Failed(String),
+}
+
+impl fmt::Display for GuestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Late(limit) => {
+                write!(f, "a test guest executed nothing within {} s", limit.as_secs())
+            }
+            Self::Failed(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Detection {
+    /// Returns the result. Calls `detect` at the first call, and again if the guest did not end in time
+    /// and may be run once more.
+    fn result(
+        &mut self,
+        detect: impl FnOnce() -> Result<(), GuestError>,
+    ) -> Result<(), GuestError> {
+        match &self.last {
+            Some((Err(GuestError::Late(_)), at))
+                if self.attempts < ATTEMPTS_MAX && at.elapsed() >= AGAIN_AFTER => {}
+            Some((result, _)) => return result.clone(),
+            None => {}
+        }
+        let result = detect();
+        self.attempts += 1;
+        self.last = Some((result.clone(), Instant::now()));
+        result
+    }
 }
 
 impl Accelerators {
@@ -49,7 +104,8 @@ impl Accelerators {
         if wanted == Some(VmAccelerator::Tcg) {
             return Ok(VmAccelerator::Tcg);
         }
-        match (self.kvm.get_or_init(|| kvm_runs(qemu, rights)), wanted) {
+        let mut kvm = self.kvm.lock().unwrap_or_else(PoisonError::into_inner);
+        match (kvm.result(|| kvm_runs(qemu, rights)), wanted) {
             (Ok(()), _) => Ok(VmAccelerator::Kvm),
             (Err(_), None) => Ok(VmAccelerator::Tcg),
             (Err(why), Some(_)) => {
@@ -68,27 +124,33 @@ pub(crate) fn kvm_group() -> Option<u32> {
     fs::metadata("/dev/kvm").ok().map(|found| found.gid()).filter(|group| *group != 0)
 }
 
-fn kvm_runs(qemu: &Path, rights: Rights) -> Result<(), String> {
+fn kvm_runs(qemu: &Path, rights: Rights) -> Result<(), GuestError> {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let mut flags = cpu.lines().filter(|line| line.starts_with("flags"));
     let can = |line: &str| line.split_whitespace().any(|flag| matches!(flag, "vmx" | "svm"));
     if !flags.next().is_some_and(can) {
-        return Err("the CPU has neither vmx nor svm".to_owned());
+        return Err(GuestError::Failed("the CPU has neither vmx nor svm".to_owned()));
     }
     if !Path::new("/dev/kvm").exists() {
-        return Err(
-            "/dev/kvm does not exist; load the kernel module kvm_intel or kvm_amd".to_owned()
-        );
+        let text = "/dev/kvm does not exist; load the kernel module kvm_intel or kvm_amd";
+        return Err(GuestError::Failed(text.to_owned()));
     }
-    guest_runs(VmAccelerator::Kvm, qemu, rights)
+    guest_runs(VmAccelerator::Kvm, qemu, rights, LIMIT)
 }
 
-/// Runs the guest of seven bytes.
+/// Runs the guest of seven bytes, for at most `limit`.
 ///
 /// # Errors
 /// The reason why it could not be started or did not end as expected.
-pub(crate) fn guest_runs(by: VmAccelerator, qemu: &Path, rights: Rights) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("a test guest cannot be started: {error}");
+fn guest_runs(
+    by: VmAccelerator,
+    qemu: &Path,
+    rights: Rights,
+    limit: Duration,
+) -> Result<(), GuestError> {
+    let failed = |error: std::io::Error| {
+        GuestError::Failed(format!("a test guest cannot be started: {error}"))
+    };
     let firmware = firmware().map_err(failed)?;
     let log = File::from(memfd_create("log", MemfdFlags::CLOEXEC).map_err(|e| failed(e.into()))?);
     let folder = open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
@@ -126,7 +188,7 @@ pub(crate) fn guest_runs(by: VmAccelerator, qemu: &Path, rights: Rights) -> Resu
         inherited: &[number],
     };
     let mut child = spawn(&spec).map_err(failed)?;
-    let until = Instant::now() + LIMIT;
+    let until = Instant::now() + limit;
     let status = loop {
         match child.try_wait() {
             Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
@@ -140,11 +202,11 @@ pub(crate) fn guest_runs(by: VmAccelerator, qemu: &Path, rights: Rights) -> Resu
     };
     match status.map(|status| (status, status.code())) {
         Some((_, Some(STATUS))) => Ok(()),
-        Some((status, _)) => Err(format!("a test guest ended with {status}")),
+        Some((status, _)) => Err(GuestError::Failed(format!("a test guest ended with {status}"))),
         None => {
             let _ = child.kill();
             let _ = child.wait();
-            Err(format!("a test guest executed nothing within {} s", LIMIT.as_secs()))
+            Err(GuestError::Late(limit))
         }
     }
 }
@@ -161,25 +223,40 @@ fn firmware() -> std::io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use super::{VmAccelerator, guest_runs};
+    use super::*;
     use crate::launcher::qemu::Qemu;
-    use crate::launcher::user::Rights;
+
+    /// Generous, because the machine may be loaded.
+    const PATIENCE: Duration = Duration::from_secs(120);
 
     /// The guest runs under TCG. If the guest were faulty, every detection of KVM would fail.
     #[test]
     fn the_guest_says_its_word() {
         let qemu = Qemu::new(None);
         let (path, _) = qemu.find().unwrap();
-        guest_runs(VmAccelerator::Tcg, path, Rights::of_this_process()).unwrap();
+        guest_runs(VmAccelerator::Tcg, path, Rights::of_this_process(), PATIENCE).unwrap();
     }
 
     #[test]
     fn what_says_another_word_is_no_guest() {
-        let error = guest_runs(
-            VmAccelerator::Tcg,
-            std::path::Path::new("/bin/true"),
-            Rights::of_this_process(),
-        );
-        assert!(error.unwrap_err().contains("exit status: 0"));
+        let program = Path::new("/bin/true");
+        let ended = guest_runs(VmAccelerator::Tcg, program, Rights::of_this_process(), PATIENCE);
+        assert!(ended.unwrap_err().to_string().contains("exit status: 0"));
+    }
+
+    #[test]
+    fn a_guest_that_exceeds_the_limit_is_run_once_more_and_other_results_are_kept() {
+        let mut kvm = Detection::default();
+        let late = || Err(GuestError::Late(LIMIT));
+        assert!(kvm.result(late).is_err());
+        assert!(kvm.result(|| panic!("run again too early")).is_err());
+        kvm.last = Instant::now().checked_sub(AGAIN_AFTER).map(|at| (late(), at));
+        kvm.result(|| Ok(())).unwrap();
+        kvm.result(|| panic!("run again after a success")).unwrap();
+        // The last attempt.
+        let mut kvm = Detection { last: None, attempts: ATTEMPTS_MAX - 1 };
+        assert!(kvm.result(late).is_err());
+        kvm.last = Instant::now().checked_sub(AGAIN_AFTER).map(|at| (late(), at));
+        assert!(kvm.result(|| panic!("run again after the last attempt")).is_err());
     }
 }
