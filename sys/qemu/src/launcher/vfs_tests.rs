@@ -101,7 +101,7 @@ fn a_qemu_that_keeps_a_vf_open_blocks_no_thread_and_one_change_is_pending() {
     for _ in 0..3 {
         let begun = Instant::now();
         let error = error_of_take(&vfs);
-        assert!(begun.elapsed() < Duration::from_secs(5));
+        assert!(begun.elapsed() < Duration::from_secs(60));
         assert_eq!(error.kind, VmErrorKind::Busy);
         for part in [ADDRESS, "VM web", "`suimon vm kill web`"] {
             assert!(error.text.contains(part), "{}", error.text);
@@ -109,15 +109,19 @@ fn a_qemu_that_keeps_a_vf_open_blocks_no_thread_and_one_change_is_pending() {
     }
     assert_eq!(vfs.unfinished.lock().unwrap().len(), 1);
     // A launcher that is started meanwhile does not block either.
-    let next = Vfs { sysfs: vfs.sysfs.clone(), groups: vfs.groups.clone(), ..Vfs::default() };
+    let limit = Duration::from_secs(600);
+    let next =
+        Vfs { sysfs: vfs.sysfs.clone(), groups: vfs.groups.clone(), limit, ..Vfs::default() };
     let begun = Instant::now();
     assert_eq!(error_of_take(&next).kind, VmErrorKind::Busy);
-    assert!(begun.elapsed() < CHANGE_LIMIT / 2);
+    assert!(begun.elapsed() < limit / 2);
     assert!(!probed.exists());
     // QEMU closes the VF: the pending change continues, and the VF is free afterwards.
     fs::remove_file(root.path().join("sys/bus/pci/devices").join(ADDRESS).join("driver")).unwrap();
     assert_eq!(read_to_string(&unbind).unwrap(), ADDRESS);
-    let limit = Instant::now() + Duration::from_secs(20);
+    // From here on changes end, and their child processes need CPU time.
+    vfs.limit = Duration::from_secs(60);
+    let limit = Instant::now() + Duration::from_secs(60);
     while vfs.take(ADDRESS.parse().unwrap(), "web").is_err() && Instant::now() < limit {
         std::thread::sleep(Duration::from_millis(5));
     }
