@@ -29,9 +29,11 @@ pub(crate) const AGENT_PORT: &str = "agent";
 pub(crate) const AGENT_PORT_NAME: &str = "org.qemu.guest_agent.0";
 
 /// Time limit for replies. An idle guest's agent replies in milliseconds; the guest may be busy.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
+/// In tests it is longer, because the guest's thread may wait for a CPU.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 3 });
 /// Time limit for the rejection of a command that has no reply on success.
-const REFUSAL_LIMIT: Duration = Duration::from_secs(1);
+/// In tests it is longer, as [`REPLY_TIMEOUT`].
+const REFUSAL_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 1 });
 /// Time limit for freezing: the guest first writes its dirty pages.
 const FREEZE_LIMIT: Duration = Duration::from_secs(20);
 const READ_BYTES: usize = 16 << 10;
