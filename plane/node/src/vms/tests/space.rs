@@ -162,6 +162,7 @@ fn a_vm_that_is_paused_again_at_once_is_left_alone_for_a_while() {
 fn a_guest_that_finds_stores_full_again_and_again_does_not_fill_the_event_log() {
     let harness = running("sata");
     fill(&harness, true);
+    let began = Instant::now();
     for _ in 0..15 {
         harness.vms.find_no_space("web");
         wait_until("it waits", || reason(&harness).is_some());
@@ -169,7 +170,9 @@ fn a_guest_that_finds_stores_full_again_and_again_does_not_fill_the_event_log() 
         wait_until("it runs", || state(&harness) == VmState::Running);
     }
     let told = harness.events(EventKind::VmPausedForSpace.id()).len();
-    assert!((10..=12).contains(&told), "{told} events");
+    // At most 12 in 10 s, however long the test takes.
+    let most = 12 * (1 + began.elapsed().as_secs() as usize / 10);
+    assert!((10..=most).contains(&told), "{told} events, at most {most}");
 }
 
 #[test]
