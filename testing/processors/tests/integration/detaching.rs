@@ -89,7 +89,8 @@ fn a_queue_is_detached_only_when_its_worker_has_dropped_it() {
         // The lock is not held meanwhile: counters are readable.
         let asked = Instant::now();
         let _ = bench.plane.port_counters(PortId(1));
-        assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+        // A call that waits for the worker lasts longer than this.
+        assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
         assert!(!calls[0].is_finished() && !calls[2].is_finished());
         thread::sleep(Duration::from_millis(100));
     }
