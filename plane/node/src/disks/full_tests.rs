@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use suimon_contract::{ByteSize, DiskOnFull, EventKind, HostConfig, StorageState};
 use suimon_storage::FullPolicy;
@@ -63,6 +63,7 @@ fn a_store_that_is_full_again_and_again_does_not_fill_the_event_log() {
         let kinds = [EventKind::DiskFull, EventKind::DiskHasSpace];
         kinds.map(|kind| harness.events(kind.id()).len()).iter().sum::<usize>()
     };
+    let began = Instant::now();
     for _ in 0..40 {
         harness.disks.fill(Some(1));
         harness.disks.fill(None);
@@ -72,7 +73,9 @@ fn a_store_that_is_full_again_and_again_does_not_fill_the_event_log() {
     let mut changed = one_disk();
     changed.disks[0].full_wait_s = 8;
     harness.apply_ok(&changed);
-    assert!(told() <= 12, "{} events", told());
+    // At most 12 in 10 s, however long the test takes.
+    let most = 12 * (1 + began.elapsed().as_secs() as usize / 10);
+    assert!(told() <= most, "{} events, at most {most}", told());
 }
 
 #[test]
@@ -101,12 +104,16 @@ fn a_store_shows_the_sizes_of_its_disks_and_warns_before_it_is_full() {
     let mut config = one_disk();
     config.disks[0].size_bytes = Some(ByteSize::new(1 << 20));
     harness.apply_ok(&config);
-    let store = harness.node.store("fast").unwrap();
-    assert_eq!((store.virtual_bytes, store.overcommit_percent), (1 << 20, Some(1)));
-    assert!(!store.nearly_full);
+    let store = || harness.node.store("fast").unwrap();
+    assert_eq!(store().virtual_bytes, 1 << 20);
+    // The space is unknown in the status if its query takes longer than 200 ms.
+    wait_until("space of the store", || {
+        let store = store();
+        store.overcommit_percent == Some(1) && !store.nearly_full
+    });
     // The store in memory reports either all of its bytes as free or none.
     harness.disks.store(DISK_STORE).set_change_limit(Some(0));
-    assert!(harness.node.store("fast").unwrap().nearly_full);
+    wait_until("a store that is nearly full", || store().nearly_full);
     let event = harness.wait_event(EventKind::StoreNearlyFull.id());
     assert_eq!(
         (event.subject.as_str(), event.fields["used_percent"].as_str()),

@@ -255,8 +255,10 @@ fn what_a_crash_has_left_in_a_store_is_removed_when_it_is_opened() {
         .chain([(suimon_ports::FileName::new(".x.vhdx.suimon-new").unwrap(), vec![1])]);
     disks.put_store(DISK_STORE, suimon_ports::testing::MemoryStore::with_files(left));
     let harness = Harness::with_disks(store, devices, disks);
-    assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
-    assert_eq!(harness.disks.served().0, 2);
+    wait_until("the disks are there", || harness.disks.served().0 == 2);
+    wait_until("files of the disks only", || {
+        harness.disks.files(DISK_STORE) == ["boot.raw", "data.vhdx"]
+    });
 }
 
 #[test]
@@ -266,9 +268,11 @@ fn a_new_daemon_opens_them_again_and_tries_until_their_store_is_there() {
     let (store, devices, disks) = harness.kill_with_disks();
     let files = disks.take_store(DISK_STORE);
     let harness = Harness::with_disks(store, devices, disks);
-    let status = harness.node.disk("boot").unwrap();
-    assert_eq!(status.state, StorageState::Failed);
-    assert!(status.reason.unwrap().contains(DISK_STORE));
+    wait_until("a disk that has failed", || {
+        let status = harness.node.disk("boot").unwrap();
+        let names_store = status.reason.is_some_and(|reason| reason.contains(DISK_STORE));
+        status.state == StorageState::Failed && names_store
+    });
     assert_eq!(harness.node.stores()[0].state, StorageState::Failed);
     harness.wait_events(EventKind::DiskFailed.id(), 2);
 
@@ -393,7 +397,9 @@ fn a_new_daemon_waits_for_locks_that_are_about_to_end() {
         drop(held);
     });
     let harness = Harness::with_disks(store, devices, disks);
-    assert_eq!(harness.node.disk("boot").unwrap().state, StorageState::Ready);
+    wait_until("the disk is there", || {
+        harness.node.disk("boot").unwrap().state == StorageState::Ready
+    });
     assert!(harness.events(EventKind::DiskFailed.id()).is_empty());
     release.join().unwrap();
 }
