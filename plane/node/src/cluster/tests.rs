@@ -95,13 +95,19 @@ fn two_nodes_share_a_store_and_never_more_than_it_can_do() {
     });
     assert!(was_told(&one, EventKind::ClusterJoined) && was_told(&two, EventKind::ClusterJoined));
     let leads = |of: &Harness| was_told(of, EventKind::ClusterLeads);
-    assert!(leads(&one) != leads(&two), "one of them leads");
+    // A leader writes grants before its event is published.
+    wait_until("one of them leads", || leads(&one) != leads(&two));
     // Only one node has demand beyond its reservation.
     wait_until("what is spare goes to who wants it", || {
         load(&one, 4000);
         now(&one) > 4500
     });
     assert!(now(&one) + now(&two) <= 10_000);
+    wait_until("the second node lists both nodes and their shares", || {
+        let status = two.node.cluster();
+        let has_shares = status.stores.first().is_some_and(|store| store.shares.len() == 2);
+        has_shares && status.members.iter().filter(|of| of.is_alive).count() == 2
+    });
     let status = two.node.cluster();
     assert_eq!(status.condition.health, Health::Up, "{status:?}");
     let members: Vec<_> =
@@ -110,10 +116,12 @@ fn two_nodes_share_a_store_and_never_more_than_it_can_do() {
     let store = &status.stores[0];
     assert_eq!(store.shares.len(), 2, "{store:?}");
     assert!(store.leader.is_some() && store.limit_iops == Some(10_000), "{store:?}");
-    let flows = two.node.cluster_flows().unwrap();
-    let of_one = flows.iter().find(|flow| flow.node == "n1").unwrap();
-    assert_eq!(of_one.disk, "d-n1");
-    assert!(of_one.delivered_iops > 3000, "{of_one:?}");
+    wait_until("the second node shows the disk of the first", || {
+        load(&one, 4000);
+        let flows = two.node.cluster_flows().unwrap();
+        let mut of_one = flows.iter().filter(|flow| flow.node == "n1");
+        of_one.any(|flow| flow.disk == "d-n1" && flow.delivered_iops > 3000)
+    });
 }
 
 #[test]
@@ -141,7 +149,7 @@ fn what_is_lent_ends_where_nobody_answers_and_what_is_reserved_stays() {
         load(&two, 4000);
         now(&two) > 3500
     });
-    assert!(was_told(&two, EventKind::ClusterReachable));
+    wait_until("that etcd responds is told", || was_told(&two, EventKind::ClusterReachable));
 }
 
 #[test]
@@ -154,7 +162,7 @@ fn a_leader_that_does_not_know_what_was_written_resigns_and_another_goes_on() {
     wait_until("both have theirs", || now(&one) >= 2064 && now(&two) >= 1064);
     cluster.set(Faults { loses_answers: true, ..Faults::default() });
     wait_until("the other leads", || was_told(&two, EventKind::ClusterLeads));
-    assert!(was_told(&one, EventKind::ClusterLeadLost));
+    wait_until("the first leads no more", || was_told(&one, EventKind::ClusterLeadLost));
     cluster.set(Faults::default());
     wait_until("both go on", || {
         load(&one, 5000);
