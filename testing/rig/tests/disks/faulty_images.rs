@@ -78,11 +78,14 @@ fn faulty_images_keep_nothing_else_from_starting() {
     make_faulty(&rig);
     let mut daemon = Daemon::start(&rig, &host(&rig)).unwrap();
     check(&rig, &daemon);
-    let events = daemon.ok(&["event", "list", "--id", "6108"]).unwrap();
-    for (name, why) in FAULTY {
-        let told = events.lines().any(|line| line.contains(name) && line.contains(why));
-        assert!(told, "{name}: {events}");
-    }
+    let mut events = String::new();
+    wait_until("an event of each faulty image", PATIENCE, || {
+        events = daemon.ok(&["event", "list", "--id", "6108"])?;
+        Ok(FAULTY.into_iter().all(|(name, why)| {
+            events.lines().any(|line| line.contains(name) && line.contains(why))
+        }))
+    })
+    .unwrap_or_else(|error| panic!("{error:#}: {events}"));
     // The same at a later start.
     assert!(daemon.stop().unwrap().success());
     daemon.restart(&rig).unwrap();

@@ -238,12 +238,14 @@ fn a_check_tells_what_is_damaged() {
     file.write_all_at(&[0xff; 128 << 10], 192 << 10).unwrap();
     drop(file);
     host.daemon.restart(&host.rig).unwrap();
-    assert_eq!(host.disk()["state"], "failed");
+    wait_until("the disk failed", PATIENCE, || Ok(host.disk()["state"] == "failed")).unwrap();
     let ended = host.ended(&host.work("check", None));
     assert!(ended["report"][0].as_str().unwrap().starts_with("damage: d.vhdx"), "{ended}");
-    let events = host.daemon.json(&["event", "list"]).unwrap();
-    let of_checks = events.as_array().unwrap().iter().filter(|event| event["id"] == 6113);
-    assert_eq!(of_checks.count(), 2, "{events}");
+    wait_until("events of both checks", PATIENCE, || {
+        let events = host.daemon.json(&["event", "list", "--id", "6113"])?;
+        Ok(events.as_array().is_some_and(|events| events.len() == 2))
+    })
+    .unwrap();
 }
 
 mod full {

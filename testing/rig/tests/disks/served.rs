@@ -49,6 +49,16 @@ fn requests(daemon: &Daemon, disk: &str, kind: &str) -> u64 {
     status["counters"][kind]["requests"].as_u64().unwrap()
 }
 
+/// Waits until disks are in service. The daemon may respond before it has opened them.
+fn wait_ready(daemon: &Daemon, disks: &[&str]) {
+    for &disk in disks {
+        wait_until("the disk ready", PATIENCE, || {
+            Ok(daemon.json(&["disk", "show", disk])?["state"] == "ready")
+        })
+        .unwrap_or_else(|error| panic!("{disk}: {error:#}"));
+    }
+}
+
 const WRITES: &str = "--rw=randwrite --bs=4k --iodepth=32 --size=32m --verify=crc32c --fsync=32";
 
 #[test]
@@ -58,12 +68,15 @@ fn what_was_written_is_there_after_a_kill_in_every_format() {
     let tables: String = formats.iter().map(|(name, format)| disk(name, format, "")).collect();
     let mut daemon = Daemon::start(&rig, &disks(&rig, &tables)).unwrap();
     let socket = rig.path("nbd.sock");
-    for (name, _) in formats {
+    let names = formats.map(|(name, _)| name);
+    wait_ready(&daemon, &names);
+    for name in names {
         fio::run(rig.folder(), &socket, name, &format!("{WRITES} --do_verify=1")).unwrap();
     }
     daemon.kill();
     daemon.restart(&rig).unwrap();
-    for (name, _) in formats {
+    wait_ready(&daemon, &names);
+    for name in names {
         fio::run(rig.folder(), &socket, name, &format!("{WRITES} --verify_only")).unwrap();
         let status = daemon.json(&["disk", "show", name]).unwrap();
         assert_eq!(status["state"], "ready");
@@ -87,6 +100,7 @@ fn limits_hold_change_live_and_are_not_promised_beyond_what_the_store_can_do() {
     let rig = Rig::new().unwrap();
     let tables = disk("calm", "raw", "qos = { max_iops = 400 }") + &disk("noisy", "raw", "");
     let mut daemon = Daemon::start(&rig, &disks(&rig, &tables)).unwrap();
+    wait_ready(&daemon, &["calm", "noisy"]);
     let load = LastingLoad::begin(&rig, &rig.path("nbd.sock"), &["calm"], DEPTH, LASTS_S).unwrap();
     wait_until("requests", PATIENCE, || Ok(requests(&daemon, "calm", "reads") > 0)).unwrap();
     assert_maximum(&daemon, "calm", 400);
@@ -181,6 +195,7 @@ fn a_minimum_is_met_beside_disks_that_want_all() {
     let mut daemon = Daemon::start(&rig, &toml).unwrap();
     let socket = rig.path("nbd.sock");
     let disks = ["x", "y", "vip"];
+    wait_ready(&daemon, &disks);
     let _loads = disks.map(|name| LastingLoad::begin(&rig, &socket, &[name], 64, LASTS_S).unwrap());
     let is_loaded = || disks.iter().all(|name| delivered(&flow(&daemon, name)) > 0);
     wait_until("load on all", PATIENCE, || Ok(is_loaded())).unwrap();
@@ -212,6 +227,7 @@ fn a_vm_s_disks_survive_the_daemon_s_deaths() {
     let image = rig.file("store/boot.raw");
     make_root_disk(&rig, &image, DISK_BYTES, &[verify.into()]).unwrap();
     let mut daemon = Daemon::start(&rig, &toml).unwrap();
+    wait_ready(&daemon, &["boot", "data"]);
     let mut guest = Guest::start(
         &rig,
         &GuestSpec {
