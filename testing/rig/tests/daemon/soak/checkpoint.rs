@@ -72,25 +72,14 @@ impl Held {
     }
 }
 
-/// Memory of the daemon, in KiB.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Memory {
-    /// Anonymous memory: heap, stacks, and private copies of pages of files.
-    pub(super) anonymous: u64,
-    /// Pages that no other process maps, those of files included.
-    pub(super) private: u64,
-}
-
-impl Memory {
-    pub(super) fn of(process: u32) -> Result<Self> {
-        let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup"))?;
-        let field = |key: &str| -> Result<u64> {
-            let line = text.lines().find(|line| line.starts_with(key)).context("no such field")?;
-            Ok(line.split_whitespace().nth(1).context("no number")?.parse()?)
-        };
-        let private = field("Private_Clean:")? + field("Private_Dirty:")?;
-        Ok(Self { anonymous: field("Anonymous:")?, private })
-    }
+/// Returns the anonymous memory of a process in KiB: heap, stacks, and private copies of pages of
+/// files. Other pages of files are not counted: they become shared and private again as other processes
+/// of the same files start and end.
+fn anonymous_kib(process: u32) -> Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup"))?;
+    let field = text.lines().find_map(|line| line.strip_prefix("Anonymous:"));
+    let number = field.and_then(|field| field.split_whitespace().next());
+    Ok(number.context("no anonymous memory in smaps_rollup")?.parse()?)
 }
 
 /// What a checkpoint found.
@@ -99,7 +88,8 @@ pub(super) struct Checkpoint {
     /// Since the loads began.
     pub(super) time: Duration,
     pub(super) held: Held,
-    pub(super) memory: Memory,
+    /// Anonymous memory of the daemon in KiB.
+    pub(super) anonymous_kib: u64,
     pub(super) files: BTreeSet<PathBuf>,
     /// Bytes of the files that are allocated.
     pub(super) file_bytes: u64,
@@ -150,19 +140,18 @@ impl Watched {
         for folder in &self.folders {
             list(folder, &mut files, &mut file_bytes);
         }
-        let memory = self.settled_memory()?;
-        Ok(Checkpoint { time, held, memory, files, file_bytes, difference })
+        let anonymous_kib = self.settled_memory()?;
+        Ok(Checkpoint { time, held, anonymous_kib, files, file_bytes, difference })
     }
 
-    /// Returns the least memory within two intervals at which the daemon returns free memory.
-    fn settled_memory(&self) -> Result<Memory> {
+    /// Returns the least anonymous memory, in KiB, within two intervals at which the daemon returns free
+    /// memory.
+    fn settled_memory(&self) -> Result<u64> {
         let until = Instant::now() + 2 * RETURN_EVERY + LOOK_EVERY;
-        let mut least = Memory::of(self.process)?;
+        let mut least = anonymous_kib(self.process)?;
         while Instant::now() < until {
             std::thread::sleep(LOOK_EVERY);
-            let now = Memory::of(self.process)?;
-            least.anonymous = least.anonymous.min(now.anonymous);
-            least.private = least.private.min(now.private);
+            least = least.min(anonymous_kib(self.process)?);
         }
         Ok(least)
     }
@@ -185,10 +174,9 @@ impl Checkpoint {
     pub(super) fn columns(&self) -> String {
         let (descriptors, threads) = self.held.counts();
         format!(
-            "{:7.1} {:10} {:10} {descriptors:6} {threads:7} {:6} {:9}",
+            "{:7.1} {:10} {descriptors:6} {threads:7} {:6} {:9}",
             self.time.as_secs_f64() / 60.0,
-            self.memory.anonymous,
-            self.memory.private,
+            self.anonymous_kib,
             self.files.len(),
             self.file_bytes >> 10,
         )

@@ -173,7 +173,7 @@ impl Run<'_> {
         self.taken.iter().find(is_warm)
     }
 
-    const HEADINGS: &'static str = " minute  anonymous    private    fds threads  files  file KiB  requests \
+    const HEADINGS: &'static str = " minute  anonymous    fds threads  files  file KiB  requests \
                             calls       conns    frames  events";
 
     fn report(&self) -> String {
@@ -201,8 +201,8 @@ impl Run<'_> {
                 let _ = write!(wrong, "\nminute {minute:.1}: files {all:?}");
             }
         }
-        let last = self.taken.last().map_or(first.memory, |taken| taken.checkpoint.memory);
-        let growth = last.anonymous.saturating_sub(first.memory.anonymous);
+        let last = self.taken.last().map_or(first, |taken| &taken.checkpoint);
+        let growth = last.anonymous_kib.saturating_sub(first.anonymous_kib);
         if growth >= GROWTH_MAX {
             let _ = write!(wrong, "\nanonymous memory has grown by {growth} KiB");
         }
