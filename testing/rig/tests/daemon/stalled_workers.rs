@@ -14,6 +14,8 @@ const LIMIT: Duration = Duration::from_secs(90);
 /// Longest round of a worker for which the daemon reports to systemd's watchdog: half of the
 /// interval that systemd requests here.
 const ROUND_MAX: Duration = Duration::from_secs(2);
+/// Duration of a worker's round from which on event 5006 is emitted (`plane/switch/src/pulse.rs`).
+const STALLED_AFTER: Duration = Duration::from_secs(5);
 /// Maximum of the disk without load in requests per second.
 const MAX: u32 = 200;
 /// System calls on the socket of a disk's client, which a worker makes only while it serves the
@@ -143,9 +145,10 @@ fn other_workers_proceed(loaded: &str, other: &str) {
     let mut read = [0; 4096];
     client.read(0, &mut read).unwrap();
     assert_eq!(read, [7; 4096]);
-    // One check later than the longest round.
+    // Reports end one check after the longest round, before event 5006. Their times are those of a
+    // thread of this test, which may be delayed.
     let last = site.last_report().unwrap().saturating_duration_since(stopped);
-    assert!(last < ROUND_MAX + Duration::from_secs(2), "{last:?}");
+    assert!(last < STALLED_AFTER, "{last:?}");
     assert!(stopped.elapsed() > ROUND_MAX * 2);
     let resumed = Instant::now();
     drop(frozen);
