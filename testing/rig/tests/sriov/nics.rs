@@ -109,6 +109,16 @@ fn wait_path(machine: &mut IovMachine, path: &str, limit: Duration) -> Result<Va
     }
 }
 
+/// Waits until an address replies to a namespace. A reply may take seconds in an emulated machine.
+fn wait_ping(machine: &mut IovMachine, namespace: &str, address: &str) -> Result<()> {
+    let until = Instant::now() + PLUG_LIMIT;
+    let ping = format!("/usr/bin/ip netns exec {namespace} ping -c 1 -W 10 {address}");
+    while !machine.run_any(&ping, PLUG_LIMIT)?.is_ok() {
+        ensure!(Instant::now() < until, "{address} does not reply to namespace {namespace}");
+    }
+    Ok(())
+}
+
 /// Waits until the NIC is reported on a VF and off it this often, no more: events are recorded
 /// after the path changes.
 fn wait_path_events(machine: &mut IovMachine, on: usize, off: usize) -> Result<()> {
@@ -198,17 +208,14 @@ fn reach_each_other(rig: &Rig) -> Result<()> {
          /usr/bin/ip -n red addr add 10.77.0.7/24 dev {device}; \
          /usr/bin/ip -n red link set {device} up"
     ))?;
-    // What the adapter was told is behind it.
-    machine.run(&format!(
-        "for i in $(seq 30); do /usr/bin/ip netns exec red ping -c 1 -W 1 {LIGHT} && exit 0; done; \
-         exit 1"
-    ))?;
-    let said = machine.run("/usr/bin/ip netns exec blue ping -c 5 -W 2 10.77.0.7")?;
+    // The adapter forwards frames to addresses of the switch's NICs.
+    wait_ping(&mut machine, "red", LIGHT)?;
+    let said = machine.run("/usr/bin/ip netns exec blue ping -c 5 -W 30 10.77.0.7")?;
     ensure!(said.contains(" 0% packet loss"), "{said}");
     // An address that no NIC has any more is not behind it either, and is so again.
     machine.suimon_well("switch set wan --iov=false")?;
     machine.suimon_well("switch set wan --iov")?;
-    let said = machine.run(&format!("/usr/bin/ip netns exec red ping -c 5 -W 2 {LIGHT}"))?;
+    let said = machine.run(&format!("/usr/bin/ip netns exec red ping -c 5 -W 30 {LIGHT}"))?;
     ensure!(said.contains(" 0% packet loss"), "{said}");
     Ok(())
 }
@@ -244,11 +251,7 @@ fn have_leave_and_have_again(rig: &Rig) -> Result<()> {
     ))?;
     println!("{said}");
     ensure!(said.contains("Seccomp:\t2") && said.contains("CapEff:\t0000000000000000"), "{said}");
-    let until = Instant::now() + PLUG_LIMIT;
-    let ping = format!("/usr/bin/ip netns exec blue ping -c 1 -W 5 {NESTED}");
-    while !machine.run_any(&ping, PLUG_LIMIT)?.is_ok() {
-        ensure!(Instant::now() < until, "the VM is not reached over its VF");
-    }
+    wait_ping(&mut machine, "blue", NESTED)?;
     begin_tcp(&mut machine)?;
     machine.suimon_well("nic set web --iov-weight 0")?;
     let gone = |machine: &mut IovMachine| -> Result<bool> {
