@@ -97,7 +97,7 @@ pub enum ControlError {
 ///
 /// [`MacAddr::SLOW_PROTOCOLS`]: suimon_frame::MacAddr::SLOW_PROTOCOLS
 pub trait ControlSocket: Send {
-    /// Passes the queued frames to `take` in order. Does not block. A device that is down has no
+    /// Passes the queued frames to `handle_frame` in order. Does not block. A device that is down has no
     /// frames, which is not an error.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ pub trait ControlSocket: Send {
     /// [`ControlError::Host`]. Frames passed before the error remain valid.
     fn receive(
         &mut self,
-        take: &mut dyn FnMut(ControlFrame<'_>),
+        handle_frame: &mut dyn FnMut(ControlFrame<'_>),
     ) -> Result<NextReceive, ControlError>;
 
     /// Sends one complete Ethernet frame of any protocol, optionally tagged, without FCS. Does not

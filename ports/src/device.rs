@@ -269,7 +269,7 @@ pub trait PortDevice: Send {
     ///
     /// # Errors
     /// Fails if the host rejects the change; the device keeps its previous configuration.
-    fn change(&mut self, to: &PortDeviceSpec) -> Result<bool, DeviceError>;
+    fn change(&mut self, spec: &PortDeviceSpec) -> Result<bool, DeviceError>;
 
     /// Replaces the receive queue steering rules of the device. The result appears in
     /// [`DeviceStatus::steering`]. Steering affects only the receiving queue, not the forwarding

@@ -102,8 +102,8 @@ pub trait DiskQueue: Send {
     /// concrete type.
     fn payloads(&self) -> &dyn Any;
 
-    /// Zeroes `len` bytes of the payload of a read, starting at byte `from`.
-    fn zero_payload(&mut self, tag: u32, from: u64, len: u64);
+    /// Zeroes `len` bytes of the payload of a read, starting at byte `offset`.
+    fn zero_payload(&mut self, tag: u32, offset: u64, len: u64);
 
     /// Stores the allocation status for a [`DiskOp::Status`] request, from the start of its range.
     /// The extents may cover less or more than the range. Queues that never emit `Status` need not

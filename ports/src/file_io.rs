@@ -222,7 +222,7 @@ pub trait FileIo: Send {
     fn submit_queued(&mut self) -> io::Result<()>;
 
     /// Appends completions and returns how many were appended.
-    fn poll_done(&mut self, done: &mut Vec<FileCompletion>) -> usize;
+    fn poll_done(&mut self, completions: &mut Vec<FileCompletion>) -> usize;
 
     /// Returns true if operations completed during submission and their completions are available
     /// to [`FileIo::poll_done`].

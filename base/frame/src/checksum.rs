@@ -139,10 +139,10 @@ pub fn complete_checksum(frame: &mut Frame) {
     }
 }
 
-/// Returns the checksum field at `at`.
+/// Returns the checksum field at `offset`.
 #[inline]
-pub(crate) fn field(bytes: &[u8], at: usize) -> u16 {
-    u16_at(bytes, at).unwrap_or_default()
+pub(crate) fn field(bytes: &[u8], offset: usize) -> u16 {
+    u16_at(bytes, offset).unwrap_or_default()
 }
 
 /// Adds two words with end-around carry.

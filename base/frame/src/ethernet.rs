@@ -73,16 +73,16 @@ impl Frame {
 /// end before. Skips at most two tags; a third is returned as the type.
 #[inline]
 pub(crate) fn innermost_type(bytes: &[u8]) -> Option<(u16, usize)> {
-    let mut at = ADDRESSES_BYTES;
-    let mut ethertype = u16_at(bytes, at)?;
+    let mut offset = ADDRESSES_BYTES;
+    let mut ethertype = u16_at(bytes, offset)?;
     for _ in 0..2 {
         if ethertype != ethertype::VLAN && ethertype != ethertype::SERVICE_VLAN {
             break;
         }
-        at += VLAN_TAG_BYTES;
-        ethertype = u16_at(bytes, at)?;
+        offset += VLAN_TAG_BYTES;
+        ethertype = u16_at(bytes, offset)?;
     }
-    Some((ethertype, at + 2))
+    Some((ethertype, offset + 2))
 }
 
 #[cfg(test)]

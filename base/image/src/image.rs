@@ -94,7 +94,7 @@ pub trait Image: Send {
     fn handle_failed(&mut self, range: ByteRange);
 
     /// Discards the bytes of `range`. Whole allocation units are freed and read as zeros from now
-    /// on. Other parts are unchanged and appended to `kept`; the caller writes zeros to them if
+    /// on. Other parts are unchanged and appended to `retained`; the caller writes zeros to them if
     /// they must read as zeros.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ pub trait Image: Send {
     fn discard(
         &mut self,
         range: ByteRange,
-        kept: &mut Vec<ByteRange>,
+        retained: &mut Vec<ByteRange>,
     ) -> Result<Translation, ImageError>;
 
     /// Supplies the metadata requested by [`Translation::NeedsMetadata`].

@@ -19,10 +19,10 @@ impl Registry {
         let mut owners = Vec::new();
         let mut ports: Vec<Option<PortRuntime>> = Vec::new();
         ports.resize_with(tables.slots(), || None);
-        for at in 0..self.topology.ports.len() {
-            let id = self.topology.ports[at].spec.id;
+        for index in 0..self.topology.ports.len() {
+            let id = self.topology.ports[index].spec.id;
             let shared = self.shared(id);
-            let port = &self.topology.ports[at];
+            let port = &self.topology.ports[index];
             let egress = self.add_owners(id, &mut owners);
             let Some(slot) = tables.slot(id) else { continue };
             let is_uplink = port.spec.role == PortRole::Uplink;
@@ -70,8 +70,8 @@ impl Registry {
     }
 
     fn publish_teams(&mut self, published: &mut Published) {
-        for at in 0..self.topology.teams.len() {
-            let team = self.topology.teams[at].clone();
+        for index in 0..self.topology.teams.len() {
+            let team = self.topology.teams[index].clone();
             let Some(slot) = published.tables.slot(team.port) else { continue };
             let number = published.teams.len();
             let mut members = Vec::new();
