@@ -155,7 +155,7 @@ fn request(client: &Client, method: Method, path: &str) -> hyper::http::request:
     let request =
         Request::builder().method(method).uri(path).header(header::HOST, client.transport.host());
     match client.transport.authorization() {
-        Some(shown) => request.header(header::AUTHORIZATION, shown),
+        Some(credentials) => request.header(header::AUTHORIZATION, credentials),
         None => request,
     }
 }
@@ -180,7 +180,7 @@ fn refused(status: u16, body: &[u8]) -> ClientError {
         .ok()
         .filter(|errors| !errors.is_empty())
         .unwrap_or_else(|| {
-            let head: String = String::from_utf8_lossy(body).chars().take(200).collect();
+            let excerpt: String = String::from_utf8_lossy(body).chars().take(200).collect();
             let code = match status {
                 401 => ErrorCode::Unauthorized,
                 404 => ErrorCode::NotFound,
@@ -190,7 +190,7 @@ fn refused(status: u16, body: &[u8]) -> ClientError {
             };
             vec![ApiError::new(
                 code,
-                format!("the daemon responded with status {status}: {}", head.trim()),
+                format!("the daemon responded with status {status}: {}", excerpt.trim()),
             )]
         });
     ClientError::Refused { status, errors }

@@ -208,19 +208,19 @@ impl Phases {
         from_tables: &BTreeMap<Id, Table>,
         to_tables: &BTreeMap<Id, Table>,
     ) {
-        let wanted: BTreeSet<Claim> = claims(to).into_iter().map(|c| c.claim).collect();
+        let new_claims: BTreeSet<Claim> = claims(to).into_iter().map(|c| c.claim).collect();
         let passed_on: BTreeSet<Id> = claims(from)
             .into_iter()
-            .filter(|claimed| wanted.contains(&claimed.claim))
+            .filter(|claimed| new_claims.contains(&claimed.claim))
             .filter_map(|claimed| {
-                let name = claimed.place.name_in(from)?;
-                Some((claimed.place.kind, name.to_owned()))
+                let name = claimed.location.name_in(from)?;
+                Some((claimed.location.kind, name.to_owned()))
             })
             .collect();
-        let mut gone: Vec<_> =
+        let mut removed: Vec<_> =
             from_tables.keys().filter(|id| !to_tables.contains_key(*id)).collect();
-        gone.sort_by_key(|id| Reverse(id.0));
-        for id in gone {
+        removed.sort_by_key(|id| Reverse(id.0));
+        for id in removed {
             let phase = match id.0 {
                 kind if is_leaf(kind) => &mut self.leaves_deleted,
                 _ if passed_on.contains(id) => &mut self.deleted_early,

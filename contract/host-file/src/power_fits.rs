@@ -9,10 +9,10 @@ const MARKS_APART: u8 = 30;
 /// Reports invalid combinations of the keys of `[power]`.
 pub(crate) fn power_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
     let Some(power) = &config.power else { return };
-    let place = FindingLocation::new(ResourceKind::Power, 0);
+    let location = FindingLocation::new(ResourceKind::Power, 0);
     if let (Some(min), Some(max)) = (power.performance_percent_min, power.performance_percent_max) {
         if max < min {
-            findings.push(place.finding(
+            findings.push(location.finding(
                 ErrorCode::InvalidValue,
                 "performance_percent_max",
                 format!("{max} is below performance_percent_min {min}; set {min} or more"),
@@ -22,7 +22,7 @@ pub(crate) fn power_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
     if let (Some(low), Some(high)) = (power.vmq_low_percent, power.vmq_high_percent) {
         let low_max = high.saturating_sub(MARKS_APART);
         if low > low_max {
-            findings.push(place.finding(
+            findings.push(location.finding(
                 ErrorCode::InvalidValue,
                 "vmq_low_percent",
                 format!(

@@ -78,7 +78,7 @@ fn limits_that_contradict_themselves_are_refused() {
         ),
     ];
     for (keys, expected) in cases {
-        for (text, place) in hosts(keys) {
+        for (text, location) in hosts(keys) {
             let found: Vec<String> = parse_toml(&text, None)
                 .err()
                 .unwrap_or_default()
@@ -91,7 +91,7 @@ fn limits_that_contradict_themselves_are_refused() {
             let mut found = found;
             found.sort_unstable();
             let mut expected: Vec<String> =
-                expected.iter().map(|message| format!("{place}{message}")).collect();
+                expected.iter().map(|message| format!("{location}{message}")).collect();
             expected.sort_unstable();
             assert_eq!(found, expected, "{keys}");
         }

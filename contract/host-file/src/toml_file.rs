@@ -62,8 +62,8 @@ pub fn parse_toml(text: &str, file: Option<&str>) -> Result<HostConfig, Vec<ApiE
     })
 }
 
-/// Returns the old names in a host file, with their lines; empty if the text is not valid TOML. `file`
-/// is its name for warnings.
+/// Returns the old names in a host file, with their lines; empty if the text is not valid TOML.
+/// `file` is its name for warnings.
 pub fn old_names_of_file(text: &str, file: Option<&str>) -> Vec<OldName> {
     if text.len() > TOML_BYTES_MAX {
         return Vec::new();
@@ -110,7 +110,7 @@ fn path_of(root: &Map<String, Value>, resource: &str) -> Option<String> {
         return Some(resource.to_owned());
     };
     let tables = root.get(kind)?.as_array()?;
-    let has_name = |table: &Value| table.get("name").is_some_and(|own| own == name);
+    let has_name = |table: &Value| table.get("name").is_some_and(|value| value == name);
     let index = tables.iter().position(has_name)?;
     Some(format!("{kind}[{index}]"))
 }
