@@ -12,14 +12,14 @@ pub(crate) struct Lines {
     offset: u64,
 }
 
-/// Maximum number of objects in a line. A parsed object has several hundred bytes, however short its
-/// text is. The list of 4096 CPUs has two per CPU.
+/// Maximum number of objects in a line. A parsed object has several hundred bytes, however short
+/// its text is. The list of 4096 CPUs has two per CPU.
 const OBJECTS_MAX: usize = 16_384;
 /// Maximum number of separators in a line, which is about the number of values.
 const VALUES_MAX: usize = 131_072;
 
-/// Returns true if a line has so few values that the memory of the parsed line is bounded to some tens
-/// of MiB.
+/// Returns true if a line has so few values that the memory of the parsed line is bounded to some
+/// tens of MiB.
 pub(crate) fn has_few_values(line: &[u8]) -> bool {
     let (mut objects, mut values) = (0_usize, 0_usize);
     for byte in line {
@@ -47,21 +47,21 @@ impl Lines {
 
     /// Returns the next complete line, trimmed of white space and line end, with its stream offset.
     pub(crate) fn poll_line(&mut self, bytes_max: usize) -> Result<Option<(u64, &[u8])>, TooLong> {
-        let rest = self.bytes.get(self.taken..).unwrap_or_default();
-        let unseen = rest.get(self.searched..).unwrap_or_default();
+        let unread = self.bytes.get(self.taken..).unwrap_or_default();
+        let unseen = unread.get(self.searched..).unwrap_or_default();
         let Some(end) = unseen.iter().position(|byte| *byte == b'\n') else {
-            self.searched = rest.len();
-            return if rest.len() >= bytes_max { Err(TooLong) } else { Ok(None) };
+            self.searched = unread.len();
+            return if unread.len() >= bytes_max { Err(TooLong) } else { Ok(None) };
         };
         let length = self.searched + end + 1;
         if length > bytes_max {
             return Err(TooLong);
         }
-        let (from, offset) = (self.taken, self.offset);
+        let (start, offset) = (self.taken, self.offset);
         self.taken += length;
         self.offset += length as u64;
         self.searched = 0;
-        let line = self.bytes.get(from..self.taken).unwrap_or_default();
+        let line = self.bytes.get(start..self.taken).unwrap_or_default();
         Ok(Some((offset, line.trim_ascii())))
     }
 }

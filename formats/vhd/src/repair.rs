@@ -41,30 +41,30 @@ pub fn repair(file: &dyn ImageFile, rule: SizeSource) -> Result<Vec<RepairAction
     if footers.found.footer.disk_type == DiskType::Fixed {
         return Ok(Vec::new());
     }
-    let mut done = Vec::new();
+    let mut actions = Vec::new();
     let is_whole = footers.is_at_end && footers.is_complete;
-    let (place, exceeds) = correct_footer_offset(file, &footers, rule)?;
-    let failed = |error: FileError| ImageError::new("footer", place, error);
+    let (footer_offset, exceeds) = correct_footer_offset(file, &footers, rule)?;
+    let failed = |error: FileError| ImageError::new("footer", footer_offset, error);
     if !is_whole || exceeds {
         let before = file.len().map_err(failed)?;
-        let after = place.saturating_add(FOOTER);
-        file.write_at(place, &footers.found.bytes).map_err(failed)?;
+        let after = footer_offset.saturating_add(FOOTER);
+        file.write_at(footer_offset, &footers.found.bytes).map_err(failed)?;
         file.flush().map_err(failed)?;
         file.set_len(after).map_err(failed)?;
         file.flush().map_err(failed)?;
         if !is_whole {
-            done.push(RepairAction::Footer { offset: place });
+            actions.push(RepairAction::Footer { offset: footer_offset });
         }
         if exceeds {
-            done.push(RepairAction::SpaceReleased { bytes: before.saturating_sub(after) });
+            actions.push(RepairAction::SpaceReleased { bytes: before.saturating_sub(after) });
         }
     }
     if footers.is_at_end && footers.other.is_some() {
         file.write_at(0, &footers.found.bytes).map_err(failed)?;
         file.flush().map_err(failed)?;
-        done.push(RepairAction::FooterCopy);
+        actions.push(RepairAction::FooterCopy);
     }
-    Ok(done)
+    Ok(actions)
 }
 
 /// Returns the correct offset of the footer. The second value is true if the free space before the
@@ -141,10 +141,10 @@ pub fn set_parent_path(
         ));
     }
     let Structures { mut header, .. } = Structures::read(file, &footers, rule)?;
-    let at = found.footer.data_offset;
+    let header_offset = found.footer.data_offset;
     let too_long = |name, value: usize, allowed| {
         let fault = ImageFault::InvalidValue { value: value as u64, allowed };
-        Err(ImageError::new(name, at, fault))
+        Err(ImageError::new(name, header_offset, fault))
     };
     let units = parent.name.encode_utf16().count();
     if units > NAME_UNITS {
@@ -154,7 +154,7 @@ pub fn set_parent_path(
     header.parent_modified = parent.modified;
     header.parent_name.clone_from(&parent.name);
     header.locators = [LocatorEntry::default(); LOCATORS];
-    let failed = |error: FileError| ImageError::new("parent locator", at, error);
+    let failed = |error: FileError| ImageError::new("parent locator", header_offset, error);
     let (mut paths, mut end) = (Vec::new(), footers.correct_offset);
     for (entry, locator) in header.locators.iter_mut().zip(&parent.locators) {
         let (platform, bytes) = locator.encode();
@@ -176,6 +176,6 @@ pub fn set_parent_path(
         file.write_at(offset, &sectors).map_err(failed)?;
     }
     file.flush().map_err(failed)?;
-    file.write_at(at, &header.encode()).map_err(failed)?;
+    file.write_at(header_offset, &header.encode()).map_err(failed)?;
     file.flush().map_err(failed)
 }

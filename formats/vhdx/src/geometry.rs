@@ -81,11 +81,11 @@ impl Geometry {
     /// Returns the meaning of an entry.
     pub(crate) fn slot(&self, entry: u64) -> Slot {
         let per_chunk = (1 << self.ratio_shift()) + 1;
-        let (chunk, nth) = (entry / per_chunk, entry % per_chunk);
-        if nth == per_chunk - 1 {
+        let (chunk, index) = (entry / per_chunk, entry % per_chunk);
+        if index == per_chunk - 1 {
             Slot::Bitmap(chunk)
         } else {
-            Slot::Payload((chunk << self.ratio_shift()) + nth)
+            Slot::Payload((chunk << self.ratio_shift()) + index)
         }
     }
 
