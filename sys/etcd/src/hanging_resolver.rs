@@ -55,10 +55,10 @@ impl Drop for Resolver {
     }
 }
 
-pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn wait_for(description: &str, mut condition: impl FnMut() -> bool) {
     let limit = Instant::now() + Duration::from_secs(60);
     while !condition() {
-        assert!(Instant::now() < limit, "not in time: {what}");
+        assert!(Instant::now() < limit, "not in time: {description}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

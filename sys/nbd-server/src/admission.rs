@@ -55,11 +55,11 @@ impl Client {
         let missing = || io::Error::other("the connection is not counted");
         let share = Arc::clone(self.share.get().ok_or_else(missing)?);
         let is_listed = self.origin.is_some();
-        let noted =
+        let connection_entry =
             is_listed.then(|| self.host.clients.note(&name, &self.caller, Arc::clone(&share)));
         let inside = Inside {
             _share: Arc::clone(&share),
-            _noted: noted,
+            _noted: connection_entry,
             _life: life,
             guard: self.guard.clone(),
         };

@@ -79,19 +79,19 @@ impl Handshakes {
     /// Begins a negotiation, and replaces others at the limits. Returns `None` at a peak if each
     /// client has presented a certificate.
     pub(crate) fn begin(&self, origin: Origin, now: Instant) -> Option<Handshake> {
-        let mut all = self.lock();
-        let of_peer = all.entries.values().filter(|entry| entry.origin == origin).count();
+        let mut handshakes = self.lock();
+        let of_peer = handshakes.entries.values().filter(|entry| entry.origin == origin).count();
         if of_peer >= PEER_MAX {
             let since = (of_peer < PEER_PEAK).then_some(now);
-            all.make_room(Some(origin), since)?;
+            handshakes.make_room(Some(origin), since)?;
         }
-        if all.entries.len() >= HOST_MAX {
-            let since = (all.entries.len() < HOST_PEAK).then_some(now);
-            let most = all.peer_with_most(since);
-            all.make_room(most, since)?;
+        if handshakes.entries.len() >= HOST_MAX {
+            let since = (handshakes.entries.len() < HOST_PEAK).then_some(now);
+            let peer = handshakes.peer_with_most(since);
+            handshakes.make_room(peer, since)?;
         }
-        let number = all.next;
-        all.next += 1;
+        let number = handshakes.next;
+        handshakes.next += 1;
         let (evict, evicted) = watch::channel(false);
         let entry = Entry {
             origin,
@@ -101,7 +101,7 @@ impl Handshakes {
             is_waiting: false,
             evict,
         };
-        all.entries.insert(number, entry);
+        handshakes.entries.insert(number, entry);
         Some(Handshake { all: self.clone(), number, evicted: Replaced(evicted) })
     }
 
@@ -133,8 +133,9 @@ impl All {
         for (number, entry) in self.replaceable(now) {
             peers.entry(entry.origin).or_insert((0, number)).0 += 1;
         }
-        let most = peers.into_iter().max_by_key(|(_, (count, oldest))| (*count, Reverse(*oldest)));
-        most.map(|(peer, _)| peer)
+        let busiest =
+            peers.into_iter().max_by_key(|(_, (count, oldest))| (*count, Reverse(*oldest)));
+        busiest.map(|(peer, _)| peer)
     }
 
     /// Returns the negotiations that may be replaced: those silent at `now`, or at a peak all.

@@ -120,12 +120,12 @@ fn unusable(file: TlsFile, path: &Path, error: &dyn ToString) -> NbdTlsError {
 }
 
 fn certificates(file: TlsFile, path: &Path) -> Result<Vec<CertificateDer<'static>>, NbdTlsError> {
-    let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-    let all: Vec<_> = all.map_err(|error| unusable(file, path, &error))?;
-    if all.is_empty() {
+    let certificates = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+    let certificates: Vec<_> = certificates.map_err(|error| unusable(file, path, &error))?;
+    if certificates.is_empty() {
         return Err(unusable(file, path, &"the file has no certificate"));
     }
-    Ok(all)
+    Ok(certificates)
 }
 
 /// Verifier that accepts valid client certificates that contain one of the configured DNS names.
@@ -136,21 +136,21 @@ struct NamedClients {
 }
 
 impl NamedClients {
-    /// Returns a verifier that accepts the certificates that `good` accepts, if they contain one of
-    /// `names`. If `names` is empty, returns `good` itself.
+    /// Returns a verifier that accepts the certificates that `verifier` accepts, if they contain
+    /// one of `names`. If `names` is empty, returns `verifier` itself.
     fn among(
-        good: Arc<dyn ClientCertVerifier>,
+        verifier: Arc<dyn ClientCertVerifier>,
         names: &[String],
     ) -> Result<Arc<dyn ClientCertVerifier>, NbdTlsError> {
         if names.is_empty() {
-            return Ok(good);
+            return Ok(verifier);
         }
         let name = |text: &String| {
-            let wrong = |_| NbdTlsError::Clients(format!("`{text}` is not a DNS name"));
-            ServerName::try_from(text.clone()).map_err(wrong)
+            let invalid_name = |_| NbdTlsError::Clients(format!("`{text}` is not a DNS name"));
+            ServerName::try_from(text.clone()).map_err(invalid_name)
         };
         let names = names.iter().map(name).collect::<Result<_, _>>()?;
-        Ok(Arc::new(Self { good, names }))
+        Ok(Arc::new(Self { good: verifier, names }))
     }
 }
 

@@ -35,15 +35,15 @@ mod tests {
 
     #[test]
     fn what_was_sent_is_untaken_until_all_of_it_was_read() {
-        let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let mut sender = ours.try_clone().unwrap();
-        let ours = OwnedFd::from(ours);
-        assert!(reports_unread(&ours) && !has_unread(&ours));
+        let (socket, mut peer) = UnixStream::pair().unwrap();
+        let mut sender = socket.try_clone().unwrap();
+        let socket = OwnedFd::from(socket);
+        assert!(reports_unread(&socket) && !has_unread(&socket));
         sender.write_all(&[7; 10_000]).unwrap();
-        theirs.read_exact(&mut [0; 9_999]).unwrap();
-        assert!(has_unread(&ours));
-        theirs.read_exact(&mut [0]).unwrap();
-        assert!(!has_unread(&ours));
+        peer.read_exact(&mut [0; 9_999]).unwrap();
+        assert!(has_unread(&socket));
+        peer.read_exact(&mut [0]).unwrap();
+        assert!(!has_unread(&socket));
     }
 
     #[test]

@@ -85,10 +85,10 @@ fn link_message(kind: u16, body: &[u8]) -> Option<LinkMessage> {
     let bytes = body.get(LINK_BYTES..)?;
     let event = match kind {
         libc::RTM_NEWLINK => {
-            let on = |flag: i32| flags & (flag as u32) != 0;
+            let is_set = |flag: i32| flags & (flag as u32) != 0;
             let state = LinkState {
-                up: on(libc::IFF_UP),
-                carrier: on(libc::IFF_RUNNING),
+                up: is_set(libc::IFF_UP),
+                carrier: is_set(libc::IFF_RUNNING),
                 mtu: None,
                 mac: None,
             };
@@ -163,11 +163,11 @@ mod tests {
         let mac = Some(MacAddr::new([2, 0, 0, 0, 0, 9]));
         let state = LinkState { up: true, carrier: true, mtu: Some(9000), mac };
         let expected = [LinkEvent::Is(state), LinkEvent::Gone];
-        let found: Vec<_> = link_messages(&datagram).collect();
+        let read: Vec<_> = link_messages(&datagram).collect();
         let names = [Some("tap0".into()), None];
         let expected = expected.into_iter().zip(names);
         let expected = expected.map(|(event, name)| LinkMessage { index: 7, name, event });
-        assert_eq!(found, expected.collect::<Vec<_>>());
+        assert_eq!(read, expected.collect::<Vec<_>>());
     }
 
     proptest! {

@@ -132,7 +132,7 @@ impl Watch {
     /// Reads the report. Blocks until it arrives.
     pub(crate) fn read(&self) -> LauncherEvent {
         match receive_message(&self.connection) {
-            Ok(Some(Reply::Ended(ended))) => LauncherEvent::Ended(ended),
+            Ok(Some(Reply::Ended(exit))) => LauncherEvent::Ended(exit),
             _ => LauncherEvent::Nothing,
         }
     }

@@ -35,11 +35,11 @@ impl MessageRate {
 
     /// Counts units. Returns the time for which the caller must stop reading.
     pub(crate) fn count(&mut self, units: u32, now: Instant) -> Duration {
-        let passed = now.saturating_duration_since(self.since);
-        let pauses = u32::try_from(passed.as_millis() / PAUSE.as_millis()).unwrap_or(u32::MAX);
+        let elapsed = now.saturating_duration_since(self.since);
+        let pauses = u32::try_from(elapsed.as_millis() / PAUSE.as_millis()).unwrap_or(u32::MAX);
         if pauses > 0 {
-            let back = pauses.saturating_mul(self.per_pause);
-            self.left = self.left.saturating_add(back).min(self.at_once);
+            let refill = pauses.saturating_mul(self.per_pause);
+            self.left = self.left.saturating_add(refill).min(self.at_once);
             self.since = now;
         }
         if self.left >= units {

@@ -46,11 +46,11 @@ pub(crate) struct Reading {
 impl Reading {
     pub(crate) fn run(mut self) {
         let mut reader = QmpReader::new();
-        let why = loop {
+        let reason = loop {
             match self.poll(&mut reader) {
                 Ok(None) => {}
-                Ok(Some(heard)) => return self.finish(Some(heard), "QEMU has ended"),
-                Err(why) => break why,
+                Ok(Some(event)) => return self.finish(Some(event), "QEMU has ended"),
+                Err(reason) => break reason,
             }
         };
         let _ = self.shared.stream.shutdown(Shutdown::Both);
@@ -59,15 +59,15 @@ impl Reading {
         if self.shared.ended().is_some() {
             return;
         }
-        let heard = self.heard.take();
-        let heard =
-            heard.or_else(|| self.watch.as_ref().and_then(|watch| watch.read_within(END_LIMIT)));
-        let heard = heard.or_else(|| {
+        let event = self.heard.take();
+        let event =
+            event.or_else(|| self.watch.as_ref().and_then(|watch| watch.read_within(END_LIMIT)));
+        let event = event.or_else(|| {
             let watch = self.watch.as_ref()?;
             watch.kill();
             watch.read_within(REPLY_TIMEOUT)
         });
-        self.finish(heard, &why);
+        self.finish(event, &reason);
     }
 
     /// Waits for one event and handles it. Returns the end of the process if it was reported.
@@ -104,7 +104,7 @@ impl Reading {
     /// Reads the launcher's report on the process.
     fn read_launcher_event(&mut self) {
         match self.watch.as_ref().map(Watch::read) {
-            Some(heard @ LauncherEvent::Ended(_)) => self.heard = Some(heard),
+            Some(event @ LauncherEvent::Ended(_)) => self.heard = Some(event),
             _ => self.watch = None,
         }
     }
@@ -223,8 +223,8 @@ impl Reading {
             }
             QmpEvent::BlockIoError { stops_vm: true, is_full: true, .. } => {
                 // A guest that was paused before remains paused for the earlier reason.
-                let mut known = lock(&self.shared.known);
-                known.waits_for_space |= known.state == VmRunState::Running;
+                let mut status = lock(&self.shared.known);
+                status.waits_for_space |= status.state == VmRunState::Running;
             }
             QmpEvent::GuestPanicked { .. } => self.change(VmRunState::Panicked),
             QmpEvent::Reset(_) => self.observer.handle_notice(VmNotice::Reset),
@@ -260,44 +260,42 @@ impl Reading {
     }
 
     pub(crate) fn change(&self, state: VmRunState) {
-        let mut known = lock(&self.shared.known);
-        if known.state != state {
-            known.state = state;
-            drop(known);
+        let mut status = lock(&self.shared.known);
+        if status.state != state {
+            status.state = state;
+            drop(status);
             self.observer.handle_notice(VmNotice::State(state));
         }
     }
 
     /// Reports the end of the process, as described by the launcher; otherwise as observed on the
     /// monitor.
-    fn finish(&self, heard: Option<LauncherEvent>, why: &str) {
-        let off = lock(&self.shared.known).off_because.clone();
-        let (is_known_bad, how) = match heard {
-            Some(LauncherEvent::Ended(ended)) => {
-                (ended.is_success == Some(false), Some(ended.text()))
-            }
+    fn finish(&self, event: Option<LauncherEvent>, fallback: &str) {
+        let off_reason = lock(&self.shared.known).off_because.clone();
+        let (is_known_bad, end_text) = match event {
+            Some(LauncherEvent::Ended(exit)) => (exit.is_success == Some(false), Some(exit.text())),
             _ => (false, None),
         };
-        let word = off.as_deref().unwrap_or_default();
-        let is_orderly = matches!(word, "guest-shutdown" | "host-qmp-quit") && !is_known_bad;
-        let reason = match (word, how) {
+        let qemu_reason = off_reason.as_deref().unwrap_or_default();
+        let is_orderly = matches!(qemu_reason, "guest-shutdown" | "host-qmp-quit") && !is_known_bad;
+        let reason = match (qemu_reason, end_text) {
             ("guest-shutdown", _) if is_orderly => "the guest has shut down".to_owned(),
             ("host-qmp-quit", _) if is_orderly => "QEMU was requested to end".to_owned(),
-            ("", Some(how)) => how,
-            (word, Some(how)) => format!("{how} (QEMU reported: {word})"),
-            (_, None) => format!("{why}; the exit status of its process is unknown"),
+            ("", Some(end_text)) => end_text,
+            (qemu_reason, Some(end_text)) => format!("{end_text} (QEMU reported: {qemu_reason})"),
+            (_, None) => format!("{fallback}; the exit status of its process is unknown"),
         };
         self.end(&reason, is_orderly);
     }
 
     pub(crate) fn end(&self, reason: &str, is_orderly: bool) {
-        let mut known = lock(&self.shared.known);
-        if known.ended.is_some() {
+        let mut status = lock(&self.shared.known);
+        if status.ended.is_some() {
             return;
         }
-        known.ended = Some(reason.to_owned());
-        known.state = VmRunState::Off;
-        drop(known);
+        status.ended = Some(reason.to_owned());
+        status.state = VmRunState::Off;
+        drop(status);
         lock(&self.shared.waiting).clear();
         self.shared.has_ended.notify_all();
         self.observer.handle_notice(VmNotice::Ended { is_orderly, reason: reason.to_owned() });

@@ -50,7 +50,7 @@ impl Session {
         let SessionParts { name, stream, watch, observer, thread_start, closes } = parts;
         let stream = QemuStream::new(stream, closes)?;
         stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
-        let known = Known {
+        let status = Known {
             state: VmRunState::Paused,
             waits_for_space: false,
             has_agent: false,
@@ -62,7 +62,7 @@ impl Session {
             stream,
             writing: Mutex::new(0),
             waiting: Mutex::default(),
-            known: Mutex::new(known),
+            known: Mutex::new(status),
             has_ended: Condvar::new(),
         });
         let (greeting, greeted) = sync_channel(1);

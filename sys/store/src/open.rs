@@ -27,8 +27,8 @@ pub(crate) struct Located {
 
 /// Locks the directory and creates the file if it does not exist.
 pub(crate) fn locate(directory: &Path) -> Result<Located, StateStoreError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(|error| explain::host(directory, "creating", error))?;
+    let result = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    result.map_err(|error| explain::host(directory, "creating", error))?;
     let lock = lock_directory(directory)?;
     let file = directory.join(FILE_NAME);
     match std::fs::symlink_metadata(&file) {

@@ -83,13 +83,13 @@ impl Closes {
         let free = self.0.threads_max.saturating_sub(state.threads);
         // Each of these threads takes a queued close next.
         let idle = state.threads.saturating_sub(state.closing);
-        let needed = free.min(state.queued.len().saturating_sub(idle));
-        state.threads += needed;
+        let new_threads = free.min(state.queued.len().saturating_sub(idle));
+        state.threads += new_threads;
         drop(state);
-        for started in 0..needed {
+        for started in 0..new_threads {
             let inner = Arc::clone(&self.0);
             if spawn(Box::new(move || inner.run())).is_err() {
-                self.0.state().threads -= needed - started;
+                self.0.state().threads -= new_threads - started;
                 return;
             }
         }
@@ -111,7 +111,8 @@ impl Inner {
             };
             state.closing += 1;
             drop(state);
-            // A panic, which the hook reports, must not keep the closes behind from being performed.
+            // A panic, which the hook reports, must not keep the closes behind from being
+            // performed.
             let _ = catch_unwind(AssertUnwindSafe(close));
             self.state().closing -= 1;
             self.changed.notify_all();
@@ -216,9 +217,9 @@ mod tests {
             closes.start(refuse);
             assert!(begins.try_recv().is_err());
             call(&closes);
-            let mut all = [(); 2].map(|()| begins.recv_timeout(LIMIT).unwrap());
-            all.sort_unstable();
-            assert_eq!(all, [0, 1]);
+            let mut numbers = [(); 2].map(|()| begins.recv_timeout(LIMIT).unwrap());
+            numbers.sort_unstable();
+            assert_eq!(numbers, [0, 1]);
             assert!(closes.wait(LIMIT));
         }
     }

@@ -34,7 +34,7 @@ impl Pages {
     pub(crate) fn has(&self, offset: u64, len: u64) -> bool {
         offset.checked_add(len).is_some_and(|end| end <= self.bytes())
             && Masks::covering(offset, len)
-                .all(|(word, mask)| self.word(word).is_some_and(|found| found & mask == mask))
+                .all(|(word, mask)| self.word(word).is_some_and(|bits| bits & mask == mask))
     }
 
     /// Adds the pages of a range, up to the capacity.

@@ -35,10 +35,10 @@ impl Records {
         info: InflightInfo,
         features: RingFeatures,
     ) -> Result<VhostUserReply, DeviceFault> {
-        let shape = shape(info, features);
+        let layout = shape(info, features);
         let (_, file) =
-            Inflight::create(shape).map_err(|source| DeviceFault::Inflight { source })?;
-        let info = InflightInfo { size: shape.bytes(), mmap_offset: 0, ..info };
+            Inflight::create(layout).map_err(|source| DeviceFault::Inflight { source })?;
+        let info = InflightInfo { size: layout.bytes(), mmap_offset: 0, ..info };
         Ok(VhostUserReply::Inflight(info, Arc::new(file)))
     }
 
@@ -107,9 +107,10 @@ mod tests {
     #[test]
     fn a_ring_larger_than_the_record_keeps_none() {
         let features = RingFeatures(0);
-        let asked =
+        let request =
             InflightInfo { size: 0, mmap_offset: 0, queues: 1, queue_size: 128, wire_bytes: 24 };
-        let VhostUserReply::Inflight(info, file) = Records::new_inflight(asked, features).unwrap()
+        let VhostUserReply::Inflight(info, file) =
+            Records::new_inflight(request, features).unwrap()
         else {
             panic!("no record");
         };

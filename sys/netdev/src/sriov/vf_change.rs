@@ -34,15 +34,15 @@ pub(super) fn messages(
         // The priority in the tag is 0.
         changes.push(("vlan", VF_VLAN, words(&[vf, id, 0])));
     }
-    if let Some(on) = change.spoof_check {
-        changes.push(("spoof_check", VF_SPOOF_CHECK, words(&[vf, u32::from(on)])));
+    if let Some(enabled) = change.spoof_check {
+        changes.push(("spoof_check", VF_SPOOF_CHECK, words(&[vf, u32::from(enabled)])));
     }
-    if let Some(on) = change.trust {
-        changes.push(("trust", VF_TRUST, words(&[vf, u32::from(on)])));
+    if let Some(enabled) = change.trust {
+        changes.push(("trust", VF_TRUST, words(&[vf, u32::from(enabled)])));
     }
-    if let Some((least, most)) = change.rates_mbps {
-        let field = if least > 0 { "bandwidth_min_bps" } else { "bandwidth_max_bps" };
-        changes.push((field, VF_RATE, words(&[vf, least, most])));
+    if let Some((min, max)) = change.rates_mbps {
+        let field = if min > 0 { "bandwidth_min_bps" } else { "bandwidth_max_bps" };
+        changes.push((field, VF_RATE, words(&[vf, min, max])));
     }
     if let Some(state) = change.link_state {
         let state = link_state_number(state);

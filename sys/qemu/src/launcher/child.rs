@@ -81,13 +81,13 @@ fn checked(result: i64) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Lowers a resource limit of the process to at most `most`.
-fn limit(resource: u32, most: u64) -> io::Result<()> {
+/// Lowers a resource limit of the process to at most `max`.
+fn limit(resource: u32, max: u64) -> io::Result<()> {
     let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the call writes one valid structure of this type.
     checked(unsafe { libc::prlimit64(0, resource, std::ptr::null(), &raw mut limit) }.into())?;
-    let most = most.min(limit.rlim_max);
-    let limit = libc::rlimit64 { rlim_cur: most, rlim_max: most };
+    let max = max.min(limit.rlim_max);
+    let limit = libc::rlimit64 { rlim_cur: max, rlim_max: max };
     // SAFETY: the call reads one valid structure of this type.
     checked(unsafe { libc::prlimit64(0, resource, &raw const limit, std::ptr::null_mut()) }.into())
 }
