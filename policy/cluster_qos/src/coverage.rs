@@ -34,9 +34,9 @@ mod tests {
 
     #[test]
     fn what_is_not_covered_is_not_in_effect_and_what_was_stays() {
-        let in_effect = |reserved, of: [(u64, u64); 3]| {
-            let coverage = Coverage::new(reserved, of.map(|(min, _)| min));
-            of.map(|(min, before)| coverage.minimum_in_effect(min, before))
+        let in_effect = |reserved, minimums: [(u64, u64); 3]| {
+            let coverage = Coverage::new(reserved, minimums.map(|(min, _)| min));
+            minimums.map(|(min, before)| coverage.minimum_in_effect(min, before))
         };
         let raised = [(2000, 2000), (900, 500), (100, 0)];
         assert_eq!(in_effect(2999, raised), [2000, 500, 0]);

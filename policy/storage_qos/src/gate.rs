@@ -64,9 +64,9 @@ impl CapMeter {
     fn update(&mut self, now: Time) -> bool {
         let Some(limit) = &mut self.limit else { return true };
         // A cap contains at most two changes of its rate.
-        while let Some(at) = limit.cap.next_change_after(limit.seen).filter(|at| *at <= now) {
-            limit.earn(at);
-            limit.rate = limit.cap.iops_at(at);
+        while let Some(time) = limit.cap.next_change_after(limit.seen).filter(|time| *time <= now) {
+            limit.earn(time);
+            limit.rate = limit.cap.iops_at(time);
         }
         limit.earn(now);
         limit.is_closed = limit.rate == 0 || limit.credit < 0;
@@ -134,8 +134,8 @@ impl Limit {
         if self.rate == 0 {
             return Time::NEVER;
         }
-        let owed = u128::try_from(-self.credit).unwrap_or_default();
-        let ns = owed.div_ceil(u128::from(self.rate));
+        let debt = u128::try_from(-self.credit).unwrap_or_default();
+        let ns = debt.div_ceil(u128::from(self.rate));
         let ns = u64::try_from(ns).unwrap_or(u64::MAX);
         Time::from_ns(self.seen.as_ns().saturating_add(ns))
     }

@@ -116,16 +116,16 @@ impl Ranking {
         if entry.id as usize >= self.width {
             return;
         }
-        let mut at = self.leaves + entry.id as usize;
-        let Some(leaf) = self.nodes.get_mut(at) else { return };
+        let mut index = self.leaves + entry.id as usize;
+        let Some(leaf) = self.nodes.get_mut(index) else { return };
         *leaf = entry;
         let mut winner = entry;
-        while at > self.last {
-            if let Some(other) = self.nodes.get(at ^ 1) {
-                winner = lesser(winner, *other);
+        while index > self.last {
+            if let Some(sibling) = self.nodes.get(index ^ 1) {
+                winner = lesser(winner, *sibling);
             }
-            at >>= 1;
-            if let Some(node) = self.nodes.get_mut(at) {
+            index >>= 1;
+            if let Some(node) = self.nodes.get_mut(index) {
                 *node = winner;
             }
         }

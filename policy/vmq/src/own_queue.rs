@@ -11,33 +11,33 @@ pub const DEFAULT_QUEUE: u16 = 0;
 /// Returns the dedicated receive queue of each NIC among the first `queues` of a device.
 /// [`DEFAULT_QUEUE`] is never dedicated.
 ///
-/// A NIC keeps the queue it `had`. The others get the lowest free queue in the order of `nics`, as
-/// long as one is free.
+/// A NIC keeps the queue it `previous`. The others get the lowest free queue in the order of
+/// `nics`, as long as one is free.
 pub fn own_queues(
     queues: u16,
     nics: &[PortId],
-    had: &BTreeMap<PortId, u16>,
+    previous: &BTreeMap<PortId, u16>,
 ) -> BTreeMap<PortId, u16> {
-    let mut own = BTreeMap::new();
+    let mut assigned = BTreeMap::new();
     let mut free = vec![true; usize::from(queues)];
-    let mut take = |queue: u16| {
-        let place = free.get_mut(usize::from(queue)).filter(|_| queue != DEFAULT_QUEUE);
-        place.is_some_and(std::mem::take)
+    let mut claim = |queue: u16| {
+        let entry = free.get_mut(usize::from(queue)).filter(|_| queue != DEFAULT_QUEUE);
+        entry.is_some_and(std::mem::take)
     };
     for nic in nics {
-        if let Some(queue) = had.get(nic).copied().filter(|queue| take(*queue)) {
-            own.insert(*nic, queue);
+        if let Some(queue) = previous.get(nic).copied().filter(|queue| claim(*queue)) {
+            assigned.insert(*nic, queue);
         }
     }
-    let mut left = (0..queues).filter(|queue| take(*queue));
+    let mut available = (0..queues).filter(|queue| claim(*queue));
     for nic in nics {
-        if own.contains_key(nic) {
+        if assigned.contains_key(nic) {
             continue;
         }
-        let Some(queue) = left.next() else { break };
-        own.insert(*nic, queue);
+        let Some(queue) = available.next() else { break };
+        assigned.insert(*nic, queue);
     }
-    own
+    assigned
 }
 
 #[cfg(test)]
