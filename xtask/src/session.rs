@@ -105,9 +105,9 @@ impl Session {
             return false;
         }
         print_line(format_args!("==> {name}: started"));
-        let began = Instant::now();
+        let started_at = Instant::now();
         let result = run(self);
-        let duration = began.elapsed();
+        let duration = started_at.elapsed();
         let is_passed = self.record(name, result);
         let verdict = if is_passed { "passed" } else { "FAILED" };
         print_line(format_args!("==> {name}: {verdict} in {} s", duration.as_secs()));
@@ -156,8 +156,8 @@ impl Session {
             "all stages",
             self.began.elapsed().as_secs()
         ));
-        for what in &self.not_run {
-            print_line(format_args!("NOT RUN {what}"));
+        for part in &self.not_run {
+            print_line(format_args!("NOT RUN {part}"));
         }
         for failure in &self.failures {
             print_line(format_args!("FAILED {failure}"));

@@ -115,8 +115,8 @@ fn guard_with(session: &mut Session, seed: Option<u64>) -> Result<()> {
 /// Builds and tests one package: its tests of the fast tier, or those of any tier with a name.
 pub(crate) fn package(session: &mut Session, name: &str, test: Option<&str>) -> Result<()> {
     let metadata = metadata::read(session.root())?;
-    let known = metadata.packages.iter().find(|package| package.name == name);
-    let package = known.with_context(|| {
+    let package = metadata.packages.iter().find(|package| package.name == name);
+    let package = package.with_context(|| {
         format!("there is no crate {name}; `cargo tree --workspace --depth 0` lists them")
     })?;
     let filter = match test {
@@ -204,8 +204,8 @@ fn compilers(session: &mut Session) -> Result<()> {
         let mut tests = Tests::default();
         match oldest_rust::check(session)? {
             Outcome::Compiles => tests.passed = 1,
-            Outcome::NotInstalled(why) => {
-                tests.not_run.push(format!("oldest supported Rust: {why}"));
+            Outcome::NotInstalled(reason) => {
+                tests.not_run.push(format!("oldest supported Rust: {reason}"));
             }
         }
         Ok(tests)
