@@ -116,15 +116,16 @@ pub trait DiskQueue: Send {
     /// with [`DiskQueue::flush`].
     fn complete(&mut self, tag: u32, outcome: DiskOutcome);
 
-    /// Takes back a request that was not completed. [`DiskQueue::receive`] returns it again before any
-    /// other. Returns false if the queue does not support this; the request must be completed then.
+    /// Takes back a request that was not completed. [`DiskQueue::receive`] returns it again before
+    /// any other. Returns false if the queue does not support this; the request must be completed
+    /// then.
     fn reclaim(&mut self, request: DiskRequest) -> bool {
         let _ = request;
         false
     }
 
-    /// Returns true if requests that are in flight when the queue is dropped are returned again by the
-    /// client's next queue.
+    /// Returns true if requests that are in flight when the queue is dropped are returned again by
+    /// the client's next queue.
     fn outlives(&self) -> bool {
         false
     }

@@ -25,9 +25,9 @@ const STAGGER_STEPS: usize = 32;
 ///
 /// A large frame may have a *tail*: the buffer contains its first bytes, including all headers, and
 /// the rest remains in the memory of its source ([`Frame::set_tail`]). The length includes the
-/// tail. Code that needs more than the headers calls [`Frame::linearize`] first; [`Frame::copy_from`],
-/// [`segment`](crate::segment()) and [`complete_checksum`](crate::complete_checksum) do so
-/// themselves.
+/// tail. Code that needs more than the headers calls [`Frame::linearize`] first;
+/// [`Frame::copy_from`], [`segment`](crate::segment()) and
+/// [`complete_checksum`](crate::complete_checksum) do so themselves.
 pub struct Frame {
     store: Box<[u8]>,
     headroom: usize,

@@ -51,8 +51,8 @@ impl Frame {
         put(self.front_mut(), 6, &mac.octets());
     }
 
-    /// Returns true if a VLAN tag, of any type that switches interpret, follows the addresses in the
-    /// bytes: without a tag in the metadata it is the frame's first tag, otherwise the second.
+    /// Returns true if a VLAN tag, of any type that switches interpret, follows the addresses in
+    /// the bytes: without a tag in the metadata it is the frame's first tag, otherwise the second.
     #[inline]
     pub fn has_tag_in_bytes(&self) -> bool {
         let ethertype = self.ethertype();

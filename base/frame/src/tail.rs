@@ -14,8 +14,8 @@ pub const TAIL_SPANS_MAX: usize = 32;
 
 /// Memory that contains tails of frames. A frame with a tail holds a reference to it.
 pub trait TailMemory: Send + Sync {
-    /// Copies bytes from `address` to fill `buffer`. The owner may write concurrently; the result is
-    /// then any mixture. Addresses outside the memory, which sources do not use, read as zero.
+    /// Copies bytes from `address` to fill `buffer`. The owner may write concurrently; the result
+    /// is then any mixture. Addresses outside the memory, which sources do not use, read as zero.
     fn read(&self, address: u64, buffer: &mut [u8]);
 
     /// Returns the memory as [`Any`], for optimized access to known types.

@@ -4,10 +4,10 @@
 //! there. Events that were dropped from the log meanwhile are counted and reported as lost.
 //!
 //! Events that the store refuses are published and kept in memory. A crash loses them, but readers
-//! may have seen their sequences, which must not be assigned to other events. Sequences are therefore
-//! reserved in the store, in blocks of [`EVENTS_MAX`], before they are published. A process that
-//! follows a crash continues behind the reserved block: sequences then have a gap, of at most
-//! [`EVENTS_MAX`]. The end of the daemon releases the rest of the block.
+//! may have seen their sequences, which must not be assigned to other events. Sequences are
+//! therefore reserved in the store, in blocks of [`EVENTS_MAX`], before they are published. A
+//! process that follows a crash continues behind the reserved block: sequences then have a gap, of
+//! at most [`EVENTS_MAX`]. The end of the daemon releases the rest of the block.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -121,8 +121,8 @@ impl EventLog {
         })
     }
 
-    /// Releases the sequences that are reserved and not used. Called at the end of the daemon, after
-    /// its last event. Has no effect while the store refuses events.
+    /// Releases the sequences that are reserved and not used. Called at the end of the daemon,
+    /// after its last event. Has no effect while the store refuses events.
     pub fn release(&self) {
         let mut writer = lock(&self.writer);
         let last = writer.next.saturating_sub(1);

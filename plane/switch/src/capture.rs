@@ -125,8 +125,8 @@ impl CaptureReader {
         self.on_drop = Some(action);
     }
 
-    /// Passes up to `frames_max` captured frames to `handle_frame`, oldest first. Blocks up to `timeout`
-    /// for the first one. Returns the number of frames.
+    /// Passes up to `frames_max` captured frames to `handle_frame`, oldest first. Blocks up to
+    /// `timeout` for the first one. Returns the number of frames.
     pub fn read(
         &self,
         timeout: Duration,

@@ -88,8 +88,8 @@ impl<Held> QueueLocations<Held> {
         }
     }
 
-    /// Adopts the owners of new tables. `other_workers` is the number of other workers that do the same.
-    /// `is_here` returns true if this worker holds a queue.
+    /// Adopts the owners of new tables. `other_workers` is the number of other workers that do the
+    /// same. `is_here` returns true if this worker holds a queue.
     pub(crate) fn adopt(
         &mut self,
         owners: &[(QueueId, WorkerId)],

@@ -152,9 +152,9 @@ impl Link {
         Ok(())
     }
 
-    /// Sends a sighting of an address, unless many are unread or the mailbox is full. Such a sighting
-    /// is lost: the worker floods frames to the address, or sends them to its former port, until the
-    /// address is announced again.
+    /// Sends a sighting of an address, unless many are unread or the mailbox is full. Such a
+    /// sighting is lost: the worker floods frames to the address, or sends them to its former port,
+    /// until the address is announced again.
     pub(crate) fn send_learned(&self, learned: Learned) {
         if self.learned.fetch_add(1, Relaxed) >= LEARNED_MAX
             || self.send(LinkMessage::Learned(learned)).is_err()

@@ -34,8 +34,8 @@ impl LinkOutbox {
         }
     }
 
-    /// Sends queued mail as far as the mailboxes have room. Mail of a receiver that still has none is
-    /// not examined.
+    /// Sends queued mail as far as the mailboxes have room. Mail of a receiver that still has none
+    /// is not examined.
     pub(crate) fn retry(&mut self) {
         self.0.retain(|_, queued| !queued.send_all());
     }

@@ -6,7 +6,8 @@
 //! start, such commits fail: changes of desired state are refused.
 //!
 //! Changes kept in memory are lost if the daemon ends before they are written. The next daemon then
-//! does not remove what it finds no record of, for example a TAP of a NIC that was deleted meanwhile.
+//! does not remove what it finds no record of, for example a TAP of a NIC that was deleted
+//! meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
