@@ -47,10 +47,10 @@ pub fn check(input: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
     let Some((config, bytes)) = input.split_first_chunk::<2>() else { return outcome };
     let exports = exports(config[0]);
-    let whole = shake_hands(&exports, config[1], bytes, usize::MAX);
+    let complete = shake_hands(&exports, config[1], bytes, usize::MAX);
     let by_bytes = shake_hands(&exports, config[1], bytes, 1);
-    assert_eq!(whole, by_bytes, "the same bytes in other pieces");
-    let Shaken { steps, output, end, consumed } = whole;
+    assert_eq!(complete, by_bytes, "the same bytes in other pieces");
+    let Shaken { steps, output, end, consumed } = complete;
     outcome.answered =
         steps.iter().filter(|step| matches!(step, ServerStep::OptionAcknowledged)).count();
     outcome.refused = steps.len() - outcome.answered;
@@ -169,8 +169,8 @@ fn judge_replies(output: &[u8], end: &End, steps: &[ServerStep]) {
     // An export that was asked for by its name comes without the head of a reply.
     let tail = match end {
         End::Negotiated(_) => [134, 10].into_iter().find(|bytes| {
-            let at = output.len().checked_sub(*bytes);
-            at.is_some_and(|at| output[at..].starts_with(&DISK_BYTES.to_be_bytes()))
+            let index = output.len().checked_sub(*bytes);
+            index.is_some_and(|offset| output[offset..].starts_with(&DISK_BYTES.to_be_bytes()))
         }),
         _ => None,
     };
@@ -197,7 +197,7 @@ fn judge_replies(output: &[u8], end: &End, steps: &[ServerStep]) {
                 assert_eq!(reply.option, 3);
                 let length = data.number(4) as usize;
                 let name = data.take(length);
-                assert!(["a", "", "large"].iter().any(|known| known.as_bytes() == name));
+                assert!(["a", "", "large"].iter().any(|recorded| recorded.as_bytes() == name));
             }
             INFO => {
                 assert!([6, 7].contains(&reply.option));

@@ -55,15 +55,15 @@ fn head_bytes(bytes: &[u8]) -> usize {
 fn replies(mut bytes: &[u8]) {
     while let Ok(reply) = ReplyReader.read(bytes) {
         let ParsedReply::Chunk { consumed, replied, .. } = &reply else {
-            let ParsedReply::Incomplete { required: needed } = reply else { return };
-            assert!(needed > bytes.len(), "it is not all there");
+            let ParsedReply::Incomplete { required } = reply else { return };
+            assert!(required > bytes.len(), "it is not all there");
             return;
         };
         assert_eq!(*consumed, head_bytes(bytes));
         for cut in 0..*consumed {
             let part = ReplyReader.read(&bytes[..cut]);
             assert!(
-                matches!(part, Ok(ParsedReply::Incomplete { required: needed }) if needed > cut),
+                matches!(part, Ok(ParsedReply::Incomplete { required }) if required > cut),
                 "{part:?}"
             );
         }
@@ -87,7 +87,7 @@ pub fn check(input: &[u8]) -> Option<Shaken> {
         replies(bytes);
         return None;
     }
-    let whole = shake(bytes, bytes.len().max(1));
-    assert_eq!(shake(bytes, usize::from(*first)), whole, "in pieces as in one");
-    Some(whole.1)
+    let complete = shake(bytes, bytes.len().max(1));
+    assert_eq!(shake(bytes, usize::from(*first)), complete, "in pieces as in one");
+    Some(complete.1)
 }

@@ -70,7 +70,7 @@ fn what_changes_live_does_with_sizes_as_people_read_them() {
 
 #[test]
 fn what_a_guest_knows_of_its_disk_makes_it_anew() {
-    for (key, shown) in [
+    for (key, displayed) in [
         ("read_only = true", "read_only false → true"),
         ("logical_sector = 4096", "logical_sector 512 → 4096"),
         ("serial = \"x\"", "serial web → x"),
@@ -79,7 +79,7 @@ fn what_a_guest_knows_of_its_disk_makes_it_anew() {
     ] {
         assert_eq!(
             plan(&[("size_bytes = \"10 GiB\"", &format!("size_bytes = \"10 GiB\"\n{key}"))]),
-            [format!("± disk/web replace: {shown}")]
+            [format!("± disk/web replace: {displayed}")]
         );
     }
 }

@@ -54,12 +54,12 @@ fn what_is_not_written_follows_from_the_format() {
 
 #[test]
 fn what_a_store_can_do_is_a_number_or_measured() {
-    let of = |value: &str| {
+    let capacity_of = |value: &str| {
         let text = format!("[[store]]\nname = \"s\"\npath = \"/s\"\ncapacity_iops = {value}\n");
         parse_toml(&text, None).unwrap().stores[0].capacity_iops
     };
-    assert_eq!(of("12000"), Some(StoreCapacity::Declared(12_000)));
-    assert_eq!(of("\"measure\""), Some(StoreCapacity::MEASURED));
+    assert_eq!(capacity_of("12000"), Some(StoreCapacity::Declared(12_000)));
+    assert_eq!(capacity_of("\"measure\""), Some(StoreCapacity::MEASURED));
 }
 
 #[test]
@@ -69,8 +69,8 @@ fn what_is_written_is_taken() {
          serial = \"S/N 0815\"\nread_only = true\nlogical_sector = 4096\n\
          nbd = { socket = \"/run/nbd.sock\" }\n[disk.vhost_user]\nsocket = \"/run/web.sock\"");
     assert_eq!(web.kind_of_new_file(), DiskKind::Differencing);
-    let kinds = |more: &str| {
-        let disk = one(&format!("format = \"vhdx\"\n{more}"));
+    let kinds = |keys: &str| {
+        let disk = one(&format!("format = \"vhdx\"\n{keys}"));
         (disk.required_kind(), disk.kind_of_new_file())
     };
     assert_eq!(kinds(""), (None, DiskKind::Dynamic));
@@ -192,9 +192,9 @@ fn stores_are_checked() {
         let store = format!("[[store]]\nname = \"new\"\n{keys}\n");
         assert_eq!(wrong(&store), [format!("store/new: {message}")], "{keys}");
     }
-    let again = "[[store]]\nname = \"fast\"\npath = \"/s\"\n";
+    let duplicate = "[[store]]\nname = \"fast\"\npath = \"/s\"\n";
     assert_eq!(
-        wrong(again),
+        wrong(duplicate),
         ["store/fast: name: `fast` is also the name of the 1st store; rename one of them"]
     );
 }
@@ -216,9 +216,9 @@ fn limits_come_from_one_place() {
         wrong(&format!("{policy}{misspelt}")),
         ["disk/web: qos_policy: there is no qos_policy `golt`; did you mean `gold`?"]
     );
-    let nowhere = disk("web", "format = \"raw\"").replace("fast", "fasst");
+    let unknown_store = disk("web", "format = \"raw\"").replace("fast", "fasst");
     assert_eq!(
-        wrong(&nowhere),
+        wrong(&unknown_store),
         ["disk/web: store: there is no store `fasst`; did you mean `fast`?"]
     );
 }
@@ -280,11 +280,11 @@ fn nothing_is_used_by_two_disks() {
         assert_eq!(wrong(&tables), [message], "{tables}");
     }
     assert_eq!(wrong(&pair(server, server)), [""; 0], "disks share an NBD server");
-    let elsewhere = disk("b", "format = \"raw\"\nfile = \"a.raw\"").replace("fast", "slow");
-    assert_eq!(wrong(&(disk("a", "format = \"raw\"") + &elsewhere)), [""; 0]);
+    let other_store = disk("b", "format = \"raw\"\nfile = \"a.raw\"").replace("fast", "slow");
+    assert_eq!(wrong(&(disk("a", "format = \"raw\"") + &other_store)), [""; 0]);
     // One store may contain another; a file in both is still the same file.
-    let inside = "[[store]]\nname = \"in\"\npath = \"/srv/fast/in\"\n".to_owned();
-    let tables = inside
+    let nested = "[[store]]\nname = \"in\"\npath = \"/srv/fast/in\"\n".to_owned();
+    let tables = nested
         + &disk("a", "format = \"raw\"\nfile = \"in/x\"")
         + &disk("b", "format = \"raw\"\nfile = \"x\"").replace("fast", "in");
     assert_eq!(
@@ -312,7 +312,7 @@ fn a_store_has_room_for_so_many_disks() {
     let mut config = read(&disk("web", "format = \"raw\"")).unwrap();
     let first = config.disks[0].clone();
     config.disks = (0..STORE_DISKS_MAX)
-        .map(|nth| DiskConfig { name: format!("d{nth}").parse().unwrap(), ..first.clone() })
+        .map(|index| DiskConfig { name: format!("d{index}").parse().unwrap(), ..first.clone() })
         .collect();
     validate(&config).unwrap();
     config.disks.push(DiskConfig { name: "last".parse().unwrap(), ..first });
@@ -334,11 +334,11 @@ fn what_is_found_in_a_file_is_found_in_a_value() {
     config.disks[0].logical_sector = 1024;
     config.disks[0].qos.burst_s = Some(1);
     config.stores[0].depth_max = 0;
-    let mut found: Vec<_> =
+    let mut actual: Vec<_> =
         validate(&config).unwrap_err().iter().map(ToString::to_string).collect();
-    found.sort_unstable();
+    actual.sort_unstable();
     assert_eq!(
-        found,
+        actual,
         [
             "disk/web: kind: a raw file has no parent; set kind to \"fixed\" or \"dynamic\" (a \
              sparse file), or set format = \"vhdx\"",

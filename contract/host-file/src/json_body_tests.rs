@@ -96,9 +96,9 @@ fn a_patch_that_removes_a_key_that_does_not_exist_is_refused() {
 
 #[test]
 fn a_key_given_twice_is_refused_as_in_a_file() {
-    let twice =
+    let errors =
         shown(parse_resource::<SwitchConfig>(br#"{"name":"a","kind":"private","name":"b"}"#));
-    assert!(twice[0].contains("the key `name` is present twice"), "{twice:?}");
+    assert!(errors[0].contains("the key `name` is present twice"), "{errors:?}");
     let inner = br#"{"offload":{"tx_checksum":true,"tx_checksum":false}}"#;
     assert!(shown(patch_resource(&nic(), inner))[0].contains("`tx_checksum` is present twice"));
     let apply = br#"{"config":{"switch":[{"name":"a","kind":"private","kind":"internal"}]}}"#;
@@ -125,9 +125,9 @@ fn apply_takes_toml_or_json_but_not_both() {
     assert!(parse_apply(br#"{"config":{},"toml":""}"#).is_err());
     assert!(parse_apply(br#"{"config":3}"#).is_err());
     let unknown = parse_apply(br#"{"tomml":"","file":3}"#).unwrap_err();
-    let places: Vec<_> = unknown.iter().map(|e| (e.code, e.field.as_deref())).collect();
+    let fields: Vec<_> = unknown.iter().map(|e| (e.code, e.field.as_deref())).collect();
     assert_eq!(
-        places,
+        fields,
         [(ErrorCode::Malformed, Some("file")), (ErrorCode::UnknownKey, Some("tomml"))]
     );
     assert_eq!(

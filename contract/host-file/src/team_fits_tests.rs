@@ -74,13 +74,13 @@ fn lacp_has_settings_in_its_mode_only() {
     let lacp = team(&with(&[("switch-independent", "lacp")])).lacp();
     let unwritten = LacpSettings { timer: LacpTimer::Slow, active: true, system_priority: 32_768 };
     assert_eq!(lacp, Some(unwritten));
-    let written =
+    let explicit =
         "\"lacp\"\nlacp_timer = \"fast\"\nlacp_active = false\nlacp_system_priority = 0\n";
-    let lacp = team(&with(&[("\"switch-independent\"", written)])).lacp();
+    let lacp = team(&with(&[("\"switch-independent\"", explicit)])).lacp();
     let settings = LacpSettings { timer: LacpTimer::Fast, active: false, system_priority: 0 };
     assert_eq!(lacp, Some(settings));
     let errors =
-        wrong(&with(&[("\"switch-independent\"", &written.replace("lacp\"", "static\""))]));
+        wrong(&with(&[("\"switch-independent\"", &explicit.replace("lacp\"", "static\""))]));
     assert_eq!(errors.len(), 3, "{errors:?}");
     assert_eq!(
         errors[0],
@@ -145,16 +145,16 @@ fn members_are_uplinks_that_are_there_each_once() {
 
 #[test]
 fn a_team_has_at_most_32_members() {
-    let of = |count: usize| {
-        let names: Vec<_> = (0..count).map(|at| format!("\"u{at}\"")).collect();
+    let config_of = |count: usize| {
+        let names: Vec<_> = (0..count).map(|index| format!("\"u{index}\"")).collect();
         let uplinks: String = (0..count)
-            .map(|at| format!("[[uplink]]\nname = \"u{at}\"\ndevice = \"en{at}\"\n"))
+            .map(|index| format!("[[uplink]]\nname = \"u{index}\"\ndevice = \"en{index}\"\n"))
             .collect();
         let members = format!("[{}]", names.join(", "));
         format!("{uplinks}{}", with(&[("[\"left\", \"right\"]", &members)]))
     };
-    assert_eq!(team(&of(TEAM_MEMBERS_MAX)).members.len(), TEAM_MEMBERS_MAX);
-    let errors = wrong(&of(TEAM_MEMBERS_MAX + 1));
+    assert_eq!(team(&config_of(TEAM_MEMBERS_MAX)).members.len(), TEAM_MEMBERS_MAX);
+    let errors = wrong(&config_of(TEAM_MEMBERS_MAX + 1));
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert!(errors[0].contains("members InvalidValue: must be a list of 1 to 32 names"));
 }
@@ -259,14 +259,17 @@ fn roles_are_those_of_members_and_suit_the_mode() {
             );
         }
     }
-    let all = "standby = \"left\"\nprimary = \"right\"\nmin_links = 1";
-    assert!(parse_toml(&with(&[(mode, &format!("{mode}\n{all}"))]), None).is_ok());
+    let keys = "standby = \"left\"\nprimary = \"right\"\nmin_links = 1";
+    assert!(parse_toml(&with(&[(mode, &format!("{mode}\n{keys}"))]), None).is_ok());
 }
 
 #[test]
 fn members_that_name_an_mtu_name_one() {
-    let mtus = |left: &str, right: &str| {
-        with(&[("\"eth0\"", &format!("\"eth0\"{left}")), ("\"eth1\"", &format!("\"eth1\"{right}"))])
+    let mtus = |remaining: &str, right: &str| {
+        with(&[
+            ("\"eth0\"", &format!("\"eth0\"{remaining}")),
+            ("\"eth1\"", &format!("\"eth1\"{right}")),
+        ])
     };
     assert_eq!(
         wrong(&mtus("\nmtu = 9000", "\nmtu = 1500")),
@@ -287,10 +290,10 @@ fn desired_state_is_checked_as_a_file_is() {
     config.teams[0].min_links = 40;
     config.uplinks.remove(1);
     let errors = validate(&config).unwrap_err();
-    let found: Vec<_> =
+    let actual: Vec<_> =
         errors.iter().map(|e| (e.field.as_deref().unwrap_or("-"), e.code)).collect();
     assert_eq!(
-        found,
+        actual,
         [
             ("min_links", ErrorCode::InvalidValue),
             ("members", ErrorCode::InvalidValue),
@@ -307,10 +310,10 @@ fn a_tap_is_no_member_where_lacpdus_have_to_pass() {
     for mode in ["static", "switch-independent"] {
         team(&with(&[("switch-independent", mode), tap]));
     }
-    let found = wrong(&with(&[("switch-independent", "lacp"), tap]));
-    assert_eq!(found.len(), 1, "{found:?}");
-    let says = "team/both members InvalidValue: `right` is a TAP";
-    assert!(found[0].contains(says) && found[0].contains("\"af_xdp\""), "{found:?}");
+    let actual = wrong(&with(&[("switch-independent", "lacp"), tap]));
+    assert_eq!(actual.len(), 1, "{actual:?}");
+    let expected = "team/both members InvalidValue: `right` is a TAP";
+    assert!(actual[0].contains(expected) && actual[0].contains("\"af_xdp\""), "{actual:?}");
     let xdp = ("device = \"eth1\"", "device = \"eth1\"\ndriver = \"af_xdp\"");
     team(&with(&[("switch-independent", "lacp"), xdp]));
 }

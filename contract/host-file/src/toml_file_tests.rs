@@ -185,14 +185,14 @@ fn keys_that_do_not_fit_each_other_are_refused() {
         ),
     ];
     for (line, replacement, expected) in cases {
-        let found = wrong(&with(line, replacement));
+        let actual = wrong(&with(line, replacement));
         match expected {
-            "two" => assert_eq!(found, ["26 nic/web trunk OverlappingVlans"; 2]),
+            "two" => assert_eq!(actual, ["26 nic/web trunk OverlappingVlans"; 2]),
             "" => assert_eq!(
-                found,
+                actual,
                 ["18 switch/inside uplink KeyNotApplicable", "18 switch/inside uplink Conflict"]
             ),
-            _ => assert_eq!(found, [expected], "{replacement}"),
+            _ => assert_eq!(actual, [expected], "{replacement}"),
         }
     }
     // A NIC without a socket is valid: a VM may use it later.
@@ -239,9 +239,9 @@ fn a_tcp_listener_needs_tls_and_a_token() {
             "1 api token_file MissingKey"
         ]
     );
-    let all = "[api]\ntls_certificate = \"/c\"\ntls_key = \"/k\"\ntoken_file = \"/t\"\n";
-    assert!(parse_toml(&format!("{all}listen = \"[::1]:8443\""), None).is_ok());
-    assert_eq!(wrong(&format!("{all}listen = \"localhost\"")), ["5 api listen InvalidValue"]);
+    let complete = "[api]\ntls_certificate = \"/c\"\ntls_key = \"/k\"\ntoken_file = \"/t\"\n";
+    assert!(parse_toml(&format!("{complete}listen = \"[::1]:8443\""), None).is_ok());
+    assert_eq!(wrong(&format!("{complete}listen = \"localhost\"")), ["5 api listen InvalidValue"]);
 }
 
 #[test]
@@ -270,9 +270,9 @@ fn errors_found_later_are_given_their_lines() {
         ApiError::new(ErrorCode::HostError, "about nothing"),
     ];
     locate_errors(WHOLE, Some("h.toml"), &mut errors);
-    let shown: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    let displayed: Vec<_> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(
-        shown,
+        displayed,
         [
             "h.toml:8: uplink/wan: device: m",
             "h.toml:36: nic/light: netns: m",
@@ -289,13 +289,14 @@ fn errors_found_later_are_given_their_lines() {
 fn a_flood_of_errors_is_bounded() {
     let text = "[[nic]]\nx = 1\n".repeat(10_000);
     assert_eq!(parse_toml(&text, None).unwrap_err().len(), 256);
-    let members = (0..32).map(|at| format!("\"u{at}\"")).collect::<Vec<_>>().join(",");
+    let members = (0..32).map(|index| format!("\"u{index}\"")).collect::<Vec<_>>().join(",");
     let team =
-        |at: usize| format!("[[team]]\nname=\"t{at}\"\nmode=\"lacp\"\nmembers=[{members}]\n");
+        |index: usize| format!("[[team]]\nname=\"t{index}\"\nmode=\"lacp\"\nmembers=[{members}]\n");
     let teams: String = (0..3000).map(team).collect();
     assert_eq!(parse_toml(&teams, None).unwrap_err().len(), 256);
-    let uplinks: String =
-        (0..32).map(|at| format!("[[uplink]]\nname=\"u{at}\"\ndevice=\"e{at}\"\n")).collect();
+    let uplinks: String = (0..32)
+        .map(|index| format!("[[uplink]]\nname=\"u{index}\"\ndevice=\"e{index}\"\n"))
+        .collect();
     assert_eq!(parse_toml(&format!("{uplinks}{teams}"), None).unwrap_err().len(), 256);
     let trunk = "7,".repeat(300_000);
     let text = format!(

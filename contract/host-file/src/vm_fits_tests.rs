@@ -56,8 +56,8 @@ fn nics_and_disks_of_a_vm_need_no_socket() {
     assert_eq!(alone.with_sockets_of_vms(), alone, "a NIC that nobody has waits for a VM");
     assert_eq!(full.with_sockets_of_vms(), full);
 
-    let elsewhere = read(&format!("[host]\nvm_folder = \"/v\"\n{}", vm("")));
-    let full = elsewhere.unwrap().with_sockets_of_vms();
+    let in_vm_folder = read(&format!("[host]\nvm_folder = \"/v\"\n{}", vm("")));
+    let full = in_vm_folder.unwrap().with_sockets_of_vms();
     assert_eq!(full.nics[0].socket.as_deref().unwrap().to_str(), Some("/v/web/n-web"));
     assert_eq!(full.disks[0].vhost_user, None);
 }
@@ -122,8 +122,8 @@ fn what_does_not_fit_is_told() {
         vm("").replace("name = \"web\"", &format!("name = \"{long}\""))
             + &format!("\n[host]\nvm_folder = \"/{long}\"\n"),
     ];
-    let told: Vec<_> = cases.iter().map(|case| wrong(case).join("\n")).collect();
-    insta::assert_snapshot!(told.join("\n---\n"));
+    let errors: Vec<_> = cases.iter().map(|case| wrong(case).join("\n")).collect();
+    insta::assert_snapshot!(errors.join("\n---\n"));
 }
 
 #[test]
@@ -142,10 +142,10 @@ fn a_plan_tells_what_waits_for_the_next_start() {
     };
     let small = vm("");
     let large = small.replace("1 GiB", "2 GiB");
-    let told = [
+    let plans = [
         plan(&small, &format!("{small}[[vm]]\nname = \"b\"\nmemory_bytes = 16777216")),
         plan(&small, &large),
         plan(&small, &vm("disks = [\"web\"]\nautostart = true\ncpus_max = 1")),
     ];
-    insta::assert_snapshot!(told.join("\n---\n"));
+    insta::assert_snapshot!(plans.join("\n---\n"));
 }

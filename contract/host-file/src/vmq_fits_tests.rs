@@ -33,8 +33,8 @@ fn a_table_is_read_with_what_is_not_written() {
 fn workers_that_float_are_counted_and_stand_alone() {
     let base = "base_worker = 3";
     assert!(parse_toml(&host("floating_workers = 4", base, ""), None).is_ok());
-    let few = wrong(&host("floating_workers = 3", base, ""));
-    assert!(few[0].contains("there is no worker 3; set a number from 0 to 2"), "{few:?}");
+    let errors = wrong(&host("floating_workers = 3", base, ""));
+    assert!(errors[0].contains("there is no worker 3; set a number from 0 to 2"), "{errors:?}");
     let both = wrong(&host("worker_cpus = [1]\nfloating_workers = 4", "", ""));
     assert!(both[0].contains("applies only if `worker_cpus` names no CPUs"), "{both:?}");
     let none = wrong(&host("floating_workers = 0", "", ""));
@@ -44,7 +44,7 @@ fn workers_that_float_are_counted_and_stand_alone() {
 #[test]
 fn workers_contradict_neither_each_other_nor_the_host() {
     let four = "worker_cpus = [8, 9, 10, 11]";
-    for (at, message) in [
+    for (keys, message) in [
         ("base_worker = 4", "there is no worker 4; set a number from 0 to 3, or add CPUs"),
         ("base_worker = 2\nmax_worker_number = 1", "1 is below base_worker 2; set 2"),
         ("max_workers = 0", "must be a whole number from 1 to 64, not 0"),
@@ -53,9 +53,9 @@ fn workers_contradict_neither_each_other_nor_the_host() {
         ("mode = \"lacp\"", "must be one of `static`, `dynamic`, not \"lacp\""),
         ("max_workrs = 1", "the key does not exist; did you mean `max_workers`?"),
     ] {
-        let key = at.rsplit_once('\n').map_or(at, |(_, last)| last).split(' ').next().unwrap();
+        let key = keys.rsplit_once('\n').map_or(keys, |(_, last)| last).split(' ').next().unwrap();
         for (text, resource) in
-            [(host(four, at, ""), "uplink/alone"), (host(four, "", at), "team/t")]
+            [(host(four, keys, ""), "uplink/alone"), (host(four, "", keys), "team/t")]
         {
             let errors = wrong(&text);
             assert_eq!(errors.len(), 1, "{errors:?}");
@@ -65,8 +65,8 @@ fn workers_contradict_neither_each_other_nor_the_host() {
             );
         }
     }
-    for good in ["base_worker = 3", "base_worker = 0\nmax_worker_number = 63"] {
-        assert!(parse_toml(&host(four, good, good), None).is_ok(), "{good}");
+    for valid in ["base_worker = 3", "base_worker = 0\nmax_worker_number = 63"] {
+        assert!(parse_toml(&host(four, valid, valid), None).is_ok(), "{valid}");
     }
 }
 

@@ -12,8 +12,8 @@ fn table() -> Arc<Operations> {
 #[test]
 fn the_table_is_bounded_and_forgets_the_oldest_that_ended() {
     let table = table();
-    let kept = table.add("apply", "host", true).unwrap();
-    kept.begin();
+    let running = table.add("apply", "host", true).unwrap();
+    running.begin();
     for _ in 0..OPERATIONS_MAX + 10 {
         let handle = table.add("nic add", "nic/a", true).unwrap();
         handle.begin();
@@ -21,7 +21,7 @@ fn the_table_is_bounded_and_forgets_the_oldest_that_ended() {
     }
     let list = table.list();
     assert_eq!(list.len(), OPERATIONS_MAX);
-    assert_eq!(list[0].id, kept.id(), "what is under way is not forgotten");
+    assert_eq!(list[0].id, running.id(), "what is under way is not forgotten");
     assert!(table.find(2).is_none());
 }
 

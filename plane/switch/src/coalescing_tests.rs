@@ -83,17 +83,17 @@ impl World {
         let (mut engine, mut other) = (engine(0), engine(1));
         let (mut sunk, mut offloads) = (Vec::new(), Vec::new());
         for id in 0..PORTS {
-            let takes = Arc::new(AcceptedOffloads::default());
-            takes.set(if id == PLAIN { Offloads::NONE } else { Offloads::TCP });
+            let accepted = Arc::new(AcceptedOffloads::default());
+            accepted.set(if id == PLAIN { Offloads::NONE } else { Offloads::TCP });
             let frames = Sunk::default();
-            let sink = MemorySink { offloads: Arc::clone(&takes), sunk: Arc::clone(&frames) };
+            let sink = MemorySink { offloads: Arc::clone(&accepted), sunk: Arc::clone(&frames) };
             let shared = Arc::clone(&shared[usize::from(id)]);
             let record = QueueRecord::new(WorkerId(u16::from(id == REMOTE)));
             let sink = OwnedSink::new(queue(id), Box::new(sink), shared, &record);
             let owner = if id == REMOTE { &mut other } else { &mut engine };
             owner.attach_sink(Box::new(sink));
             sunk.push(frames);
-            offloads.push(takes);
+            offloads.push(accepted);
         }
         let mut world = Self { engine, other, links, shared, offloads, sunk };
         world.set_receive_coalescing(receive_coalescing);
@@ -137,10 +137,10 @@ impl World {
         let ingress = self.engine.published().ingress(PortId(from.into())).unwrap();
         self.engine.handle_batch(Time::ZERO, ingress, &mut batch, &mut Probe::none());
         self.engine.flush();
-        while let Some(mail) = self.links[1].poll_message() {
-            match mail {
-                LinkMessage::FrameMessage(parcel) => {
-                    self.other.handle_frame_message(parcel, &mut Probe::none());
+        while let Some(message) = self.links[1].poll_message() {
+            match message {
+                LinkMessage::FrameMessage(frame_message) => {
+                    self.other.handle_frame_message(frame_message, &mut Probe::none());
                 }
                 LinkMessage::Learned(learned) => self.other.handle_learned(Time::ZERO, learned),
                 _ => panic!("mail of a hand-over"),
@@ -238,7 +238,7 @@ impl Order {
         let pseudo = Sum::pseudo_ipv4(addresses[0], addresses[1], 6, transport_bytes);
         bytes.extend(pseudo.word().to_be_bytes());
         bytes.extend([0, 0]);
-        bytes.extend((0..self.payload_bytes).map(|at| (at as u32 + sent.0) as u8));
+        bytes.extend((0..self.payload_bytes).map(|index| (index as u32 + sent.0) as u8));
         let segments = if self.is_large { self.payload_bytes.div_ceil(1000) as u16 } else { 1 };
         *sent = (sent.0 + self.payload_bytes as u32, sent.1 + segments);
         frame.fill(&bytes);
@@ -265,8 +265,8 @@ fn streams(frames: Vec<Frame>) -> BTreeMap<u8, Vec<Vec<u8>>> {
             continue;
         }
         let mut segments = segment(&mut frame, false).unwrap();
-        while let Some(piece) = segments.next_segment() {
-            stream.push(piece.bytes().to_vec());
+        while let Some(segment) = segments.next_segment() {
+            stream.push(segment.bytes().to_vec());
         }
     }
     streams
@@ -325,8 +325,8 @@ fn a_stream_becomes_one_frame_where_that_is_wanted() {
         world.take()[usize::from(TAKER)..].iter().map(Vec::len).collect::<Vec<_>>()
     };
     assert_eq!(send_to_each(&mut world), [1, 32, 1, 32]);
-    let counted: Vec<_> = (TAKER..PORTS).map(|id| world.coalesced(id)).collect();
-    assert_eq!(counted, [(32, 1), (0, 0), (32, 1), (0, 0)]);
+    let counts: Vec<_> = (TAKER..PORTS).map(|id| world.coalesced(id)).collect();
+    assert_eq!(counts, [(32, 1), (0, 0), (32, 1), (0, 0)]);
     world.set_receive_coalescing(false);
     assert_eq!(send_to_each(&mut world), [32; 4], "the switch is off");
     world.set_receive_coalescing(true);
@@ -348,10 +348,11 @@ fn a_stream_becomes_one_frame_where_that_is_wanted() {
 #[test]
 fn ports_count_their_own() {
     let mut world = World::new(true);
-    let orders: Vec<_> = (0..30).map(|nth| Order::new([TAKER, REMOTE][nth % 2], 0, 1000)).collect();
+    let orders: Vec<_> =
+        (0..30).map(|index| Order::new([TAKER, REMOTE][index % 2], 0, 1000)).collect();
     world.send(&orders);
     assert_eq!((world.coalesced(TAKER), world.coalesced(REMOTE)), ((15, 1), (15, 1)));
-    let orders: Vec<_> = (0..30).map(|nth| Order::new(TAKER, nth % 3, 1000)).collect();
+    let orders: Vec<_> = (0..30).map(|index| Order::new(TAKER, index % 3, 1000)).collect();
     world.send(&orders);
     assert_eq!(world.coalesced(TAKER), (45, 4));
     let lengths: Vec<_> = world.take()[usize::from(TAKER)].iter().map(Frame::len).collect();
@@ -361,14 +362,14 @@ fn ports_count_their_own() {
 /// Coalesced frames need both switches: of the uplink that received them and of the receiving port.
 #[test]
 fn an_uplink_may_hand_over_segments_only() {
-    let mut world = World::new(true);
+    let mut received = World::new(true);
     let large = Order { is_large: true, ..Order::new(TAKER, 1, 3000) };
     let mut orders = vec![Order::new(TAKER, 0, 1000); 8];
     orders.extend([large.clone(), Order { to: REMOTE, ..large }]);
     let mut lengths = |is_on| {
-        world.set_handing_over_joined(is_on);
-        world.send(&orders);
-        let left = world.take();
+        received.set_handing_over_joined(is_on);
+        received.send(&orders);
+        let left = received.take();
         [TAKER, REMOTE].map(|port| {
             let frames = left[usize::from(port)].iter();
             frames.map(|frame| (frame.len(), frame.meta.gso.is_some())).collect::<Vec<_>>()
@@ -376,6 +377,6 @@ fn an_uplink_may_hand_over_segments_only() {
     };
     assert_eq!(lengths(true), [vec![(8054, true), (3054, true)], vec![(3054, true)]]);
     assert_eq!(lengths(false), [vec![(1054, false); 11], vec![(1054, false); 3]]);
-    assert_eq!(world.coalesced(TAKER), (8, 1));
-    assert_eq!(world.shared[usize::from(REMOTE)].counters.software_segmented.value(), 1);
+    assert_eq!(received.coalesced(TAKER), (8, 1));
+    assert_eq!(received.shared[usize::from(REMOTE)].counters.software_segmented.value(), 1);
 }

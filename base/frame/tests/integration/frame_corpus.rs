@@ -119,7 +119,7 @@ fn sample() -> impl Strategy<Value = Sample> {
             sequence: numbers.0,
             identification: numbers.1,
             segment_bytes: segment_bytes.map(|bytes| bytes.max(8)),
-            payload: (0..payload_bytes).map(|at| ((at * 31) >> 3) as u8 ^ salt).collect(),
+            payload: (0..payload_bytes).map(|index| ((index * 31) >> 3) as u8 ^ salt).collect(),
         }
     })
 }

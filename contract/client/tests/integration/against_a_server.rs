@@ -24,12 +24,12 @@ struct OneAnswer {
 }
 
 impl OneAnswer {
-    fn new(pieces: &[&str]) -> Self {
+    fn new(parts: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("s");
         let listener = UnixListener::bind(&socket).unwrap();
-        let pieces: Vec<String> = pieces.iter().map(|piece| (*piece).to_owned()).collect();
-        let asked = tokio::spawn(async move {
+        let parts: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
+        let request = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut request = Vec::new();
             loop {
@@ -40,15 +40,15 @@ impl OneAnswer {
                     break;
                 }
             }
-            for piece in pieces {
+            for part in parts {
                 // The client may have closed the connection.
-                let _ = stream.write_all(piece.as_bytes()).await;
+                let _ = stream.write_all(part.as_bytes()).await;
                 let _ = stream.flush().await;
                 tokio::time::sleep(core::time::Duration::from_millis(5)).await;
             }
             String::from_utf8(request).unwrap()
         });
-        Self { _dir: dir, socket, asked }
+        Self { _dir: dir, socket, asked: request }
     }
 
     fn json(status: &str, body: &str) -> Self {
@@ -83,10 +83,10 @@ async fn a_patch_is_sent_as_one_and_gives_an_operation() {
         .await
         .unwrap();
     assert!(matches!(outcome, ChangeOutcome::Started(operation) if operation.id == 7));
-    let asked = server.asked.await.unwrap();
-    assert!(asked.starts_with("PATCH /1.0/nics/web HTTP/1.1\r\n"), "{asked}");
-    assert!(asked.contains("content-type: application/merge-patch+json\r\n"), "{asked}");
-    assert!(asked.ends_with("{\"vlan\":null}"), "{asked}");
+    let request = server.asked.await.unwrap();
+    assert!(request.starts_with("PATCH /1.0/nics/web HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("content-type: application/merge-patch+json\r\n"), "{request}");
+    assert!(request.ends_with("{\"vlan\":null}"), "{request}");
 }
 
 #[tokio::test]
@@ -119,14 +119,14 @@ async fn a_change_says_what_may_be_forced_and_what_goes_with_it() {
     let policy = QosPolicyConfig::new(name, QosPolicyKind::Aggregated, limits);
     let options = ChangeOptions { force: true, ..ChangeOptions::default() };
     server.client().create(&policy, options).await.unwrap();
-    let asked = server.asked.await.unwrap();
-    assert!(asked.starts_with("POST /1.0/qos-policies?force=true HTTP/1.1\r\n"), "{asked}");
+    let request = server.asked.await.unwrap();
+    assert!(request.starts_with("POST /1.0/qos-policies?force=true HTTP/1.1\r\n"), "{request}");
 
     let server = OneAnswer::json("200 OK", r#"{"steps":[]}"#);
     let options = ChangeOptions { dry_run: true, with_file: true, ..ChangeOptions::default() };
     server.client().delete::<DiskConfig>(&"web".parse().unwrap(), options).await.unwrap();
-    let asked = server.asked.await.unwrap();
-    assert!(asked.starts_with("DELETE /1.0/disks/web?dry_run=true&with_file=true "), "{asked}");
+    let request = server.asked.await.unwrap();
+    assert!(request.starts_with("DELETE /1.0/disks/web?dry_run=true&with_file=true "), "{request}");
 }
 
 #[tokio::test]
@@ -153,9 +153,12 @@ async fn work_on_disks_is_an_operation() {
             _ => client.snapshot_disk(&name, &SnapshotDiskRequest { file: file() }).await,
         };
         assert_eq!(operation.unwrap().id, 7);
-        let asked = server.asked.await.unwrap();
-        assert!(asked.starts_with(&format!("POST /1.0/disks/web/{verb} HTTP/1.1\r\n")), "{asked}");
-        assert!(asked.ends_with(&format!("\r\n\r\n{body}")), "{asked}");
+        let request = server.asked.await.unwrap();
+        assert!(
+            request.starts_with(&format!("POST /1.0/disks/web/{verb} HTTP/1.1\r\n")),
+            "{request}"
+        );
+        assert!(request.ends_with(&format!("\r\n\r\n{body}")), "{request}");
     }
 }
 
@@ -169,9 +172,9 @@ async fn qos_is_asked_what_it_is_and_what_it_would_be() {
     let request: WhatIfRequest =
         serde_json::from_str(r#"{"proposals":[{"without_disk":"web"}]}"#).unwrap();
     assert!(server.client().what_if(&request).await.unwrap().fits);
-    let asked = server.asked.await.unwrap();
-    assert!(asked.starts_with("POST /1.0/qos/what-if HTTP/1.1\r\n"), "{asked}");
-    assert!(asked.ends_with(r#"{"proposals":[{"without_disk":"web"}]}"#), "{asked}");
+    let requested = server.asked.await.unwrap();
+    assert!(requested.starts_with("POST /1.0/qos/what-if HTTP/1.1\r\n"), "{requested}");
+    assert!(requested.ends_with(r#"{"proposals":[{"without_disk":"web"}]}"#), "{requested}");
 }
 
 #[tokio::test]
@@ -203,12 +206,12 @@ async fn lines_are_put_together_from_pieces() {
         "0\r\n\r\n",
     ]);
     let mut follow = server.client().follow_events(Some(9), &EventFilter::default()).await.unwrap();
-    let mut seen = 0;
+    let mut count = 0;
     while let Some(event) = follow.next().await.unwrap() {
         assert_eq!(event.text, "é");
-        seen += 1;
+        count += 1;
     }
-    assert_eq!(seen, 4);
+    assert_eq!(count, 4);
     assert!(server.asked.await.unwrap().starts_with("GET /1.0/events/follow?after=9 "));
 }
 
@@ -240,8 +243,11 @@ async fn a_capture_names_its_operation_and_gives_bytes() {
         bytes.extend_from_slice(&chunk);
     }
     assert_eq!(bytes, b"abcde");
-    let asked = server.asked.await.unwrap();
-    assert!(asked.starts_with("GET /1.0/uplinks/wan/capture?snaplen=64&max_frames=2 "), "{asked}");
+    let request = server.asked.await.unwrap();
+    assert!(
+        request.starts_with("GET /1.0/uplinks/wan/capture?snaplen=64&max_frames=2 "),
+        "{request}"
+    );
 }
 
 #[tokio::test]
@@ -251,9 +257,9 @@ async fn events_are_asked_for_by_query() {
     let filter = EventFilter { severity: Severity::Warning, subject, id: Some(6108) };
     let query = EventQuery { after: None, limit: Some(3), filter };
     assert_eq!(server.client().events(query).await.unwrap(), []);
-    let asked = server.asked.await.unwrap();
+    let request = server.asked.await.unwrap();
     let path = "/1.0/events?limit=3&severity=warning&subject=disk%2Fweb&id=6108";
-    assert!(asked.starts_with(&format!("GET {path} ")), "{asked}");
+    assert!(request.starts_with(&format!("GET {path} ")), "{request}");
 }
 
 #[tokio::test]

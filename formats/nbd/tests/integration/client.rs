@@ -28,15 +28,15 @@ fn agree(export: &Export, piece: usize) -> (RemoteExport, Negotiated) {
     let mut client = ClientHandshake::new(export.name()).unwrap();
     let mut server = ServerHandshake::new(TlsMode::Off);
     let (mut to_client, mut to_server) = (GREETING.to_vec(), Vec::new());
-    let (mut held, mut negotiated) = (Vec::new(), None);
+    let (mut buffered, mut negotiated) = (Vec::new(), None);
     for _ in 0..10_000 {
         let count = piece.min(to_client.len());
-        held.extend(to_client.drain(..count));
-        let progress = client.handle_bytes(&held, &mut to_server).unwrap();
-        held.drain(..progress.consumed);
-        if let ClientStep::Negotiated(far) = progress.step {
-            assert!(held.is_empty() && to_client.is_empty());
-            return (far, negotiated.unwrap());
+        buffered.extend(to_client.drain(..count));
+        let progress = client.handle_bytes(&buffered, &mut to_server).unwrap();
+        buffered.drain(..progress.consumed);
+        if let ClientStep::Negotiated(remote) = progress.step {
+            assert!(buffered.is_empty() && to_client.is_empty());
+            return (remote, negotiated.unwrap());
         }
         if negotiated.is_some() {
             continue;
@@ -52,23 +52,24 @@ fn agree(export: &Export, piece: usize) -> (RemoteExport, Negotiated) {
 }
 
 fn features() -> impl Strategy<Value = Features> {
-    any::<[bool; 8]>().prop_map(|on| Features {
-        read_only: on[0],
-        flush: on[1],
-        fua: on[2],
-        rotational: on[3],
-        trim: on[4],
-        write_zeroes: on[5],
-        fast_zero: on[5] && on[6],
-        multi_conn: on[7],
+    any::<[bool; 8]>().prop_map(|enabled| Features {
+        read_only: enabled[0],
+        flush: enabled[1],
+        fua: enabled[2],
+        rotational: enabled[3],
+        trim: enabled[4],
+        write_zeroes: enabled[5],
+        fast_zero: enabled[5] && enabled[6],
+        multi_conn: enabled[7],
         cache: false,
-        allocation: on[6],
+        allocation: enabled[6],
     })
 }
 
 fn commands() -> impl Strategy<Value = ClientCommand> {
     let range = (0..1000_u64, 1..100_u64);
-    let range = range.prop_map(|(at, len)| ExportRange { offset: at * 512, length: len * 512 });
+    let range =
+        range.prop_map(|(start, len)| ExportRange { offset: start * 512, length: len * 512 });
     (0..6, range).prop_map(|(kind, range)| match kind {
         0 => ClientCommand::Read(range),
         1 => ClientCommand::Write(range),

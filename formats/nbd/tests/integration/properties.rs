@@ -38,9 +38,9 @@ fn any_stream() -> impl Strategy<Value = Vec<u8>> {
     let change = prop::option::weighted(0.3, (any::<prop::sample::Index>(), any::<u8>()));
     (flags, options, change).prop_map(|(flags, options, change)| {
         let mut bytes = [flags.to_be_bytes().to_vec(), options.concat()].concat();
-        if let Some((at, byte)) = change {
-            let at = at.index(bytes.len());
-            bytes[at] = byte;
+        if let Some((position, byte)) = change {
+            let index = position.index(bytes.len());
+            bytes[index] = byte;
         }
         bytes
     })
@@ -55,29 +55,29 @@ fn fresh(mode: TlsMode) -> Connection {
 /// Feeds pieces of these sizes in turn, until the handshake ends or fails.
 fn feed(mode: TlsMode, bytes: &[u8], sizes: &[usize]) -> HandshakeResult {
     let mut connection = fresh(mode);
-    let mut whole = HandshakeResult {
+    let mut total = HandshakeResult {
         result: Ok(ServerStep::NeedsBytes),
         output: Vec::new(),
         left: bytes.len(),
     };
     let mut sizes = sizes.iter().cycle();
-    while whole.left > 0 {
-        let rest = &bytes[bytes.len() - whole.left..];
+    while total.left > 0 {
+        let rest = &bytes[bytes.len() - total.left..];
         let size = rest.len().min(*sizes.next().unwrap());
-        let came = connection.send(&rest[..size]);
-        whole.output.extend(came.output);
-        whole.left -= size - came.left;
-        whole.result = came.result;
-        match &whole.result {
+        let outcome = connection.send(&rest[..size]);
+        total.output.extend(outcome.output);
+        total.left -= size - outcome.left;
+        total.result = outcome.result;
+        match &total.result {
             Ok(ServerStep::StartTls) => connection.handshake.handle_tls_started().unwrap(),
             Ok(ServerStep::Aborted | ServerStep::Negotiated(_)) => break,
             Ok(_) => {}
             Err(_) => {
-                whole.left = 0;
+                total.left = 0;
             }
         }
     }
-    whole
+    total
 }
 
 fn any_state() -> impl Strategy<Value = ExtentState> {
@@ -98,11 +98,11 @@ fn any_extents() -> impl Strategy<Value = Vec<StatusExtent>> {
 /// Reference implementation: returns the state of each byte of a range; `None` for bytes without an
 /// extent.
 fn states(extents: &[StatusExtent], length: u64) -> Vec<Option<ExtentState>> {
-    let told = extents.iter().flat_map(|extent| {
+    let actual = extents.iter().flat_map(|extent| {
         let count = extent.length.min(length) as usize;
         std::iter::repeat_n(Some(extent.state), count)
     });
-    told.chain(std::iter::repeat(None)).take(length as usize).collect()
+    actual.chain(std::iter::repeat(None)).take(length as usize).collect()
 }
 
 fn accepted(transmission: &RequestParser, framing: Framing, ask: &Ask) -> suimon_nbd::Request {

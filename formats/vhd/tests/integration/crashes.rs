@@ -43,24 +43,27 @@ fn history(file: &MemoryFile, ops: &[Op]) -> History {
     let mut parent = read_parent;
     let mut disk = disk_on(file, Access::Write, &mut parent).unwrap();
     let size = disk.image.disk_geometry().size / SECTOR;
-    let within = |sector: u64, sectors: u64| (sector % size, sectors.min(size - sector % size));
+    let bounded = |sector: u64, sectors: u64| (sector % size, sectors.min(size - sector % size));
     for (number, op) in (1..).zip(ops) {
-        let when = file.log().len();
+        let log_len = file.log().len();
         match *op {
             Op::Write { sector, sectors } => {
-                let (sector, sectors) = within(sector, sectors);
-                let told = (sector..sector + sectors).map(|at| (when, at, number << 24 | at));
-                history.changes.extend(told);
+                let (sector, sectors) = bounded(sector, sectors);
+                let written = (sector..sector + sectors)
+                    .map(|position| (log_len, position, number << 24 | position));
+                history.changes.extend(written);
                 disk.write(sector * SECTOR, &payload(number, sector, sectors)).unwrap();
             }
             Op::Discard { sector, sectors } => {
-                let (sector, sectors) = within(sector, sectors);
-                let kept = disk.discard(range(sector, sectors)).unwrap();
-                let is_kept = |at: &u64| {
-                    kept.iter().any(|kept| (kept.offset()..kept.end()).contains(&(at * SECTOR)))
+                let (sector, sectors) = bounded(sector, sectors);
+                let retained = disk.discard(range(sector, sectors)).unwrap();
+                let is_kept = |position: &u64| {
+                    retained
+                        .iter()
+                        .any(|range| (range.offset()..range.end()).contains(&(position * SECTOR)))
                 };
-                let freed = (sector..sector + sectors).filter(|at| !is_kept(at));
-                history.changes.extend(freed.map(|at| (when, at, 0)));
+                let freed = (sector..sector + sectors).filter(|position| !is_kept(position));
+                history.changes.extend(freed.map(|position| (log_len, position, 0)));
             }
             Op::Flush => {
                 disk.flush().unwrap();

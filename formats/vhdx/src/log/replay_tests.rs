@@ -28,7 +28,7 @@ fn entry(sequence: u64, tail: usize, pages: u64, byte: u8) -> Vec<u8> {
         last_file_len: 4 * MB,
     };
     let pages: Vec<_> =
-        (0..pages).map(|nth| (TARGET + nth * PAGE, Box::new([byte; PAGE_LEN]))).collect();
+        (0..pages).map(|index| (TARGET + index * PAGE, Box::new([byte; PAGE_LEN]))).collect();
     encode(&spec, &pages)
 }
 
@@ -36,9 +36,9 @@ fn entry(sequence: u64, tail: usize, pages: u64, byte: u8) -> Vec<u8> {
 fn file(entries: &[(usize, Vec<u8>)]) -> MemoryFile {
     let mut bytes = vec![0; 3 * MB as usize];
     for (start, entry) in entries {
-        for (nth, sector) in entry.chunks(PAGE_LEN).enumerate() {
-            let at = TARGET_OFFSET as usize + (start + nth) % SECTORS * PAGE_LEN;
-            bytes[at..at + PAGE_LEN].copy_from_slice(sector);
+        for (index, sector) in entry.chunks(PAGE_LEN).enumerate() {
+            let offset = TARGET_OFFSET as usize + (start + index) % SECTORS * PAGE_LEN;
+            bytes[offset..offset + PAGE_LEN].copy_from_slice(sector);
         }
     }
     MemoryFile::new(bytes)
