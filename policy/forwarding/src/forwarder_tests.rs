@@ -116,10 +116,10 @@ fn a_new_switch_before_another_leaves_its_addresses() {
 #[test]
 fn an_address_that_alternates_between_ports_is_announced_a_bounded_number_of_times() {
     let mut forwarder = Forwarder::new(64);
-    let few = |id| ForwardingPortSpec { learned_max: 100, ..port(id) };
+    let limited = |id| ForwardingPortSpec { learned_max: 100, ..port(id) };
     let uplink = ForwardingPortSpec::new(PortId(50), SWITCH, PortRole::Uplink);
-    let other = tables(&[uplink, few(5), few(7), port(9)]);
-    let tables = tables(&[few(5), few(7), port(9)]);
+    let other = tables(&[uplink, limited(5), limited(7), port(9)]);
+    let tables = tables(&[limited(5), limited(7), port(9)]);
     let mut announced = 0;
     const SECONDS: u64 = 10;
     for ms in 0..SECONDS * 1000 {
@@ -155,12 +155,12 @@ fn all_addresses_of_a_port_may_move_at_once() {
 #[test]
 fn equal_tables_cost_nothing() {
     let mut forwarder = Forwarder::new(1 << 17);
-    let same = tables(&[port(5), port(9)]);
-    says_hello(&mut forwarder, &same, at(1), 5, mac(1));
+    let equal_tables = tables(&[port(5), port(9)]);
+    says_hello(&mut forwarder, &equal_tables, at(1), 5, mac(1));
     // Also of the ports only those properties count that addresses depend on.
     let isolated = ForwardingPortSpec { isolated: true, ..port(5) };
-    for again in [&[port(5), port(9)], &[isolated, port(9)]] {
-        assert!(!forwarder.handle_tables(&tables(again)), "the addresses are not checked");
+    for equivalent in [&[port(5), port(9)], &[isolated, port(9)]] {
+        assert!(!forwarder.handle_tables(&tables(equivalent)), "the addresses are not checked");
     }
     assert!(forwarder.handle_tables(&tables(&[port(5), port(7), port(9)])));
     assert_eq!(forwarder.len(), 1);
@@ -194,8 +194,8 @@ fn a_station_that_moves_within_a_batch_is_followed_at_once() {
     let mut forwarder = Forwarder::new(64);
     says_hello(&mut forwarder, &tables, at(1), 5, mac(5));
     let mut frames = [Frame::new(0), Frame::new(1), Frame::new(2)];
-    let all = MacAddr::BROADCAST;
-    let flows = [(mac(9), mac(5)), (mac(5), all), (mac(9), mac(5))];
+    let broadcast = MacAddr::BROADCAST;
+    let flows = [(mac(9), mac(5)), (mac(5), broadcast), (mac(9), mac(5))];
     for (frame, (source, destination)) in frames.iter_mut().zip(flows) {
         frame.fill(&[0; 60]);
         frame.bytes_mut()[..6].copy_from_slice(&destination.octets());
@@ -213,15 +213,15 @@ fn a_station_that_moves_within_a_batch_is_followed_at_once() {
 #[test]
 fn a_stale_slot_is_no_port() {
     let many = tables(&[port(1), port(2), port(9)]);
-    let few = tables(&[port(9)]);
+    let limited = tables(&[port(9)]);
     let mut frames = [Frame::new(0)];
     let mut verdicts = [Verdict::default(); BATCH_FRAMES_MAX];
     let slot = many.slot(PortId(9)).unwrap();
-    Forwarder::new(4).decide(&few, at(0), slot, &mut frames, &mut verdicts);
+    Forwarder::new(4).decide(&limited, at(0), slot, &mut frames, &mut verdicts);
     assert_eq!(verdicts[0], Verdict::Drop(DropReason::PortGone));
-    assert_eq!(few.flood(slot, None, FloodKind::Group).count(), 0);
+    assert_eq!(limited.flood(slot, None, FloodKind::Group).count(), 0);
     let member = FloodMember { slot, rule: TagRule::Untagged };
-    assert_eq!(few.check_copy(member, &frames[0]), Err(DropReason::PortGone));
+    assert_eq!(limited.check_copy(member, &frames[0]), Err(DropReason::PortGone));
 }
 
 #[test]
@@ -294,17 +294,17 @@ fn a_configured_address_cannot_be_hijacked() {
     let mut forwarder = Forwarder::new(64);
     let spoofed = Verdict::Drop(DropReason::SpoofedSource);
     for from in [8, 9] {
-        let all = MacAddr::BROADCAST;
-        assert_eq!(send(&mut forwarder, &tables, at(1), from, mac(5), all), spoofed);
+        let broadcast = MacAddr::BROADCAST;
+        assert_eq!(send(&mut forwarder, &tables, at(1), from, mac(5), broadcast), spoofed);
         // Its owner may use other addresses, so others may use its address.
-        let verdict = send(&mut forwarder, &tables, at(1), from, mac(7), all);
+        let verdict = send(&mut forwarder, &tables, at(1), from, mac(7), broadcast);
         assert!(matches!(verdict, Verdict::Flood { .. }), "{verdict:?}");
     }
     assert!(forwarder.is_empty());
     assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), Some(PortId(5)));
     assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(7)), Some(PortId(7)));
     // An announcement of another worker does not change it either.
-    let news = Learned {
+    let announcement = Learned {
         switch: SWITCH,
         vlan: None,
         mac: mac(5),
@@ -313,7 +313,7 @@ fn a_configured_address_cannot_be_hijacked() {
         moved_from: None,
         is_first: false,
     };
-    forwarder.handle_learned(&tables, at(1), news);
+    forwarder.handle_learned(&tables, at(1), announcement);
     assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), Some(PortId(5)));
 }
 
@@ -330,15 +330,19 @@ fn a_bound_address_is_refused_from_other_nics_and_follows_its_station_to_an_upli
     assert_eq!(whereabouts(&mut forwarder, &unbound, at(1), mac(5)), Some(PortId(6)));
     assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), None, "that is forgotten");
     let spoofed = Verdict::Drop(DropReason::SpoofedSource);
-    let all = MacAddr::BROADCAST;
-    assert_eq!(send(&mut forwarder, &tables, at(1), 6, mac(5), all), spoofed, "not learned yet");
+    let broadcast = MacAddr::BROADCAST;
+    assert_eq!(
+        send(&mut forwarder, &tables, at(1), 6, mac(5), broadcast),
+        spoofed,
+        "not learned yet"
+    );
     says_hello(&mut forwarder, &tables, at(1), 5, mac(5));
     says_hello(&mut forwarder, &tables, at(1), 5, mac(50));
-    assert_eq!(send(&mut forwarder, &tables, at(1), 6, mac(5), all), spoofed);
+    assert_eq!(send(&mut forwarder, &tables, at(1), 6, mac(5), broadcast), spoofed);
     assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), Some(PortId(5)));
     assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(50)), Some(PortId(5)));
     // An announcement of another worker does not change it either.
-    let news = Learned {
+    let announcement = Learned {
         switch: SWITCH,
         vlan: None,
         mac: mac(5),
@@ -347,12 +351,12 @@ fn a_bound_address_is_refused_from_other_nics_and_follows_its_station_to_an_upli
         moved_from: None,
         is_first: false,
     };
-    forwarder.handle_learned(&tables, at(2), news);
+    forwarder.handle_learned(&tables, at(2), announcement);
     assert_eq!(whereabouts(&mut forwarder, &tables, at(2), mac(5)), Some(PortId(5)));
     says_hello(&mut forwarder, &tables, at(3), 7, mac(5));
     assert_eq!(whereabouts(&mut forwarder, &tables, at(3), mac(5)), Some(PortId(7)));
     // The entry has expired.
-    assert_eq!(send(&mut forwarder, &tables, at(1000), 6, mac(5), all), spoofed);
+    assert_eq!(send(&mut forwarder, &tables, at(1000), 6, mac(5), broadcast), spoofed);
 }
 
 #[test]
@@ -482,9 +486,9 @@ fn two_sightings_in_one_instant_end_on_the_same_port() {
         for (replica, from) in replicas.iter_mut().zip(order) {
             says_hello(replica, &tables, at(1), from, mac(1));
         }
-        let news = replicas.each_mut().map(|replica| replica.poll_announcement().unwrap());
-        replicas[0].handle_learned(&tables, at(1), news[1]);
-        replicas[1].handle_learned(&tables, at(1), news[0]);
+        let announcements = replicas.each_mut().map(|replica| replica.poll_announcement().unwrap());
+        replicas[0].handle_learned(&tables, at(1), announcements[1]);
+        replicas[1].handle_learned(&tables, at(1), announcements[0]);
         for replica in &replicas {
             assert_eq!(sorted(replica, at(1)), [(mac(1), PortId(7))]);
         }
@@ -494,9 +498,9 @@ fn two_sightings_in_one_instant_end_on_the_same_port() {
 #[test]
 fn one_address_on_two_switches_is_two_addresses() {
     let other = SwitchId(4);
-    let there = |id| ForwardingPortSpec { switch: other, ..port(id) };
+    let on_other = |id| ForwardingPortSpec { switch: other, ..port(id) };
     let switches = [SwitchSpec::new(SWITCH), SwitchSpec::new(other)];
-    let tables = Tables::build(&switches, &[port(5), port(9), there(6), there(8)]).unwrap();
+    let tables = Tables::build(&switches, &[port(5), port(9), on_other(6), on_other(8)]).unwrap();
     // A capacity so small that both are in the same bucket.
     let mut forwarder = Forwarder::new(2);
     for from in [5, 6] {
@@ -533,7 +537,7 @@ fn news_that_finds_no_room_is_told_later() {
     };
     let tables = tables(&[uplink, port(9)]);
     let mut forwarder = Forwarder::new(4096);
-    let mut told = std::collections::BTreeSet::new();
+    let mut reported = std::collections::BTreeSet::new();
     for round in 0..4 {
         for n in 0..3000 {
             says_hello(&mut forwarder, &tables, at(round), 5, mac(n));
@@ -543,17 +547,17 @@ fn news_that_finds_no_room_is_told_later() {
                 && forwarder.announcements.capacity() < 2 * ANNOUNCEMENTS_MAX
         );
         while let Some(learned) = forwarder.poll_announcement() {
-            assert!(told.insert(learned.mac), "told twice");
+            assert!(reported.insert(learned.mac), "told twice");
         }
     }
-    assert_eq!(told.len(), 3000);
+    assert_eq!(reported.len(), 3000);
 }
 
 #[test]
 fn news_about_what_is_not_here_changes_nothing() {
     let tables = tables(&[port(5), port(9)]);
     let mut forwarder = Forwarder::new(64);
-    let good = Learned {
+    let valid = Learned {
         switch: SWITCH,
         vlan: None,
         mac: mac(1),
@@ -562,19 +566,19 @@ fn news_about_what_is_not_here_changes_nothing() {
         moved_from: None,
         is_first: false,
     };
-    let bad = [
-        Learned { port: PortId(6), ..good },
-        Learned { switch: SwitchId(8), ..good },
-        Learned { vlan: VlanId::new(4), ..good },
-        Learned { mac: MacAddr::BROADCAST, ..good },
-        Learned { mac: mac(0x0100_0000), seen: at(1), ..good },
+    let invalid = [
+        Learned { port: PortId(6), ..valid },
+        Learned { switch: SwitchId(8), ..valid },
+        Learned { vlan: VlanId::new(4), ..valid },
+        Learned { mac: MacAddr::BROADCAST, ..valid },
+        Learned { mac: mac(0x0100_0000), seen: at(1), ..valid },
     ];
-    for learned in bad {
+    for learned in invalid {
         forwarder.handle_learned(&tables, at(1000), learned);
         assert!(forwarder.is_empty(), "{learned:?}");
     }
-    forwarder.handle_learned(&tables, at(1000), good);
-    let older = Learned { port: PortId(9), seen: at(999), ..good };
+    forwarder.handle_learned(&tables, at(1000), valid);
+    let older = Learned { port: PortId(9), seen: at(999), ..valid };
     forwarder.handle_learned(&tables, at(1000), older);
     assert_eq!(sorted(&forwarder, at(1000)), [(mac(1), PortId(5))]);
 }

@@ -77,8 +77,8 @@ fn who_is_alone_waits_for_nobodys_sake() {
     // The disk has been the only user for less than `GONE_AFTER`.
     assert_eq!(used(&mut depth, &mut now, true, 1), shared);
     now = now + GONE_AFTER;
-    let alone = used(&mut depth, &mut now, true, 2_000);
-    assert!((120..=182).contains(&alone), "{alone}");
+    let single_depth = used(&mut depth, &mut now, true, 2_000);
+    assert!((120..=182).contains(&single_depth), "{single_depth}");
     assert_eq!(used(&mut depth, &mut now, false, 1), shared);
     assert_eq!(used(&mut depth, &mut now, true, 200), shared);
 }

@@ -8,30 +8,30 @@ const SECOND: u64 = 1_000_000_000;
 /// Simulates a device that is always full, with a completion each `every_ns`, for `seconds`
 /// seconds.
 fn run(estimate: &mut Estimate, from: u64, every_ns: u64, seconds: u64) -> u64 {
-    let until = from + seconds * SECOND;
-    let (mut at, mut sampled) = (from, from);
-    while at < until {
-        at += every_ns;
-        estimate.handle_completed(Time::from_ns(at), 1, 1, true);
-        if at >= sampled + SAMPLE.as_nanos() as u64 {
-            sampled = at;
-            estimate.sample(Time::from_ns(at), 32);
+    let deadline = from + seconds * SECOND;
+    let (mut now_ns, mut sampled) = (from, from);
+    while now_ns < deadline {
+        now_ns += every_ns;
+        estimate.handle_completed(Time::from_ns(now_ns), 1, 1, true);
+        if now_ns >= sampled + SAMPLE.as_nanos() as u64 {
+            sampled = now_ns;
+            estimate.sample(Time::from_ns(now_ns), 32);
         }
     }
-    at
+    now_ns
 }
 
 #[test]
 fn it_is_what_a_full_device_does_and_follows_one_that_gets_slower() {
     let mut estimate = Estimate::default();
-    let at = run(&mut estimate, SECOND, 100_000, 5);
-    let found = estimate.found().unwrap();
-    assert!((9_900..=10_000).contains(&found.iops), "{found:?}");
-    let at = run(&mut estimate, at, 400_000, 10);
-    let found = estimate.found().unwrap();
-    assert!((2_500..=2_625).contains(&found.iops), "{found:?}");
-    assert!(Time::from_ns(at).since(found.at) <= SAMPLE);
-    run(&mut estimate, at, 100_000, 10);
+    let end_ns = run(&mut estimate, SECOND, 100_000, 5);
+    let actual = estimate.found().unwrap();
+    assert!((9_900..=10_000).contains(&actual.iops), "{actual:?}");
+    let end_ns = run(&mut estimate, end_ns, 400_000, 10);
+    let actual = estimate.found().unwrap();
+    assert!((2_500..=2_625).contains(&actual.iops), "{actual:?}");
+    assert!(Time::from_ns(end_ns).since(actual.at) <= SAMPLE);
+    run(&mut estimate, end_ns, 100_000, 10);
     assert!(estimate.found().unwrap().iops > 9_500);
 }
 
@@ -49,30 +49,30 @@ fn a_device_with_little_to_do_tells_nothing() {
 #[test]
 fn time_in_which_nothing_was_asked_for_is_not_the_device_s() {
     let mut estimate = Estimate::default();
-    let mut at = SECOND;
+    let mut now_ns = SECOND;
     // 60 % of each sample is under load, and the remainder is idle.
     for _ in 0..20 {
         for step in 0..3000u64 {
-            estimate.handle_completed(Time::from_ns(at + step * 100_000), 1, 1, true);
+            estimate.handle_completed(Time::from_ns(now_ns + step * 100_000), 1, 1, true);
         }
-        estimate.handle_completed(Time::from_ns(at + 490_000_000), 1, 1, false);
-        at += 500_000_000;
-        estimate.sample(Time::from_ns(at), 32);
+        estimate.handle_completed(Time::from_ns(now_ns + 490_000_000), 1, 1, false);
+        now_ns += 500_000_000;
+        estimate.sample(Time::from_ns(now_ns), 32);
     }
-    let found = estimate.found().unwrap();
-    assert!((9_900..=10_000).contains(&found.iops), "{found:?}");
+    let actual = estimate.found().unwrap();
+    assert!((9_900..=10_000).contains(&actual.iops), "{actual:?}");
 }
 
 #[test]
 fn a_depth_that_is_still_being_found_out_tells_nothing() {
     let mut estimate = Estimate::default();
-    let mut at = SECOND;
+    let mut now_ns = SECOND;
     for depth in [4, 6, 9, 13, 19, 28] {
         for _ in 0..500 {
-            at += 1_000_000;
-            estimate.handle_completed(Time::from_ns(at), 1, 1, true);
+            now_ns += 1_000_000;
+            estimate.handle_completed(Time::from_ns(now_ns), 1, 1, true);
         }
-        assert!(!estimate.sample(Time::from_ns(at), depth), "{depth}");
+        assert!(!estimate.sample(Time::from_ns(now_ns), depth), "{depth}");
     }
 }
 

@@ -11,20 +11,20 @@ fn at(ns: u64) -> Time {
     Time::from_ns(ns)
 }
 
-/// Dispatches as much as is permitted up to `until`. Returns the times of the dispatches.
-fn run(gate: &mut CapMeter, from: u64, until: u64, cost: u32) -> Vec<u64> {
-    let (mut now, mut went) = (from, Vec::new());
-    while now < until {
+/// Dispatches as much as is permitted up to `end`. Returns the times of the dispatches.
+fn run(gate: &mut CapMeter, from: u64, end: u64, cost: u32) -> Vec<u64> {
+    let (mut now, mut admitted) = (from, Vec::new());
+    while now < end {
         if gate.is_open(at(now)) {
             gate.charge(cost);
-            went.push(now);
+            admitted.push(now);
         } else {
             let next = gate.closed_until().unwrap();
             assert!(next.as_ns() > now, "it would be looked at again at once");
             now = next.as_ns();
         }
     }
-    went
+    admitted
 }
 
 #[test]
@@ -33,9 +33,9 @@ fn a_lease_ends_by_itself_and_what_is_reserved_stays() {
     let mut gate = CapMeter::default();
     assert!(gate.is_open(at(0)));
     gate.set(at(0), Some(cap));
-    let went = run(&mut gate, 0, 3 * SECOND, 1);
-    let early = went.iter().filter(|at| **at < SECOND).count();
-    let late = went.len() - early;
+    let admitted = run(&mut gate, 0, 3 * SECOND, 1);
+    let early = admitted.iter().filter(|time| **time < SECOND).count();
+    let late = admitted.len() - early;
     assert!((4990..=5001).contains(&early), "{early}");
     assert!((1990..=2021).contains(&late), "{late}");
 }
@@ -47,9 +47,9 @@ fn nothing_goes_where_nothing_may_and_the_late_share_comes_by_itself() {
     gate.set(at(0), Some(TimedRateLimit { later: late, ..TimedRateLimit::default() }));
     assert!(!gate.is_open(at(SECOND)));
     assert_eq!(gate.closed_until(), Some(at(2 * SECOND)));
-    let went = run(&mut gate, SECOND, 3 * SECOND, 1);
-    assert!(went.iter().all(|of| *of >= 2 * SECOND));
-    assert!((490..=511).contains(&went.len()), "{}", went.len());
+    let admitted = run(&mut gate, SECOND, 3 * SECOND, 1);
+    assert!(admitted.iter().all(|time| *time >= 2 * SECOND));
+    assert!((490..=511).contains(&admitted.len()), "{}", admitted.len());
     gate.set(at(3 * SECOND), Some(TimedRateLimit::default()));
     assert!(!gate.is_open(at(4 * SECOND)));
     assert_eq!(gate.closed_until(), Some(Time::NEVER));
@@ -63,8 +63,8 @@ fn who_stood_still_does_not_go_on_by_a_lease_that_has_ended() {
         TimedRateLimit { leased: Some((100_000, at(SECOND))), reserved_iops: 10, later: None };
     let mut gate = CapMeter::default();
     gate.set(at(0), Some(cap));
-    let went = run(&mut gate, 30 * SECOND, 31 * SECOND, 1);
-    assert!(went.len() <= 11, "{}", went.len());
+    let admitted = run(&mut gate, 30 * SECOND, 31 * SECOND, 1);
+    assert!(admitted.len() <= 11, "{}", admitted.len());
 }
 
 #[test]
@@ -76,8 +76,8 @@ fn what_was_charged_and_not_done_may_be_done() {
     assert_eq!(gate.closed_until(), Some(at(SECOND / 2)));
     gate.refund(50);
     assert!(gate.is_open(at(0)));
-    let went = run(&mut gate, 0, SECOND, 1).len();
-    assert!((99..=101).contains(&went), "{went}");
+    let admitted = run(&mut gate, 0, SECOND, 1).len();
+    assert!((99..=101).contains(&admitted), "{admitted}");
 }
 
 proptest! {
@@ -127,16 +127,16 @@ proptest! {
 }
 
 /// Like [`run`], also for caps that never permit a dispatch.
-fn run_bounded(gate: &mut CapMeter, from: u64, until: u64, cost: u32) -> Vec<u64> {
-    let (mut now, mut went) = (from, Vec::new());
-    while now < until {
+fn run_bounded(gate: &mut CapMeter, from: u64, end: u64, cost: u32) -> Vec<u64> {
+    let (mut now, mut admitted) = (from, Vec::new());
+    while now < end {
         if gate.is_open(at(now)) {
             gate.charge(cost);
-            went.push(now);
+            admitted.push(now);
             now += u64::try_from(Duration::from_micros(20).as_nanos()).unwrap();
         } else {
-            now = gate.closed_until().map_or(until, |next| next.as_ns().max(now + 1));
+            now = gate.closed_until().map_or(end, |next| next.as_ns().max(now + 1));
         }
     }
-    went
+    admitted
 }

@@ -35,7 +35,7 @@ fn in_device(in_flight_ns: u64, device_ns: u64, own_ns: u64, unloaded_ns: u64) -
 }
 
 fn shares_of(delivery: &Delivery) -> Vec<(LimitingFactor, u32)> {
-    delivery.time_shares().iter().map(|of| (of.factor, of.share_ppm)).collect()
+    delivery.time_shares().iter().map(|share| (share.factor, share.share_ppm)).collect()
 }
 
 #[test]
@@ -210,18 +210,18 @@ impl Model {
 
     fn pass(&mut self, ns: u64) {
         for disk in 0..2 {
-            let is_busy =
-                !self.queued[disk].is_empty() || self.in_flight.iter().any(|(of, _)| *of == disk);
+            let is_busy = !self.queued[disk].is_empty()
+                || self.in_flight.iter().any(|(owner, _)| *owner == disk);
             self.busy_ns[disk] += if is_busy { ns } else { 0 };
         }
     }
 
     fn submit(&mut self, now: Time, disk: usize, count: usize) {
         let slot = DiskSlot(disk as u32);
-        let of = self.scheduler.submit_batch(now, slot, &vec![4096; count], disk as u32);
-        let of = of.unwrap();
-        self.in_flight.extend((0..of.dispatched).map(|_| (disk, Sample::new(now, now))));
-        self.queued[disk].extend((0..of.waiting).map(|_| now));
+        let submitted = self.scheduler.submit_batch(now, slot, &vec![4096; count], disk as u32);
+        let submitted = submitted.unwrap();
+        self.in_flight.extend((0..submitted.dispatched).map(|_| (disk, Sample::new(now, now))));
+        self.queued[disk].extend((0..submitted.waiting).map(|_| now));
     }
 
     fn poll(&mut self, now: Time) {
@@ -232,28 +232,28 @@ impl Model {
         }
     }
 
-    fn complete(&mut self, now: Time, at: usize) {
+    fn complete(&mut self, now: Time, offset: usize) {
         if self.in_flight.is_empty() {
             return;
         }
-        let (disk, mut of) = self.in_flight.remove(at % self.in_flight.len());
+        let (disk, mut sample) = self.in_flight.remove(offset % self.in_flight.len());
         let slot = DiskSlot(disk as u32);
-        self.scheduler.handle_phase(now, slot, of.phase, RequestPhase::Data);
-        of.enter(now, RequestPhase::Data);
-        of.completed = now;
-        self.ended[disk].push(of);
-        let latency_ns = Some(of.phases_ns[RequestPhase::Data as usize]);
+        self.scheduler.handle_phase(now, slot, sample.phase, RequestPhase::Data);
+        sample.enter(now, RequestPhase::Data);
+        sample.completed = now;
+        self.ended[disk].push(sample);
+        let latency_ns = Some(sample.phases_ns[RequestPhase::Data as usize]);
         let operation = IoKind::Read;
-        let of = Completed { operation, bytes: 4096, requests: 1, latency_ns };
-        self.scheduler.handle_completed(now, slot, of);
+        let completed = Completed { operation, bytes: 4096, requests: 1, latency_ns };
+        self.scheduler.handle_completed(now, slot, completed);
     }
 
     /// Moves a request in flight to another phase.
-    fn enter(&mut self, now: Time, at: usize, phase: RequestPhase) {
+    fn enter(&mut self, now: Time, offset: usize, phase: RequestPhase) {
         let count = self.in_flight.len();
-        let Some((disk, of)) = self.in_flight.get_mut(at % count.max(1)) else { return };
-        self.scheduler.handle_phase(now, DiskSlot(*disk as u32), of.phase, phase);
-        of.enter(now, phase);
+        let Some((disk, sample)) = self.in_flight.get_mut(offset % count.max(1)) else { return };
+        self.scheduler.handle_phase(now, DiskSlot(*disk as u32), sample.phase, phase);
+        sample.enter(now, phase);
     }
 }
 

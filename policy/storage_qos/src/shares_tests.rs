@@ -55,14 +55,14 @@ fn shares_of(count: usize) -> WeightOrder {
 /// Serves the flows round-robin, each for `span` of its identifier. Returns the largest number of
 /// entries in the ranking.
 fn ranked_at_most(shares: &mut WeightOrder, rounds: u32, span: impl Fn(u32) -> u64) -> usize {
-    let mut most = 0;
+    let mut max = 0;
     for _ in 0..rounds {
         let first = shares.first().unwrap();
         shares.remove(first.id);
         shares.set(first.id, first.key + span(first.id));
-        most = most.max(shares.ranked.entries().count());
+        max = max.max(shares.ranked.entries().count());
     }
-    most
+    max
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn those_alike_stand_in_the_row_and_who_came_first_goes_first() {
         shares.remove(first.id);
         (first.id, id)
     });
-    assert!(order.iter().all(|(is, was)| is == was), "{order:?}");
+    assert!(order.iter().all(|(actual, expected)| actual == expected), "{order:?}");
     for id in 0..8 {
         shares.set(id, 20);
     }

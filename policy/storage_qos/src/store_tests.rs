@@ -79,8 +79,11 @@ fn a_shared_minimum_counts_once_and_a_dedicated_one_for_each_disk() {
     // Three new flows, three disks that move, and the removal of the shared flow last.
     assert_eq!(changes.len(), 7);
     assert!(matches!(changes.last(), Some(Change::RemoveFlow(_))));
-    let more = policy(1, PolicyKind::Dedicated, min(301));
-    assert!(matches!(store.propose(&[more], false), Err(AdmissionError::Overcommitted(_))));
+    let excess_policy = policy(1, PolicyKind::Dedicated, min(301));
+    assert!(matches!(
+        store.propose(&[excess_policy], false),
+        Err(AdmissionError::Overcommitted(_))
+    ));
 }
 
 #[test]
@@ -107,8 +110,8 @@ fn what_is_wrong_is_said_and_nothing_is_changed() {
         assert_eq!(store.propose(&[own(5, min(1)), proposal], true), Err(refusal));
         assert_eq!(store.slot(DiskId(5)), None);
     }
-    let all: Vec<Proposal> = (10..).take(DISKS_MAX).map(|disk| own(disk, min(1))).collect();
-    assert_eq!(store.propose(&all, true), Err(AdmissionError::TooMany("disks")));
+    let proposals: Vec<Proposal> = (10..).take(DISKS_MAX).map(|disk| own(disk, min(1))).collect();
+    assert_eq!(store.propose(&proposals, true), Err(AdmissionError::TooMany("disks")));
 }
 
 #[test]

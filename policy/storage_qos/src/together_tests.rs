@@ -41,10 +41,10 @@ fn any_deed() -> impl Strategy<Value = Deed> {
 
 fn any_limits() -> impl Strategy<Value = Limits> {
     let rate = || prop_oneof![1 => Just(0u64), 1 => 1u64..100, 2 => 100u64..100_000];
-    (rate(), rate(), rate(), 1u16..1000).prop_map(|(min, max, wide, weight)| Limits {
+    (rate(), rate(), rate(), 1u16..1000).prop_map(|(min, max, bandwidth, weight)| Limits {
         min_iops: Iops::new(min),
         max_iops: Iops::new(if max == 0 { 0 } else { max.max(min) }),
-        max_bandwidth: ByteRate::new(wide * 4096),
+        max_bandwidth: ByteRate::new(bandwidth * 4096),
         weight: Weight::new(weight).unwrap(),
         burst: None,
     })
@@ -84,10 +84,10 @@ impl Side {
     }
 
     fn submit_together(&mut self, now: Time, slot: DiskSlot, sizes: &[u32]) {
-        let of = self.scheduler.submit_batch(now, slot, sizes, slot.0).unwrap();
-        let (gone, rest) = sizes.split_at(of.dispatched);
-        self.in_device.extend(gone.iter().map(|&bytes| (slot, bytes)));
-        self.waiting.entry(slot).or_default().extend(&rest[..of.waiting]);
+        let submitted = self.scheduler.submit_batch(now, slot, sizes, slot.0).unwrap();
+        let (dispatched, rest) = sizes.split_at(submitted.dispatched);
+        self.in_device.extend(dispatched.iter().map(|&bytes| (slot, bytes)));
+        self.waiting.entry(slot).or_default().extend(&rest[..submitted.waiting]);
     }
 
     fn poll(&mut self, now: Time) -> Next {
@@ -105,16 +105,16 @@ impl Side {
         format!("{:?}", StoreScheduler { records: Records::new(0), ..self.scheduler.clone() })
     }
 
-    /// Removes up to `count` requests like the one at `at` from the device.
-    fn take(&mut self, at: usize, count: u32) -> Option<(Sent, u32)> {
-        let of = *self.in_device.get(at % self.in_device.len().max(1))?;
-        let mut taken = 0;
+    /// Removes up to `count` requests like the one at `index` from the device.
+    fn take(&mut self, index: usize, count: u32) -> Option<(Sent, u32)> {
+        let request = *self.in_device.get(index % self.in_device.len().max(1))?;
+        let mut removed = 0;
         self.in_device.retain(|sent| {
-            let is_taken = *sent == of && taken < count;
-            taken += u32::from(is_taken);
+            let is_taken = *sent == request && removed < count;
+            removed += u32::from(is_taken);
             !is_taken
         });
-        Some((of, taken))
+        Some((request, removed))
     }
 }
 
@@ -212,10 +212,10 @@ fn what_finds_no_room_is_neither_sent_nor_kept() {
     let now = Time::from_ns(1 << 44);
     let spec = StoreSpec { depth_min: 2, depth_max: 2, waiting_max: 3, ..StoreSpec::default() };
     let mut side = Side::new(&[Limits::default()], &spec, now);
-    let of = side.scheduler.submit_batch(now, DiskSlot(0), &[4096; 9], 0);
-    assert_eq!(of, Ok(BatchSubmitted { dispatched: 2, waiting: 3 }));
-    let of = side.scheduler.submit_batch(now, DiskSlot(0), &[4096], 0);
-    assert_eq!(of, Ok(BatchSubmitted::default()));
+    let submitted = side.scheduler.submit_batch(now, DiskSlot(0), &[4096; 9], 0);
+    assert_eq!(submitted, Ok(BatchSubmitted { dispatched: 2, waiting: 3 }));
+    let submitted = side.scheduler.submit_batch(now, DiskSlot(0), &[4096], 0);
+    assert_eq!(submitted, Ok(BatchSubmitted::default()));
     assert_eq!(
         side.scheduler.submit_batch(now, DiskSlot(7), &[1], 0),
         Err(SubmitError::NoDisk(DiskSlot(7)))

@@ -59,18 +59,18 @@ fn event() -> impl Strategy<Value = Event> {
 /// Applies an event and returns the announced ports.
 fn carry_out(world: &mut World, event: Event) -> Vec<u32> {
     let change = match event {
-        Event::Link(at, link) => {
+        Event::Link(member_index, link) => {
             let members = &world.team.spec().members;
-            let member = members[at.index(members.len())].id;
+            let member = members[member_index.index(members.len())].id;
             world.link(member.0, link)
         }
         Event::Ports(count) => world.team.handle_ports(&ports(count)),
         Event::Spec(spec) => world.team.set_spec(spec).unwrap(),
         Event::Loads(seed) => {
             let loads: Vec<BucketLoad> = (0..BUCKETS as u64)
-                .map(|at| BucketLoad {
-                    bytes: (seed ^ at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40,
-                    member: world.states[at as usize].member(),
+                .map(|bucket| BucketLoad {
+                    bytes: (seed ^ bucket).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40,
+                    member: world.states[bucket as usize].member(),
                 })
                 .collect();
             world.team.handle_loads(&loads.try_into().unwrap())
@@ -80,19 +80,19 @@ fn carry_out(world: &mut World, event: Event) -> Vec<u32> {
             return Vec::new();
         }
     };
-    change.announcements.iter().map(|told| told.port.0).collect()
+    change.announcements.iter().map(|announcement| announcement.port.0).collect()
 }
 
 /// Sends frames of several kinds from several ports and returns their members.
 fn sent(world: &mut World) -> Vec<Option<(MemberId, MacAddr)>> {
-    let mut all = Vec::new();
+    let mut results = Vec::new();
     for port in 0..12 {
         for flow in 0..24 {
-            all.push(world.send(port, &udp(port_mac(port), flow)));
+            results.push(world.send(port, &udp(port_mac(port), flow)));
         }
-        all.push(world.send(port, &arp(port_mac(port))));
+        results.push(world.send(port, &arp(port_mac(port))));
     }
-    all
+    results
 }
 
 /// Asserts that frames leave only by usable members and only while the team is up.
@@ -106,9 +106,9 @@ fn assert_only_usable(world: &mut World) -> Result<(), TestCaseError> {
     let active = spec.members.iter().filter(|member| status(world, member.id).is_active).count();
     let is_up = world.team.distribution().is_up();
     prop_assert_eq!(is_up, active >= spec.min_links as usize);
-    for place in sent(world) {
-        prop_assert_eq!(place.is_some(), is_up);
-        let Some((member, _)) = place else { continue };
+    for result in sent(world) {
+        prop_assert_eq!(result.is_some(), is_up);
+        let Some((member, _)) = result else { continue };
         let link = status(world, member).link;
         prop_assert!(link.up && (spec.mode != TeamMode::Lacp || link.distributing));
         prop_assert!(is_needed(world, member), "the standby carries frames");
@@ -127,15 +127,15 @@ fn assert_fair(world: &World, ports: u32) -> Result<(), TestCaseError> {
     let sum: u64 = active.iter().map(|status| weight(status.link.speed_mbps)).sum();
     for status in &active {
         let weight = weight(status.link.speed_mbps);
-        let (count, of) = match spec.algorithm {
+        let (count, total) = match spec.algorithm {
             // With `Dynamic`, loads determine the shares.
             Algorithm::Dynamic => continue,
             Algorithm::HyperVPort => (status.assigned_ports, u64::from(ports)),
             _ => (status.buckets, BUCKETS as u64),
         };
-        let most = (of + active.len() as u64 - 1) * weight;
-        prop_assert!(u64::from(count) * sum <= most, "{} of {} in {:?}", count, of, spec);
-        prop_assert!(u64::from(count) >= of * weight / sum);
+        let max = (total + active.len() as u64 - 1) * weight;
+        prop_assert!(u64::from(count) * sum <= max, "{} of {} in {:?}", count, total, spec);
+        prop_assert!(u64::from(count) >= total * weight / sum);
     }
     Ok(())
 }
@@ -279,15 +279,23 @@ proptest! {
     }
 }
 
-/// Returns fragment `at` of a datagram; fragments after the first have an offset.
-fn fragment(is_ipv6: bool, protocol: u8, at: u8, addresses: &[u8; 32], payload: &[u8]) -> Vec<u8> {
+/// Returns fragment `position` of a datagram; fragments after the first have an offset.
+fn fragment(
+    is_ipv6: bool,
+    protocol: u8,
+    position: u8,
+    addresses: &[u8; 32],
+    payload: &[u8],
+) -> Vec<u8> {
     let mut bytes = [&[0x52, 0x54, 0, 1, 2, 3][..], &port_mac(2).octets()].concat();
     if is_ipv6 {
         bytes.extend_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, 44, 64]);
         bytes.extend_from_slice(addresses);
-        bytes.extend_from_slice(&[protocol, 0, 0, at << 3 | 1, 0, 0, 0, 7]);
+        bytes.extend_from_slice(&[protocol, 0, 0, position << 3 | 1, 0, 0, 0, 7]);
     } else {
-        bytes.extend_from_slice(&[0x08, 0x00, 0x45, 0, 0, 0, 0, 7, 0x20, at, 64, protocol, 0, 0]);
+        bytes.extend_from_slice(&[
+            0x08, 0x00, 0x45, 0, 0, 0, 0, 7, 0x20, position, 64, protocol, 0, 0,
+        ]);
         bytes.extend_from_slice(&addresses[..8]);
     }
     bytes.extend_from_slice(payload);

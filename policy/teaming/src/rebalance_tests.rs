@@ -20,8 +20,8 @@ struct Model {
 impl Model {
     fn new(capacities: &[u32]) -> Self {
         let mut weights = Weights::default();
-        for (at, capacity) in capacities.iter().enumerate() {
-            *weights.at_mut(slot(at)) = *capacity;
+        for (index, capacity) in capacities.iter().enumerate() {
+            *weights.at_mut(slot(index)) = *capacity;
         }
         let start = core::array::from_fn(|bucket| slot(bucket % capacities.len()));
         Self {
@@ -38,37 +38,37 @@ impl Model {
     /// change to their target member at its end.
     fn period(&mut self, bytes: &[u64], pauses: impl Fn(usize) -> bool) {
         let mut loads = [BucketLoad::default(); BUCKETS];
-        for (at, load) in loads.iter_mut().enumerate() {
-            *load = BucketLoad { bytes: bytes[at], member: Some(self.actual[at]) };
+        for (index, load) in loads.iter_mut().enumerate() {
+            *load = BucketLoad { bytes: bytes[index], member: Some(self.actual[index]) };
         }
         let before = self.wanted;
         self.rebalancer.handle_period(&loads, &mut self.wanted, self.active, &self.weights);
-        self.moves = (0..BUCKETS).filter(|at| before[*at] != self.wanted[*at]).collect();
-        for at in (0..BUCKETS).filter(|at| pauses(*at)) {
-            self.actual[at] = self.wanted[at];
+        self.moves = (0..BUCKETS).filter(|index| before[*index] != self.wanted[*index]).collect();
+        for index in (0..BUCKETS).filter(|index| pauses(*index)) {
+            self.actual[index] = self.wanted[index];
         }
     }
 
     /// Returns the load per capacity of the busiest member, in percent of the mean.
     fn peak(&self, bytes: &[u64]) -> u64 {
         let load = |slot| {
-            let on_it = bytes.iter().zip(&self.wanted).filter(|(_, at)| **at == slot);
+            let on_it = bytes.iter().zip(&self.wanted).filter(|(_, member)| **member == slot);
             on_it.map(|(bytes, _)| *bytes).sum::<u64>()
         };
-        let capacity: u64 = self.active.iter().map(|at| u64::from(*self.weights.at(at))).sum();
+        let capacity: u64 = self.active.iter().map(|slot| u64::from(*self.weights.at(slot))).sum();
         let mean = bytes.iter().sum::<u64>() / capacity;
-        let each = self.active.iter().map(|at| load(at) / u64::from(*self.weights.at(at)));
-        each.max().unwrap_or_default() * 100 / mean.max(1)
+        let loads = self.active.iter().map(|slot| load(slot) / u64::from(*self.weights.at(slot)));
+        loads.max().unwrap_or_default() * 100 / mean.max(1)
     }
 }
 
 /// Returns loads of `bytes` for the buckets in `at` and 0 for the others.
-fn some(at: impl IntoIterator<Item = usize>, bytes: u64) -> Vec<u64> {
-    let mut all = vec![0; BUCKETS];
-    for at in at {
-        all[at] = bytes;
+fn some(buckets: impl IntoIterator<Item = usize>, bytes: u64) -> Vec<u64> {
+    let mut loads = vec![0; BUCKETS];
+    for index in buckets {
+        loads[index] = bytes;
     }
-    all
+    loads
 }
 
 #[test]
@@ -118,8 +118,8 @@ fn little_traffic_and_little_unevenness_move_nothing() {
         model.period(&some((0..BUCKETS).step_by(2), 1000), |_| true);
         assert!(model.moves.is_empty());
         let mut uneven = some(0..BUCKETS, 1_000_000);
-        for at in (0..BUCKETS).step_by(2) {
-            uneven[at] = 1_150_000;
+        for index in (0..BUCKETS).step_by(2) {
+            uneven[index] = 1_150_000;
         }
         model.period(&uneven, |_| true);
         assert!(model.moves.is_empty());
@@ -131,10 +131,10 @@ fn a_bucket_that_never_pauses_is_given_up_and_others_are_moved() {
     let mut model = Model::new(&[1, 1]);
     let crowd = some([0, 2, 4, 6], 100_000_000);
     for _ in 0..4 {
-        model.period(&crowd, |at| at == 0);
+        model.period(&crowd, |index| index == 0);
     }
     for _ in 0..40 {
-        model.period(&crowd, |at| at == 0 || at == 2);
+        model.period(&crowd, |index| index == 0 || index == 2);
     }
     // Buckets that paused have moved; the others are targeted at their current member.
     assert_eq!([model.actual[0], model.actual[2]], [slot(1), slot(1)]);
@@ -148,10 +148,10 @@ fn absurd_loads_break_nothing() {
     for _ in 0..20 {
         model.period(&vec![u64::MAX; BUCKETS], |_| true);
     }
-    let mut nobody = Model::new(&[1, 1]);
-    nobody.active = SlotSet::default();
-    nobody.period(&vec![u64::MAX; BUCKETS], |_| true);
-    assert!(nobody.moves.is_empty());
+    let mut inactive = Model::new(&[1, 1]);
+    inactive.active = SlotSet::default();
+    inactive.period(&vec![u64::MAX; BUCKETS], |_| true);
+    assert!(inactive.moves.is_empty());
 }
 
 proptest! {

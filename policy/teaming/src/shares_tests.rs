@@ -16,9 +16,9 @@ struct Settled {
 }
 
 impl Settled {
-    fn new(things: u32, capacities: &[u32]) -> Self {
+    fn new(items: u32, capacities: &[u32]) -> Self {
         let mut shares = Shares::default();
-        shares.set_items((0..things).map(u64::from));
+        shares.set_items((0..items).map(u64::from));
         let mut settled = Self { shares, weights: PerSlot::default(), active: SlotSet::default() };
         settled.settle(capacities);
         settled
@@ -26,27 +26,27 @@ impl Settled {
 
     fn settle(&mut self, capacities: &[u32]) {
         self.weights = PerSlot::default();
-        for (at, capacity) in capacities.iter().enumerate() {
-            *self.weights.at_mut(slot(at)) = *capacity;
+        for (index, capacity) in capacities.iter().enumerate() {
+            *self.weights.at_mut(slot(index)) = *capacity;
         }
         self.active = MemberSlot::all().filter(|slot| *self.weights.at(*slot) > 0).collect();
         self.shares.rebalance(self.active, &self.weights, self.active);
     }
 
-    fn homes(&self, things: u32) -> Vec<Option<MemberSlot>> {
-        (0..things).map(|thing| self.shares.assigned_member(thing.into())).collect()
+    fn homes(&self, items: u32) -> Vec<Option<MemberSlot>> {
+        (0..items).map(|item| self.shares.assigned_member(item.into())).collect()
     }
 
     /// Asserts the documented bounds.
-    fn assert_fair(&self, things: u32) {
+    fn assert_fair(&self, items: u32) {
         let sum: u64 = self.active.iter().map(|slot| u64::from(*self.weights.at(slot))).sum();
         let members = self.active.iter().count() as u64;
         for slot in self.active.iter() {
             let weight = u64::from(*self.weights.at(slot));
             let count = u64::from(self.shares.count(slot));
-            let (least, most) = (u64::from(things) * weight, u64::from(things) + members - 1);
-            assert!(count >= least / sum, "{count} of {things} on {weight} of {sum}");
-            assert!(count * sum <= most * weight, "{count} of {things} on {weight} of {sum}");
+            let (min, max) = (u64::from(items) * weight, u64::from(items) + members - 1);
+            assert!(count >= min / sum, "{count} of {items} on {weight} of {sum}");
+            assert!(count * sum <= max * weight, "{count} of {items} on {weight} of {sum}");
         }
     }
 }
@@ -61,9 +61,9 @@ fn equal_members_have_equal_shares_and_unequal_ones_by_capacity() {
         (&[100, 1_000_000], &[0, 1024]),
     ] {
         let settled = Settled::new(THINGS, capacities);
-        let found: Vec<u32> =
-            (0..capacities.len()).map(|at| settled.shares.count(slot(at))).collect();
-        assert_eq!(found, counts, "{capacities:?}");
+        let actual: Vec<u32> =
+            (0..capacities.len()).map(|index| settled.shares.count(slot(index))).collect();
+        assert_eq!(actual, counts, "{capacities:?}");
         settled.assert_fair(THINGS);
     }
 }
@@ -76,21 +76,21 @@ fn without_members_everything_waits_where_it_was() {
     assert_eq!(settled.homes(8), before);
     settled.settle(&[0, 1]);
     assert_eq!(settled.homes(8), vec![Some(slot(1)); 8]);
-    let mut nothing = Settled::new(3, &[]);
-    assert_eq!(nothing.homes(3), [None; 3]);
-    nothing.settle(&[1]);
-    assert_eq!(nothing.homes(3), [Some(slot(0)); 3]);
+    let mut empty = Settled::new(3, &[]);
+    assert_eq!(empty.homes(3), [None; 3]);
+    empty.settle(&[1]);
+    assert_eq!(empty.homes(3), [Some(slot(0)); 3]);
 }
 
 #[test]
 fn only_receivers_are_given_more() {
     let mut settled = Settled::new(12, &[1, 1, 0]);
-    let only: SlotSet = [slot(2)].into_iter().collect();
+    let receivers: SlotSet = [slot(2)].into_iter().collect();
     *settled.weights.at_mut(slot(2)) = 1;
     *settled.weights.at_mut(slot(1)) = 100;
     let active = [slot(0), slot(1), slot(2)].into_iter().collect();
-    settled.shares.rebalance(active, &settled.weights, only);
-    let counts = [0, 1, 2].map(|at| settled.shares.count(slot(at)));
+    settled.shares.rebalance(active, &settled.weights, receivers);
+    let counts = [0, 1, 2].map(|index| settled.shares.count(slot(index)));
     assert_eq!(counts, [3, 6, 3]);
 }
 

@@ -69,15 +69,16 @@ fn after_a_failure_and_a_return_only_announced_addresses_have_moved() {
                 let before = upstream.learned.clone();
                 let change = world.link(failing, link);
                 // Announcements alone are sufficient for the switches to learn the new locations.
-                for told in &change.announcements {
-                    upstream.learned.insert(port_mac(told.port.0), told.member);
+                for announcement in &change.announcements {
+                    upstream.learned.insert(port_mac(announcement.port.0), announcement.member);
                 }
                 upstream.moved.clear();
                 speak(&mut world, &mut upstream);
                 assert_eq!(upstream.moved, [], "{algorithm} {failing}");
                 for port in 0..PORTS {
                     let mac = port_mac(port);
-                    let is_told = change.announcements.iter().any(|told| told.port.0 == port);
+                    let is_told =
+                        change.announcements.iter().any(|announcement| announcement.port.0 == port);
                     assert_eq!(upstream.learned[&mac] != before[&mac], is_told, "{algorithm}");
                 }
             }
@@ -87,7 +88,7 @@ fn after_a_failure_and_a_return_only_announced_addresses_have_moved() {
 
 #[test]
 fn a_group_frame_from_outside_reaches_each_port_once() {
-    let stranger = MacAddr::new([2, 9, 9, 9, 9, 9]);
+    let outside_mac = MacAddr::new([2, 9, 9, 9, 9, 9]);
     for algorithm in ALGORITHMS {
         let mut world = World::new(INDEPENDENT, algorithm, 4, PORTS);
         for change in [None, Some((0, DOWN)), Some((2, DOWN)), Some((0, UP))] {
@@ -95,7 +96,7 @@ fn a_group_frame_from_outside_reaches_each_port_once() {
                 let _ = world.link(member, link);
             }
             for port in 0..PORTS + 3 {
-                assert_eq!(world.copies(&[0, 1, 2, 3], stranger, port), 1, "{algorithm} {port}");
+                assert_eq!(world.copies(&[0, 1, 2, 3], outside_mac, port), 1, "{algorithm} {port}");
             }
         }
     }

@@ -94,14 +94,14 @@ impl Model {
     /// otherwise a part of one if no memory is in use. Returns false if neither is possible.
     fn step(&mut self, bytes: u64) -> bool {
         let bytes = bytes.min(self.left);
-        let taken = self.pool.take(bytes, &mut |_| {}).map(|chunks| (chunks, bytes));
-        let taken = taken.or_else(|| {
+        let allocation = self.pool.take(bytes, &mut |_| {}).map(|chunks| (chunks, bytes));
+        let allocation = allocation.or_else(|| {
             let part = bytes.min(PAYLOAD_RESERVED_BYTES);
             let is_unused = self.pool.is_unused();
             let chunks = is_unused.then(|| self.pool.take(part, &mut |_| {}))?;
             Some((chunks.expect("a connection without requests can process a part"), part))
         });
-        let Some((chunks, bytes)) = taken else { return false };
+        let Some((chunks, bytes)) = allocation else { return false };
         self.left -= bytes;
         self.held.push(chunks);
         true

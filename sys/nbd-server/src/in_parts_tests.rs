@@ -31,7 +31,7 @@ fn budgets(connections: u64, surplus: u64) -> NbdBudgets {
 
 /// Returns the contents of the disk.
 fn contents(range: ByteRange) -> Vec<u8> {
-    (range.offset()..range.end()).map(|at| (at / 512 % 251) as u8).collect()
+    (range.offset()..range.end()).map(|position| (position / 512 % 251) as u8).collect()
 }
 
 /// Executes requests until the queue waits for its client, or its connection has ended. `execute`
@@ -77,11 +77,11 @@ fn serve_until<T>(
 
 /// Receives a structured chunk of a read. Returns its flags, type and payload.
 fn chunk(client: &mut UnixStream) -> (u16, u16, Vec<u8>) {
-    let mut head = [0; 20];
-    client.read_exact(&mut head).unwrap();
-    assert_eq!(head[..4], 0x668e_33ef_u32.to_be_bytes());
-    let field = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-    let mut payload = vec![0; u32::from_be_bytes(head[16..].try_into().unwrap()) as usize];
+    let mut header = [0; 20];
+    client.read_exact(&mut header).unwrap();
+    assert_eq!(header[..4], 0x668e_33ef_u32.to_be_bytes());
+    let field = |offset: usize| u16::from_be_bytes([header[offset], header[offset + 1]]);
+    let mut payload = vec![0; u32::from_be_bytes(header[16..].try_into().unwrap()) as usize];
     client.read_exact(&mut payload).unwrap();
     (field(4), field(6), payload)
 }
@@ -111,8 +111,8 @@ fn a_large_read_is_one_simple_reply_and_several_chunks_unless_they_are_forbidden
             loop {
                 let (flags, kind, payload) = chunk(&mut client);
                 assert_eq!(kind, 1);
-                let at = u64::from_be_bytes(payload[..8].try_into().unwrap());
-                assert_eq!(at, OFFSET + data.len() as u64);
+                let hole_offset = u64::from_be_bytes(payload[..8].try_into().unwrap());
+                assert_eq!(hole_offset, OFFSET + data.len() as u64);
                 data.extend_from_slice(&payload[8..]);
                 chunks += 1;
                 if flags == 1 {

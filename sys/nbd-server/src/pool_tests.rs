@@ -14,10 +14,10 @@ fn pool(surplus: u64) -> (Pool, NbdBudgets) {
 }
 
 fn take(pool: &mut Pool, bytes: u64) -> Option<Vec<u32>> {
-    let fits = pool.fits(bytes);
-    let taken = pool.take(bytes, &mut |_| {});
-    assert_eq!(fits, taken.is_some(), "{bytes}");
-    taken
+    let has_room = pool.fits(bytes);
+    let chunks = pool.take(bytes, &mut |_| {});
+    assert_eq!(has_room, chunks.is_some(), "{bytes}");
+    chunks
 }
 
 /// Releases unused chunks until there are none. Returns the released chunks.
@@ -30,13 +30,13 @@ fn release(pool: &mut Pool) -> Vec<Vec<u32>> {
 #[test]
 fn chunks_are_given_out_once_and_none_if_there_are_too_few() {
     let (mut pool, _) = pool(1 << 30);
-    let some = take(&mut pool, CHUNK * 1000 + 1).unwrap();
+    let first_chunks = take(&mut pool, CHUNK * 1000 + 1).unwrap();
     assert_eq!(take(&mut pool, CHUNK * 24), None);
-    let others = take(&mut pool, CHUNK * 23).unwrap();
-    let mut all = [some.clone(), others].concat();
-    all.sort_unstable();
-    assert!(all.into_iter().eq(0..CHUNKS));
-    pool.release(some);
+    let other_chunks = take(&mut pool, CHUNK * 23).unwrap();
+    let mut all_chunks = [first_chunks.clone(), other_chunks].concat();
+    all_chunks.sort_unstable();
+    assert!(all_chunks.into_iter().eq(0..CHUNKS));
+    pool.release(first_chunks);
     assert!(take(&mut pool, CHUNK * 1001).is_some());
 }
 
@@ -44,11 +44,11 @@ fn chunks_are_given_out_once_and_none_if_there_are_too_few() {
 fn small_payloads_get_small_chunks_and_others_when_there_are_none() {
     let (mut pool, _) = pool(1 << 30);
     assert_eq!(take(&mut pool, 0), Some(Vec::new()));
-    let some: Vec<_> = (0..SMALL_CHUNKS).map(|_| take(&mut pool, SMALL).unwrap()).collect();
-    assert!(some.iter().flatten().all(|&chunk| chunk >= CHUNKS));
+    let small_chunks: Vec<_> = (0..SMALL_CHUNKS).map(|_| take(&mut pool, SMALL).unwrap()).collect();
+    assert!(small_chunks.iter().flatten().all(|&chunk| chunk >= CHUNKS));
     assert!(take(&mut pool, 1).unwrap()[0] < CHUNKS);
-    let hot = some.last().unwrap().clone();
-    some.into_iter().for_each(|chunks| pool.release(chunks));
+    let hot = small_chunks.last().unwrap().clone();
+    small_chunks.into_iter().for_each(|chunks| pool.release(chunks));
     assert_eq!(take(&mut pool, 512).unwrap(), hot);
     assert!(take(&mut pool, SMALL + 1).unwrap()[0] < CHUNKS);
 }
@@ -95,12 +95,13 @@ fn spare_small_chunks_make_room_for_a_large_payload() {
     assert!(take(&mut pool, SMALL).is_none(), "they have all memory of the reservation");
     small.into_iter().for_each(|chunks| pool.release(chunks));
     let mut released = 0;
-    let all = pool.take(PAYLOAD_RESERVED_BYTES, &mut |chunks| released += chunks.len()).unwrap();
-    assert_eq!((released, all.len()), (64, 4));
+    let taken_chunks =
+        pool.take(PAYLOAD_RESERVED_BYTES, &mut |chunks| released += chunks.len()).unwrap();
+    assert_eq!((released, taken_chunks.len()), (64, 4));
     assert!(take(&mut pool, 1).is_none());
     assert_eq!(budgets.usage().host.buffer_bytes, RESERVED_BYTES);
     // A warm free chunk serves a small payload for which no small chunk has memory.
-    pool.release(all);
+    pool.release(taken_chunks);
     assert!(take(&mut pool, 1).unwrap()[0] < CHUNKS);
 }
 

@@ -97,20 +97,20 @@ fn the_speed_of_a_nic_is_not_told() {
 
 #[test]
 fn netlink_and_the_ioctl_say_the_same() {
-    let inside = TestNetns::new();
-    inside.run("ip link add near0 type veth peer name far0");
-    inside.run("ip tuntap add dev tap0 mode tap");
+    let netns = TestNetns::new();
+    netns.run("ip link add near0 type veth peer name far0");
+    netns.run("ip tuntap add dev tap0 mode tap");
     // A speed above the range of the ioctl's lower field.
-    inside.run("ethtool -s tap0 speed 400000 duplex half");
-    let namespace = Namespace::open(Some(inside.name())).unwrap();
+    netns.run("ethtool -s tap0 speed 400000 duplex half");
+    let namespace = Namespace::open(Some(netns.name())).unwrap();
     let half = LinkSpeed { mbps: Some(400_000), full_duplex: Some(false) };
-    let known = [("near0", up(10_000, true).speed), ("lo", UNKNOWN), ("tap0", half)];
-    for (device, expected) in known {
-        let found = namespace.run(|| {
+    let cases = [("near0", up(10_000, true).speed), ("lo", UNKNOWN), ("tap0", half)];
+    for (device, expected) in cases {
+        let speeds = namespace.run(|| {
             let (query, link) = (DeviceQuery::default(), Link::new(device)?);
             Ok([query.speed(link.index()?, device)?, link.speed()?])
         });
-        assert_eq!(found.unwrap(), [expected; 2], "{device}");
+        assert_eq!(speeds.unwrap(), [expected; 2], "{device}");
     }
     let missing = namespace.run(|| DeviceQuery::default().speed(77, "none0")).unwrap_err();
     assert_eq!(missing.kind, DeviceErrorKind::Missing, "{missing}");
@@ -128,14 +128,14 @@ fn lacpdus_reach_the_control_socket_beside_the_queues() {
     let mut frame = Frame::new(0);
     frame.fill(&bytes);
     far_sink.transmit(&frame).unwrap();
-    let mut got = Vec::new();
+    let mut received = Vec::new();
     let limit = Instant::now() + LIMIT;
-    while got.is_empty() && Instant::now() < limit {
-        let take = &mut |frame: ControlFrame<'_>| got.push(frame.bytes.to_vec());
-        control.receive(take).unwrap();
+    while received.is_empty() && Instant::now() < limit {
+        let handle = &mut |frame: ControlFrame<'_>| received.push(frame.bytes.to_vec());
+        control.receive(handle).unwrap();
         thread::sleep(Duration::from_millis(1));
     }
-    assert_eq!(got, [bytes.clone()]);
+    assert_eq!(received, [bytes.clone()]);
     control.send(&bytes).unwrap();
     let is_it = |frame: &Frame| frame.bytes() == bytes;
     assert!(receive_where(&mut far_source, is_it).is_some());

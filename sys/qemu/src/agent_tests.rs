@@ -95,7 +95,7 @@ fn freezing_counts_and_turning_off_needs_no_answer() {
 /// The caller gets a result within the time limit regardless of the data that the guest sends.
 #[test]
 fn a_guest_cannot_keep_who_asks() {
-    let began = Instant::now();
+    let started_at = Instant::now();
     let limit = Duration::from_millis(300);
     // Guests that send nothing, an endless stream of other numbers, and an endless line.
     let silent = guest(|mut client| while line(&mut client).is_some() {});
@@ -117,7 +117,7 @@ fn a_guest_cannot_keep_who_asks() {
     assert_eq!(error.kind, VmErrorKind::Timeout, "{error}");
     assert!(error.text.contains("too long"), "{error}");
     // A guest that could block the caller would block it indefinitely.
-    assert!(began.elapsed() < Duration::from_secs(60));
+    assert!(started_at.elapsed() < Duration::from_secs(60));
 }
 
 #[test]
@@ -168,17 +168,17 @@ fn descriptors_of_a_guest_agent_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let listener = UnixListener::bind(folder.path().join(AGENT_SOCKET)).unwrap();
     let _ours = connect_in(folder.path(), AGENT_SOCKET, REPLY_TIMEOUT).unwrap();
-    let (theirs, _) = listener.accept().unwrap();
+    let (peer, _) = listener.accept().unwrap();
     if !suimon_unix_socket::refuse_descriptors(UnixStream::pair().unwrap().0) {
         eprintln!("skipped: the kernel is older than Linux 6.16");
         return;
     }
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
-    let descriptors = [theirs.as_fd()];
+    let descriptors = [peer.as_fd()];
     assert!(beside.push(SendAncillaryMessage::ScmRights(&descriptors)));
-    let sent = sendmsg(&theirs, &[std::io::IoSlice::new(b"x")], &mut beside, SendFlags::NOSIGNAL);
-    assert_eq!(sent, Err(rustix::io::Errno::PERM));
+    let result = sendmsg(&peer, &[std::io::IoSlice::new(b"x")], &mut beside, SendFlags::NOSIGNAL);
+    assert_eq!(result, Err(rustix::io::Errno::PERM));
 }
 
 /// This simulates a kernel that cannot refuse descriptors. The last close of the attached socket
@@ -195,16 +195,16 @@ fn a_descriptor_of_a_guest_agent_ends_the_session_and_blocks_no_caller() {
     while attached.write(&[0; 1 << 16]).is_ok() {}
     attached.set_nonblocking(false).unwrap();
     rustix::net::sockopt::set_socket_linger(&attached, Some(10 * limit)).unwrap();
-    let (ours, theirs) = UnixStream::pair().unwrap();
+    let (local, remote) = UnixStream::pair().unwrap();
     for _ in 0..2 {
         let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut beside = SendAncillaryBuffer::new(&mut space);
         let descriptors = [attached.as_fd()];
         assert!(beside.push(SendAncillaryMessage::ScmRights(&descriptors)));
-        sendmsg(&theirs, &[std::io::IoSlice::new(b"x")], &mut beside, SendFlags::NOSIGNAL).unwrap();
+        sendmsg(&remote, &[std::io::IoSlice::new(b"x")], &mut beside, SendFlags::NOSIGNAL).unwrap();
     }
     let closing = Closes::default();
-    let stream = QemuStream::guarded(ours, &closing).unwrap();
+    let stream = QemuStream::guarded(local, &closing).unwrap();
     // The receiver has the last descriptors.
     let last = std::thread::spawn(move || drop(attached));
     let (report, reports) = std::sync::mpsc::channel();
@@ -220,7 +220,7 @@ fn a_descriptor_of_a_guest_agent_ends_the_session_and_blocks_no_caller() {
     let port = AgentPort { folder: folder.path(), closing: &closing };
     let error = AgentSession::begin(port, Duration::from_millis(100)).unwrap_err();
     assert!(error.text.contains("attached a descriptor"), "{error}");
-    drop((theirs, peer));
+    drop((remote, peer));
     last.join().unwrap();
     assert!(closing.wait(limit));
 }
@@ -231,8 +231,8 @@ fn sessions_directly_after_each_other_wait_for_the_close_before_linux_6_16() {
     let limit = Duration::from_secs(60);
     let closing = Closes::default();
     for _ in 0..200 {
-        let (ours, _theirs) = UnixStream::pair().unwrap();
-        drop(QemuStream::guarded(ours, &closing).unwrap());
+        let (local, _theirs) = UnixStream::pair().unwrap();
+        drop(QemuStream::guarded(local, &closing).unwrap());
         assert!(closing.wait(limit));
     }
 }

@@ -20,12 +20,12 @@ enum Change {
 }
 
 fn change() -> impl Strategy<Value = Change> {
-    let at = 0..20_000_u64;
+    let offsets = 0..20_000_u64;
     prop_oneof![
-        4 => (at.clone(), proptest::collection::vec(1..=u8::MAX, 1..6000))
-            .prop_map(|(at, bytes)| Change::Write(at, bytes)),
-        1 => (at.clone(), 0..9000_u64).prop_map(|(at, len)| Change::Zero(at, len)),
-        1 => at.prop_map(Change::SetLen),
+        4 => (offsets.clone(), proptest::collection::vec(1..=u8::MAX, 1..6000))
+            .prop_map(|(offsets, bytes)| Change::Write(offsets, bytes)),
+        1 => (offsets.clone(), 0..9000_u64).prop_map(|(offsets, len)| Change::Zero(offsets, len)),
+        1 => offsets.prop_map(Change::SetLen),
     ]
 }
 
@@ -85,13 +85,13 @@ fn a_read_behind_the_end_says_where_the_file_ends() {
 fn units_that_do_not_fit_the_image_go_through_the_page_cache() {
     let folder = folder();
     let path = folder.path().join("image");
-    let whole = HostFile::open(&path, FileAccess::Create, 4096).unwrap();
+    let cached = HostFile::open(&path, FileAccess::Create, 4096).unwrap();
     // Not every file system supports direct I/O.
     assert_eq!(
-        whole.properties().is_direct,
-        whole.properties().alignment > 1,
+        cached.properties().is_direct,
+        cached.properties().alignment > 1,
         "{:?}",
-        whole.properties()
+        cached.properties()
     );
     let odd = HostFile::open(&path, FileAccess::Write, 1).unwrap();
     assert!(

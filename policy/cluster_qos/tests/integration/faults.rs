@@ -108,8 +108,8 @@ fn carry_out(cluster: &mut Cluster, step: &Step) {
         }
         Step::Move { from, to, disk } => {
             let disks = &mut cluster.nodes.get_mut(&from).unwrap().disks;
-            if let Some((load, wants)) = disks.remove(&key(from, disk)) {
-                cluster.set_disk(to, load, wants);
+            if let Some((load, demand)) = disks.remove(&key(from, disk)) {
+                cluster.set_disk(to, load, demand);
             }
         }
         Step::RemoveDisk { node, disk } => cluster.remove_disk(node, key(node, disk)),
@@ -122,8 +122,8 @@ fn carry_out(cluster: &mut Cluster, step: &Step) {
             cluster.nodes.get_mut(&node).unwrap().is_cut_off = is_cut_off;
         }
         Step::Freeze { node, seconds } => {
-            let until = cluster.now + seconds * SECOND;
-            cluster.nodes.get_mut(&node).unwrap().frozen_until = until;
+            let deadline = cluster.now + seconds * SECOND;
+            cluster.nodes.get_mut(&node).unwrap().frozen_until = deadline;
         }
         Step::Restart { node } => cluster.restart(node),
         Step::Elect { node } => cluster.elect(node),
@@ -165,16 +165,19 @@ fn judge_settled(cluster: &mut Cluster) {
     let shared = cluster.policies.get(&POLICY).map_or(0, |limits| limits.min_iops);
     let floors = ids.len() as u64 * cluster.terms.floor_iops;
     let sum: u64 = ids.iter().map(|node| minimums(cluster, *node)).sum::<u64>() + floors + shared;
-    let fits = sum <= CAPABILITY * 9 / 10;
+    let is_feasible = sum <= CAPABILITY * 9 / 10;
     for node in &ids {
         let (cap, min) = (cluster.cap(*node), minimums(cluster, *node));
-        assert!(!fits || cap >= min, "node {node} may do {cap} of its {min}; all come to {sum}");
+        assert!(
+            !is_feasible || cap >= min,
+            "node {node} may do {cap} of its {min}; all come to {sum}"
+        );
     }
     let caps: u64 = ids.iter().map(|node| cluster.cap(*node)).sum();
     let is_hungry = cluster.nodes.values().any(|node| {
-        node.disks
-            .values()
-            .any(|(load, wants)| load.policy.is_none() && load.max_iops.is_none() && *wants == ALL)
+        node.disks.values().any(|(load, demand)| {
+            load.policy.is_none() && load.max_iops.is_none() && *demand == ALL
+        })
     });
     assert!(!is_hungry || caps * 100 >= CAPABILITY * 95, "{caps} of {CAPABILITY} are used");
     // The shares are stable.
@@ -204,8 +207,8 @@ fn drive(seed: u64, nodes: u32, falls: bool, steps: &[(u64, Step)]) -> Cluster {
     }
     let seconds = cluster.now / SECOND;
     for node in cluster.nodes.values() {
-        let most = seconds * 4 + 4 * node.incarnation + 4;
-        assert!(node.reports <= most, "{} reports in {seconds} s", node.reports);
+        let max = seconds * 4 + 4 * node.incarnation + 4;
+        assert!(node.reports <= max, "{} reports in {seconds} s", node.reports);
     }
     cluster
 }
@@ -279,18 +282,18 @@ proptest! {
 
 /// Maps a step to a cluster of this many nodes.
 fn within(step: Step, nodes: u32) -> Step {
-    let fit = |node: u32| (node - 1) % nodes + 1;
+    let wrap = |node: u32| (node - 1) % nodes + 1;
     match step {
         Step::Disk { node, disk, min, max, wants } => {
-            Step::Disk { node: fit(node), disk, min, max, wants }
+            Step::Disk { node: wrap(node), disk, min, max, wants }
         }
-        Step::Move { from, to, disk } => Step::Move { from: fit(from), to: fit(to), disk },
-        Step::RemoveDisk { node, disk } => Step::RemoveDisk { node: fit(node), disk },
-        Step::SharedDisk { node, wants } => Step::SharedDisk { node: fit(node), wants },
-        Step::CutOff { node, is_cut_off } => Step::CutOff { node: fit(node), is_cut_off },
-        Step::Freeze { node, seconds } => Step::Freeze { node: fit(node), seconds },
-        Step::Restart { node } => Step::Restart { node: fit(node) },
-        Step::Elect { node } => Step::Elect { node: fit(node) },
+        Step::Move { from, to, disk } => Step::Move { from: wrap(from), to: wrap(to), disk },
+        Step::RemoveDisk { node, disk } => Step::RemoveDisk { node: wrap(node), disk },
+        Step::SharedDisk { node, wants } => Step::SharedDisk { node: wrap(node), wants },
+        Step::CutOff { node, is_cut_off } => Step::CutOff { node: wrap(node), is_cut_off },
+        Step::Freeze { node, seconds } => Step::Freeze { node: wrap(node), seconds },
+        Step::Restart { node } => Step::Restart { node: wrap(node) },
+        Step::Elect { node } => Step::Elect { node: wrap(node) },
         other => other,
     }
 }
@@ -362,10 +365,10 @@ fn a_slow_clock_gets_no_lease() {
     }
     cluster.elect(1);
     cluster.run(120 * SECOND);
-    let told =
+    let notices =
         |id: u32| cluster.nodes[&id].notices.iter().map(|(_, notice)| *notice).collect::<Vec<_>>();
-    assert!(format!("{:?}", told(3)).contains("ClockSlow"), "{:?}", told(3));
-    assert!(!format!("{:?}", told(2)).contains("ClockSlow"), "{:?}", told(2));
+    assert!(format!("{:?}", notices(3)).contains("ClockSlow"), "{:?}", notices(3));
+    assert!(!format!("{:?}", notices(2)).contains("ClockSlow"), "{:?}", notices(2));
     assert_eq!(cluster.cap(3), 1_064);
     assert!(cluster.cap(2) > 40_000);
 }
@@ -441,6 +444,6 @@ fn a_node_that_returns_before_it_is_forgotten_keeps_its_record() {
             }
         }
     }
-    let only = (vec![NodeId(1)], Vec::new());
-    assert_eq!(written, [only.clone(), only]);
+    let expected_write = (vec![NodeId(1)], Vec::new());
+    assert_eq!(written, [expected_write.clone(), expected_write]);
 }

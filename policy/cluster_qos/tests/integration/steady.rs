@@ -45,13 +45,13 @@ fn minimums_come_at_once_and_what_idles_is_used() {
     // Its demand is small: the others get the unreserved capacity.
     cluster.set_disk(1, disk(1, 80_000, 0, 100), 100);
     cluster.run(10 * SECOND);
-    let others: u64 = (2..=4).map(|node| cluster.cap(node)).sum();
-    assert!(others * 100 >= (100_000 - 80_064) * 95, "{others}");
+    let other_caps: u64 = (2..=4).map(|node| cluster.cap(node)).sum();
+    assert!(other_caps * 100 >= (100_000 - 80_064) * 95, "{other_caps}");
     // Without a reservation, they get the whole capacity.
     cluster.set_disk(1, disk(1, 0, 0, 100), 100);
     cluster.run(10 * SECOND);
-    let others: u64 = (2..=4).map(|node| cluster.cap(node)).sum();
-    assert!(others >= 95_000, "{others}");
+    let other_caps: u64 = (2..=4).map(|node| cluster.cap(node)).sum();
+    assert!(other_caps >= 95_000, "{other_caps}");
 }
 
 /// Shares are stable while nothing changes, and few writes occur.
@@ -59,21 +59,21 @@ fn minimums_come_at_once_and_what_idles_is_used() {
 fn no_oscillation_and_bounded_writes() {
     let mut cluster = of(8, 200_000);
     for node in 1..=8 {
-        let wants = if node % 2 == 0 { ALL } else { 3_000 * u64::from(node) };
-        cluster.set_disk(node, disk(u64::from(node), 1_000 * u64::from(node), 0, 100), wants);
+        let demand = if node % 2 == 0 { ALL } else { 3_000 * u64::from(node) };
+        cluster.set_disk(node, disk(u64::from(node), 1_000 * u64::from(node), 0, 100), demand);
     }
     cluster.run(20 * SECOND);
     let (reports, granted, writes) = (cluster.reports, cluster.granted, cluster.writes);
-    let mut seen: Vec<(u64, u64)> =
+    let mut ranges: Vec<(u64, u64)> =
         (1..=8).map(|node| (cluster.cap(node), cluster.cap(node))).collect();
     for _ in 0..600 {
         cluster.run(SECOND / 10);
-        for (node, (least, most)) in (1..=8).zip(&mut seen) {
-            (*least, *most) = ((*least).min(cluster.cap(node)), (*most).max(cluster.cap(node)));
+        for (node, (min, max)) in (1..=8).zip(&mut ranges) {
+            (*min, *max) = ((*min).min(cluster.cap(node)), (*max).max(cluster.cap(node)));
         }
     }
-    for (least, most) in &seen {
-        assert!(most - least <= most / 50, "{seen:?}");
+    for (min, max) in &ranges {
+        assert!(max - min <= max / 50, "{ranges:?}");
     }
     let per_node = |count: u64| count as f64 / 60.0 / 8.0;
     assert!(per_node(cluster.reports - reports) <= 1.1, "{}", cluster.reports - reports);
@@ -120,8 +120,11 @@ fn what_cannot_be_kept_is_refused_with_the_arithmetic() {
     // A query of unmet minimums returns the cause immediately.
     let unmet = cluster.allocator().unmet();
     assert_eq!((unmet.len(), unmet[0].disk.0, unmet[0].cause), (1, 2, Cause::NotAdmitted));
-    let by = unmet[0].aggressors[0];
-    assert_eq!((by.node.0, by.disk.0, by.delivered_iops - by.guaranteed_iops), (1, 1, 2_000));
+    let aggressor = unmet[0].aggressors[0];
+    assert_eq!(
+        (aggressor.node.0, aggressor.disk.0, aggressor.delivered_iops - aggressor.guaranteed_iops),
+        (1, 1, 2_000)
+    );
     cluster.set_disk(1, disk(1, 4_000, 0, 100), ALL);
     cluster.run(5 * SECOND);
     assert!(cluster.cap(2) >= 3_064, "{}", cluster.cap(2));
@@ -160,15 +163,15 @@ fn a_policy_of_several_nodes() {
         cluster.set_disk(node, load, if node == 1 { ALL } else { 500 });
     }
     cluster.run(15 * SECOND);
-    let has = |cluster: &Cluster, node: u32| {
+    let cap_of = |cluster: &Cluster, node: u32| {
         let node = &cluster.nodes[&node];
         let cap = node.policy_caps.iter().find(|cap| cap.policy == policy);
         let cap = cap.copied();
         cap.map_or(0, |cap| cap.max.unwrap().iops_at(node.clock.at(cluster.now)))
     };
     // Half is divided equally and indefinitely, the rest by demand.
-    assert_eq!([has(&cluster, 2), has(&cluster, 3)], [1_500, 1_500]);
-    assert_eq!(has(&cluster, 1), 6_000);
+    assert_eq!([cap_of(&cluster, 2), cap_of(&cluster, 3)], [1_500, 1_500]);
+    assert_eq!(cap_of(&cluster, 1), 6_000);
     let reserved: u64 = (1..=3).map(|node| cluster.kept(node).store.reserved_iops).sum();
     assert_eq!(reserved, 3_000 + 3 * 64);
     // A policy deleted while in use stays in effect, and this is reported.
@@ -176,14 +179,14 @@ fn a_policy_of_several_nodes() {
     cluster.tell_leader(&AllocatorEvent::PolicyRemoved { policy });
     cluster.run(5 * SECOND);
     assert!(cluster.notices.iter().any(|(_, notice)| matches!(notice, Notice::PolicyInUse { .. })));
-    assert_eq!(has(&cluster, 1), 6_000);
+    assert_eq!(cap_of(&cluster, 1), 6_000);
     // The next leader does not have the policy. Its disks stop instead of running without limits.
     cluster.elect(2);
     cluster.run(10 * SECOND);
     assert!(
         cluster.notices.iter().any(|(_, notice)| matches!(notice, Notice::PolicyUnknown { .. }))
     );
-    assert_eq!([has(&cluster, 1), has(&cluster, 2)], [0, 0]);
+    assert_eq!([cap_of(&cluster, 1), cap_of(&cluster, 2)], [0, 0]);
 }
 
 /// A closed-loop client submits only as fast as requests complete. If the store causes a rate below
@@ -194,9 +197,9 @@ fn what_a_slow_store_does_not_give_is_unmet_however_little_is_asked_for() {
     cluster.set_disk(1, disk(1, 6_000, 0, 100), ALL);
     cluster.set_disk(2, disk(2, 0, 0, 1), ALL);
     cluster.run(5 * SECOND);
-    for (node, does) in [(1, 2_000), (2, 300)] {
+    for (node, store_iops) in [(1, 2_000), (2, 300)] {
         let node = cluster.nodes.get_mut(&node).unwrap();
-        (node.store_does, node.latency_ns) = (Some(does), 3_000_000);
+        (node.store_does, node.latency_ns) = (Some(store_iops), 3_000_000);
     }
     cluster.run(70 * SECOND);
     let unmet = cluster.notices.iter().find_map(|(_, notice)| match notice {
@@ -206,9 +209,9 @@ fn what_a_slow_store_does_not_give_is_unmet_however_little_is_asked_for() {
     let unmet = unmet.unwrap();
     assert_eq!((unmet.node.0, unmet.disk.0, unmet.cause), (1, 1, Cause::ExternalLoad));
     assert_eq!((unmet.guaranteed_iops, unmet.delivered_iops), (6_000, 2_000));
-    let by = unmet.aggressors[0];
-    assert_eq!((by.node.0, by.disk.0, by.guaranteed_iops), (2, 2, 0));
-    assert!(by.delivered_iops > 0);
+    let aggressor = unmet.aggressors[0];
+    assert_eq!((aggressor.node.0, aggressor.disk.0, aggressor.guaranteed_iops), (2, 2, 0));
+    assert!(aggressor.delivered_iops > 0);
 }
 
 /// After a short unlimited demand that drops, other nodes wait no longer than one report, one grant
@@ -279,7 +282,7 @@ fn foreign_load_is_named_and_minimums_stay() {
     cluster.set_disk(2, disk(2, 0, 0, 100), ALL);
     cluster.run(20 * SECOND);
     assert!(cluster.cap(2) > 30_000);
-    let mut told = None;
+    let mut reported_at = None;
     for _ in 0..120 {
         // An external load takes half of the store; nodes get the rest in proportion to their
         // demand.
@@ -290,13 +293,13 @@ fn foreign_load_is_named_and_minimums_stay() {
             (node.store_does, node.latency_ns) = (Some(share), 3_000_000);
         }
         cluster.run(SECOND / 2);
-        told = told.or(cluster.notices.iter().find_map(|(_, notice)| match notice {
+        reported_at = reported_at.or(cluster.notices.iter().find_map(|(_, notice)| match notice {
             Notice::ExternalLoad { delivered_iops, .. } => Some(*delivered_iops),
             _ => None,
         }));
     }
-    assert!(told.unwrap() <= 51_000, "{told:?}");
+    assert!(reported_at.unwrap() <= 51_000, "{reported_at:?}");
     assert!(cluster.cap(1) >= 30_064);
-    let got = cluster.nodes[&1].store_does.unwrap();
-    assert!(got >= 30_000, "{got}");
+    let measured = cluster.nodes[&1].store_does.unwrap();
+    assert!(measured >= 30_000, "{measured}");
 }

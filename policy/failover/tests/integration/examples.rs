@@ -44,16 +44,16 @@ fn on_vf() -> Failover {
     failover
 }
 
-fn left(nic: PortId, why: FailoverReason) -> [FailoverAction; 2] {
+fn left(nic: PortId, reason: FailoverReason) -> [FailoverAction; 2] {
     [
-        FailoverAction::UseParavirtual { nic, reason: why },
-        FailoverAction::UnplugVf { nic, vf: VF, reason: why },
+        FailoverAction::UseParavirtual { nic, reason },
+        FailoverAction::UnplugVf { nic, vf: VF, reason },
     ]
 }
 
 #[test]
 fn a_failure_falls_back_at_once_and_the_way_back_is_held_down() {
-    for (event, end, why) in [
+    for (event, end, reason) in [
         (
             FailoverEvent::VfLost { vf: VF },
             FailoverEvent::VfFound { vf: VF },
@@ -72,13 +72,13 @@ fn a_failure_falls_back_at_once_and_the_way_back_is_held_down() {
     ] {
         let mut failover = on_vf();
         failover.handle(at(100), &event);
-        assert_eq!(actions(&mut failover), left(WEB, why));
+        assert_eq!(actions(&mut failover), left(WEB, reason));
         assert_eq!(failover.path(WEB), Some(Path::Paravirtual));
         failover.handle(at(101), &FailoverEvent::VfReleased { vf: VF });
         failover.handle(at(102), &end);
-        let back = failover.next_deadline().unwrap();
-        assert!(back >= at(110), "{back}");
-        let mut now = back;
+        let retry_at = failover.next_deadline().unwrap();
+        assert!(retry_at >= at(110), "{retry_at}");
+        let mut now = retry_at;
         while failover.path(WEB) == Some(Path::Paravirtual) {
             failover.handle_deadline(now);
             match actions(&mut failover).as_slice() {
@@ -90,7 +90,7 @@ fn a_failure_falls_back_at_once_and_the_way_back_is_held_down() {
                 }
                 other => panic!("{other:?}"),
             }
-            assert!(now <= at(112), "{why:?}");
+            assert!(now <= at(112), "{reason:?}");
         }
     }
 }
@@ -112,8 +112,8 @@ fn a_migration_leaves_the_vf_and_one_that_is_given_up_comes_back_at_once() {
 fn who_has_a_vf_keeps_it_and_who_gets_none_is_told_once() {
     let mut failover = on_vf();
     failover.handle(at(2), &set(DB, 100));
-    let told = [FailoverAction::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
-    assert_eq!(actions(&mut failover), told);
+    let expected = [FailoverAction::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
+    assert_eq!(actions(&mut failover), expected);
     failover.handle(at(3), &set(DB, 90));
     assert_eq!(actions(&mut failover), []);
     failover.handle(at(4), &set(WEB, 0));
@@ -134,11 +134,8 @@ fn a_guest_that_does_not_take_its_vf_loses_it_and_others_get_it_later() {
     actions(&mut failover);
     assert_eq!(failover.next_deadline(), Some(at(60)));
     failover.handle_deadline(at(60));
-    let why = FailoverReason::NotReadyInTime;
-    assert_eq!(
-        actions(&mut failover),
-        [FailoverAction::UnplugVf { nic: WEB, vf: VF, reason: why }]
-    );
+    let reason = FailoverReason::NotReadyInTime;
+    assert_eq!(actions(&mut failover), [FailoverAction::UnplugVf { nic: WEB, vf: VF, reason }]);
     // The event is too late: the VF is being taken away.
     failover.handle(at(61), &FailoverEvent::VfPathReady { nic: WEB, vf: VF });
     failover.handle(at(61), &FailoverEvent::VfReleased { vf: VF });
@@ -156,26 +153,26 @@ fn vfs_are_taken_from_the_adapter_that_has_given_the_fewest() {
         let vf = VfId { adapter: AdapterId(adapter), index };
         failover.handle(at(0), &FailoverEvent::VfFound { vf });
     }
-    let mut given = Vec::new();
+    let mut assigned = Vec::new();
     for nic in 0..4 {
         let adapters = vec![AdapterId(1), AdapterId(0)];
         failover
             .handle(at(0), &FailoverEvent::NicSet { nic: PortId(nic), iov_weight: 1, adapters });
-        given.extend(actions(&mut failover).into_iter().filter_map(|action| match action {
+        assigned.extend(actions(&mut failover).into_iter().filter_map(|action| match action {
             FailoverAction::PlugVf { vf, .. } => Some((vf.adapter.0, vf.index)),
             _ => None,
         }));
     }
-    assert_eq!(given, [(1, 0), (0, 0), (1, 1), (0, 1)]);
+    assert_eq!(assigned, [(1, 0), (0, 0), (1, 1), (0, 1)]);
 }
 
 #[test]
 fn actions_say_why_in_words() {
     let mut failover = on_vf();
     failover.handle(at(2), &FailoverEvent::ResetBegan { adapter: WAN });
-    let words: Vec<String> = actions(&mut failover).iter().map(ToString::to_string).collect();
+    let texts: Vec<String> = actions(&mut failover).iter().map(ToString::to_string).collect();
     assert_eq!(
-        words,
+        texts,
         [
             "traffic uses the switch: the adapter is being reset",
             "VF 0 of adapter 0 is detached: the adapter is being reset",
@@ -186,22 +183,22 @@ fn actions_say_why_in_words() {
 #[test]
 fn a_vf_that_a_guest_had_before_stays_its_own() {
     let mut failover = Failover::new(FailoverSpec::default());
-    let held = FailoverEvent::VfInUse { nic: WEB, iov_weight: 10, adapters: vec![WAN], vf: VF };
-    failover.handle(at(0), &held);
+    let in_use = FailoverEvent::VfInUse { nic: WEB, iov_weight: 10, adapters: vec![WAN], vf: VF };
+    failover.handle(at(0), &in_use);
     assert_eq!(
         actions(&mut failover),
         [FailoverAction::UseVf { nic: WEB, vf: VF, reason: FailoverReason::Ready }]
     );
     failover.handle(at(0), &FailoverEvent::VfFound { vf: VF });
     failover.handle(at(0), &set(DB, 100));
-    let told = [FailoverAction::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
-    assert_eq!(actions(&mut failover), told);
+    let expected = [FailoverAction::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
+    assert_eq!(actions(&mut failover), expected);
     // The report does not give the VF to another NIC, nor twice.
     failover.handle(
         at(1),
         &FailoverEvent::VfInUse { nic: PortId(3), iov_weight: 1, adapters: vec![WAN], vf: VF },
     );
-    failover.handle(at(1), &held);
+    failover.handle(at(1), &in_use);
     assert_eq!(failover.path(WEB), Some(Path::Vf(VF)));
     assert!(!actions(&mut failover).contains(&FailoverAction::UseVf {
         nic: PortId(3),
@@ -214,8 +211,8 @@ fn a_vf_that_a_guest_had_before_stays_its_own() {
         at(0),
         &FailoverEvent::VfInUse { nic: WEB, iov_weight: 0, adapters: vec![WAN], vf: VF },
     );
-    let all = actions(&mut failover);
-    assert_eq!(all[1..], left(WEB, FailoverReason::WeightZero));
+    let all_actions = actions(&mut failover);
+    assert_eq!(all_actions[1..], left(WEB, FailoverReason::WeightZero));
 }
 
 /// Another process may have a VF open for as long as it runs.
@@ -255,8 +252,8 @@ fn a_vf_that_is_not_released_is_assigned_to_no_nic_also_not_to_its_own() {
     failover.handle(at(0), &FailoverEvent::VfHeld { nic: WEB, vf: VF });
     failover.handle(at(0), &FailoverEvent::VfFound { vf: VF });
     failover.handle(at(0), &set(WEB, 50));
-    let told = [FailoverAction::StayParavirtual { nic: WEB, reason: FailoverReason::NoVfFree }];
-    assert_eq!(actions(&mut failover), told);
+    let expected = [FailoverAction::StayParavirtual { nic: WEB, reason: FailoverReason::NoVfFree }];
+    assert_eq!(actions(&mut failover), expected);
     // The report does not change the owner of an assigned VF.
     failover.handle(at(1), &FailoverEvent::VfHeld { nic: DB, vf: VF });
     failover.handle(at(2), &FailoverEvent::VfReleased { vf: VF });

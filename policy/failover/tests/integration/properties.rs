@@ -85,32 +85,33 @@ struct World {
 impl World {
     fn carry_out(&mut self, now: Time, action: FailoverAction) {
         match action {
-            FailoverAction::PlugVf { nic, vf, reason: why } => {
-                assert_eq!(why, FailoverReason::NextByWeight);
+            FailoverAction::PlugVf { nic, vf, reason } => {
+                assert_eq!(reason, FailoverReason::NextByWeight);
                 assert!(!self.has.values().any(|other| *other == vf), "{vf} is given twice");
                 assert!(!self.leaving.contains_key(&vf), "{vf} is not free yet");
                 assert!(!self.has.contains_key(&nic), "{nic:?} has one");
                 assert!(self.weights[&nic] > 0);
-                let held = |at: Option<&Time>| at.is_some_and(|at| now < *at + SPEC.hold_down);
-                assert!(!held(self.failed_at.get(&nic)), "{nic:?} is held down");
-                assert!(!held(self.lost_at.get(&vf)), "{vf} is held down");
+                let is_held_down =
+                    |time: Option<&Time>| time.is_some_and(|time| now < *time + SPEC.hold_down);
+                assert!(!is_held_down(self.failed_at.get(&nic)), "{nic:?} is held down");
+                assert!(!is_held_down(self.lost_at.get(&vf)), "{vf} is held down");
                 self.has.insert(nic, vf);
             }
             FailoverAction::UseVf { nic, vf, .. } => {
                 assert_eq!(self.has.get(&nic), Some(&vf));
                 assert_eq!(self.on_vf.insert(nic, vf), None, "from one VF to another");
             }
-            FailoverAction::UseParavirtual { nic, reason: why } => {
+            FailoverAction::UseParavirtual { nic, reason } => {
                 assert!(self.on_vf.remove(&nic).is_some(), "it was there");
-                if why.is_failure() {
+                if reason.is_failure() {
                     self.failed_at.insert(nic, now);
                 }
             }
-            FailoverAction::UnplugVf { nic, vf, reason: why } => {
+            FailoverAction::UnplugVf { nic, vf, reason } => {
                 assert!(!self.on_vf.contains_key(&nic), "its frames have another path first");
                 assert_eq!(self.has.remove(&nic), Some(vf));
                 assert_eq!(self.leaving.insert(vf, nic), None);
-                if why.is_failure() {
+                if reason.is_failure() {
                     self.failed_at.insert(nic, now);
                 }
             }
@@ -183,7 +184,10 @@ fn drive(steps: &[(u64, Step)]) -> (Record, Vec<FailoverAction>) {
             assert_eq!(failover.path(*nic), Some(path), "one path, the one that was told");
         }
         if event.is_none() {
-            assert!(failover.next_deadline().is_none_or(|at| at > now), "nothing is left to do");
+            assert!(
+                failover.next_deadline().is_none_or(|deadline| deadline > now),
+                "nothing is left to do"
+            );
         }
     }
     (record, actions)

@@ -59,12 +59,12 @@ fn each_side_is_governed_by_its_own_switch() {
 #[test]
 fn what_was_not_offered_is_not_said_to_be_lacking() {
     let switches = OffloadToggles { tx_checksum: false, ..OffloadToggles::default() };
-    let found = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Ingress);
-    let needs = OffloadReason::Needs { other: OffloadCapability::Checksum };
-    assert_eq!(found.reason(OffloadCapability::Tcp4Segmentation), Some(needs));
-    let found = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Egress);
+    let actual = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Ingress);
+    let reason = OffloadReason::Needs { other: OffloadCapability::Checksum };
+    assert_eq!(actual.reason(OffloadCapability::Tcp4Segmentation), Some(reason));
+    let actual = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Egress);
     assert_eq!(
-        found.reason(OffloadCapability::Tcp4Segmentation),
+        actual.reason(OffloadCapability::Tcp4Segmentation),
         Some(OffloadReason::NotNegotiated)
     );
 }
@@ -100,9 +100,9 @@ fn reasons_read_as_sentences_and_as_json() {
     let json = serde_json::to_string(&egress).unwrap();
     assert!(json.contains(r#""capability":"ip_checksum","reason":"switched_off""#), "{json}");
     assert_eq!(serde_json::from_str::<EffectiveOffloads>(&json).unwrap(), egress);
-    let on = effective(ALL, &OffloadToggles::default(), PortKind::Nic, Side::Ingress);
+    let all_on = effective(ALL, &OffloadToggles::default(), PortKind::Nic, Side::Ingress);
     assert_eq!(
-        on.reason(OffloadCapability::IpChecksum).map(|reason| reason.to_string()).as_deref(),
+        all_on.reason(OffloadCapability::IpChecksum).map(|reason| reason.to_string()).as_deref(),
         Some("virtio-net has no offload of the IPv4 header checksum")
     );
 }

@@ -41,11 +41,11 @@ fn what_is_sent_is_done_by_the_device_if_active_there_else_by_the_kernel() {
         for (active, performer) in
             [(&[feature][..], Performer::Nic), (&others[..], Performer::Kernel)]
         {
-            let found = performer_at_device(Side::Egress, &on(capability), &device(active));
-            assert_eq!(found, PerformerChoice { performer, by: Some(feature) });
+            let actual = performer_at_device(Side::Egress, &on(capability), &device(active));
+            assert_eq!(actual, PerformerChoice { performer, by: Some(feature) });
         }
-        let found = performer_at_device(Side::Egress, &off(capability), &device(&Feature::ALL));
-        assert_eq!(found, PerformerChoice { performer: Performer::Software, by: None });
+        let actual = performer_at_device(Side::Egress, &off(capability), &device(&Feature::ALL));
+        assert_eq!(actual, PerformerChoice { performer: Performer::Software, by: None });
     }
 }
 
@@ -57,21 +57,21 @@ fn checksums_are_the_devices_only_for_both_ip_versions() {
         device
     };
     let both = [Feature::TxChecksumIpv4, Feature::TxChecksumIpv6];
-    for (active, performer, by) in [
+    for (active, performer, feature) in [
         (&both[..], Performer::Nic, Feature::TxChecksumIpv4),
         (&both[..1], Performer::Kernel, Feature::TxChecksumIpv6),
         (&both[1..], Performer::Kernel, Feature::TxChecksumIpv4),
     ] {
         let device = without_generic(active);
-        let found = performer_at_device(Side::Egress, &on(OffloadCapability::Checksum), &device);
-        assert_eq!(found, PerformerChoice { performer, by: Some(by) });
+        let actual = performer_at_device(Side::Egress, &on(OffloadCapability::Checksum), &device);
+        assert_eq!(actual, PerformerChoice { performer, by: Some(feature) });
         assert!(is_supported(Side::Egress, OffloadCapability::Checksum, &device));
     }
     let none = DeviceFeatures::default();
     assert!(!is_supported(Side::Egress, OffloadCapability::Checksum, &none));
-    let found = performer_at_device(Side::Egress, &on(OffloadCapability::Checksum), &none);
+    let actual = performer_at_device(Side::Egress, &on(OffloadCapability::Checksum), &none);
     assert_eq!(
-        found,
+        actual,
         PerformerChoice { performer: Performer::Kernel, by: Some(Feature::TxChecksum) }
     );
 }
@@ -79,8 +79,8 @@ fn checksums_are_the_devices_only_for_both_ip_versions() {
 #[test]
 fn what_is_received_is_checked_and_joined_by_whoever_is_active() {
     let received = |capability, active: &[Feature]| {
-        let found = performer_at_device(Side::Ingress, &on(capability), &device(active));
-        (found.performer, found.by.map(Feature::name))
+        let actual = performer_at_device(Side::Ingress, &on(capability), &device(active));
+        (actual.performer, actual.by.map(Feature::name))
     };
     let tcp = OffloadCapability::Tcp4Segmentation;
     assert_eq!(received(OffloadCapability::Checksum, &[]), (Performer::Guest, Some("rx-checksum")));

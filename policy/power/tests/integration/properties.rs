@@ -11,9 +11,9 @@ use suimon_power::{
 const GOVERNORS: [&str; 5] = ["performance", "powersave", "schedutil", "ondemand", "conservative"];
 const PREFERENCES: [&str; 4] = ["performance", "balance_performance", "balance_power", "power"];
 
-fn words(all: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
-    prop::sample::subsequence(all, 1..=all.len())
-        .prop_map(|some| some.iter().map(|word| (*word).to_owned()).collect())
+fn words(choices: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
+    prop::sample::subsequence(choices, 1..=choices.len())
+        .prop_map(|selected| selected.iter().map(|word| (*word).to_owned()).collect())
 }
 
 fn any_policy() -> impl Strategy<Value = FrequencyPolicy> {
@@ -22,17 +22,17 @@ fn any_policy() -> impl Strategy<Value = FrequencyPolicy> {
     let khz = (400u32..2000, 2000u32..5000, 0u32..100, 0u32..100);
     let preferences = prop::option::of(words(&PREFERENCES));
     (driver, words(&GOVERNORS), preferences, khz, prop::option::of(any::<bool>())).prop_map(
-        |(driver, governors, preferences, (least, most, low, high), boost)| {
-            let at = |percent: u32| (least + (most - least) * percent / 100) * 1000;
+        |(driver, governors, preferences, (min, max, low, high), boost)| {
+            let khz_at = |percent: u32| (min + (max - min) * percent / 100) * 1000;
             FrequencyPolicy {
                 driver: driver.to_owned(),
                 governor: governors.first().cloned(),
                 governors,
-                preference: preferences.as_ref().and_then(|some| some.last().cloned()),
+                preference: preferences.as_ref().and_then(|selected| selected.last().cloned()),
                 preferences: preferences.unwrap_or_default(),
-                khz_range: Some((least * 1000, most * 1000)),
-                khz_min: Some(at(low.min(high))),
-                khz_max: Some(at(low.max(high))),
+                khz_range: Some((min * 1000, max * 1000)),
+                khz_min: Some(khz_at(low.min(high))),
+                khz_max: Some(khz_at(low.max(high))),
                 boost,
                 ..FrequencyPolicy::default()
             }
@@ -42,7 +42,9 @@ fn any_policy() -> impl Strategy<Value = FrequencyPolicy> {
 
 fn any_machine() -> impl Strategy<Value = HostPowerSettings> {
     let turbo = prop_oneof![Just(TurboFile::NoTurbo), Just(TurboFile::Boost)];
-    let turbo = prop::option::of((turbo, any::<bool>()).prop_map(|(file, on)| Turbo { file, on }));
+    let turbo = prop::option::of(
+        (turbo, any::<bool>()).prop_map(|(file, enabled)| Turbo { file, on: enabled }),
+    );
     let states = prop::collection::vec((0u32..200, any::<bool>()), 0..5);
     let cpus = prop::collection::vec((prop::bool::weighted(0.9), states), 1..6);
     (prop::collection::vec(any_policy(), 0..3), turbo, cpus).prop_map(
@@ -64,11 +66,11 @@ fn any_machine() -> impl Strategy<Value = HostPowerSettings> {
                 })
                 .collect();
             let count = policies.len().max(1);
-            for (at, policy) in policies.iter_mut().enumerate() {
-                policy.number = u16::try_from(at).unwrap();
-                let mine = cpus.iter().filter(|cpu| cpu.online);
-                let mine = mine.filter(|cpu| usize::from(cpu.number) % count == at);
-                policy.cpus = mine.map(|cpu| cpu.number).collect();
+            for (index, policy) in policies.iter_mut().enumerate() {
+                policy.number = u16::try_from(index).unwrap();
+                let own_cpus = cpus.iter().filter(|cpu| cpu.online);
+                let own_cpus = own_cpus.filter(|cpu| usize::from(cpu.number) % count == index);
+                policy.cpus = own_cpus.map(|cpu| cpu.number).collect();
             }
             HostPowerSettings { cpus, policies, turbo }
         },
@@ -98,20 +100,21 @@ fn any_spec() -> impl Strategy<Value = PowerSpec> {
 }
 
 /// Applies a write as the kernel does, rejecting invalid ones.
-fn write(machine: &mut HostPowerSettings, of: &RequiredSetting) {
+fn write(machine: &mut HostPowerSettings, setting: &RequiredSetting) {
     let flag = || {
-        assert!(["0", "1"].contains(&of.value.as_str()), "{of:?}");
-        of.value == "1"
+        assert!(["0", "1"].contains(&setting.value.as_str()), "{setting:?}");
+        setting.value == "1"
     };
-    let khz = || of.value.parse::<u32>().unwrap();
-    match of.id {
+    let khz = || setting.value.parse::<u32>().unwrap();
+    match setting.id {
         SettingId::Turbo(file) => {
             machine.turbo = Some(Turbo { file, on: flag() == (file == TurboFile::Boost) });
         }
         SettingId::Idle { cpu, state } => {
-            let cpu = machine.cpus.iter_mut().find(|known| known.number == cpu).unwrap();
+            let cpu = machine.cpus.iter_mut().find(|candidate| candidate.number == cpu).unwrap();
             assert!(cpu.online);
-            let state = cpu.idle_states.iter_mut().find(|known| known.number == state).unwrap();
+            let state =
+                cpu.idle_states.iter_mut().find(|candidate| candidate.number == state).unwrap();
             state.disabled = flag();
         }
         SettingId::Boost(number)
@@ -121,22 +124,22 @@ fn write(machine: &mut HostPowerSettings, of: &RequiredSetting) {
         | SettingId::FrequencyMin(number) => {
             let policy =
                 machine.policies.iter_mut().find(|policy| policy.number == number).unwrap();
-            match of.id {
+            match setting.id {
                 SettingId::Boost(_) => policy.boost = Some(flag()),
                 SettingId::Governor(_) => {
-                    assert!(policy.governors.contains(&of.value));
-                    policy.governor = Some(of.value.clone());
+                    assert!(policy.governors.contains(&setting.value));
+                    policy.governor = Some(setting.value.clone());
                 }
                 SettingId::Preference(_) => {
-                    assert!(policy.preferences.contains(&of.value));
-                    policy.preference = Some(of.value.clone());
+                    assert!(policy.preferences.contains(&setting.value));
+                    policy.preference = Some(setting.value.clone());
                 }
                 SettingId::FrequencyMax(_) => policy.khz_max = Some(khz()),
                 _ => policy.khz_min = Some(khz()),
             }
-            let (least, most) = policy.khz_range.unwrap();
+            let (lowest, limit) = policy.khz_range.unwrap();
             let (min, max) = (policy.khz_min.unwrap(), policy.khz_max.unwrap());
-            assert!(least <= min && min <= max && max <= most, "{min} {max} after {of:?}");
+            assert!(lowest <= min && min <= max && max <= limit, "{min} {max} after {setting:?}");
         }
     }
 }
@@ -153,14 +156,17 @@ fn settle(
     assert: &Overwrite,
 ) -> Records {
     for _ in 0..3 {
-        let wanted = spec.map(|spec| settings(spec, machine)).unwrap_or_default();
-        let todo = reconcile(&wanted, machine, &records, assert);
+        let required = spec.map(|spec| settings(spec, machine)).unwrap_or_default();
+        let todo = reconcile(&required, machine, &records, assert);
         records = todo.records;
-        for one in &todo.writes {
-            assert!(records.contains_key(&one.id), "written before it was recorded: {one:?}");
-            write(machine, one);
-            if todo.restored.contains(&one.id) {
-                records.remove(&one.id);
+        for pending in &todo.writes {
+            assert!(
+                records.contains_key(&pending.id),
+                "written before it was recorded: {pending:?}"
+            );
+            write(machine, pending);
+            if todo.restored.contains(&pending.id) {
+                records.remove(&pending.id);
             }
         }
         if todo.writes.is_empty() {

@@ -29,11 +29,11 @@ fn a_store_that_gets_slower_than_its_minimums_need_is_told_and_so_is_its_recover
     let estimate = rig.scheduler.estimate().unwrap();
     assert!((4_700..=5_300).contains(&estimate.iops), "{estimate:?}");
     rig.run(Duration::from_secs(60));
-    let told = rig.events.iter().find_map(|(_, event)| match event {
+    let event = rig.events.iter().find_map(|(_, event)| match event {
         StoreEvent::CapacityLow(low) => Some(*low),
         _ => None,
     });
-    let low = told.unwrap();
+    let low = event.unwrap();
     assert_eq!((low.reserved_iops, low.needed_iops), (8000, 8889));
 
     rig.array.fixed_ns /= 2;

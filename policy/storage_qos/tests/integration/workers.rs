@@ -82,56 +82,56 @@ impl Host {
         Time::from_ns(self.now)
     }
 
-    fn submit(&mut self, at: usize, disk: u32, bytes: u32) {
+    fn submit(&mut self, index: usize, disk: u32, bytes: u32) {
         let now = self.time();
         self.next_tag += 1;
         let tag = self.next_tag;
         self.sizes.insert(tag, bytes);
-        let worker = &mut self.workers[at];
+        let worker = &mut self.workers[index];
         match worker.borrower.submit(now, DiskSlot(disk), bytes, tag).unwrap() {
             Submitted::Queued => worker.waiting.entry(disk).or_default().push_back(tag),
             Submitted::Dispatch => {
                 assert!(worker.waiting.get(&disk).is_none_or(VecDeque::is_empty), "overtaken");
                 self.at_once += 1;
-                self.send(at, disk, tag);
+                self.send(index, disk, tag);
             }
         }
     }
 
-    fn send(&mut self, at: usize, disk: u32, tag: u32) {
+    fn send(&mut self, index: usize, disk: u32, tag: u32) {
         let bytes = self.sizes.remove(&tag).unwrap();
         let cost = u64::from(Normalization::default().cost(bytes));
         self.dispatched += 1;
         self.logs.entry(disk).or_default().dispatched.push((self.now, cost, bytes.into()));
-        let takes = self.service_ns + self.dice.below(self.service_ns);
-        self.device.push((self.now + takes, at, disk, bytes, self.now));
+        let service_ns = self.service_ns + self.dice.below(self.service_ns);
+        self.device.push((self.now + service_ns, index, disk, bytes, self.now));
     }
 
     /// Advances time in small steps in which messages are delivered.
-    fn run(&mut self, span_ns: u64, mut each: impl FnMut(&mut Self)) {
-        let until = self.now + span_ns;
-        while self.now < until {
+    fn run(&mut self, span_ns: u64, mut step: impl FnMut(&mut Self)) {
+        let deadline = self.now + span_ns;
+        while self.now < deadline {
             self.now += 10_000 + self.dice.below(20_000);
-            each(self);
+            step(self);
             self.step();
         }
     }
 
     fn step(&mut self) {
         let now = self.now;
-        let (done, device) = self.device.drain(..).partition(|request| request.0 <= now);
+        let (completed, device) = self.device.drain(..).partition(|request| request.0 <= now);
         self.device = device;
-        for (_, at, disk, bytes, since) in done {
-            let latency = Duration::from_nanos(now - since);
-            *self.latencies_ns.entry(disk).or_default() += now - since;
+        for (_, index, disk, bytes, submitted_ns) in completed {
+            let latency = Duration::from_nanos(now - submitted_ns);
+            *self.latencies_ns.entry(disk).or_default() += now - submitted_ns;
             let (disk, operation, latency) = (DiskSlot(disk), IoKind::Read, Some(latency));
-            let of = Completion { disk, operation, bytes, latency };
-            self.workers[at].borrower.handle_completion(Time::from_ns(now), of);
+            let completion = Completion { disk, operation, bytes, latency };
+            self.workers[index].borrower.handle_completion(Time::from_ns(now), completion);
         }
-        for at in 0..self.workers.len() {
+        for index in 0..self.workers.len() {
             let time = self.time();
             let delay = self.dice.below(DELAY_MAX_NS);
-            let worker = &mut self.workers[at];
+            let worker = &mut self.workers[index];
             let spent = worker.spent.pop().unwrap_or_default();
             match worker.borrower.poll_report(time, spent) {
                 Ok(report) => {
@@ -142,7 +142,7 @@ impl Host {
             }
             while worker.reports.front().is_some_and(|(due, _)| *due <= now) {
                 let Some((_, report)) = worker.reports.pop_front() else { break };
-                self.budget.handle_report(time, WorkerId(at as u16), &report);
+                self.budget.handle_report(time, WorkerId(index as u16), &report);
                 worker.spent.push(report);
             }
             while worker.grants.front().is_some_and(|(due, _)| *due <= now) {
@@ -150,11 +150,11 @@ impl Host {
                 worker.borrower.handle_grant(time, grant);
             }
             while let Next::Dispatch { disk, tag } =
-                self.workers[at].borrower.poll(Time::from_ns(now))
+                self.workers[index].borrower.poll(Time::from_ns(now))
             {
-                let waiting = self.workers[at].waiting.get_mut(&disk.0).unwrap();
+                let waiting = self.workers[index].waiting.get_mut(&disk.0).unwrap();
                 assert_eq!(waiting.pop_front(), Some(tag), "out of order");
-                self.send(at, disk.0, tag);
+                self.send(index, disk.0, tag);
             }
         }
         while let Some(grant) = self.budget.poll_grant(self.time()) {
@@ -220,25 +220,26 @@ proptest! {
 fn nothing_is_lost_where_one_worker_has_most() {
     for shares in [[100, 0, 0, 0], [97, 1, 1, 1], [25, 25, 25, 25], [50, 0, 50, 0]] {
         let mut host = Host::new(4, &[limits(0, 1000, 100)], 3, 300_000);
-        let (mut outstanding, began) = (0u64, host.now);
+        let (mut outstanding, started_at) = (0u64, host.now);
         host.run(12 * SECOND, |host| {
             while outstanding < host.dispatched + 40 {
                 let mut die = host.dice.below(100);
-                let at = shares.iter().position(|share| {
+                let index = shares.iter().position(|share| {
                     let is_it = die < *share;
                     die = die.saturating_sub(*share);
                     is_it
                 });
-                host.submit(at.unwrap_or_default(), 0, 4096);
+                host.submit(index.unwrap_or_default(), 0, 4096);
                 outstanding += 1;
             }
         });
         let log = &host.logs[&0];
         for second in 1..7 {
-            let (from, until) = (began + second * SECOND, began + (second + 5) * SECOND);
-            let within = log.dispatched.iter().filter(|entry| entry.0 >= from && entry.0 < until);
-            let got = within.map(|entry| entry.1).sum::<u64>();
-            assert!(got.abs_diff(5000) <= 100, "{shares:?}: {got} of 5000");
+            let (start, end) = (started_at + second * SECOND, started_at + (second + 5) * SECOND);
+            let window_entries =
+                log.dispatched.iter().filter(|entry| entry.0 >= start && entry.0 < end);
+            let dispatched = window_entries.map(|entry| entry.1).sum::<u64>();
+            assert!(dispatched.abs_diff(5000) <= 100, "{shares:?}: {dispatched} of 5000");
         }
         assert!(host.store.effective(DiskId(0)).is_some());
     }
@@ -251,7 +252,7 @@ fn a_report_lists_only_disks_with_changed_requests() {
     const BUSY: u32 = 200;
     const REPORTS: u64 = 400;
     let start = Time::from_ns(SECOND);
-    let at = |number: u64| start + Duration::from_micros(10 * number);
+    let time_at = |number: u64| start + Duration::from_micros(10 * number);
     let mut borrower = Borrower::new(Normalization::default(), 4096);
     (0..BUSY).for_each(|disk| borrower.add(DiskSlot(disk)));
     let grant = |disk| WorkerGrant { worker: WorkerId(0), disk, of: GrantKind::Waiting(1) };
@@ -265,7 +266,7 @@ fn a_report_lists_only_disks_with_changed_requests() {
     let (mut in_flight_ns, mut listed) = (0, 0);
     // One disk completes a request and submits the next one before each report.
     for number in 1..=REPORTS {
-        let now = at(number);
+        let now = time_at(number);
         let (disk, operation, latency) = (DiskSlot(7), IoKind::Read, None);
         borrower.handle_completion(now, Completion { disk, operation, bytes: 4096, latency });
         borrower.submit(now, disk, 4096, 7).unwrap();
@@ -273,13 +274,15 @@ fn a_report_lists_only_disks_with_changed_requests() {
         assert!(matches!(borrower.poll(now), Next::Dispatch { .. }));
         let report = borrower.poll_report(now, LoanReport::default()).unwrap();
         listed += report.times.len() as u64;
-        in_flight_ns += report.times.iter().map(|of| of.time.in_flight_ns).sum::<u64>();
+        in_flight_ns +=
+            report.times.iter().map(|worker_time| worker_time.time.in_flight_ns).sum::<u64>();
     }
     assert_eq!(listed, REPORTS, "one disk changes between two reports");
     let last = borrower.next_deadline().unwrap();
-    let all = borrower.poll_report(last, LoanReport::default()).unwrap();
-    assert_eq!(all.times.len(), BUSY as usize);
-    in_flight_ns += all.times.iter().map(|of| of.time.in_flight_ns).sum::<u64>();
+    let last_report = borrower.poll_report(last, LoanReport::default()).unwrap();
+    assert_eq!(last_report.times.len(), BUSY as usize);
+    in_flight_ns +=
+        last_report.times.iter().map(|worker_time| worker_time.time.in_flight_ns).sum::<u64>();
     assert_eq!(in_flight_ns, u64::from(BUSY) * last.ns_since(start), "no time is lost");
 }
 
@@ -289,8 +292,9 @@ fn requests_in_flight_are_counted_in_any_order_of_reports() {
     let now = Time::from_ns(SECOND);
     let mut budget = Host::new(1, &[limits(0, 0, 1)], 1, 100_000).budget;
     let report = |in_flight_change| {
-        let of = WorkerTime { disk: DiskSlot(0), time: RequestTime::default(), in_flight_change };
-        LoanReport { times: vec![of], ..LoanReport::default() }
+        let worker_time =
+            WorkerTime { disk: DiskSlot(0), time: RequestTime::default(), in_flight_change };
+        LoanReport { times: vec![worker_time], ..LoanReport::default() }
     };
     for (change, in_flight) in [(-1, 0), (3, 2), (-2, 0)] {
         budget.handle_report(now, WorkerId(0), &report(change));

@@ -20,10 +20,10 @@ fn a_link_comes_into_use_two_seconds_after_its_partner_was_heard() {
     assert_eq!(sent[0].0, start + Duration::from_secs(1));
     assert!(sent[0].1.actor.state.has(PortState::EXPIRED));
     bench.receive(1, end(0x99, 4));
-    let heard = bench.now;
+    let received_at = bench.now;
     assert_eq!(bench.state(1).reason, LacpReason::AggregateWait);
     bench.receive_for(3, &[(1, end(0x99, 4))]);
-    let used = (heard + Duration::from_secs(2), 1, true, LacpReason::InUse);
+    let used = (received_at + Duration::from_secs(2), 1, true, LacpReason::InUse);
     let last = bench.sent(1).last().unwrap().1;
     assert_eq!(bench.uses(), [used]);
     let state = bench.state(1);
@@ -73,8 +73,8 @@ fn a_silent_partner_is_given_up_after_its_timeout_and_then_defaulted() {
         let last = bench.state(1).last_pdu.unwrap();
         bench.uses();
         bench.run_ms(200_000);
-        let gone = last + Duration::from_secs(seconds);
-        assert_eq!(bench.uses(), [(gone, 1, false, LacpReason::PartnerSilent)]);
+        let expired_at = last + Duration::from_secs(seconds);
+        assert_eq!(bench.uses(), [(expired_at, 1, false, LacpReason::PartnerSilent)]);
         assert_eq!(bench.reasons(), [LacpReason::NoPartner]);
         assert_eq!(bench.state(1).receive, ReceiveState::Defaulted);
         assert!(bench.state(1).actor.state.has(PortState::DEFAULTED));
@@ -123,9 +123,9 @@ fn a_forged_partner_detaches_its_member_is_counted_and_the_real_one_comes_back()
     assert_eq!(bench.state(1).counters.partner_changes, 1);
     assert!(bench.state(2).is_distributing, "the other member is not touched");
     bench.receive(1, end(0x99, 4));
-    let back = bench.now + Duration::from_secs(2);
+    let recovered_at = bench.now + Duration::from_secs(2);
     bench.receive_for(4, &ends);
-    assert_eq!(bench.uses(), [(back, 1, true, LacpReason::InUse)]);
+    assert_eq!(bench.uses(), [(recovered_at, 1, true, LacpReason::InUse)]);
     // A Partner that alternates between two identities is counted once per change.
     assert_eq!(bench.state(1).counters.partner_changes, 1);
 }
@@ -177,14 +177,14 @@ fn markers_are_answered_three_times_a_second_if_there_is_a_link() {
         requester_system: MacAddr::new([2, 0, 0, 0, 0, 0x99]),
         transaction,
     };
-    let hear = |bench: &mut Bench, marker: Marker| {
+    let receive = |bench: &mut Bench, marker: Marker| {
         let frame = marker.to_frame(MacAddr::new([2, 0, 0, 9, 9, 9]));
         bench.lacp.handle_frame(MemberId(1), frame.bytes(), bench.now).unwrap()
     };
     bench.said.clear();
     for transaction in 0..5 {
         let is_answered = transaction < 3;
-        assert_eq!(hear(&mut bench, marker(transaction)), Received::Marker { is_answered });
+        assert_eq!(receive(&mut bench, marker(transaction)), Received::Marker { is_answered });
     }
     bench.poll();
     let answers = |bench: &Bench| {
@@ -200,11 +200,11 @@ fn markers_are_answered_three_times_a_second_if_there_is_a_link() {
     let expected = [0, 1, 2].map(|number| Marker { kind: MarkerKind::Response, ..marker(number) });
     assert_eq!(answers(&bench), expected);
     bench.run_ms(1_001);
-    assert_eq!(hear(&mut bench, marker(9)), Received::Marker { is_answered: true });
+    assert_eq!(receive(&mut bench, marker(9)), Received::Marker { is_answered: true });
     let response = Marker { kind: MarkerKind::Response, ..marker(9) };
-    assert_eq!(hear(&mut bench, response), Received::MarkerResponse);
+    assert_eq!(receive(&mut bench, response), Received::MarkerResponse);
     bench.link(1, None);
-    assert_eq!(hear(&mut bench, marker(10)), Received::Marker { is_answered: false });
+    assert_eq!(receive(&mut bench, marker(10)), Received::Marker { is_answered: false });
     bench.run_ms(5_000);
     assert_eq!(answers(&bench).len(), 3, "what was not sent before the link broke is not sent");
     let counters = bench.state(1).counters;
@@ -248,11 +248,14 @@ fn another_system_or_key_leaves_the_group_and_joins_again() {
         assert!(!sent.state.has(PortState::SYNCHRONIZATION));
         let stopped = bench.now;
         bench.receive_for(4, &[(1, end(0x99, 4))]);
-        let again = stopped + Duration::from_secs(2);
+        let rejoined_at = stopped + Duration::from_secs(2);
         let uses = bench.uses();
         assert_eq!(
             uses,
-            [(stopped, 1, false, LacpReason::AggregateWait), (again, 1, true, LacpReason::InUse)]
+            [
+                (stopped, 1, false, LacpReason::AggregateWait),
+                (rejoined_at, 1, true, LacpReason::InUse)
+            ]
         );
     }
 }
@@ -284,8 +287,8 @@ fn a_member_that_leaves_says_so_to_its_partner() {
     assert!(!state.has(PortState::SYNCHRONIZATION) && !state.has(PortState::DISTRIBUTING));
     assert_eq!(bench.lacp.members().collect::<Vec<_>>(), [MemberId(2)]);
     assert_eq!(bench.lacp.member_state(MemberId(1)), None);
-    let again = bench.lacp.remove_member(MemberId(1), bench.now);
-    assert_eq!(again, Err(LacpSpecError::UnknownMember(MemberId(1))));
+    let result = bench.lacp.remove_member(MemberId(1), bench.now);
+    assert_eq!(result, Err(LacpSpecError::UnknownMember(MemberId(1))));
     // A member without a link, or without a Partner, sends no final LACPDU.
     bench.link(2, None);
     bench.said.clear();
@@ -309,38 +312,38 @@ fn who_is_not_in_sync_for_a_minute_is_told_once_and_again_when_it_is() {
         .filter(|(_, action)| matches!(action, LacpAction::Churn { .. }))
         .copied()
         .collect();
-    let of = |is_churning| LacpAction::Churn {
+    let churn_action = |is_churning| LacpAction::Churn {
         member: MemberId(1),
         side: ChurnSide::Partner,
         is_churning,
     };
     let after = start + Duration::from_secs(60);
-    assert_eq!(churn, [(after, of(true)), (bench.now, of(false))]);
+    assert_eq!(churn, [(after, churn_action(true)), (bench.now, churn_action(false))]);
 }
 
 #[test]
 fn what_is_malformed_or_not_ours_is_counted_and_changes_nothing() {
     let mut bench = Bench::new(spec(), 1);
     bench.receive_for(4, &[(1, end(0x99, 4))]);
-    let good =
+    let valid =
         Lacpdu { version: 1, actor: end(0x66, 1), partner: end(1, 1), collector_max_delay: 0 };
-    let good = *good.to_frame(MacAddr::new([2, 0, 0, 9, 9, 9])).bytes();
+    let valid = *valid.to_frame(MacAddr::new([2, 0, 0, 9, 9, 9])).bytes();
     let (before, deadline) = (bench.state(1), bench.lacp.next_deadline());
-    let mut hear = |bytes: &[u8]| bench.lacp.handle_frame(MemberId(1), bytes, bench.now);
-    assert!(matches!(hear(&good[..60]), Err(PduError::Truncated { .. })));
-    assert!(matches!(hear(&[&good[..], &[0; 1400]].concat()), Err(PduError::Oversize { .. })));
-    let changed = |at: usize, octet| {
-        let mut bytes = good;
-        bytes[at] = octet;
+    let mut receive = |bytes: &[u8]| bench.lacp.handle_frame(MemberId(1), bytes, bench.now);
+    assert!(matches!(receive(&valid[..60]), Err(PduError::Truncated { .. })));
+    assert!(matches!(receive(&[&valid[..], &[0; 1400]].concat()), Err(PduError::Oversize { .. })));
+    let changed = |index: usize, octet| {
+        let mut bytes = valid;
+        bytes[index] = octet;
         bytes
     };
-    assert!(matches!(hear(&changed(17, 9)), Err(PduError::TlvLength { .. })));
-    assert_eq!(hear(&changed(14, 11)), Err(PduError::Subtype { found: 11 }));
-    assert_eq!(hear(&changed(14, 3)), Ok(Received::Other { subtype: 3 }));
-    assert!(matches!(hear(&changed(0, 0)), Err(PduError::Destination { .. })));
-    assert!(matches!(hear(&changed(12, 0)), Err(PduError::EtherType { .. })));
-    let elsewhere = bench.lacp.handle_frame(MemberId(9), &good, bench.now);
-    assert_eq!(elsewhere, Ok(Received::NotAMember));
+    assert!(matches!(receive(&changed(17, 9)), Err(PduError::TlvLength { .. })));
+    assert_eq!(receive(&changed(14, 11)), Err(PduError::Subtype { found: 11 }));
+    assert_eq!(receive(&changed(14, 3)), Ok(Received::Other { subtype: 3 }));
+    assert!(matches!(receive(&changed(0, 0)), Err(PduError::Destination { .. })));
+    assert!(matches!(receive(&changed(12, 0)), Err(PduError::EtherType { .. })));
+    let result = bench.lacp.handle_frame(MemberId(9), &valid, bench.now);
+    assert_eq!(result, Ok(Received::NotAMember));
     let counters = Counters { illegal_rx: 4, unknown_rx: 3, ..before.counters };
     assert_eq!(bench.state(1), MemberState { counters, ..before });
     assert_eq!(bench.lacp.next_deadline(), deadline);
@@ -349,18 +352,18 @@ fn what_is_malformed_or_not_ours_is_counted_and_changes_nothing() {
 #[test]
 fn what_cannot_be_configured_is_refused_and_nothing_changes() {
     let group = MacAddr::BROADCAST;
-    let with = |change: fn(&mut LacpSpec)| {
+    let error_with = |change: fn(&mut LacpSpec)| {
         let mut spec = spec();
         change(&mut spec);
         Lacp::new(spec).map(drop)
     };
     let not_a_station = LacpSpecError::NotAStation { field: "system", mac: group };
-    assert_eq!(with(|spec| spec.system = MacAddr::BROADCAST), Err(not_a_station));
-    assert_eq!(with(|spec| spec.admin_key = 0), Err(LacpSpecError::AdminKey(0)));
-    assert_eq!(with(|spec| spec.admin_key = 2048), Err(LacpSpecError::AdminKey(2048)));
-    assert_eq!(with(|spec| spec.admin_key = 2047), Ok(()));
-    assert_eq!(with(|spec| spec.max_active = 0), Err(LacpSpecError::MaxActive(0)));
-    assert_eq!(with(|spec| spec.max_active = 33), Err(LacpSpecError::MaxActive(33)));
+    assert_eq!(error_with(|spec| spec.system = MacAddr::BROADCAST), Err(not_a_station));
+    assert_eq!(error_with(|spec| spec.admin_key = 0), Err(LacpSpecError::AdminKey(0)));
+    assert_eq!(error_with(|spec| spec.admin_key = 2048), Err(LacpSpecError::AdminKey(2048)));
+    assert_eq!(error_with(|spec| spec.admin_key = 2047), Ok(()));
+    assert_eq!(error_with(|spec| spec.max_active = 0), Err(LacpSpecError::MaxActive(0)));
+    assert_eq!(error_with(|spec| spec.max_active = 33), Err(LacpSpecError::MaxActive(33)));
     let mut bench = Bench::new(spec(), 32);
     let now = bench.now;
     let before = bench.lacp.clone();
@@ -378,8 +381,8 @@ fn what_cannot_be_configured_is_refused_and_nothing_changes() {
     assert_eq!(bench.lacp.set_member(MemberId(40), port(40), now), unknown);
     assert_eq!(bench.lacp.handle_link(MemberId(40), None, now), unknown);
     assert_eq!(bench.lacp.set_member(MemberId(4), port(3), now).map_err(|_| ()), Err(()));
-    let wrong = LacpSpec { max_active: 0, ..spec() };
-    assert_eq!(bench.lacp.set_spec(wrong, now), Err(LacpSpecError::MaxActive(0)));
+    let invalid = LacpSpec { max_active: 0, ..spec() };
+    assert_eq!(bench.lacp.set_spec(invalid, now), Err(LacpSpecError::MaxActive(0)));
     assert_eq!(bench.lacp, before);
 }
 

@@ -53,14 +53,14 @@ fn a_marker_has_every_field_where_the_figure_has_it_and_its_response_echoes_it()
     assert!(bytes[30..].iter().all(|octet| *octet == 0));
     // Version, pad, terminator and reserved octets are echoed unchanged (6.5.4.2).
     let mut odd = *bytes;
-    for at in [15, 30, 33, 100] {
-        odd[at] = 0xa5;
+    for index in [15, 30, 33, 100] {
+        odd[index] = 0xa5;
     }
     assert_eq!(parse(&odd), Ok(SlowPdu::Marker(marker())));
-    let ours = MacAddr::new([2, 0, 0, 0, 0, 1]);
-    let response = Marker::response(&odd, ours);
+    let source = MacAddr::new([2, 0, 0, 0, 0, 1]);
+    let response = Marker::response(&odd, source);
     let mut expected = odd;
-    expected[6..12].copy_from_slice(&ours.octets());
+    expected[6..12].copy_from_slice(&source.octets());
     expected[16] = 2;
     assert_eq!(*response.bytes(), expected);
     let answer = Marker { kind: MarkerKind::Response, ..marker() };

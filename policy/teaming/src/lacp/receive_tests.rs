@@ -43,26 +43,26 @@ type Row = (&'static str, ReceiveState, Setup, u64, Option<ReceiveState>);
 fn rows() -> Vec<Row> {
     use ReceiveState::*;
     let none: Setup = |_| {};
-    let down: Setup = |vars| vars.port_enabled = false;
+    let link_down: Setup = |vars| vars.port_enabled = false;
     vec![
         ("INITIALIZE, UCT", Initialize, none, 0, Some(PortDisabled)),
-        ("INITIALIZE, UCT, no link", Initialize, down, 0, Some(PortDisabled)),
+        ("INITIALIZE, UCT, no link", Initialize, link_down, 0, Some(PortDisabled)),
         ("PORT_DISABLED, port_moved", PortDisabled, |vars| vars.port_moved = true, 0, Some(Initialize)),
         ("PORT_DISABLED, port_moved, no link", PortDisabled,
             |vars| { vars.port_moved = true; vars.port_enabled = false; }, 0, Some(Initialize)),
         ("PORT_DISABLED, port_enabled && LACP_Enabled", PortDisabled, none, 0, Some(Expired)),
         ("PORT_DISABLED, port_enabled && !LACP_Enabled", PortDisabled,
             |vars| vars.lacp_enabled = false, 0, Some(LacpDisabled)),
-        ("PORT_DISABLED, else", PortDisabled, down, 100, None),
-        ("EXPIRED, !port_enabled && !port_moved", Expired, down, 0, Some(PortDisabled)),
+        ("PORT_DISABLED, else", PortDisabled, link_down, 100, None),
+        ("EXPIRED, !port_enabled && !port_moved", Expired, link_down, 0, Some(PortDisabled)),
         ("EXPIRED, current_while_timer", Expired, none, 3, Some(Defaulted)),
         ("EXPIRED, else", Expired, none, 2, None),
         ("LACP_DISABLED, !port_enabled && !port_moved", LacpDisabled,
             |vars| { vars.port_enabled = false; vars.lacp_enabled = false; }, 0, Some(PortDisabled)),
         ("LACP_DISABLED, else", LacpDisabled, |vars| vars.lacp_enabled = false, 100, None),
-        ("DEFAULTED, !port_enabled && !port_moved", Defaulted, down, 0, Some(PortDisabled)),
+        ("DEFAULTED, !port_enabled && !port_moved", Defaulted, link_down, 0, Some(PortDisabled)),
         ("DEFAULTED, else", Defaulted, |_| {}, 0, None),
-        ("CURRENT, !port_enabled && !port_moved", Current, down, 0, Some(PortDisabled)),
+        ("CURRENT, !port_enabled && !port_moved", Current, link_down, 0, Some(PortDisabled)),
         ("CURRENT, current_while_timer", Current, none, 3, Some(Expired)),
         ("CURRENT, else", Current, none, 2, None),
     ]

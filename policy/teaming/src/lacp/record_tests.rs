@@ -39,14 +39,14 @@ type Change = fn(&mut Lacpdu);
 type AnyChange = Box<dyn Fn(&mut Lacpdu)>;
 
 /// Changes of each field that identifies an end.
-fn identity(of: fn(&mut Lacpdu) -> &mut PortInfo) -> Vec<AnyChange> {
+fn identity(field: fn(&mut Lacpdu) -> &mut PortInfo) -> Vec<AnyChange> {
     vec![
-        Box::new(move |pdu| of(pdu).system_priority += 1),
-        Box::new(move |pdu| of(pdu).system = MacAddr::new([2, 9, 9, 9, 9, 9])),
-        Box::new(move |pdu| of(pdu).key += 1),
-        Box::new(move |pdu| of(pdu).port_priority += 1),
-        Box::new(move |pdu| of(pdu).port += 1),
-        Box::new(move |pdu| of(pdu).state.set(PortState::AGGREGATION, false)),
+        Box::new(move |pdu| field(pdu).system_priority += 1),
+        Box::new(move |pdu| field(pdu).system = MacAddr::new([2, 9, 9, 9, 9, 9])),
+        Box::new(move |pdu| field(pdu).key += 1),
+        Box::new(move |pdu| field(pdu).port_priority += 1),
+        Box::new(move |pdu| field(pdu).port += 1),
+        Box::new(move |pdu| field(pdu).state.set(PortState::AGGREGATION, false)),
     ]
 }
 
@@ -188,7 +188,7 @@ fn the_configured_partner_is_individual_and_in_sync() {
 /// 6.4.9, update_NTT: Activity, Timeout, Synchronization and Aggregation are compared.
 #[test]
 fn what_the_partner_has_wrong_of_our_state_is_told_if_it_counts() {
-    let told = [
+    let cases = [
         (PortState::ACTIVITY, true),
         (PortState::TIMEOUT, true),
         (PortState::AGGREGATION, true),
@@ -198,7 +198,7 @@ fn what_the_partner_has_wrong_of_our_state_is_told_if_it_counts() {
         (PortState::DEFAULTED, false),
         (PortState::EXPIRED, false),
     ];
-    for (bit, expected) in told {
+    for (bit, expected) in cases {
         let (mut vars, mut pdu) = (vars(), pdu());
         pdu.partner.state = pdu.partner.state.with(bit, !pdu.partner.state.has(bit));
         vars.update_ntt(&pdu);

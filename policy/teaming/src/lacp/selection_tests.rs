@@ -65,7 +65,7 @@ fn all_wait_until_the_last_that_came_has_waited() {
     bench.receive(2, end(0x99, 5));
     let last = bench.now + Duration::from_secs(2);
     bench.receive_for(4, &[(1, end(0x99, 4)), (2, end(0x99, 5))]);
-    let uses: Vec<_> = bench.uses().iter().map(|(at, member, ..)| (*at, *member)).collect();
+    let uses: Vec<_> = bench.uses().iter().map(|(time, member, ..)| (*time, *member)).collect();
     assert_eq!(uses, [(last, 1), (last, 2)]);
 }
 
@@ -83,7 +83,8 @@ fn a_tie_never_moves_traffic_and_more_bandwidth_does() {
     bench.receive(5, end(0x11, 3));
     let moved = bench.now;
     bench.receive_for(4, &ends);
-    let uses: Vec<_> = bench.uses().iter().map(|(at, member, on, _)| (*at, *member, *on)).collect();
+    let uses: Vec<_> =
+        bench.uses().iter().map(|(time, member, is_used, _)| (*time, *member, *is_used)).collect();
     assert_eq!(uses[..2], [(moved, 1, false), (moved, 2, false)]);
     assert_eq!(uses.len(), 5);
     assert_eq!(in_use(&bench), [3, 4, 5]);
@@ -210,16 +211,16 @@ fn a_link_back_to_ourselves_is_never_used_and_is_told() {
         assert_eq!(bench.state(1).reason, LacpReason::Loopback);
         assert_eq!(bench.state(1).looped_port, Some(from));
         assert_eq!(bench.state(1).counters.loopbacks, 20);
-        let told = |bench: &Bench| {
-            let told = bench.said.iter().filter_map(|(_, action)| match action {
+        let loopbacks_of = |bench: &Bench| {
+            let loopbacks = bench.said.iter().filter_map(|(_, action)| match action {
                 LacpAction::Loopback { member: MemberId(1), port } => Some(*port),
                 _ => None,
             });
-            told.collect::<Vec<_>>()
+            loopbacks.collect::<Vec<_>>()
         };
-        assert_eq!(told(&bench), [Some(from)]);
+        assert_eq!(loopbacks_of(&bench), [Some(from)]);
         bench.receive_for(4, &[(1, end(0x99, 4))]);
-        assert_eq!(told(&bench), [Some(from), None]);
+        assert_eq!(loopbacks_of(&bench), [Some(from), None]);
         assert_eq!(in_use(&bench), [1]);
     }
 }
@@ -277,8 +278,8 @@ fn the_limit_changes_live_and_moves_no_link_that_may_stay() {
     bench.receive_for(4, &ends);
     bench.uses();
     bench.set_spec(|spec| spec.max_active = 2);
-    let off = |member| (bench.now, member, false, LacpReason::Standby);
-    let expected = [off(3), off(4)];
+    let standby = |member| (bench.now, member, false, LacpReason::Standby);
+    let expected = [standby(3), standby(4)];
     assert_eq!(bench.uses(), expected);
     bench.receive_for(4, &ends);
     bench.uses();

@@ -25,7 +25,7 @@ fn of_weights(spec: VmqSpec, weights: &[u8]) -> Vmq {
 }
 
 fn places(vmq: &Vmq) -> Vec<u16> {
-    vmq.placement().map(|(_, at)| at.0).collect()
+    vmq.placement().map(|(_, worker)| worker.0).collect()
 }
 
 fn carry_out(vmq: &mut Vmq, moves: &[Move]) {
@@ -60,21 +60,21 @@ fn a_change_of_the_specification_assigns_anew_with_few_moves() {
     let mut vmq = of_weights(spec(2), &[100; 8]);
     let moves = vmq.set_spec(spec(4), NOW).unwrap();
     assert_eq!(moves.len(), 4, "{moves:?}");
-    assert!(moves.iter().all(|of| of.reason == MoveReason::Assigned { weight: 100 }));
+    assert!(moves.iter().all(|entry| entry.reason == MoveReason::Assigned { weight: 100 }));
     carry_out(&mut vmq, &moves);
     let moves = vmq.set_spec(spec(4), NOW).unwrap();
     assert_eq!(moves, [], "the same again");
     let moves = vmq.set_spec(spec(1), NOW).unwrap();
     assert_eq!(moves.len(), 6, "{moves:?}");
-    assert!(moves.iter().all(|of| of.reason == MoveReason::Limit { max_workers: 1 }));
-    assert!(places(&vmq).iter().all(|at| *at == 0));
+    assert!(moves.iter().all(|entry| entry.reason == MoveReason::Limit { max_workers: 1 }));
+    assert!(places(&vmq).iter().all(|worker| *worker == 0));
 }
 
 #[test]
 fn a_worker_that_goes_is_left_and_one_that_comes_is_used() {
     let mut vmq = of_weights(spec(4), &[100; 4]);
     let without_1: Vec<_> =
-        workers(8, 2, 1).into_iter().filter(|of| of.number != WorkerId(1)).collect();
+        workers(8, 2, 1).into_iter().filter(|entry| entry.number != WorkerId(1)).collect();
     let moves = vmq.set_workers(&without_1, NOW).unwrap();
     let [moved] = moves[..] else { panic!("{moves:?}") };
     assert_eq!(
@@ -95,14 +95,14 @@ fn a_worker_that_goes_is_left_and_one_that_comes_is_used() {
 fn weight_0_and_vmq_off_use_the_default_queue_of_the_base() {
     let mut vmq = of_weights(spec(4), &[100, 100, 0, 100]);
     assert_eq!(places(&vmq), [0, 1, 0, 2]);
-    let why = |vmq: &Vmq, nic| vmq.explain(PortId(nic), NOW).unwrap().queues[0].clone();
+    let explanation_of = |vmq: &Vmq, nic| vmq.explain(PortId(nic), NOW).unwrap().queues[0].clone();
     assert_eq!(
-        (why(&vmq, 2).reason, why(&vmq, 2).stays),
+        (explanation_of(&vmq, 2).reason, explanation_of(&vmq, 2).stays),
         (PlacementReason::DefaultQueue, StayReason::DefaultQueue)
     );
 
-    let off = NicSpec { vmq_weight: 0, queues: 1 };
-    let moves = vmq.set_nic(PortId(1), off, 1, NOW).unwrap();
+    let without_vmq = NicSpec { vmq_weight: 0, queues: 1 };
+    let moves = vmq.set_nic(PortId(1), without_vmq, 1, NOW).unwrap();
     assert_eq!(moves.len(), 1);
     assert_eq!((moves[0].to, moves[0].reason), (WorkerId(0), MoveReason::DefaultQueue));
     carry_out(&mut vmq, &moves);
@@ -116,8 +116,8 @@ fn weight_0_and_vmq_off_use_the_default_queue_of_the_base() {
     assert_eq!(places(&vmq), [0; 4]);
     let moves = vmq.set_spec(spec(4), NOW).unwrap();
     carry_out(&mut vmq, &moves);
-    assert_eq!(why(&vmq, 2).reason, PlacementReason::DefaultQueue);
-    assert_eq!(places(&vmq).iter().filter(|at| **at == 0).count(), 2);
+    assert_eq!(explanation_of(&vmq, 2).reason, PlacementReason::DefaultQueue);
+    assert_eq!(places(&vmq).iter().filter(|worker| **worker == 0).count(), 2);
 }
 
 /// The default queue needs the base worker; if the maximum number is in use, another is emptied
@@ -138,7 +138,7 @@ fn the_default_queue_brings_the_base_into_use() {
     let added = vmq.add_queue(queue(2), NOW).unwrap();
     assert_eq!(added.at, WorkerId(0));
     assert_eq!(added.moves.len(), 2);
-    assert!(added.moves.iter().all(|of| of.reason == MoveReason::Limit { max_workers: 1 }));
+    assert!(added.moves.iter().all(|entry| entry.reason == MoveReason::Limit { max_workers: 1 }));
     assert_eq!(places(&vmq), [0; 3]);
 }
 
@@ -165,8 +165,9 @@ fn what_cannot_be_is_refused_and_what_can_is_said() {
         vmq.set_nic(PortId(0), nic_spec, queues_max, NOW).unwrap_err().to_string()
     };
     assert_eq!(refused(101, 1, 1), "NIC 0: vmq_weight 101 is outside of 0 to 100");
-    let few = "NIC 0: 9 queues are not possible; the device has 8 free queues for it, set 1 to 8";
-    assert_eq!(refused(1, 9, 8), few);
+    let expected =
+        "NIC 0: 9 queues are not possible; the device has 8 free queues for it, set 1 to 8";
+    assert_eq!(refused(1, 9, 8), expected);
     assert!(refused(1, 0, 8).ends_with("set 1 to 8"));
     assert!(refused(1, 1, 0).ends_with("set vmq_weight to 0 for the default queue"));
     assert_eq!(vmq.placement().count(), 1);

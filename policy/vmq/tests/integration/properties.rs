@@ -20,10 +20,10 @@ fn any_spec() -> impl Strategy<Value = VmqSpec> {
     let marks = prop_oneof![2 => Just((85, 30)), 1 => (50u32..=95, 0u32..=20)];
     let marks = marks
         .prop_map(|(high, low)| WaterMarks { high: Load::percent(high), low: Load::percent(low) });
-    let places = (number(), 0u16..9, number(), node);
-    (prop::bool::weighted(0.9), mode, places, marks, parks).prop_map(
-        |(enabled, mode, places, water, parking)| {
-            let (base_worker, max_workers, max_worker_number, numa_node) = places;
+    let worker_limits = (number(), 0u16..9, number(), node);
+    (prop::bool::weighted(0.9), mode, worker_limits, marks, parks).prop_map(
+        |(enabled, mode, worker_limits, water, parking)| {
+            let (base_worker, max_workers, max_worker_number, numa_node) = worker_limits;
             VmqSpec {
                 enabled,
                 mode,
@@ -81,14 +81,18 @@ fn any_op() -> impl Strategy<Value = Op> {
 
 /// Returns the workers that a configuration permits, by a simple reference implementation.
 fn permitted(spec: &VmqSpec, workers: &[WorkerSpec]) -> BTreeSet<WorkerId> {
-    let on_node = |of: &&WorkerSpec| spec.numa_node.is_none_or(|node| of.numa_node == node);
+    let on_node = |worker: &&WorkerSpec| spec.numa_node.is_none_or(|node| worker.numa_node == node);
     let base = spec.base_worker.unwrap_or(WorkerId(0));
     let highest = spec.max_worker_number.unwrap_or(WorkerId(u16::MAX));
-    let numbers = workers.iter().filter(on_node).map(|of| of.number);
+    let numbers = workers.iter().filter(on_node).map(|worker| worker.number);
     numbers.filter(|number| (base..=highest).contains(number)).collect()
 }
 
-fn measurements(queues: &BTreeSet<QueueId>, there: &[WorkerSpec], percents: &[u8]) -> Measurements {
+fn measurements(
+    queues: &BTreeSet<QueueId>,
+    present: &[WorkerSpec],
+    percents: &[u8],
+) -> Measurements {
     let mut percents = percents.iter().cycle().map(|percent| u64::from(*percent) * 2_500_000);
     let mut busy_ns = || percents.next().unwrap();
     Measurements {
@@ -97,17 +101,17 @@ fn measurements(queues: &BTreeSet<QueueId>, there: &[WorkerSpec], percents: &[u8
             .iter()
             .map(|queue| QueueBusy { queue: *queue, busy_ns: busy_ns() })
             .collect(),
-        workers: there
+        workers: present
             .iter()
-            .map(|of| WorkerBusy { worker: of.number, busy_ns: busy_ns() })
+            .map(|worker| WorkerBusy { worker: worker.number, busy_ns: busy_ns() })
             .collect(),
     }
 }
 
 /// Checks the reason of a move against its predicted loads.
 fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
-    let below = |below: u32| Load::from_ppm(spec.water.high.ppm() - below * 10_000);
-    let (shed_to, fit) = (below(10), below(25));
+    let mark_below = |margin: u32| Load::from_ppm(spec.water.high.ppm() - margin * 10_000);
+    let (shed_to, fit_mark) = (mark_below(10), mark_below(25));
     prop_assert_ne!(moved.from, moved.to);
     let predicted = moved.predicted;
     match moved.reason {
@@ -124,7 +128,7 @@ fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
             prop_assert!(predicted.to_after <= shed_to, "{:?}", moved);
         }
         MoveReason::Underused { for_time, .. } => {
-            prop_assert!(predicted.to_after <= fit, "{:?}", moved);
+            prop_assert!(predicted.to_after <= fit_mark, "{:?}", moved);
             prop_assert!(for_time >= thresholds::PACK_DELAY_MIN);
             prop_assert!(spec.parking);
         }

@@ -22,8 +22,8 @@ struct Bench {
     guests: Vec<Guest>,
 }
 
-fn mac(of: u32) -> MacAddr {
-    MacAddr::new([2, 0, 0, 0, 7, of as u8])
+fn mac(number: u32) -> MacAddr {
+    MacAddr::new([2, 0, 0, 0, 7, number as u8])
 }
 
 impl Guest {
@@ -99,8 +99,8 @@ impl Bench {
                 PortId(port),
                 KernelPathPort { group: *group, is_learning: true, mtu: 1500 },
             );
-            let at = KernelPathAddress { port: PortId(port), is_static: false };
-            table.addresses.insert((*group, mac(port)), at);
+            let address = KernelPathAddress { port: PortId(port), is_static: false };
+            table.addresses.insert((*group, mac(port)), address);
         }
         table
     }
@@ -127,12 +127,12 @@ fn frames_take_the_kernels_path_as_far_as_the_table_says() {
     assert_eq!((received.received_frames, received.received_bytes), (6, 6 * 98));
     assert_eq!(bench.counters(3), KernelPathCounters::default());
 
-    let heard = || {
+    let active_addresses = || {
         bench.devices.kernel_paths.lock().renewed_at = None;
         bench.devices.set_kernel_paths(&bench.table(&[1, 1, 2])).unwrap()
     };
-    assert_eq!(heard(), [(1, mac(1)), (1, mac(2))]);
-    assert_eq!(heard(), [], "nobody has sent since");
+    assert_eq!(active_addresses(), [(1, mac(1)), (1, mac(2))]);
+    assert_eq!(active_addresses(), [], "nobody has sent since");
     assert!(one.reaches(2));
     let mut closed = bench.table(&[1, 1, 2]);
     closed.ports.remove(&PortId(2));
@@ -163,8 +163,8 @@ fn an_address_that_moves_is_forgotten_at_once() {
     // A configured address does not move, and ports with learning off learn no addresses.
     for (fixed, learns) in [(true, true), (false, false)] {
         let mut table = bench.table(&[1, 1, 1]);
-        let at = KernelPathAddress { port: PortId(2), is_static: fixed };
-        table.addresses.insert((1, mac(2)), at);
+        let address = KernelPathAddress { port: PortId(2), is_static: fixed };
+        table.addresses.insert((1, mac(2)), address);
         table.ports.insert(PortId(3), KernelPathPort { group: 1, is_learning: learns, mtu: 1500 });
         bench.devices.set_kernel_paths(&KernelPathTable::default()).unwrap();
         bench.devices.set_kernel_paths(&table).unwrap();
@@ -194,8 +194,8 @@ fn frames_that_are_too_long_and_programs_of_others_are_left_alone() {
     );
     assert!(pings(1500));
     assert!(!pings(1501));
-    let counted = one.netns.run("tc -s filter show dev eth0 egress");
-    assert!(counted.contains(" 2 pkt"), "{counted}");
+    let output = one.netns.run("tc -s filter show dev eth0 egress");
+    assert!(output.contains(" 2 pkt"), "{output}");
 }
 
 #[test]
@@ -243,16 +243,16 @@ fn it_goes_with_its_device_and_what_was_left_goes_before_the_next() {
     bench.guests[0].device = Some(device);
     bench.devices.set_kernel_paths(&table).unwrap();
     assert!(bench.guest(1).reaches(2));
-    let counted = bench.counters(1);
+    let counters = bench.counters(1);
 
     // As if the process had been killed: the path is not removed.
     bench.guests[0].device = None;
     assert_eq!((links(&bench), filters(&bench)), (2, false));
-    assert_eq!((bench.counters(1), counted.sent_frames), (counted, 3));
-    let inside = Namespace::open(Some(bench.guest(1).netns.name())).unwrap();
+    assert_eq!((bench.counters(1), counters.sent_frames), (counters, 3));
+    let namespace = Namespace::open(Some(bench.guest(1).netns.name())).unwrap();
     let paths = KernelPaths::default();
     for _ in 0..2 {
-        std::mem::forget(paths.attach(PortId(9), &inside, "eth0").unwrap());
+        std::mem::forget(paths.attach(PortId(9), &namespace, "eth0").unwrap());
         assert_eq!((links(&bench), filters(&bench)), (3, true), "one, however often");
     }
     bench.open(1);
@@ -260,15 +260,15 @@ fn it_goes_with_its_device_and_what_was_left_goes_before_the_next() {
     assert!(bench.guest(1).reaches(2));
     assert_eq!(links(&bench), 3);
     bench.guests[0].device = None;
-    std::mem::forget(paths.attach(PortId(9), &inside, "eth0").unwrap());
+    std::mem::forget(paths.attach(PortId(9), &namespace, "eth0").unwrap());
     bench.devices.remove_tap("eth0", Some(bench.guest(1).netns.name())).unwrap();
     assert_eq!(links(&bench), 1, "the way goes with its TAP");
 }
 
 #[test]
 fn it_is_for_other_namespaces_than_ours() {
-    let ours = Namespace::open(None).unwrap();
-    let refused = KernelPaths::default().attach(PortId(1), &ours, "lo").err().unwrap();
+    let own_namespace = Namespace::open(None).unwrap();
+    let refused = KernelPaths::default().attach(PortId(1), &own_namespace, "lo").err().unwrap();
     assert_eq!((refused.kind, refused.field), (DeviceErrorKind::Unsupported, "kernel_path"));
     assert!(refused.detail.contains("netns"), "{}", refused.detail);
 }

@@ -90,8 +90,8 @@ fn an_adapter_and_its_vfs_are_found() {
     let tree = Tree::new();
     assert_eq!(tree.adapters().adapters().unwrap(), []);
     tree.adapter();
-    let found = tree.adapters().adapters().unwrap();
-    let [pf] = found.as_slice() else { panic!("{found:?}") };
+    let actual = tree.adapters().adapters().unwrap();
+    let [pf] = actual.as_slice() else { panic!("{actual:?}") };
     assert_eq!(pf.address.to_string(), "0000:01:00.0");
     assert_eq!((pf.vfs_max, pf.iommu_group, pf.numa_node), (7, Some(12), None));
     assert_eq!(pf.driver.as_deref(), Some("igb"));

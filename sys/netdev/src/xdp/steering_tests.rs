@@ -29,9 +29,9 @@ struct Inner {
 }
 
 impl Device {
-    fn with_room(room: usize) -> Self {
+    fn with_room(space: usize) -> Self {
         let device = Self::default();
-        device.change(|inner| inner.room = room);
+        device.change(|inner| inner.room = space);
         device
     }
 
@@ -56,7 +56,9 @@ impl Device {
 
 impl FlowTable for Device {
     fn rules(&self) -> Result<Vec<(u32, FlowRule)>, FlowError> {
-        self.change(|inner| Ok(inner.rules.iter().map(|(at, rule)| (*at, *rule)).collect()))
+        self.change(|inner| {
+            Ok(inner.rules.iter().map(|(location, rule)| (*location, *rule)).collect())
+        })
     }
 
     fn insert(&mut self, rule: &FlowRule) -> Result<u32, FlowError> {
@@ -68,10 +70,10 @@ impl FlowTable for Device {
             if rule.vlan.is_some() && inner.refuses_vlans {
                 return Err(FlowError::Form(Errno::INVAL));
             }
-            let free = (0..inner.room as u32).find(|at| !inner.rules.contains_key(at));
-            let at = free.ok_or(FlowError::Full)?;
-            inner.rules.insert(at, *rule);
-            Ok(at)
+            let free = (0..inner.room as u32).find(|location| !inner.rules.contains_key(location));
+            let location = free.ok_or(FlowError::Full)?;
+            inner.rules.insert(location, *rule);
+            Ok(location)
         })
     }
 
@@ -152,8 +154,8 @@ fn a_device_without_rules_is_asked_once_and_its_words_are_told() {
     assert_eq!((device.calls(), device.rules()), (1, vec![]));
     let state = steering.state();
     assert!(state.rules.is_empty() && !state.is_exclusive);
-    let told = "does not support flow rules by destination address (Operation not supported";
-    assert!(state.refusal.unwrap().contains(told));
+    let expected = "does not support flow rules by destination address (Operation not supported";
+    assert!(state.refusal.unwrap().contains(expected));
     // The device's firmware may have changed.
     device.change(|inner| inner.refuses = None);
     steering.set(&[rule(1, None, 1)]);
@@ -219,6 +221,6 @@ fn a_veth_refuses_and_carries_on() {
     device.steer(&[rule(1, Some(10), 1), rule(2, None, 2)]);
     let state = device.status().steering.unwrap();
     assert!(state.rules.is_empty() && !state.is_exclusive);
-    let told = "does not support flow rules by destination address (Operation not supported";
-    assert!(state.refusal.as_ref().unwrap().contains(told), "{state:?}");
+    let expected = "does not support flow rules by destination address (Operation not supported";
+    assert!(state.refusal.as_ref().unwrap().contains(expected), "{state:?}");
 }

@@ -13,19 +13,19 @@ const ADDRESS: &str = "0000:01:10.0";
 /// on it.
 fn tree(driver: &str) -> (tempfile::TempDir, Vfs) {
     let root = tempfile::tempdir().unwrap();
-    let at = |path: &str| root.path().join(path);
-    let folder = at("sys/bus/pci/devices").join(ADDRESS);
+    let path_to = |path: &str| root.path().join(path);
+    let folder = path_to("sys/bus/pci/devices").join(ADDRESS);
     for path in ["sys/kernel/iommu_groups/7/devices/x", "dev", "sys/pf", "sys/drivers"] {
-        create_dir_all(at(path)).unwrap();
+        create_dir_all(path_to(path)).unwrap();
     }
-    create_dir_all(at("sys/drivers").join(driver)).unwrap();
+    create_dir_all(path_to("sys/drivers").join(driver)).unwrap();
     create_dir_all(&folder).unwrap();
     write(folder.join("class"), "0x020000\n").unwrap();
-    symlink(at("sys/pf"), folder.join("physfn")).unwrap();
-    symlink(at("sys/kernel/iommu_groups/7"), folder.join("iommu_group")).unwrap();
-    symlink(at("sys/drivers").join(driver), folder.join("driver")).unwrap();
-    write(at("dev/7"), "").unwrap();
-    let vfs = Vfs { sysfs: at("sys"), groups: at("dev"), ..Vfs::default() };
+    symlink(path_to("sys/pf"), folder.join("physfn")).unwrap();
+    symlink(path_to("sys/kernel/iommu_groups/7"), folder.join("iommu_group")).unwrap();
+    symlink(path_to("sys/drivers").join(driver), folder.join("driver")).unwrap();
+    write(path_to("dev/7"), "").unwrap();
+    let vfs = Vfs { sysfs: path_to("sys"), groups: path_to("dev"), ..Vfs::default() };
     (root, vfs)
 }
 
@@ -36,11 +36,11 @@ fn error(vfs: &Vfs) -> String {
 #[test]
 fn only_an_isolated_function_of_an_adapter_is_given() {
     let (root, vfs) = tree("igbvf");
-    let at = |path: &str| root.path().join(path);
+    let path_to = |path: &str| root.path().join(path);
     assert_eq!(vfs.find(ADDRESS.parse().unwrap()).unwrap().group, "7");
-    create_dir_all(at("sys/kernel/iommu_groups/7/devices/y")).unwrap();
+    create_dir_all(path_to("sys/kernel/iommu_groups/7/devices/y")).unwrap();
     assert!(error(&vfs).contains("with 1 more devices"));
-    let folder = at("sys/bus/pci/devices").join(ADDRESS);
+    let folder = path_to("sys/bus/pci/devices").join(ADDRESS);
     fs::remove_file(folder.join("iommu_group")).unwrap();
     assert!(error(&vfs).contains("intel_iommu=on"));
     fs::remove_file(folder.join("physfn")).unwrap();
@@ -54,14 +54,14 @@ fn only_an_isolated_function_of_an_adapter_is_given() {
 #[test]
 fn a_function_that_vfio_does_not_take_is_said_so_and_one_that_is_taken_back_is_nobodys() {
     let (root, vfs) = tree("igbvf");
-    let at = |path: &str| root.path().join(path);
+    let path_to = |path: &str| root.path().join(path);
     let vf = vfs.find(ADDRESS.parse().unwrap()).unwrap();
     let text = vfs.bind(&vf, &lock(&vf).unwrap()).unwrap_err().text;
     assert!(text.contains("modprobe vfio-pci"), "{text}");
-    let folder = at("sys/bus/pci/devices").join(ADDRESS);
+    let folder = path_to("sys/bus/pci/devices").join(ADDRESS);
     assert_eq!(read_to_string(folder.join("driver_override")).unwrap(), VFIO);
-    assert_eq!(read_to_string(at("sys/drivers/igbvf/unbind")).unwrap(), ADDRESS);
-    assert_eq!(read_to_string(at("sys/bus/pci/drivers_probe")).unwrap(), ADDRESS);
+    assert_eq!(read_to_string(path_to("sys/drivers/igbvf/unbind")).unwrap(), ADDRESS);
+    assert_eq!(read_to_string(path_to("sys/bus/pci/drivers_probe")).unwrap(), ADDRESS);
     if Rights::of_this_process() == Rights::Own {
         return;
     }
@@ -70,8 +70,8 @@ fn a_function_that_vfio_does_not_take_is_said_so_and_one_that_is_taken_back_is_n
     vfs.own_group(&vf, 70_000).unwrap();
     let owner = || {
         use std::os::unix::fs::MetadataExt;
-        let found = fs::metadata(root.path().join("dev/7")).unwrap();
-        (found.uid(), found.gid(), found.mode() & 0o777)
+        let metadata = fs::metadata(root.path().join("dev/7")).unwrap();
+        (metadata.uid(), metadata.gid(), metadata.mode() & 0o777)
     };
     assert_eq!(owner(), (70_000, 70_000, 0o600));
     vfs.take(ADDRESS.parse().unwrap(), "web").unwrap();
@@ -99,9 +99,9 @@ fn a_qemu_that_keeps_a_vf_open_blocks_no_thread_and_one_change_is_pending() {
     let unbind = hold(root.path(), &mut vfs);
     let probed = root.path().join("sys/bus/pci/drivers_probe");
     for _ in 0..3 {
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let error = error_of_take(&vfs);
-        assert!(begun.elapsed() < Duration::from_secs(5));
+        assert!(started_at.elapsed() < Duration::from_secs(5));
         assert_eq!(error.kind, VmErrorKind::Busy);
         for part in [ADDRESS, "VM web", "`suimon vm kill web`"] {
             assert!(error.text.contains(part), "{}", error.text);
@@ -110,9 +110,9 @@ fn a_qemu_that_keeps_a_vf_open_blocks_no_thread_and_one_change_is_pending() {
     assert_eq!(vfs.unfinished.lock().unwrap().len(), 1);
     // A launcher that is started meanwhile does not block either.
     let next = Vfs { sysfs: vfs.sysfs.clone(), groups: vfs.groups.clone(), ..Vfs::default() };
-    let begun = Instant::now();
+    let started_at = Instant::now();
     assert_eq!(error_of_take(&next).kind, VmErrorKind::Busy);
-    assert!(begun.elapsed() < CHANGE_LIMIT / 2);
+    assert!(started_at.elapsed() < CHANGE_LIMIT / 2);
     assert!(!probed.exists());
     // QEMU closes the VF: the pending change continues, and the VF is free afterwards.
     fs::remove_file(root.path().join("sys/bus/pci/devices").join(ADDRESS).join("driver")).unwrap();
@@ -213,15 +213,15 @@ fn the_number_of_changes_in_progress_is_bounded() {
     assert_eq!(error_of_take(&vfs).kind, VmErrorKind::Busy);
     // Another VF.
     let vf = vfs.find(ADDRESS.parse().unwrap()).unwrap();
-    let other = Vf { folder: root.path().join("sys/pf"), ..vf };
-    let lock_of_other = lock(&other).unwrap();
+    let set = Vf { folder: root.path().join("sys/pf"), ..vf };
+    let lock_of_other = lock(&set).unwrap();
     let writes = [(root.path().join("sys/written"), "x".to_owned())];
-    let error = vfs.write(&other, &lock_of_other, &writes).unwrap_err();
+    let error = vfs.write(&set, &lock_of_other, &writes).unwrap_err();
     assert_eq!(error.kind, VmErrorKind::Busy);
     assert!(error.text.contains("1 changes of drivers have not ended"), "{}", error.text);
     assert_eq!(read_to_string(&unbind).unwrap(), ADDRESS);
     let limit = Instant::now() + Duration::from_secs(20);
-    while vfs.write(&other, &lock_of_other, &writes).is_err() {
+    while vfs.write(&set, &lock_of_other, &writes).is_err() {
         assert!(Instant::now() < limit, "ended changes count");
         std::thread::sleep(Duration::from_millis(5));
     }

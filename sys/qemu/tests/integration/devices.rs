@@ -56,8 +56,8 @@ fn nics_come_and_go() {
     let emulated = nic("third.x", VmNicKind::Legacy, third);
     for nic in [&virtio, &emulated] {
         vm.execute(&VmCommand::PlugNic(nic.clone())).unwrap();
-        let again = vm.execute(&VmCommand::PlugNic(nic.clone())).unwrap_err();
-        assert_eq!(again.kind, VmErrorKind::Refused, "{again}");
+        let error = vm.execute(&VmCommand::PlugNic(nic.clone())).unwrap_err();
+        assert_eq!(error.kind, VmErrorKind::Refused, "{error}");
     }
     assert_eq!(plugged.connections.load(Ordering::Relaxed), 1);
     legacy.accept().unwrap();
@@ -65,8 +65,8 @@ fn nics_come_and_go() {
     for name in ["second", "third.x", "first"] {
         vm.execute(&VmCommand::Unplug(VmDevice::Nic(name.to_owned()))).unwrap();
         let_go(&*vm, &notices, VmDevice::Nic(name.to_owned()));
-        let gone = vm.execute(&VmCommand::Unplug(VmDevice::Nic(name.to_owned()))).unwrap_err();
-        assert_eq!(gone.kind, VmErrorKind::Refused, "{gone}");
+        let error = vm.execute(&VmCommand::Unplug(VmDevice::Nic(name.to_owned()))).unwrap_err();
+        assert_eq!(error.kind, VmErrorKind::Refused, "{error}");
     }
     // All objects were removed, so the same NICs can be added again.
     for nic in [&virtio, &emulated] {
@@ -123,9 +123,9 @@ fn virtio_disks_come_and_go_and_there_are_only_so_many_ports() {
     let ide = VmDiskKind::Ide { socket: late };
     let fixed = vm.execute(&VmCommand::PlugDisk(disk("ide", ide))).unwrap_err();
     assert_eq!(fixed.kind, VmErrorKind::Refused);
-    let nobody = virtio(&spec.folder.join("nobody.sock"));
-    let nobody = vm.execute(&VmCommand::PlugDisk(disk("nobody", nobody))).unwrap_err();
-    assert_eq!(nobody.kind, VmErrorKind::Host, "{nobody}");
+    let kind = virtio(&spec.folder.join("nobody.sock"));
+    let error = vm.execute(&VmCommand::PlugDisk(disk("nobody", kind))).unwrap_err();
+    assert_eq!(error.kind, VmErrorKind::Host, "{error}");
     host.kill(&vm.identity()).unwrap();
 }
 
@@ -177,7 +177,7 @@ impl Drop for NbdServer {
 }
 
 /// Checks that a BIOS boots from the first disk if there are other disks and a CD.
-fn starts_from(name: &str, kind: fn(PathBuf) -> VmDiskKind, other: fn(PathBuf) -> VmDiskKind) {
+fn starts_from(name: &str, kind: fn(PathBuf) -> VmDiskKind, other_kind: fn(PathBuf) -> VmDiskKind) {
     let site = Site::new();
     let host = site.host();
     let mut spec = site.spec(name);
@@ -193,12 +193,12 @@ fn starts_from(name: &str, kind: fn(PathBuf) -> VmDiskKind, other: fn(PathBuf) -
     let long = "a-disk-with-a-name-of-more-than-thirty-one-bytes";
     let _servers =
         [NbdServer::start(&first, long, &image), NbdServer::start(&second, "second", &empty)];
-    spec.disks = vec![disk(long, kind(first)), disk("second", other(second))];
+    spec.disks = vec![disk(long, kind(first)), disk("second", other_kind(second))];
     spec.cdrom = Some(cdrom);
     let (vm, _notices) = site.start(&host, &spec);
     let log = spec.folder.join("console.log");
     support::until("word of the boot sector", || {
-        std::fs::read_to_string(&log).ok().filter(|said| said.contains(firmware::WORD))
+        std::fs::read_to_string(&log).ok().filter(|content| content.contains(firmware::WORD))
     });
     host.kill(&vm.identity()).unwrap();
 }

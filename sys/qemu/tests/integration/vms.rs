@@ -12,13 +12,13 @@ use suimon_ports::{Vm, VmAccelerator, VmCommand, VmErrorKind, VmHost, VmNotice, 
 /// Reads the guest's output until it ends with `end`.
 fn read_until(console: &mut UnixStream, end: &str) -> String {
     console.set_read_timeout(Some(support::LIMIT)).unwrap();
-    let mut said = String::new();
-    while !said.ends_with(end) {
+    let mut output = String::new();
+    while !output.ends_with(end) {
         let mut byte = [0];
         console.read_exact(&mut byte).unwrap();
-        said.push(char::from(byte[0]));
+        output.push(char::from(byte[0]));
     }
-    said
+    output
 }
 
 fn console(vm: &dyn Vm) -> UnixStream {
@@ -56,8 +56,8 @@ fn a_vm_runs_pauses_and_ends_when_it_is_told() {
     assert_eq!(vm.execute(&VmCommand::Pause).unwrap_err().kind, VmErrorKind::NotRunning);
     assert_eq!(vm.status().state, VmRunState::Off);
     // The launcher may not have detected the end yet.
-    let again = host.kill(&vm.identity());
-    assert!(again.is_ok() || again.unwrap_err().kind == VmErrorKind::NotRunning);
+    let result = host.kill(&vm.identity());
+    assert!(result.is_ok() || result.unwrap_err().kind == VmErrorKind::NotRunning);
     host.remove(&spec.folder).unwrap();
     assert!(!spec.folder.exists());
 }
@@ -228,8 +228,8 @@ fn a_launcher_that_nobody_needs_ends_and_one_that_has_a_vm_does_not() {
     notices.wait_end();
     drop(vm);
     let socket = site.socket();
-    let gone = || UnixStream::connect(&socket).err();
+    let connect_error = || UnixStream::connect(&socket).err();
     support::until("end of the launcher", || {
-        gone().filter(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+        connect_error().filter(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
     });
 }

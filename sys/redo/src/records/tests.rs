@@ -60,8 +60,8 @@ fn a_record_of_another_boot_says_nothing_and_goes() {
 #[test]
 fn what_is_stale_goes_when_the_records_are_opened() {
     let (_folder, records) = records();
-    let mut kept = records.create("kept", OPENED).unwrap();
-    kept.append(&changes(0..1), 0).unwrap();
+    let mut retained = records.create("kept", OPENED).unwrap();
+    retained.append(&changes(0..1), 0).unwrap();
     drop(records.after_a_boot().create("other-boot", OPENED).unwrap());
     fs::write(records.folder.join("half.new"), "a process was killed here").unwrap();
     drop(records.create("empty", OPENED).unwrap());
@@ -69,15 +69,15 @@ fn what_is_stale_goes_when_the_records_are_opened() {
     abandoned.append(&changes(0..1), 0).unwrap();
     abandoned.abandon().unwrap();
     assert!(records.load("abandoned").unwrap().is_none());
-    let again = FileRecords::open(&records.folder).unwrap();
+    let reopened = FileRecords::open(&records.folder).unwrap();
     // A file that cannot be removed does not prevent the removal of others.
     fs::create_dir(records.folder.join("folder.new")).unwrap();
-    assert!(again.sweep().is_err());
+    assert!(reopened.sweep().is_err());
     fs::remove_dir(records.folder.join("folder.new")).unwrap();
-    let left: Vec<_> =
-        fs::read_dir(&again.folder).unwrap().map(|of| of.unwrap().file_name()).collect();
-    assert_eq!(left, ["kept.redo"]);
-    assert_eq!(again.load("kept").unwrap().unwrap().changes, changes(0..1));
+    let names: Vec<_> =
+        fs::read_dir(&reopened.folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["kept.redo"]);
+    assert_eq!(reopened.load("kept").unwrap().unwrap().changes, changes(0..1));
 }
 
 #[test]
@@ -127,10 +127,10 @@ fn a_damaged_entry_does_not_hide_those_behind_it() {
     record.append(&changes(0..9), 0).unwrap();
     record.truncate_before(2).unwrap();
     let path = records.path("a").unwrap();
-    let whole = fs::read(&path).unwrap();
-    let flipped = |at: usize| {
-        let mut bytes = whole.clone();
-        bytes[at] ^= 1;
+    let complete = fs::read(&path).unwrap();
+    let flipped = |index: usize| {
+        let mut bytes = complete.clone();
+        bytes[index] ^= 1;
         fs::write(&path, bytes).unwrap();
         records.load("a")
     };
@@ -142,8 +142,8 @@ fn a_damaged_entry_does_not_hide_those_behind_it() {
     // needed.
     assert_eq!(flipped(location(8) as usize + 20).unwrap().unwrap().changes, changes(2..8));
     assert_eq!(flipped(location(1) as usize + 20).unwrap().unwrap().changes, changes(2..9));
-    for at in 64..80 {
-        assert!(flipped(at).is_err(), "{at}");
+    for index in 64..80 {
+        assert!(flipped(index).is_err(), "{index}");
     }
 }
 
@@ -171,17 +171,17 @@ fn where_there_is_no_room_nothing_is_left() {
 fn a_full_record_keeps_nothing_more_until_something_is_forgotten() {
     let (_folder, records) = records();
     let mut record = records.create("a", OPENED).unwrap();
-    let room = u64::from(ROOM);
-    assert!(record.append(&changes(0..room), 0).unwrap());
-    assert!(!record.append(&changes(room..room + 1), 0).unwrap());
-    assert_eq!(record.next_position(), room);
+    let space = u64::from(ROOM);
+    assert!(record.append(&changes(0..space), 0).unwrap());
+    assert!(!record.append(&changes(space..space + 1), 0).unwrap());
+    assert_eq!(record.next_position(), space);
     record.truncate_before(10).unwrap();
-    assert!(!record.append(&changes(room..room + 11), 0).unwrap());
-    assert!(record.append(&changes(room..room + 10), 0).unwrap());
-    assert_eq!(records.load("a").unwrap().unwrap().changes, changes(10..room + 10));
+    assert!(!record.append(&changes(space..space + 11), 0).unwrap());
+    assert!(record.append(&changes(space..space + 10), 0).unwrap());
+    assert_eq!(records.load("a").unwrap().unwrap().changes, changes(10..space + 10));
     // The size is bounded.
     let file = records.path("a").unwrap();
-    assert_eq!(fs::metadata(file).unwrap().len(), location(room));
+    assert_eq!(fs::metadata(file).unwrap().len(), location(space));
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl<'a> Watched<'a> {
     /// did not mark.
     fn unmarked<T>(&mut self, operation: impl FnOnce() -> T) -> (T, BTreeSet<u64>) {
         self.vm.file.read_exact_at(&mut self.before, 0).unwrap();
-        let done = operation();
+        let result = operation();
         let mut after = vec![0; self.before.len()];
         self.vm.file.read_exact_at(&mut after, 0).unwrap();
         let pages = self.before.chunks(PAGE as usize).zip(after.chunks(PAGE as usize));
@@ -67,7 +67,7 @@ impl<'a> Watched<'a> {
         changed.retain(|page| bits[(page / 8) as usize] >> (page % 8) & 1 == 0);
         bits.fill(0);
         self.log.write_all_at(&bits, 0).unwrap();
-        (done, changed)
+        (result, changed)
     }
 }
 

@@ -69,8 +69,9 @@ fn reference_round(
         returned = true;
         frames.push(bytes);
     }
-    let wanted = if event_idx { queue.needs_notification(memory).unwrap() } else { flags & 1 == 0 };
-    (frames, returned && wanted)
+    let is_required =
+        if event_idx { queue.needs_notification(memory).unwrap() } else { flags & 1 == 0 };
+    (frames, returned && is_required)
 }
 
 proptest! {
@@ -196,27 +197,27 @@ fn check_delivery(
     expected: &mut std::collections::VecDeque<Vec<u8>>,
 ) -> Result<usize, TestCaseError> {
     let used = driver.reap();
-    let mut at = used.iter();
+    let mut entries = used.iter();
     let mut frames = 0;
-    while let Some(first) = at.next() {
+    while let Some(first) = entries.next() {
         let mut bytes = driver.contents(first.head, first.len as usize);
         prop_assert_eq!(bytes.len(), first.len as usize);
-        let mut more = 1;
+        let mut buffer_count = 1;
         if header == 12 {
             // A driver needs the whole header to obtain the number of buffers. If the first buffer
             // is shorter, it continues in the next one.
-            let mut all = bytes.clone();
-            let mut rest = at.clone();
-            while all.len() < 12 {
-                let next = rest.next().expect("the header is incomplete");
-                all.extend(driver.contents(next.head, next.len as usize));
+            let mut content = bytes.clone();
+            let mut lookahead = entries.clone();
+            while content.len() < 12 {
+                let next = lookahead.next().expect("the header is incomplete");
+                content.extend(driver.contents(next.head, next.len as usize));
             }
-            more = usize::from(u16::from_le_bytes([all[10], all[11]]));
+            buffer_count = usize::from(u16::from_le_bytes([content[10], content[11]]));
         }
-        prop_assert!(more >= 1);
-        prop_assert!(more == 1 || features & MERGEABLE != 0);
-        for _ in 1..more {
-            let next = at.next().expect("num_buffers says more than was used");
+        prop_assert!(buffer_count >= 1);
+        prop_assert!(buffer_count == 1 || features & MERGEABLE != 0);
+        for _ in 1..buffer_count {
+            let next = entries.next().expect("num_buffers says more than was used");
             bytes.extend(driver.contents(next.head, next.len as usize));
         }
         let wire = expected.pop_front().expect("a frame that nobody sent");

@@ -21,7 +21,7 @@ const HEADER: usize = 12;
 /// Generates any ring size, not only powers of two, and any position in the ring.
 fn place() -> impl Strategy<Value = (u16, u16)> {
     (1..70_u16, any::<u16>(), any::<bool>())
-        .prop_map(|(size, at, wrap)| (size, at % size | u16::from(wrap) << 15))
+        .prop_map(|(size, position, wrap)| (size, position % size | u16::from(wrap) << 15))
 }
 
 fn features() -> impl Strategy<Value = u64> {
@@ -46,10 +46,14 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
     prop::collection::vec(round, 1..8)
 }
 
-/// Returns the position at distance `ahead` from another.
-fn ahead(size: u16, from: u16, ahead: u16) -> u16 {
-    let at = (from & 0x7fff) + ahead % size;
-    if at < size { at | from & 0x8000 } else { (at - size) | (from & 0x8000 ^ 0x8000) }
+/// Returns the position at distance `distance` from another.
+fn ahead(size: u16, start: u16, distance: u16) -> u16 {
+    let position = (start & 0x7fff) + distance % size;
+    if position < size {
+        position | start & 0x8000
+    } else {
+        (position - size) | (start & 0x8000 ^ 0x8000)
+    }
 }
 
 proptest! {
@@ -199,20 +203,20 @@ fn check_delivery(
 ) -> Result<usize, TestCaseError> {
     let used = driver.reap();
     let mut frames = 0;
-    let mut at = used.iter();
-    while let Some(first) = at.next() {
+    let mut entries = used.iter();
+    while let Some(first) = entries.next() {
         let mut bytes = driver.contents(first.head, first.len as usize);
         let mut buffers = 1;
         while bytes.len() < HEADER {
-            let next = at.next().expect("the header is incomplete");
+            let next = entries.next().expect("the header is incomplete");
             bytes.extend(driver.contents(next.head, next.len as usize));
             buffers += 1;
         }
-        let more = u16::from_le_bytes([bytes[10], bytes[11]]);
-        prop_assert!(more >= buffers);
-        prop_assert!(more == 1 || features & MERGEABLE != 0);
-        for _ in buffers..more {
-            let next = at.next().expect("num_buffers says more than was used");
+        let buffer_count = u16::from_le_bytes([bytes[10], bytes[11]]);
+        prop_assert!(buffer_count >= buffers);
+        prop_assert!(buffer_count == 1 || features & MERGEABLE != 0);
+        for _ in buffers..buffer_count {
+            let next = entries.next().expect("num_buffers says more than was used");
             bytes.extend(driver.contents(next.head, next.len as usize));
         }
         let wire = expected.pop_front().expect("a frame that nobody sent");
@@ -274,8 +278,8 @@ fn with_in_order_one_element_returns_a_batch() {
     let mut batch = FrameBatch::new();
     assert_eq!(ring.receive(&mut batch).unwrap(), 10);
     let tail = |index| {
-        let at = vm_memory::GuestAddress(driver.descriptor_at(index).0 + 8);
-        u64::from_le(vm_memory::Bytes::read_obj::<u64>(&vm.memory, at).unwrap())
+        let address = vm_memory::GuestAddress(driver.descriptor_at(index).0 + 8);
+        u64::from_le(vm_memory::Bytes::read_obj::<u64>(&vm.memory, address).unwrap())
     };
     assert_eq!(tail(0) >> 32 & 0xffff, u64::from(ids[9]));
     assert_eq!(tail(0) >> 48, 0x8080, "used, nothing written");

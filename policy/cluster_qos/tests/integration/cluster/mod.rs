@@ -137,10 +137,10 @@ impl Cluster {
         self.nodes.insert(id, node);
     }
 
-    /// Sets a disk's load; a demand `wants` of 0 means idle.
-    pub(crate) fn set_disk(&mut self, node: u32, load: DiskLoad, wants: u64) {
+    /// Sets a disk's load; a demand `demand_iops` of 0 means idle.
+    pub(crate) fn set_disk(&mut self, node: u32, load: DiskLoad, demand_iops: u64) {
         let node = self.nodes.get_mut(&node).unwrap();
-        node.disks.insert(load.disk, (load, wants));
+        node.disks.insert(load.disk, (load, demand_iops));
     }
 
     pub(crate) fn remove_disk(&mut self, node: u32, disk: DiskKey) {
@@ -188,7 +188,7 @@ impl Cluster {
         }
         let copies = 1 + u32::from(self.dice.percent(network.repeated_percent));
         for _ in 0..copies {
-            let late = if network.straggles > 0 && self.dice.percent(5) {
+            let extra_delay = if network.straggles > 0 && self.dice.percent(5) {
                 self.dice.below(network.straggles)
             } else {
                 0
@@ -197,9 +197,9 @@ impl Cluster {
                 Message::Grant { to, .. } => self.nodes.get(to).map_or(0, |node| node.grants_late),
                 _ => 0,
             };
-            let at = self.now + 1 + self.dice.below(network.delay_max) + late + slow;
+            let arrival = self.now + 1 + self.dice.below(network.delay_max) + extra_delay + slow;
             self.posted += 1;
-            self.post.insert((at, self.posted), message.clone());
+            self.post.insert((arrival, self.posted), message.clone());
         }
     }
 
@@ -236,7 +236,7 @@ impl Cluster {
                 MemberAction::Apply { store, policies } => {
                     (node.cap, node.policy_caps) = (store, policies);
                 }
-                MemberAction::Persist { durable: kept } => node.kept = kept,
+                MemberAction::Persist { durable } => node.kept = durable,
                 MemberAction::Send { report } => {
                     self.reports += 1;
                     node.reports += 1;
@@ -307,7 +307,7 @@ impl Cluster {
             return;
         }
         let local = node.clock.at(now);
-        if node.write_until.is_some_and(|until| until <= now) {
+        if node.write_until.is_some_and(|deadline| deadline <= now) {
             node.write_until = None;
             node.hear_allocator(local, Some(&AllocatorEvent::WriteFailed));
         }
@@ -316,10 +316,10 @@ impl Cluster {
             let event = node.sample(local);
             node.hear_member(local, Some(&event));
         }
-        if node.member.next_deadline().is_some_and(|at| at <= local) {
+        if node.member.next_deadline().is_some_and(|deadline| deadline <= local) {
             node.hear_member(local, None);
         }
-        if node.allocator.next_deadline().is_some_and(|at| at <= local) {
+        if node.allocator.next_deadline().is_some_and(|deadline| deadline <= local) {
             node.hear_allocator(local, None);
         }
         self.carry_out(id);
@@ -329,14 +329,14 @@ impl Cluster {
         let end = self.now + ns;
         while self.now < end {
             let step = self.now + STEP;
-            while let Some(((at, _), message)) = self
+            while let Some(((time, _), message)) = self
                 .post
                 .first_key_value()
-                .filter(|((at, _), _)| *at <= step)
+                .filter(|((time, _), _)| *time <= step)
                 .map(|(k, m)| (*k, m.clone()))
             {
                 self.post.pop_first();
-                self.now = self.now.max(at);
+                self.now = self.now.max(time);
                 self.deliver(message);
                 self.checks.look(self.now, &self.nodes);
             }

@@ -93,22 +93,22 @@ pub(crate) struct Log {
 impl Log {
     /// Returns the completed operations per second in a window.
     pub(crate) fn iops(&self, from_ns: u64, until_ns: u64) -> f64 {
-        let within = |entry: &&(u64, u64)| entry.0 >= from_ns && entry.0 < until_ns;
-        let sum: u64 = self.completed.iter().filter(within).map(|entry| entry.1).sum();
+        let in_interval = |entry: &&(u64, u64)| entry.0 >= from_ns && entry.0 < until_ns;
+        let sum: u64 = self.completed.iter().filter(in_interval).map(|entry| entry.1).sum();
         sum as f64 * SECOND as f64 / (until_ns - from_ns) as f64
     }
 
     /// Returns the largest excess over any window of the dispatched amount over the rate: in bytes
     /// if `bytes`, otherwise in operations.
     pub(crate) fn excess(&self, rate: u64, bytes: bool) -> f64 {
-        let (mut sum, mut least, mut most) = (0.0f64, f64::MAX, 0.0f64);
-        for (at, cost, size) in &self.dispatched {
-            let carried = rate as f64 * *at as f64 / SECOND as f64;
-            least = least.min(sum - carried);
+        let (mut sum, mut min, mut max) = (0.0f64, f64::MAX, 0.0f64);
+        for (time, cost, size) in &self.dispatched {
+            let permitted = rate as f64 * *time as f64 / SECOND as f64;
+            min = min.min(sum - permitted);
             sum += if bytes { *size } else { *cost } as f64;
-            most = most.max(sum - carried - least);
+            max = max.max(sum - permitted - min);
         }
-        most
+        max
     }
 }
 
@@ -200,8 +200,8 @@ impl Rig {
 
     pub(crate) fn set_policy(&mut self, policy: u32, spec: PolicySpec, disks: &[u32]) {
         let mut proposals = vec![Proposal::Policy(PolicyId(policy), spec)];
-        let to = LimitsSource::Policy(PolicyId(policy));
-        proposals.extend(disks.iter().map(|disk| Proposal::Disk(DiskId(*disk), to)));
+        let limits_source = LimitsSource::Policy(PolicyId(policy));
+        proposals.extend(disks.iter().map(|disk| Proposal::Disk(DiskId(*disk), limits_source)));
         self.propose(&proposals, false);
     }
 
@@ -222,12 +222,12 @@ impl Rig {
     }
 
     pub(crate) fn run(&mut self, span: Duration) {
-        let until = self.now + span.as_nanos() as u64;
+        let deadline = self.now + span.as_nanos() as u64;
         loop {
             let observe = self.observed + SAMPLE.as_nanos() as u64;
             let event = self.agenda.peek().map(|entry| entry.0.0);
             let next = [event, self.wake, Some(observe)].into_iter().flatten().min().unwrap();
-            if next > until {
+            if next > deadline {
                 break;
             }
             self.now = self.now.max(next);
@@ -249,12 +249,12 @@ impl Rig {
             }
             self.pump();
         }
-        self.now = until;
+        self.now = deadline;
     }
 
-    fn at(&mut self, at: u64, what: What) {
+    fn at(&mut self, time_ns: u64, event: What) {
         self.number += 1;
-        self.agenda.push(Reverse((at, self.number, what)));
+        self.agenda.push(Reverse((time_ns, self.number, event)));
     }
 
     fn ask(&mut self, disk: u32) {
@@ -296,10 +296,10 @@ impl Rig {
                     assert_eq!(client.submitted.pop_front(), Some(tag), "out of order");
                     self.send(disk, tag);
                 }
-                Next::WaitUntil(at) => {
-                    assert!(at.as_ns() > self.now, "a wait that does not end");
-                    let late = self.dice.below(self.late_ns + 1);
-                    self.wake = Some(at.as_ns() + late);
+                Next::WaitUntil(deadline) => {
+                    assert!(deadline.as_ns() > self.now, "a wait that does not end");
+                    let delay = self.dice.below(self.late_ns + 1);
+                    self.wake = Some(deadline.as_ns() + delay);
                     return;
                 }
                 Next::Idle => {
@@ -324,8 +324,8 @@ impl Rig {
             let Some((disk, since, bytes)) = self.queue.pop_front() else { return };
             self.serving += 1;
             let cost = u64::from(Normalization::default().cost(bytes));
-            let takes = self.array.service_ns(cost, &mut self.dice).max(1);
-            self.at(self.now + takes, What::Complete { disk, since, bytes });
+            let service_ns = self.array.service_ns(cost, &mut self.dice).max(1);
+            self.at(self.now + service_ns, What::Complete { disk, since, bytes });
         }
     }
 
@@ -366,8 +366,8 @@ impl Rig {
 /// its minimum, and at most its maximum and demand.
 pub(crate) fn ideal(capacity: f64, disks: &[(f64, f64, f64)]) -> Vec<f64> {
     let shares = |level: f64| {
-        let of = |(weight, min, max): &(f64, f64, f64)| (level * weight).max(*min).min(*max);
-        disks.iter().map(of).collect::<Vec<f64>>()
+        let share_of = |(weight, min, max): &(f64, f64, f64)| (level * weight).max(*min).min(*max);
+        disks.iter().map(share_of).collect::<Vec<f64>>()
     };
     let (mut low, mut high) = (0.0, 1e9);
     for _ in 0..200 {

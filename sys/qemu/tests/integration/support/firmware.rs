@@ -48,12 +48,12 @@ fn write_register(register: u32, value: u32) -> Vec<u8> {
     [out_long(0xcf8, 0x8000_f800 | register), out_long(0xcfc, value)].concat()
 }
 
-/// Returns code that executes `what` if this letter was received; it must not change the
+/// Returns code that executes `code` if this letter was received; it must not change the
 /// accumulator otherwise.
-fn on(letter: u8, what: &[u8]) -> Vec<u8> {
+fn on(letter: u8, code: &[u8]) -> Vec<u8> {
     // The jump over it has a signed 8-bit distance.
-    let length = i8::try_from(what.len()).unwrap();
-    [&[0x3c, letter, 0x75, length as u8], what].concat()
+    let length = i8::try_from(code.len()).unwrap();
+    [&[0x3c, letter, 0x75, length as u8], code].concat()
 }
 
 fn word(opcode: &[u8], value: u16) -> Vec<u8> {
@@ -70,8 +70,8 @@ fn each_hot_page(body: &[u8]) -> Vec<u8> {
     // add si, 4096; cmp si, the end; jb
     code.extend(word(&[0x81, 0xc6], 0x1000));
     code.extend(word(&[0x81, 0xfe], HOT_PAGES * 0x1000));
-    let back = i8::try_from(begin as isize - (code.len() + 2) as isize).unwrap();
-    code.extend([0x72, back as u8]);
+    let jump = i8::try_from(begin as isize - (code.len() + 2) as isize).unwrap();
+    code.extend([0x72, jump as u8]);
     code
 }
 
@@ -104,8 +104,8 @@ fn count_until_a_letter_comes() -> Vec<u8> {
     code.extend(next);
     // mov dx, 0x3fd; in al, dx; test al, 1; jz begin
     code.extend([0xba, 0xfd, 0x03, 0xec, 0xa8, 0x01]);
-    let back = i8::try_from(begin as isize - (code.len() + 2) as isize).unwrap();
-    code.extend([0x74, back as u8]);
+    let jump = i8::try_from(begin as isize - (code.len() + 2) as isize).unwrap();
+    code.extend([0x74, jump as u8]);
     // mov dx, 0x3f8; in al, dx; mov cl, 'k'
     code.extend([0xba, 0xf8, 0x03, 0xec, 0xb1, b'k']);
     // cmp ebx, [si]; je over the next; mov cl, 'l'
@@ -123,16 +123,16 @@ fn program() -> Vec<u8> {
     code.extend([0xba, 0xf8, 0x03, 0xec]);
     code.extend(on(b'p', &out(0x505, 1)));
     code.extend(on(b'r', &out(0xcf9, 6)));
-    let mut off = write_register(0x40, 0x601);
-    off.extend(write_register(0x44, 0x80));
+    let mut power_off = write_register(0x40, 0x601);
+    power_off.extend(write_register(0x44, 0x80));
     // SLP_EN with the sleep type "off", written to the word at PMBASE + 4.
-    off.extend([0xba, 0x04, 0x06, 0xb8, 0x00, 0x20, 0xef]);
-    code.extend(on(b'o', &off));
+    power_off.extend([0xba, 0x04, 0x06, 0xb8, 0x00, 0x20, 0xef]);
+    code.extend(on(b'o', &power_off));
     let count = [vec![0xba, 0xf8, 0x03, 0xee], count_until_a_letter_comes()].concat();
     code.extend(on(b'w', &count));
     code.extend([0xba, 0xf8, 0x03, 0xee]);
-    let back = wait_at as isize - (code.len() + 3) as isize;
-    let [low, high] = i16::try_from(back).unwrap().to_le_bytes();
+    let jump = wait_at as isize - (code.len() + 3) as isize;
+    let [low, high] = i16::try_from(jump).unwrap().to_le_bytes();
     code.extend([0xe9, low, high]);
     code
 }
