@@ -32,7 +32,7 @@ pub(crate) const FULL: &[Part] = &[
         about: "everything that `make test` runs, with new cases of the property tests",
         run: guard_with_new_cases,
     },
-    Part { name: "long", about: "long and repetitive tests with peers and kills", run: long },
+    Part { name: "long", about: "long and repetitive tests with peers and kills", run: long_tests },
     Part {
         name: "soak",
         about: "12 minutes of load of every kind on one daemon, whose memory must not grow",
@@ -176,7 +176,7 @@ fn check_root() -> Result<()> {
     Ok(())
 }
 
-fn long(session: &mut Session) -> Result<()> {
+fn long_tests(session: &mut Session) -> Result<()> {
     let filter = "test(/(^|::)full::/) - binary_id(suimon-rig::lab) - test(/^soak::/)";
     full_tests(session, "long tests", filter);
     Ok(())

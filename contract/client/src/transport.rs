@@ -64,7 +64,7 @@ pub(crate) async fn send(client: &Client, call: Call) -> Result<Response<Incomin
 /// Converts an unsuccessful response to an error.
 async fn refusal(client: &Client, answer: Response<Incoming>) -> ClientError {
     let status = answer.status().as_u16();
-    match whole(client, answer).await {
+    match read_body(client, answer).await {
         Ok(body) => refused(status, &body),
         Err(error) => error,
     }
@@ -75,7 +75,7 @@ pub(crate) async fn text(client: &Client, call: Call) -> Result<String, ClientEr
     let path = call.path.clone();
     let answer = send(client, call).await?;
     let timeout = client.answer_time;
-    let body = tokio::time::timeout(timeout, whole(client, answer)).await.map_err(|_| {
+    let body = tokio::time::timeout(timeout, read_body(client, answer)).await.map_err(|_| {
         ClientError::TimedOut { path: path.clone(), timeout_s: timeout.as_secs() }
     })??;
     String::from_utf8(body.into())
@@ -160,7 +160,7 @@ fn request(client: &Client, method: Method, path: &str) -> hyper::http::request:
     }
 }
 
-async fn whole(client: &Client, answer: Response<Incoming>) -> Result<Bytes, ClientError> {
+async fn read_body(client: &Client, answer: Response<Incoming>) -> Result<Bytes, ClientError> {
     Limited::new(answer.into_body(), client.answer_bytes_max)
         .collect()
         .await

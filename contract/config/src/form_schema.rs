@@ -32,15 +32,15 @@ impl Form {
         match self {
             Self::Name => named("Name"),
             Self::Names { most } => list(named("Name"), most, false),
-            Self::HostName => text(&whole(LABEL)),
-            Self::Device => text(&whole(DEVICE)),
-            Self::Adapter => text(&whole(&format!("({DEVICE}|{PCI_ADDRESS})"))),
-            Self::Namespace => long_text(&whole(&format!("[^/{CONTROL}]+")), 255),
+            Self::HostName => text(&anchored(LABEL)),
+            Self::Device => text(&anchored(DEVICE)),
+            Self::Adapter => text(&anchored(&format!("({DEVICE}|{PCI_ADDRESS})"))),
+            Self::Namespace => long_text(&anchored(&format!("[^/{CONTROL}]+")), 255),
             Self::UnixSocketPath => long_text(r"^/([^\x00]*[^/\x00])$", 107),
             Self::FilePath => long_text(r"^/[^\x00]*$", 4095),
             Self::SocketAddress => text(&format!(r"^({IPV4}|\[{IPV6}\]):[0-9]{{1,5}}$")),
             Self::LoopbackAddress => text(&format!(r"^(127{OCTETS}|\[{IPV6}\]):[0-9]{{1,5}}$")),
-            Self::HostAndPort => text(&whole(&host_and_port())),
+            Self::HostAndPort => text(&anchored(&host_and_port())),
             Self::Urls { most } => {
                 list(text(&format!("^https?://{}$", host_and_port())), most, true)
             }
@@ -64,7 +64,7 @@ impl Form {
             Self::Cpus => list(number(0, u64::from(u16::MAX)), WORKERS_MAX, true),
             Self::Number { least, most } => number(least, most),
             Self::NumberOr { least, most, word } => {
-                either([number(least, most), words(&[word])], None)
+                either([number(least, most), name_choice(&[word])], None)
             }
             Self::Bytes { least, most, step } => bytes(least, most, step),
             Self::OneOfNumbers(numbers) => {
@@ -80,7 +80,7 @@ impl Form {
             }
             Self::Line { most } => long_text(&format!("^[^{CONTROL}]+$"), most),
             Self::Flag => of_type(Type::Boolean).into(),
-            Self::OneOf(names) => words(names),
+            Self::OneOf(names) => name_choice(names),
             Self::Table(kind) => named(kind.schema_name()),
             Self::Tables(kind) => {
                 ArrayBuilder::new().items(named(kind.schema_name())).build().into()
@@ -224,7 +224,7 @@ fn of_type(schema_type: Type) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(schema_type)
 }
 
-fn words(names: &[&str]) -> RefOr<Schema> {
+fn name_choice(names: &[&str]) -> RefOr<Schema> {
     of_type(Type::String).enum_values(Some(names.iter().copied())).into()
 }
 
@@ -262,7 +262,7 @@ fn list(items: RefOr<Schema>, max: usize, unique: bool) -> RefOr<Schema> {
     RefOr::T(Schema::Array(list))
 }
 
-fn whole(pattern: &str) -> String {
+fn anchored(pattern: &str) -> String {
     format!("^{pattern}$")
 }
 

@@ -28,7 +28,7 @@ fn host(text: &str) -> HostConfig {
     parse_toml(text, None).unwrap()
 }
 
-fn shown(from: &HostConfig, to: &HostConfig) -> Vec<String> {
+fn plan_steps(from: &HostConfig, to: &HostConfig) -> Vec<String> {
     Plan::between(from, to).steps.iter().map(PlanStep::to_string).collect()
 }
 
@@ -38,7 +38,7 @@ fn plan(replacements: &[(&str, &str)]) -> Vec<String> {
         assert_eq!(text.matches(old).count(), 1, "{old}");
         text.replace(old, new)
     });
-    shown(&host(BEFORE), &host(&after))
+    plan_steps(&host(BEFORE), &host(&after))
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn disks_are_made_anew_with_their_store() {
 fn stores_and_policies_come_first_and_go_last() {
     let (empty, full) = (HostConfig::default(), host(BEFORE));
     assert_eq!(
-        shown(&empty, &full),
+        plan_steps(&empty, &full),
         [
             "+ store/fast create",
             "+ qos_policy/gold create",
@@ -131,7 +131,7 @@ fn stores_and_policies_come_first_and_go_last() {
         ]
     );
     assert_eq!(
-        shown(&full, &empty),
+        plan_steps(&full, &empty),
         [
             "- disk/db delete",
             "- disk/web delete",
@@ -141,7 +141,7 @@ fn stores_and_policies_come_first_and_go_last() {
     );
     // The renamed store takes over the path, so the old store is deleted first.
     assert_eq!(
-        shown(&full, &host(&BEFORE.replace("\"fast\"", "\"new\""))),
+        plan_steps(&full, &host(&BEFORE.replace("\"fast\"", "\"new\""))),
         [
             "- store/fast delete",
             "+ store/new create",
@@ -151,7 +151,7 @@ fn stores_and_policies_come_first_and_go_last() {
     );
     let policies = BEFORE.replace("\"gold\"", "\"tin\"");
     assert_eq!(
-        shown(&full, &host(&policies)),
+        plan_steps(&full, &host(&policies)),
         [
             "+ qos_policy/tin create",
             "~ disk/web change live: qos_policy gold → tin",

@@ -59,10 +59,10 @@ fn plan_from(before: &str, replacements: &[(&str, &str)]) -> Vec<String> {
         assert_eq!(text.matches(old).count(), 1, "{old}");
         text.replace(old, new)
     });
-    shown(&host(before), &host(&after))
+    plan_steps(&host(before), &host(&after))
 }
 
-fn shown(from: &HostConfig, to: &HostConfig) -> Vec<String> {
+fn plan_steps(from: &HostConfig, to: &HostConfig) -> Vec<String> {
     Plan::between(from, to).steps.iter().map(PlanStep::to_string).collect()
 }
 
@@ -144,7 +144,7 @@ fn everything_of_a_team_changes_live() {
 fn a_key_of_an_inner_table_that_is_removed_is_a_change() {
     let with_vmq = TEAMED.replace("[[switch]]", "vmq.base_worker = 1\n[[switch]]");
     assert_eq!(
-        shown(&host(&with_vmq), &host(TEAMED)),
+        plan_steps(&host(&with_vmq), &host(TEAMED)),
         ["~ team/both change live: vmq.base_worker 1 → none"]
     );
 }
@@ -164,11 +164,11 @@ fn a_switch_exchanges_an_uplink_for_a_team_that_has_it() {
         "",
     );
     assert_eq!(
-        shown(&host(&single), &host(TEAMED)),
+        plan_steps(&host(&single), &host(TEAMED)),
         ["+ team/both create", "~ switch/lan change live: uplink left → both"]
     );
     assert_eq!(
-        shown(&host(TEAMED), &host(&single)),
+        plan_steps(&host(TEAMED), &host(&single)),
         ["- team/both delete", "~ switch/lan change live: uplink both → left"]
     );
 }

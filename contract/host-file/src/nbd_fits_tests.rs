@@ -12,14 +12,14 @@ fn read(disks: &str) -> HostConfig {
 }
 
 /// Returns the invalid fields with their messages.
-fn wrong(disks: &str) -> Vec<(String, String)> {
+fn errors_of(disks: &str) -> Vec<(String, String)> {
     let errors = parse_toml(&format!("{STORE}{disks}"), None).err().unwrap_or_default();
     errors.into_iter().map(|error| (error.field.unwrap_or_default(), error.message)).collect()
 }
 
 /// Returns the only invalid field.
 fn wrong_field(nbd: &str) -> String {
-    let mut errors = wrong(&disk("a", nbd));
+    let mut errors = errors_of(&disk("a", nbd));
     assert_eq!(errors.len(), 1, "{nbd}: {errors:?}");
     errors.remove(0).0
 }
@@ -78,7 +78,7 @@ fn what_does_not_go_together_is_named() {
 
 #[test]
 fn disks_that_share_a_server_let_the_same_clients_in() {
-    let shared = |of_a: &str, of_b: &str| wrong(&(disk("a", of_a) + &disk("b", of_b)));
+    let shared = |of_a: &str, of_b: &str| errors_of(&(disk("a", of_a) + &disk("b", of_b)));
     let socket = "socket = \"/run/n\"";
     assert!(shared(socket, socket).is_empty());
     let errors = shared(socket, &format!("{socket}\nusers = [\"qemu\"]"));
@@ -102,7 +102,7 @@ fn disks_that_share_a_server_let_the_same_clients_in() {
 fn an_address_of_the_api_is_taken() {
     let api = "[api]\nlisten = \"127.0.0.1:10809\"\ntls_certificate = \"/c\"\ntls_key = \"/k\"\n\
                token_file = \"/t\"\n";
-    let errors = wrong(&format!("{}{api}", disk("a", "listen = \"127.0.0.1:10809\"")));
+    let errors = errors_of(&format!("{}{api}", disk("a", "listen = \"127.0.0.1:10809\"")));
     assert_eq!(errors[0].0, "nbd.listen");
     assert!(errors[0].1.contains("is already used by api (its `listen`)"), "{errors:?}");
 }

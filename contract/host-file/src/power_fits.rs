@@ -38,7 +38,7 @@ pub(crate) fn power_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
 mod tests {
     use crate::{ChangeEffect, Plan, ResourceKind, default_text, parse_toml, to_toml};
 
-    fn wrong(text: &str) -> Vec<String> {
+    fn errors_of(text: &str) -> Vec<String> {
         let errors = parse_toml(text, None).unwrap_err();
         errors.iter().map(ToString::to_string).collect()
     }
@@ -47,13 +47,14 @@ mod tests {
     fn contradictions_are_refused_and_say_what_would_do() {
         let text = "[power]\nplan = \"custom\"\nperformance_percent_min = 60\n\
                     performance_percent_max = 50\nvmq_low_percent = 50\nvmq_high_percent = 70\n";
-        let errors = wrong(text);
+        let errors = errors_of(text);
         assert!(errors[0].contains("performance_percent_max") && errors[0].contains("60 or more"));
         assert!(errors[1].contains("vmq_low_percent") && errors[1].contains("40 or less"));
         assert_eq!(errors.len(), 2, "{errors:?}");
-        let errors = wrong("[power]\nplan = \"fast\"\npoll_us = 10001\nidle_state_max = \"\"\n");
+        let errors =
+            errors_of("[power]\nplan = \"fast\"\npoll_us = 10001\nidle_state_max = \"\"\n");
         assert_eq!(errors.len(), 3, "{errors:?}");
-        assert!(wrong("[power]\nturbo = true\n")[0].contains("plan"));
+        assert!(errors_of("[power]\nturbo = true\n")[0].contains("plan"));
     }
 
     #[test]

@@ -32,7 +32,7 @@ fn vm(keys: &str) -> String {
 }
 
 /// Returns the faults without lines; empty if valid.
-fn wrong(vm: &str) -> Vec<String> {
+fn errors_of(vm: &str) -> Vec<String> {
     let errors = read(vm).err().unwrap_or_default();
     errors
         .into_iter()
@@ -122,7 +122,7 @@ fn what_does_not_fit_is_told() {
         vm("").replace("name = \"web\"", &format!("name = \"{long}\""))
             + &format!("\n[host]\nvm_folder = \"/{long}\"\n"),
     ];
-    let errors: Vec<_> = cases.iter().map(|case| wrong(case).join("\n")).collect();
+    let errors: Vec<_> = cases.iter().map(|case| errors_of(case).join("\n")).collect();
     insta::assert_snapshot!(errors.join("\n---\n"));
 }
 

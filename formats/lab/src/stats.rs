@@ -180,29 +180,29 @@ fn upper_tail(z: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn near(a: f64, b: f64) {
+    fn assert_near(a: f64, b: f64) {
         assert!((a - b).abs() < 1e-3, "{a} beside {b}");
     }
 
     #[test]
     fn quantiles_continue_behind_the_table() {
         for (freedom, t) in [(30, 2.042), (31, 2.0395), (60, 2.0003), (120, 1.9799)] {
-            near(t_95(freedom), t);
+            assert_near(t_95(freedom), t);
         }
     }
 
     #[test]
     fn interval_uses_students_t() {
         let statistics = Statistics::from_samples(&[10.0, 12.0, 14.0]).unwrap();
-        near(statistics.mean, 12.0);
-        near(statistics.median, 12.0);
+        assert_near(statistics.mean, 12.0);
+        assert_near(statistics.median, 12.0);
         // t(2) = 4.303, deviation 2, √3.
         let (low, high) = statistics.interval.unwrap();
-        near(low, 12.0 - 4.303 * 2.0 / 3.0_f64.sqrt());
-        near(high, 12.0 + 4.303 * 2.0 / 3.0_f64.sqrt());
+        assert_near(low, 12.0 - 4.303 * 2.0 / 3.0_f64.sqrt());
+        assert_near(high, 12.0 + 4.303 * 2.0 / 3.0_f64.sqrt());
         assert_eq!(Statistics::from_samples(&[3.0]).unwrap().interval, None);
         assert_eq!(Statistics::from_samples(&[]), None);
-        near(Statistics::from_samples(&[4.0, 1.0, 3.0, 2.0]).unwrap().median, 2.5);
+        assert_near(Statistics::from_samples(&[4.0, 1.0, 3.0, 2.0]).unwrap().median, 2.5);
     }
 
     /// Values from tables of the exact distribution: 5 against 5 samples, U = 2: p = 0.032, U = 0:
@@ -211,21 +211,21 @@ mod tests {
     fn the_test_is_exact_for_few_samples() {
         let low = [1.0, 2.0, 3.0, 4.0, 5.0];
         let test = mann_whitney(&low, &[6.0, 7.0, 8.0, 9.0, 10.0]).unwrap();
-        near(test.p, 2.0 / 252.0);
-        near(test.superiority, 1.0);
+        assert_near(test.p, 2.0 / 252.0);
+        assert_near(test.superiority, 1.0);
         // 3.5 is below two samples of the first set.
         let test = mann_whitney(&low, &[3.5, 7.0, 8.0, 9.0, 10.0]).unwrap();
-        near(test.p, 8.0 / 252.0);
+        assert_near(test.p, 8.0 / 252.0);
         let test = mann_whitney(&[1.0, 4.0], &[2.0, 3.0]).unwrap();
-        near(test.p, 1.0);
+        assert_near(test.p, 1.0);
         // Three against three samples cannot have a p-value below 0.1.
-        near(mann_whitney(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]).unwrap().p, 0.1);
+        assert_near(mann_whitney(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]).unwrap().p, 0.1);
     }
 
     #[test]
     fn mann_whitney_handles_ties_and_many_samples() {
         let untranslated = vec![1.0; 40];
-        near(mann_whitney(&untranslated, &untranslated).unwrap().p, 1.0);
+        assert_near(mann_whitney(&untranslated, &untranslated).unwrap().p, 1.0);
         let low: Vec<f64> = (0..40).map(f64::from).collect();
         let high: Vec<f64> = (0..40).map(|value| f64::from(value) + 0.5).collect();
         let p = mann_whitney(&low, &high).unwrap().p;

@@ -65,7 +65,7 @@ pub struct LacpDecision {
     pub actions: Vec<LacpAction>,
 }
 
-fn done(result: &Result<(), LacpSpecError>) -> LacpDecision {
+fn change_decision(result: &Result<(), LacpSpecError>) -> LacpDecision {
     let refused = result.as_ref().err().map(ToString::to_string);
     LacpDecision { refused, ..LacpDecision::default() }
 }
@@ -87,11 +87,17 @@ impl Policy for Lacp {
 
     fn step(&mut self, now: Time, input: &LacpInput) -> LacpDecision {
         match input {
-            LacpInput::Spec(spec) => done(&self.set_spec(spec.clone(), now)),
-            LacpInput::Add { member, spec } => done(&self.add_member(*member, *spec, now)),
-            LacpInput::Set { member, spec } => done(&self.set_member(*member, *spec, now)),
-            LacpInput::Remove(member) => done(&self.remove_member(*member, now)),
-            LacpInput::Link { member, link } => done(&self.handle_link(*member, *link, now)),
+            LacpInput::Spec(spec) => change_decision(&self.set_spec(spec.clone(), now)),
+            LacpInput::Add { member, spec } => {
+                change_decision(&self.add_member(*member, *spec, now))
+            }
+            LacpInput::Set { member, spec } => {
+                change_decision(&self.set_member(*member, *spec, now))
+            }
+            LacpInput::Remove(member) => change_decision(&self.remove_member(*member, now)),
+            LacpInput::Link { member, link } => {
+                change_decision(&self.handle_link(*member, *link, now))
+            }
             LacpInput::Frame { member, frame } => {
                 frame_decision(&self.handle_frame(*member, frame, now))
             }
@@ -125,7 +131,7 @@ impl Recorded<Lacp> {
         change: impl FnOnce(&mut Lacp) -> Result<(), LacpSpecError>,
     ) -> Result<(), LacpSpecError> {
         let result = change(&mut self.policy);
-        self.record(now, || (input, done(&result)));
+        self.record(now, || (input, change_decision(&result)));
         result
     }
 

@@ -75,7 +75,7 @@ impl World {
         // Tables with queues are published after the queues have been attached.
         let without_queues = publish(&[], receive_coalescing);
         let notices = Notices::new();
-        let all_links = all(&links);
+        let all_links = all_links(&links);
         let engine = |id: usize| {
             let (link, published) = (Arc::clone(&links[id]), Arc::clone(&without_queues));
             Engine::new(link, published, Arc::clone(&all_links), Arc::clone(&notices))
@@ -106,7 +106,7 @@ impl World {
 
     fn set_receive_coalescing(&mut self, is_on: bool) {
         let published = publish(&self.shared, is_on);
-        let links = all(&self.links);
+        let links = all_links(&self.links);
         self.engine.adopt(Arc::clone(&published), Arc::clone(&links));
         self.other.adopt(published, links);
     }
@@ -117,7 +117,7 @@ impl World {
         let new = Arc::get_mut(&mut published).unwrap();
         let slot = new.tables.slot(PortId(SENDER.into())).unwrap().index();
         (new.ports[slot].is_uplink, new.ports[slot].forwards_coalesced) = (true, is_on);
-        let links = all(&self.links);
+        let links = all_links(&self.links);
         self.engine.adopt(Arc::clone(&published), Arc::clone(&links));
         self.other.adopt(published, links);
     }
@@ -164,7 +164,7 @@ fn queue(id: u8) -> QueueId {
     QueueId { port: PortId(id.into()), direction: Direction::Egress, index: 0 }
 }
 
-fn all(links: &[Arc<Link>; 2]) -> Arc<Links> {
+fn all_links(links: &[Arc<Link>; 2]) -> Arc<Links> {
     Arc::new(links.iter().cloned().map(Some).collect())
 }
 

@@ -8,7 +8,7 @@ const STARVED: WorkerId = WorkerId(1);
 /// Worker that returns all parcels at once.
 const QUICK: WorkerId = WorkerId(2);
 
-fn post() -> FrameSender {
+fn new_sender() -> FrameSender {
     FrameSender::new(Arc::new(Link::new(HOME, 0.into())))
 }
 
@@ -23,19 +23,19 @@ fn add(frame_sender: &mut FrameSender, owner: WorkerId, queue: QueueId, frames: 
 }
 
 /// Returns the parcels to send.
-fn sent(frame_sender: &mut FrameSender) -> Vec<FrameMessage> {
+fn take_messages(frame_sender: &mut FrameSender) -> Vec<FrameMessage> {
     std::mem::take(&mut frame_sender.open)
 }
 
 #[test]
 fn a_starved_worker_leaves_buffers_for_the_others() {
-    let mut frame_sender = post();
+    let mut frame_sender = new_sender();
     let count = add(&mut frame_sender, STARVED, queue(1), FRAMES_MAX * 2);
-    let parcels = sent(&mut frame_sender);
+    let parcels = take_messages(&mut frame_sender);
     assert!(count >= FRAMES_MAX / 2, "{count}");
     for _ in 0..100 {
         assert_eq!(add(&mut frame_sender, QUICK, queue(2), BATCH_FRAMES_MAX), BATCH_FRAMES_MAX);
-        sent(&mut frame_sender).into_iter().for_each(return_to_owner);
+        take_messages(&mut frame_sender).into_iter().for_each(return_to_owner);
         assert_eq!(add(&mut frame_sender, STARVED, queue(1), BATCH_FRAMES_MAX), 0);
     }
     // The worker finally reads its mail.
@@ -45,7 +45,7 @@ fn a_starved_worker_leaves_buffers_for_the_others() {
 
 #[test]
 fn seven_starved_workers_leave_a_batch_for_another() {
-    let mut frame_sender = post();
+    let mut frame_sender = new_sender();
     let mut parcels = Vec::new();
     for starved in 3..10 {
         for round in 0..FRAMES_MAX as u32 {
@@ -56,13 +56,13 @@ fn seven_starved_workers_leave_a_batch_for_another() {
     }
     for _ in 0..100 {
         assert_eq!(add(&mut frame_sender, QUICK, queue(2), BATCH_FRAMES_MAX), BATCH_FRAMES_MAX);
-        sent(&mut frame_sender).into_iter().for_each(return_to_owner);
+        take_messages(&mut frame_sender).into_iter().for_each(return_to_owner);
     }
 }
 
 #[test]
 fn frames_that_are_held_here_leave_buffers_too() {
-    let mut frame_sender = post();
+    let mut frame_sender = new_sender();
     let mut frame = Frame::new(0);
     let messages: Vec<FrameMessage> =
         std::iter::from_fn(|| frame_sender.message_for(HOME, queue(1), &mut frame, false))
@@ -73,11 +73,12 @@ fn frames_that_are_held_here_leave_buffers_too() {
 
 #[test]
 fn a_frame_that_did_not_fit_is_not_said_to_be_sent() {
-    let mut frame_sender = post();
+    let mut frame_sender = new_sender();
     let mut count = 0;
     for _ in 0..FRAMES_MAX * 2 {
         count += add(&mut frame_sender, STARVED, queue(1), 1);
     }
-    let under_way: usize = sent(&mut frame_sender).iter().map(|message| message.frames.len()).sum();
+    let under_way: usize =
+        take_messages(&mut frame_sender).iter().map(|message| message.frames.len()).sum();
     assert_eq!(count, under_way);
 }

@@ -97,7 +97,7 @@ mod tests {
         WeightedDemand { demand_iops, weight }
     }
 
-    fn each(total: u64, claims: &[WeightedDemand]) -> Vec<u64> {
+    fn shares(total: u64, claims: &[WeightedDemand]) -> Vec<u64> {
         let claimants: Vec<_> =
             claims.iter().map(|claim| Claimant::new(std::slice::from_ref(claim))).collect();
         divide(total, &claimants)
@@ -106,11 +106,11 @@ mod tests {
     #[test]
     fn by_weight_and_no_more_than_wanted() {
         let claims = [claim(1000, 1), claim(1000, 3), claim(10, 1)];
-        assert_eq!(each(410, &claims), [100, 300, 10]);
-        assert_eq!(each(5000, &claims), [1000, 1000, 10]);
-        assert_eq!(each(0, &claims), [0, 0, 0]);
-        assert_eq!(each(9, &[]), [0_u64; 0]);
-        assert_eq!(each(10, &[claim(9, 1), claim(9, 1), claim(9, 1)]), [4, 3, 3]);
+        assert_eq!(shares(410, &claims), [100, 300, 10]);
+        assert_eq!(shares(5000, &claims), [1000, 1000, 10]);
+        assert_eq!(shares(0, &claims), [0, 0, 0]);
+        assert_eq!(shares(9, &[]), [0_u64; 0]);
+        assert_eq!(shares(10, &[claim(9, 1), claim(9, 1), claim(9, 1)]), [4, 3, 3]);
     }
 
     #[test]

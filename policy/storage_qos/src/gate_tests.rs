@@ -7,7 +7,7 @@ use crate::CATCH_UP;
 
 const SECOND: u64 = 1_000_000_000;
 
-fn at(ns: u64) -> Time {
+fn time_at(ns: u64) -> Time {
     Time::from_ns(ns)
 }
 
@@ -15,7 +15,7 @@ fn at(ns: u64) -> Time {
 fn run(gate: &mut CapMeter, from: u64, end: u64, cost: u32) -> Vec<u64> {
     let (mut now, mut admitted) = (from, Vec::new());
     while now < end {
-        if gate.is_open(at(now)) {
+        if gate.is_open(time_at(now)) {
             gate.charge(cost);
             admitted.push(now);
         } else {
@@ -29,10 +29,11 @@ fn run(gate: &mut CapMeter, from: u64, end: u64, cost: u32) -> Vec<u64> {
 
 #[test]
 fn a_lease_ends_by_itself_and_what_is_reserved_stays() {
-    let cap = TimedRateLimit { leased: Some((5000, at(SECOND))), reserved_iops: 1000, later: None };
+    let cap =
+        TimedRateLimit { leased: Some((5000, time_at(SECOND))), reserved_iops: 1000, later: None };
     let mut gate = CapMeter::default();
-    assert!(gate.is_open(at(0)));
-    gate.set(at(0), Some(cap));
+    assert!(gate.is_open(time_at(0)));
+    gate.set(time_at(0), Some(cap));
     let admitted = run(&mut gate, 0, 3 * SECOND, 1);
     let early = admitted.iter().filter(|time| **time < SECOND).count();
     let late = admitted.len() - early;
@@ -42,27 +43,27 @@ fn a_lease_ends_by_itself_and_what_is_reserved_stays() {
 
 #[test]
 fn nothing_goes_where_nothing_may_and_the_late_share_comes_by_itself() {
-    let late = Some((500, at(2 * SECOND)));
+    let late = Some((500, time_at(2 * SECOND)));
     let mut gate = CapMeter::default();
-    gate.set(at(0), Some(TimedRateLimit { later: late, ..TimedRateLimit::default() }));
-    assert!(!gate.is_open(at(SECOND)));
-    assert_eq!(gate.closed_until(), Some(at(2 * SECOND)));
+    gate.set(time_at(0), Some(TimedRateLimit { later: late, ..TimedRateLimit::default() }));
+    assert!(!gate.is_open(time_at(SECOND)));
+    assert_eq!(gate.closed_until(), Some(time_at(2 * SECOND)));
     let admitted = run(&mut gate, SECOND, 3 * SECOND, 1);
     assert!(admitted.iter().all(|time| *time >= 2 * SECOND));
     assert!((490..=511).contains(&admitted.len()), "{}", admitted.len());
-    gate.set(at(3 * SECOND), Some(TimedRateLimit::default()));
-    assert!(!gate.is_open(at(4 * SECOND)));
+    gate.set(time_at(3 * SECOND), Some(TimedRateLimit::default()));
+    assert!(!gate.is_open(time_at(4 * SECOND)));
     assert_eq!(gate.closed_until(), Some(Time::NEVER));
-    gate.set(at(4 * SECOND), None);
-    assert!(gate.is_open(at(4 * SECOND)));
+    gate.set(time_at(4 * SECOND), None);
+    assert!(gate.is_open(time_at(4 * SECOND)));
 }
 
 #[test]
 fn who_stood_still_does_not_go_on_by_a_lease_that_has_ended() {
     let cap =
-        TimedRateLimit { leased: Some((100_000, at(SECOND))), reserved_iops: 10, later: None };
+        TimedRateLimit { leased: Some((100_000, time_at(SECOND))), reserved_iops: 10, later: None };
     let mut gate = CapMeter::default();
-    gate.set(at(0), Some(cap));
+    gate.set(time_at(0), Some(cap));
     let admitted = run(&mut gate, 30 * SECOND, 31 * SECOND, 1);
     assert!(admitted.len() <= 11, "{}", admitted.len());
 }
@@ -70,12 +71,12 @@ fn who_stood_still_does_not_go_on_by_a_lease_that_has_ended() {
 #[test]
 fn what_was_charged_and_not_done_may_be_done() {
     let mut gate = CapMeter::default();
-    gate.set(at(0), Some(TimedRateLimit { reserved_iops: 100, ..TimedRateLimit::default() }));
-    assert!(gate.is_open(at(0)));
+    gate.set(time_at(0), Some(TimedRateLimit { reserved_iops: 100, ..TimedRateLimit::default() }));
+    assert!(gate.is_open(time_at(0)));
     gate.charge(50);
-    assert_eq!(gate.closed_until(), Some(at(SECOND / 2)));
+    assert_eq!(gate.closed_until(), Some(time_at(SECOND / 2)));
     gate.refund(50);
-    assert!(gate.is_open(at(0)));
+    assert!(gate.is_open(time_at(0)));
     let admitted = run(&mut gate, 0, SECOND, 1).len();
     assert!((99..=101).contains(&admitted), "{admitted}");
 }
@@ -96,8 +97,8 @@ proptest! {
         for (span, leased, reserved, lease) in &caps {
             let until = now + lease;
             let cap =
-                TimedRateLimit { leased: Some((*leased, at(until))), reserved_iops: *reserved, later: None };
-            gate.set(at(now), Some(cap));
+                TimedRateLimit { leased: Some((*leased, time_at(until))), reserved_iops: *reserved, later: None };
+            gate.set(time_at(now), Some(cap));
             allowed.push((now, (*leased).max(*reserved)));
             if until < now + span {
                 allowed.push((until, *reserved));
@@ -130,7 +131,7 @@ proptest! {
 fn run_bounded(gate: &mut CapMeter, from: u64, end: u64, cost: u32) -> Vec<u64> {
     let (mut now, mut admitted) = (from, Vec::new());
     while now < end {
-        if gate.is_open(at(now)) {
+        if gate.is_open(time_at(now)) {
             gate.charge(cost);
             admitted.push(now);
             now += u64::try_from(Duration::from_micros(20).as_nanos()).unwrap();

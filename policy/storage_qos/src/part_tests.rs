@@ -11,7 +11,7 @@ use crate::{
 const MS: u64 = 1_000_000;
 const POLICY: PolicyId = PolicyId(3);
 
-fn at(ms: u64) -> Time {
+fn time_at(ms: u64) -> Time {
     Time::from_ns(ms * MS)
 }
 
@@ -27,7 +27,7 @@ fn scheduler(max: u64) -> (StoreScheduler, Store) {
     ];
     let mut scheduler = StoreScheduler::new(StoreSpec::default());
     for change in store.propose(&proposals, false).unwrap() {
-        scheduler.apply(at(0), change);
+        scheduler.apply(time_at(0), change);
     }
     (scheduler, store)
 }
@@ -43,7 +43,7 @@ fn run(
     let mut dispatched = Vec::new();
     let mut waiting = [0_u32; 4];
     for ms in from..end {
-        let now = at(ms);
+        let now = time_at(ms);
         if let Some(change) = change_at(ms) {
             scheduler.apply(now, change);
         }
@@ -84,7 +84,7 @@ fn count(dispatched: &[(u64, u32)], disks: &[u32], from: u64, end: u64) -> usize
 }
 
 fn part(leased: Option<(u64, u64)>, reserved_iops: u64) -> Option<PolicyShare> {
-    let leased = leased.map(|(iops, lease_end)| (iops, at(lease_end)));
+    let leased = leased.map(|(iops, lease_end)| (iops, time_at(lease_end)));
     let max = Some(TimedRateLimit { leased, reserved_iops, later: None });
     Some(PolicyShare { min_iops: 0, max })
 }
@@ -92,7 +92,7 @@ fn part(leased: Option<(u64, u64)>, reserved_iops: u64) -> Option<PolicyShare> {
 #[test]
 fn disks_of_a_policy_keep_to_the_part_of_it_that_is_here_and_a_lease_ends_by_itself() {
     let (mut scheduler, _) = scheduler(5000);
-    scheduler.apply(at(0), Change::Part(POLICY, part(Some((2000, 1000)), 500)));
+    scheduler.apply(time_at(0), Change::Part(POLICY, part(Some((2000, 1000)), 500)));
     let dispatched = run(&mut scheduler, (0, 2000), &[0, 1], |_| None);
     let (leased, after) =
         (count(&dispatched, &[0, 1], 0, 1000), count(&dispatched, &[0, 1], 1000, 2000));
@@ -106,7 +106,7 @@ fn disks_of_a_policy_keep_to_the_part_of_it_that_is_here_and_a_lease_ends_by_its
 #[test]
 fn a_part_of_nothing_lets_nothing_go_until_there_is_more() {
     let (mut scheduler, _) = scheduler(5000);
-    scheduler.apply(at(0), Change::Part(POLICY, part(None, 0)));
+    scheduler.apply(time_at(0), Change::Part(POLICY, part(None, 0)));
     let dispatched = run(&mut scheduler, (0, 1000), &[0], |_| None);
     assert!(dispatched.len() <= 1, "{dispatched:?}");
     assert_eq!(scheduler.next_deadline(), None, "nothing is to be looked at");
@@ -124,20 +124,20 @@ fn a_part_of_nothing_lets_nothing_go_until_there_is_more() {
 fn a_part_holds_for_disks_that_come_later_and_its_minimum_is_in_effect() {
     let mut scheduler = StoreScheduler::new(StoreSpec::default());
     let share = PolicyShare { min_iops: 700, max: Some(TimedRateLimit::default()) };
-    scheduler.apply(at(0), Change::Part(POLICY, Some(share)));
+    scheduler.apply(time_at(0), Change::Part(POLICY, Some(share)));
     let mut store = Store::new(Capacity::Declared(100_000));
     let limits = Limits { min_iops: Iops::new(2000), ..Limits::default() };
     let spec = PolicySpec { kind: PolicyKind::Aggregated, limits };
     let disk = Proposal::Disk(DiskId(0), LimitsSource::Policy(POLICY));
     for change in store.propose(&[Proposal::Policy(POLICY, spec), disk], false).unwrap() {
-        scheduler.apply(at(0), change);
+        scheduler.apply(time_at(0), change);
     }
-    let flow = scheduler.view(at(0), DiskSlot(0)).unwrap();
+    let flow = scheduler.view(time_at(0), DiskSlot(0)).unwrap();
     assert_eq!(flow.holder, LimitsOwner::Policy(POLICY));
     assert_eq!(flow.limits.min_iops, Iops::new(700));
     assert!(run(&mut scheduler, (0, 500), &[0], |_| None).len() <= 1);
-    scheduler.apply(at(500), Change::Part(POLICY, None));
-    let flow = scheduler.view(at(500), DiskSlot(0)).unwrap();
+    scheduler.apply(time_at(500), Change::Part(POLICY, None));
+    let flow = scheduler.view(time_at(500), DiskSlot(0)).unwrap();
     assert_eq!(flow.limits.min_iops, Iops::new(2000));
 }
 
@@ -163,7 +163,7 @@ proptest! {
         let mut highest = 0;
         for ms in 0..end {
             let (_, part) = tells.range(..=ms).next_back().unwrap();
-            let rate = part.max.unwrap().iops_at(at(ms));
+            let rate = part.max.unwrap().iops_at(time_at(ms));
             highest = highest.max(rate);
             allowed += u128::from(rate);
         }

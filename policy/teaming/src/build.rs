@@ -86,7 +86,7 @@ impl DistributionInputs<'_> {
             idle_standby: self.idle_standby(),
             ids: self.ids(),
             port_members: self.port_members(),
-            own: own(&macs, self.roster, &sources),
+            own: own_addresses(&macs, self.roster, &sources),
             replacement_sources: sources,
             buckets: self.buckets(primary),
             flowlets: self.flowlets(),
@@ -164,7 +164,11 @@ fn spread(algorithm: Algorithm) -> Spread {
 
 /// Returns the addresses that only this host sends from: those of the ports and members, and the
 /// replacement addresses of members.
-fn own(ports: &BTreeSet<MacAddr>, roster: &MemberTable, sources: &PerSlot<MacAddr>) -> Lookup {
+fn own_addresses(
+    ports: &BTreeSet<MacAddr>,
+    roster: &MemberTable,
+    sources: &PerSlot<MacAddr>,
+) -> Lookup {
     let members = roster.entries().flat_map(|(slot, entry)| [entry.mac, *sources.at(slot)]);
     let addresses: BTreeSet<MacAddr> = ports.iter().copied().chain(members).collect();
     let unused_slot = MemberSlot::from_number(0);

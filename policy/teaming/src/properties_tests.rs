@@ -84,7 +84,7 @@ fn carry_out(world: &mut World, event: Event) -> Vec<u32> {
 }
 
 /// Sends frames of several kinds from several ports and returns their members.
-fn sent(world: &mut World) -> Vec<Option<(MemberId, MacAddr)>> {
+fn send_all(world: &mut World) -> Vec<Option<(MemberId, MacAddr)>> {
     let mut results = Vec::new();
     for port in 0..12 {
         for flow in 0..24 {
@@ -106,7 +106,7 @@ fn assert_only_usable(world: &mut World) -> Result<(), TestCaseError> {
     let active = spec.members.iter().filter(|member| status(world, member.id).is_active).count();
     let is_up = world.team.distribution().is_up();
     prop_assert_eq!(is_up, active >= spec.min_links as usize);
-    for result in sent(world) {
+    for result in send_all(world) {
         prop_assert_eq!(result.is_some(), is_up);
         let Some((member, _)) = result else { continue };
         let link = status(world, member).link;
@@ -182,13 +182,13 @@ proptest! {
         for event in events {
             carry_out(&mut world, event);
         }
-        let before = sent(&mut world);
-        prop_assert_eq!(&sent(&mut world), &before);
+        let before = send_all(&mut world);
+        prop_assert_eq!(&send_all(&mut world), &before);
         // The first frames of flowlets may have stayed on their previous members.
         world.pause();
-        let settled = sent(&mut world);
+        let settled = send_all(&mut world);
         world.pause();
-        prop_assert_eq!(sent(&mut world), settled);
+        prop_assert_eq!(send_all(&mut world), settled);
     }
 
     #[test]
@@ -209,7 +209,7 @@ proptest! {
             let announced = carry_out(&mut world, event);
             let mut upstream = Upstream::default();
             for _ in 0..2 {
-                sent(&mut world).into_iter().flatten().for_each(|shown| upstream.receive(shown));
+                send_all(&mut world).into_iter().flatten().for_each(|shown| upstream.receive(shown));
                 world.pause();
             }
             prop_assert!(upstream.moved.is_empty(), "{:?}", upstream.moved);

@@ -63,7 +63,7 @@ impl Model {
 }
 
 /// Returns loads of `bytes` for the buckets in `at` and 0 for the others.
-fn some(buckets: impl IntoIterator<Item = usize>, bytes: u64) -> Vec<u64> {
+fn loads_on(buckets: impl IntoIterator<Item = usize>, bytes: u64) -> Vec<u64> {
     let mut loads = vec![0; BUCKETS];
     for index in buckets {
         loads[index] = bytes;
@@ -75,7 +75,7 @@ fn some(buckets: impl IntoIterator<Item = usize>, bytes: u64) -> Vec<u64> {
 fn a_crowd_on_one_member_is_spread_within_a_few_periods_and_then_rests() {
     for capacities in [&[1, 1][..], &[10, 10, 10, 10], &[40, 10], &[100, 25, 25, 10]] {
         let mut model = Model::new(capacities);
-        let crowd = some((0..BUCKETS).step_by(capacities.len()), 1_000_000);
+        let crowd = loads_on((0..BUCKETS).step_by(capacities.len()), 1_000_000);
         assert!(model.peak(&crowd) >= 125, "{capacities:?}");
         for _ in 0..16 {
             model.period(&crowd, |_| true);
@@ -91,18 +91,18 @@ fn a_crowd_on_one_member_is_spread_within_a_few_periods_and_then_rests() {
 #[test]
 fn elephants_part_and_one_alone_is_left_in_peace() {
     let mut model = Model::new(&[1, 1]);
-    let two = some([0, 2], 500_000_000);
+    let two = loads_on([0, 2], 500_000_000);
     for _ in 0..3 {
         model.period(&two, |_| true);
     }
     assert_ne!(model.wanted[0], model.wanted[2]);
     let mut model = Model::new(&[1, 1]);
     for _ in 0..20 {
-        model.period(&some([6], 900_000_000), |_| true);
+        model.period(&loads_on([6], 900_000_000), |_| true);
         assert!(model.moves.is_empty());
     }
     // With small flows beside it, those move and the large flow stays.
-    let mut mixed = some((0..BUCKETS).step_by(2), 1_000_000);
+    let mut mixed = loads_on((0..BUCKETS).step_by(2), 1_000_000);
     mixed[6] = 300_000_000;
     for _ in 0..16 {
         model.period(&mixed, |_| true);
@@ -115,9 +115,9 @@ fn elephants_part_and_one_alone_is_left_in_peace() {
 fn little_traffic_and_little_unevenness_move_nothing() {
     let mut model = Model::new(&[1, 1]);
     for _ in 0..10 {
-        model.period(&some((0..BUCKETS).step_by(2), 1000), |_| true);
+        model.period(&loads_on((0..BUCKETS).step_by(2), 1000), |_| true);
         assert!(model.moves.is_empty());
-        let mut uneven = some(0..BUCKETS, 1_000_000);
+        let mut uneven = loads_on(0..BUCKETS, 1_000_000);
         for index in (0..BUCKETS).step_by(2) {
             uneven[index] = 1_150_000;
         }
@@ -129,7 +129,7 @@ fn little_traffic_and_little_unevenness_move_nothing() {
 #[test]
 fn a_bucket_that_never_pauses_is_given_up_and_others_are_moved() {
     let mut model = Model::new(&[1, 1]);
-    let crowd = some([0, 2, 4, 6], 100_000_000);
+    let crowd = loads_on([0, 2, 4, 6], 100_000_000);
     for _ in 0..4 {
         model.period(&crowd, |index| index == 0);
     }

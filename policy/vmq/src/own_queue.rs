@@ -50,7 +50,7 @@ mod tests {
         numbers.iter().copied().map(PortId).collect()
     }
 
-    fn had(pairs: &[(u32, u16)]) -> BTreeMap<PortId, u16> {
+    fn previous_queues(pairs: &[(u32, u16)]) -> BTreeMap<PortId, u16> {
         pairs.iter().map(|(port, queue)| (PortId(*port), *queue)).collect()
     }
 
@@ -60,18 +60,21 @@ mod tests {
         for queues in [0, 1] {
             assert_eq!(own_queues(queues, &ports(&[7, 8]), &none), none);
         }
-        assert_eq!(own_queues(3, &ports(&[9, 7, 8]), &none), had(&[(9, 1), (7, 2)]));
+        assert_eq!(own_queues(3, &ports(&[9, 7, 8]), &none), previous_queues(&[(9, 1), (7, 2)]));
     }
 
     #[test]
     fn who_has_a_queue_keeps_it_and_a_newcomer_gets_what_became_free() {
-        let before = had(&[(7, 2), (8, 1), (9, 3)]);
-        assert_eq!(own_queues(4, &ports(&[5, 7, 9]), &before), had(&[(7, 2), (9, 3), (5, 1)]));
+        let before = previous_queues(&[(7, 2), (8, 1), (9, 3)]);
+        assert_eq!(
+            own_queues(4, &ports(&[5, 7, 9]), &before),
+            previous_queues(&[(7, 2), (9, 3), (5, 1)])
+        );
         // The device now has fewer queues.
-        assert_eq!(own_queues(3, &ports(&[7, 8, 9]), &before), had(&[(7, 2), (8, 1)]));
+        assert_eq!(own_queues(3, &ports(&[7, 8, 9]), &before), previous_queues(&[(7, 2), (8, 1)]));
         // Previous queues that no device would have.
-        let odd = had(&[(7, 0), (8, 1), (9, 1)]);
-        assert_eq!(own_queues(3, &ports(&[7, 8, 9]), &odd), had(&[(8, 1), (7, 2)]));
+        let odd = previous_queues(&[(7, 0), (8, 1), (9, 1)]);
+        assert_eq!(own_queues(3, &ports(&[7, 8, 9]), &odd), previous_queues(&[(8, 1), (7, 2)]));
     }
 
     proptest! {

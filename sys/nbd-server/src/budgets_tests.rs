@@ -133,7 +133,7 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-fn keeps(level: &NbdLevel) -> bool {
+fn is_within_limits(level: &NbdLevel) -> bool {
     level.connections <= level.limits.connections_max
         && level.buffer_bytes <= level.limits.buffer_max_bytes
 }
@@ -186,8 +186,8 @@ proptest! {
                 }
             }
             let usage = budgets.usage();
-            prop_assert!(keeps(&usage.host));
-            prop_assert!(usage.peers.iter().chain(&usage.exports).all(|(_, level)| keeps(level)));
+            prop_assert!(is_within_limits(&usage.host));
+            prop_assert!(usage.peers.iter().chain(&usage.exports).all(|(_, level)| is_within_limits(level)));
         }
         // Greedy clients take the remaining memory and do not return it.
         for greedy in open.iter_mut().filter(|of| of.is_greedy) {

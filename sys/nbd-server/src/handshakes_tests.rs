@@ -11,7 +11,7 @@ fn is_evicted(handshake: &Handshake) -> bool {
 }
 
 /// Begins negotiations at the same point in time.
-fn begun(
+fn begin_all(
     handshakes: &Handshakes,
     origins: impl Iterator<Item = u8>,
     now: Instant,
@@ -22,13 +22,13 @@ fn begun(
 #[test]
 fn the_oldest_silent_negotiation_of_the_same_peer_is_replaced() {
     let (handshakes, now) = (Handshakes::default(), Instant::now());
-    let others = begun(&handshakes, 0..8, now);
-    let many = begun(&handshakes, [100; PEER_MAX].into_iter(), now);
+    let others = begin_all(&handshakes, 0..8, now);
+    let many = begin_all(&handshakes, [100; PEER_MAX].into_iter(), now);
     let later = now + SILENT_AFTER;
     // The first client has sent bytes since; the second one has sent bytes before.
     many[0].handle_bytes(later);
     many[1].handle_bytes(now);
-    let new = begun(&handshakes, [100, 100].into_iter(), later);
+    let new = begin_all(&handshakes, [100, 100].into_iter(), later);
     let evicted: Vec<_> = (0..PEER_MAX).filter(|&index| is_evicted(&many[index])).collect();
     assert_eq!(evicted, [2, 3]);
     assert!(!others.iter().chain(&new).any(is_evicted));
@@ -40,7 +40,7 @@ fn the_oldest_silent_negotiation_of_the_same_peer_is_replaced() {
 #[test]
 fn clients_that_connect_at_once_do_not_replace_each_other() {
     let (handshakes, now) = (Handshakes::default(), Instant::now());
-    let storm = begun(&handshakes, [7; PEER_PEAK].into_iter(), now);
+    let storm = begin_all(&handshakes, [7; PEER_PEAK].into_iter(), now);
     assert!(!storm.iter().any(is_evicted));
     storm[0].handle_bytes(now);
     let _one_more = handshakes.begin(address(7), now).unwrap();
@@ -52,10 +52,10 @@ fn clients_that_connect_at_once_do_not_replace_each_other() {
 #[test]
 fn negotiations_that_wait_for_the_server_are_not_silent() {
     let (handshakes, now) = (Handshakes::default(), Instant::now());
-    let waiting = begun(&handshakes, [7; PEER_MAX].into_iter(), now);
+    let waiting = begin_all(&handshakes, [7; PEER_MAX].into_iter(), now);
     waiting.iter().for_each(|handshake| handshake.progress().set_waiting(true, now));
     let later = now + SILENT_AFTER;
-    let new = begun(&handshakes, [7, 7].into_iter(), later);
+    let new = begin_all(&handshakes, [7, 7].into_iter(), later);
     assert!(!waiting.iter().chain(&new).any(is_evicted));
     // The TLS handshake is not queued any more, and the client sends nothing.
     waiting[5].progress().set_waiting(false, later);
@@ -72,14 +72,14 @@ fn negotiations_that_wait_for_the_server_are_not_silent() {
 fn at_the_limit_of_the_host_the_peer_with_most_makes_room() {
     let (handshakes, now) = (Handshakes::default(), Instant::now());
     let origins: Vec<_> = (0..HOST_MAX - 20).map(|index| (index / 10) as u8).collect();
-    let few = begun(&handshakes, origins.into_iter(), now);
-    let many = begun(&handshakes, [200; 20].into_iter(), now);
-    let new = begun(&handshakes, 100..105, now + SILENT_AFTER);
+    let few = begin_all(&handshakes, origins.into_iter(), now);
+    let many = begin_all(&handshakes, [200; 20].into_iter(), now);
+    let new = begin_all(&handshakes, 100..105, now + SILENT_AFTER);
     assert_eq!(many.iter().filter(|handshake| is_evicted(handshake)).count(), new.len());
     assert!(!few.iter().chain(&new).any(is_evicted));
     // The clients are not silent, so the number grows up to the peak.
     let storm: Vec<_> = (0..HOST_PEAK).map(|index| (index / 16) as u8).collect();
-    let storm = begun(&handshakes, storm.into_iter(), now + SILENT_AFTER);
+    let storm = begin_all(&handshakes, storm.into_iter(), now + SILENT_AFTER);
     assert_eq!(handshakes.lock().entries.len(), HOST_PEAK);
     drop(storm);
 }
@@ -87,7 +87,7 @@ fn at_the_limit_of_the_host_the_peer_with_most_makes_room() {
 #[test]
 fn clients_that_have_presented_a_certificate_are_not_replaced() {
     let (handshakes, now) = (Handshakes::default(), Instant::now());
-    let authenticated = begun(&handshakes, [9; PEER_PEAK].into_iter(), now);
+    let authenticated = begin_all(&handshakes, [9; PEER_PEAK].into_iter(), now);
     authenticated[1..].iter().for_each(Handshake::handle_authenticated);
     let next = handshakes.begin(address(9), now).unwrap();
     assert!(is_evicted(&authenticated[0]));

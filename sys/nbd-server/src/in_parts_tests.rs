@@ -86,7 +86,7 @@ fn chunk(client: &mut UnixStream) -> (u16, u16, Vec<u8>) {
     (field(4), field(6), payload)
 }
 
-fn whole() -> ByteRange {
+fn whole_range() -> ByteRange {
     ByteRange::new(OFFSET, LEN.into()).unwrap()
 }
 
@@ -122,7 +122,7 @@ fn a_large_read_is_one_simple_reply_and_several_chunks_unless_they_are_forbidden
             }
         });
         let (data, chunks) = serve_until(&mut queue, reader, read);
-        assert!(data == contents(whole()), "{framing:?} {flags}");
+        assert!(data == contents(whole_range()), "{framing:?} {flags}");
         let in_parts = u64::from(LEN).div_ceil(PART_BYTES);
         let is_one = framing == Framing::Simple || flags == DF;
         assert_eq!(chunks, if is_one { 1 } else { in_parts });
@@ -134,7 +134,7 @@ fn a_large_write_is_written_in_parts_and_has_one_reply() {
     let (mut queue, mut client) = connection_of(Framing::Simple, &budgets(1, 0));
     let writer = std::thread::spawn(move || {
         client.write_all(&header(FUA, WRITE, 7, OFFSET, LEN)).unwrap();
-        client.write_all(&contents(whole())).unwrap();
+        client.write_all(&contents(whole_range())).unwrap();
         client.write_all(&header(0, READ, 8, OFFSET, 512)).unwrap();
         assert_eq!([reply(&mut client), reply(&mut client)], [(0, 7), (0, 8)]);
         (client, ())
@@ -160,7 +160,7 @@ fn a_write_that_fails_in_a_part_fails_and_the_next_request_is_served() {
     let (mut queue, mut client) = connection_of(Framing::Simple, &budgets(1, 0));
     let writer = std::thread::spawn(move || {
         client.write_all(&header(0, WRITE, 7, OFFSET, LEN)).unwrap();
-        client.write_all(&contents(whole())).unwrap();
+        client.write_all(&contents(whole_range())).unwrap();
         client.write_all(&header(0, READ, 8, OFFSET, 512)).unwrap();
         assert_eq!([reply(&mut client), reply(&mut client)], [(28, 7), (0, 8)]);
         (client, ())

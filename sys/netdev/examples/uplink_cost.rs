@@ -114,7 +114,7 @@ fn send(sink: &mut dyn FrameSink, frame: &Frame, count: usize) -> Result<()> {
 }
 
 /// Returns nanoseconds per sent frame, with `count` frames per flush.
-fn out(near: &mut End, frame: &Frame, count: usize) -> Result<f64> {
+fn measure_egress(near: &mut End, frame: &Frame, count: usize) -> Result<f64> {
     let start = Instant::now();
     for _ in 0..FRAMES / count {
         send(near.sink.as_mut(), frame, count)?;
@@ -123,7 +123,7 @@ fn out(near: &mut End, frame: &Frame, count: usize) -> Result<f64> {
 }
 
 /// Returns nanoseconds per received frame, and the number of frames received.
-fn into(near: &mut End, far: &mut End, frame: &Frame) -> Result<(f64, usize)> {
+fn measure_ingress(near: &mut End, far: &mut End, frame: &Frame) -> Result<(f64, usize)> {
     let mut batch = FrameBatch::new();
     let mut received = 0;
     let start = Instant::now();
@@ -178,13 +178,13 @@ fn measure(rounds: usize) -> Result<()> {
                 };
                 let other_batches = OTHER_BATCHES.iter().filter(|_| driver == UplinkDriver::AfXdp);
                 for count in [BATCH].iter().chain(other_batches) {
-                    let cost = out(&mut near, &frame(len, "out"), *count)?;
+                    let cost = measure_egress(&mut near, &frame(len, "out"), *count)?;
                     note(format!("out, {count:3} a flush"), cost);
                 }
                 // Opened after the first measurement, because it would cause a copy of each sent
                 // frame.
                 let mut far = open(&devices, "smcost1", UplinkDriver::AfPacket, 9)?;
-                let (cost, received) = into(&mut near, &mut far, &frame(len, "in"))?;
+                let (cost, received) = measure_ingress(&mut near, &mut far, &frame(len, "in"))?;
                 note("in".to_owned(), cost);
                 ensure!(received * 100 >= FRAMES * 99, "{name}: {received} frames came");
             }

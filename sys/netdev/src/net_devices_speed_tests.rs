@@ -11,7 +11,7 @@ use crate::link::Link;
 const DOWN: LinkProperties = LinkProperties { up: false, speed: UNKNOWN };
 const UNKNOWN: LinkSpeed = LinkSpeed { mbps: None, full_duplex: None };
 
-fn up(mbps: u32, full_duplex: bool) -> LinkProperties {
+fn link_up(mbps: u32, full_duplex: bool) -> LinkProperties {
     LinkProperties {
         up: true,
         speed: LinkSpeed { mbps: Some(mbps), full_duplex: Some(full_duplex) },
@@ -38,14 +38,14 @@ impl Drop for Tap {
 fn carrier_changes_of_an_uplink_are_told_with_its_speed() {
     let uplink = uplink(1, None);
     let link = || uplink.devices.link(&uplink.cable.near).unwrap();
-    expect_facts(&uplink.notices, up(10_000, true));
-    assert_eq!(uplink.device.status().speed, up(10_000, true).speed);
-    assert_eq!(link(), up(10_000, true));
+    expect_facts(&uplink.notices, link_up(10_000, true));
+    assert_eq!(uplink.device.status().speed, link_up(10_000, true).speed);
+    assert_eq!(link(), link_up(10_000, true));
     uplink.cable.peer.run("ip link set far0 down");
     expect_facts(&uplink.notices, DOWN);
     assert_eq!((uplink.device.status().speed, link()), (UNKNOWN, DOWN));
     uplink.cable.peer.run("ip link set far0 up");
-    expect_facts(&uplink.notices, up(10_000, true));
+    expect_facts(&uplink.notices, link_up(10_000, true));
     // Other changes are not reported as link changes.
     run(&format!("ip link set {} mtu 1400", uplink.cable.near));
     run(&format!("ethtool -K {} tso off", uplink.cable.near));
@@ -74,7 +74,7 @@ fn a_speed_that_is_set_is_told_though_the_carrier_stays() {
     );
     for (mbps, duplex) in [(2500, "half"), (100, "full")] {
         run(&format!("ethtool -s {} speed {mbps} duplex {duplex}", tap.0));
-        let expected = up(mbps, duplex == "full");
+        let expected = link_up(mbps, duplex == "full");
         expect_facts(&notices, expected);
         assert_eq!(device.status().speed, expected.speed);
         assert_eq!(devices.link(&tap.0).unwrap(), expected);
@@ -104,7 +104,7 @@ fn netlink_and_the_ioctl_say_the_same() {
     netns.run("ethtool -s tap0 speed 400000 duplex half");
     let namespace = Namespace::open(Some(netns.name())).unwrap();
     let half = LinkSpeed { mbps: Some(400_000), full_duplex: Some(false) };
-    let cases = [("near0", up(10_000, true).speed), ("lo", UNKNOWN), ("tap0", half)];
+    let cases = [("near0", link_up(10_000, true).speed), ("lo", UNKNOWN), ("tap0", half)];
     for (device, expected) in cases {
         let speeds = namespace.run(|| {
             let (query, link) = (DeviceQuery::default(), Link::new(device)?);

@@ -171,7 +171,7 @@ pub(crate) fn remove(device: &str, netns: Option<&str>, mark: &str) -> Result<bo
             return Ok(false);
         }
         let queue = match attach(device, 0) {
-            Err(cause) if is(&cause, Errno::INVAL) => attach(device, libc::IFF_MULTI_QUEUE),
+            Err(cause) if is_errno(&cause, Errno::INVAL) => attach(device, libc::IFF_MULTI_QUEUE),
             other => other,
         };
         let queue = queue.map_err(|cause| explain_attach(device, &cause))?;
@@ -211,7 +211,7 @@ pub(crate) fn set_offloads(queue: &OwnedFd, offloads: Offloads) -> Result<bool, 
     match set(offloads) {
         Ok(()) => Ok(true),
         // Kernels before 6.2 do not support USO.
-        Err(cause) if is(&cause, Errno::INVAL) && offloads.udp_segmentation => {
+        Err(cause) if is_errno(&cause, Errno::INVAL) && offloads.udp_segmentation => {
             set(Offloads { udp_segmentation: false, ..offloads })
                 .map(|()| false)
                 .map_err(|cause| host("offload", "setting the offloads", &cause))
@@ -242,7 +242,7 @@ fn attach_all(plan: &TapPlan, existed: bool) -> Result<Vec<OwnedFd>, DeviceError
     if plan.queue_pairs <= 1 {
         let queue = match attach(&plan.device, first) {
             // The TAP was created with several queues, of which one is used.
-            Err(cause) if existed && is(&cause, Errno::INVAL) => {
+            Err(cause) if existed && is_errno(&cause, Errno::INVAL) => {
                 attach(&plan.device, libc::IFF_MULTI_QUEUE)
             }
             other => other,
@@ -254,7 +254,7 @@ fn attach_all(plan: &TapPlan, existed: bool) -> Result<Vec<OwnedFd>, DeviceError
         attach(&plan.device, libc::IFF_MULTI_QUEUE | extra_flags)
     });
     queues.collect::<io::Result<Vec<_>>>().map_err(|cause| {
-        if existed && is(&cause, Errno::INVAL) {
+        if existed && is_errno(&cause, Errno::INVAL) {
             let detail = format!(
                 "TAP device {0} exists with a single queue, so it cannot have {1}; set queues = \
                  1, or delete it (`ip link delete {0}`) and have it created again",
@@ -272,7 +272,7 @@ fn attach_all(plan: &TapPlan, existed: bool) -> Result<Vec<OwnedFd>, DeviceError
 fn attach(device: &str, extra_flags: c_int) -> io::Result<OwnedFd> {
     for _ in 0..BUSY_RETRIES {
         match attach_once(device, extra_flags) {
-            Err(cause) if is(&cause, Errno::BUSY) => std::thread::sleep(BUSY_PAUSE),
+            Err(cause) if is_errno(&cause, Errno::BUSY) => std::thread::sleep(BUSY_PAUSE),
             other => return other,
         }
     }
@@ -302,7 +302,7 @@ fn open_clone_device_raw() -> io::Result<OwnedFd> {
 
 fn open_clone_device() -> Result<OwnedFd, DeviceError> {
     open_clone_device_raw().map_err(|cause| {
-        if matches!(cause.kind(), io::ErrorKind::NotFound) || is(&cause, Errno::NODEV) {
+        if matches!(cause.kind(), io::ErrorKind::NotFound) || is_errno(&cause, Errno::NODEV) {
             let detail = format!(
                 "{CLONE_DEVICE} does not work: {cause}; load the kernel module with `modprobe tun`"
             );
@@ -316,7 +316,7 @@ fn explain_attach(device: &str, cause: &io::Error) -> DeviceError {
     if let Err(error) = open_clone_device() {
         return error;
     }
-    if is(cause, Errno::BUSY) {
+    if is_errno(cause, Errno::BUSY) {
         let detail = format!(
             "TAP device {device} is in use by another process, perhaps another suimond or a VM; \
              stop that process or choose another device"
@@ -334,6 +334,6 @@ fn not_a_tap(device: &str) -> DeviceError {
     error(DeviceErrorKind::Unsupported, "device", detail)
 }
 
-fn is(cause: &io::Error, errno: Errno) -> bool {
+fn is_errno(cause: &io::Error, errno: Errno) -> bool {
     cause.raw_os_error() == Some(errno.raw_os_error())
 }

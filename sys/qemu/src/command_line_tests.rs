@@ -52,7 +52,7 @@ fn spec() -> VmSpec {
     }
 }
 
-fn words(spec: &VmSpec, version: Version, accelerator: VmAccelerator) -> Vec<String> {
+fn argument_words(spec: &VmSpec, version: Version, accelerator: VmAccelerator) -> Vec<String> {
     check(spec).unwrap();
     let inherited = Inherited { monitor: 10, console: 11, console_log: 12, agent: 13 };
     command_line(spec, EmulatedMachine { version, accelerator }, inherited)
@@ -73,7 +73,7 @@ fn device(arguments: &[String], id: &str) -> Value {
 
 #[test]
 fn a_path_with_commas_stays_one_value() {
-    let arguments = words(&spec(), OLD, VmAccelerator::Tcg);
+    let arguments = argument_words(&spec(), OLD, VmAccelerator::Tcg);
     let chardevs = values(&arguments, "-chardev");
     let nic = chardevs.iter().find(|text| text.contains("nic-web")).unwrap();
     assert_eq!(*nic, "socket,id=nic-web,path=/run/vms/a/web,,server=on.sock,reconnect=1");
@@ -87,10 +87,10 @@ fn a_path_with_commas_stays_one_value() {
 
 #[test]
 fn each_version_has_its_own_words_for_coming_back() {
-    let old = words(&spec(), OLD, VmAccelerator::Tcg);
+    let old = argument_words(&spec(), OLD, VmAccelerator::Tcg);
     assert!(values(&old, "-chardev").iter().any(|text| text.ends_with(",reconnect=1")));
     assert!(!values(&old, "-netdev")[1].contains("reconnect"));
-    let new = words(&spec(), NEW, VmAccelerator::Tcg);
+    let new = argument_words(&spec(), NEW, VmAccelerator::Tcg);
     assert!(values(&new, "-chardev").iter().any(|text| text.ends_with(",reconnect-ms=1000")));
     assert!(!new.iter().any(|word| word.contains("reconnect=")));
     assert!(values(&new, "-netdev")[1].contains("\"reconnect-ms\":1000"));
@@ -99,7 +99,7 @@ fn each_version_has_its_own_words_for_coming_back() {
 #[test]
 fn without_kvm_vhost_user_devices_have_no_vectors() {
     for (accelerator, nic, disk) in [(VmAccelerator::Kvm, 4, 3), (VmAccelerator::Tcg, 0, 0)] {
-        let arguments = words(&spec(), OLD, accelerator);
+        let arguments = argument_words(&spec(), OLD, accelerator);
         assert_eq!(device(&arguments, "nic-web")["vectors"], nic);
         assert_eq!(device(&arguments, "disk-v")["vectors"], disk);
     }
@@ -108,7 +108,7 @@ fn without_kvm_vhost_user_devices_have_no_vectors() {
 #[test]
 fn writes_of_a_translated_guest_are_recorded_page_by_page_while_it_moves() {
     let sizes = |huge_pages, accelerator| {
-        let arguments = words(&VmSpec { huge_pages, ..spec() }, OLD, accelerator);
+        let arguments = argument_words(&VmSpec { huge_pages, ..spec() }, OLD, accelerator);
         let memory: Value = serde_json::from_str(values(&arguments, "-object")[0]).unwrap();
         (values(&arguments, "-m")[0].to_owned(), memory["size"].as_u64().unwrap())
     };
@@ -121,7 +121,7 @@ fn writes_of_a_translated_guest_are_recorded_page_by_page_while_it_moves() {
 
 #[test]
 fn devices_are_where_they_can_be_taken_away_and_started_from_in_order() {
-    let arguments = words(&spec(), OLD, VmAccelerator::Tcg);
+    let arguments = argument_words(&spec(), OLD, VmAccelerator::Tcg);
     let ids = ["nic-web", "nic-old", "disk-v", "disk-i", "disk-s", "cdrom"];
     let buses = ids.map(|id| device(&arguments, id)["bus"].as_str().unwrap().to_owned());
     assert_eq!(buses, ["port0", "port1", "port2", "piix.0", "ide.0", "ide.5"]);
@@ -143,7 +143,7 @@ fn a_kernel_gets_its_words_as_they_are() {
         initrd: Some("/boot/initrd".into()),
         command_line: command_line.clone(),
     };
-    let arguments = words(&VmSpec { boot, ..spec() }, OLD, VmAccelerator::Tcg);
+    let arguments = argument_words(&VmSpec { boot, ..spec() }, OLD, VmAccelerator::Tcg);
     assert_eq!(values(&arguments, "-append"), [command_line]);
     assert_eq!(values(&arguments, "-kernel"), ["/boot/vmlinuz,initrd=/etc/shadow"]);
     assert_eq!(values(&arguments, "-initrd"), ["/boot/initrd"]);

@@ -22,7 +22,7 @@ fn name(name: &str) -> FileName {
     FileName::new(name).unwrap()
 }
 
-fn made(store: &HostStore, file_name: &str, bytes: &[u8]) {
+fn create_file(store: &HostStore, file_name: &str, bytes: &[u8]) {
     let file = store.create(&name(file_name), 512).unwrap();
     file.write_at(0, bytes).unwrap();
     file.flush().unwrap();
@@ -209,8 +209,8 @@ fn qemu_keeps_off_what_is_open_here_and_the_other_way_round() {
 fn names_move_and_take_the_place_of_others() {
     let (folder, store) = store();
     std::fs::create_dir_all(folder.path().join("sub/below")).unwrap();
-    made(&store, "a.vhd", &[1; 512]);
-    made(&store, "b.vhd", &[2; 512]);
+    create_file(&store, "a.vhd", &[1; 512]);
+    create_file(&store, "b.vhd", &[2; 512]);
     let (a, b) = (name("a.vhd"), name("b.vhd"));
     assert_eq!(fault(store.rename(&a, &b)), "Exists");
     let open = store.open(&a, FileLockMode::Read, 512).unwrap();
@@ -221,8 +221,8 @@ fn names_move_and_take_the_place_of_others() {
     open.read_at(0, &mut bytes).unwrap();
     assert_eq!(bytes, [1; 512], "who has the old one keeps it");
     assert_eq!(std::fs::read(folder.path().join("sub/c.vhd")).unwrap(), [2; 512]);
-    made(&store, "sub/below/d.vhd", &[3; 512]);
-    made(&store, "e.raw", &[3; 512]);
+    create_file(&store, "sub/below/d.vhd", &[3; 512]);
+    create_file(&store, "e.raw", &[3; 512]);
     symlink("e.raw", folder.path().join("f.vhd")).unwrap();
     let names = store.names(".vhd").unwrap();
     assert_eq!(names, [name("sub/below/d.vhd"), name("sub/c.vhd")]);

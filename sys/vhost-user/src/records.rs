@@ -35,7 +35,7 @@ impl Records {
         info: InflightInfo,
         features: RingFeatures,
     ) -> Result<VhostUserReply, DeviceFault> {
-        let layout = shape(info, features);
+        let layout = inflight_layout(info, features);
         let (_, file) =
             Inflight::create(layout).map_err(|source| DeviceFault::Inflight { source })?;
         let info = InflightInfo { size: layout.bytes(), mmap_offset: 0, ..info };
@@ -51,8 +51,9 @@ impl Records {
     ) -> Result<(), DeviceFault> {
         self.inflight = None;
         let InflightInfo { size, mmap_offset, .. } = info;
-        let inflight = Inflight::map(fd.as_fd(), mmap_offset, size, shape(info, features))
-            .map_err(|source| DeviceFault::Inflight { source })?;
+        let inflight =
+            Inflight::map(fd.as_fd(), mmap_offset, size, inflight_layout(info, features))
+                .map_err(|source| DeviceFault::Inflight { source })?;
         self.inflight = Some(inflight);
         Ok(())
     }
@@ -92,7 +93,7 @@ impl Records {
     }
 }
 
-fn shape(info: InflightInfo, features: RingFeatures) -> InflightLayout {
+fn inflight_layout(info: InflightInfo, features: RingFeatures) -> InflightLayout {
     InflightLayout {
         queues: info.queues,
         queue_size: info.queue_size,

@@ -78,8 +78,8 @@ impl Files {
         let reach = TlsReach {
             address,
             server_name: server_name.to_owned(),
-            authority: written(folder.path(), "authority", &pem, 0o644),
-            token_file: written(folder.path(), "token", &format!("{TOKEN}\nmore\n"), 0o600),
+            authority: write_file(folder.path(), "authority", &pem, 0o644),
+            token_file: write_file(folder.path(), "token", &format!("{TOKEN}\nmore\n"), 0o600),
         };
         Self { folder, reach }
     }
@@ -89,7 +89,7 @@ impl Files {
     }
 }
 
-fn written(folder: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
+fn write_file(folder: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
     let path = folder.join(name);
     std::fs::write(&path, text).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -105,7 +105,7 @@ async fn answering(certificate: &Made, answer: &str) -> (String, JoinHandle<Opti
     let request = tokio::spawn(async move {
         let (tcp, _) = listener.accept().await.unwrap();
         let mut stream = acceptor.accept(tcp).await.ok()?;
-        let request = head(&mut stream).await;
+        let request = read_head(&mut stream).await;
         stream.write_all(answer.as_bytes()).await.ok()?;
         stream.flush().await.ok()?;
         let (mut reads, mut writes) = tokio::io::split(stream);
@@ -116,7 +116,7 @@ async fn answering(certificate: &Made, answer: &str) -> (String, JoinHandle<Opti
     (address, request)
 }
 
-async fn head(stream: &mut (impl AsyncRead + Unpin)) -> String {
+async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.unwrap());
@@ -292,8 +292,8 @@ fn files_that_cannot_be_used_are_named() {
         Client::tls(&reach).unwrap_err()
     };
     let missing = files.folder.path().join("nowhere");
-    let empty = written(files.folder.path(), "empty", "", 0o600);
-    let open = written(files.folder.path(), "open", TOKEN, 0o604);
+    let empty = write_file(files.folder.path(), "empty", "", 0o600);
+    let open = write_file(files.folder.path(), "open", TOKEN, 0o604);
     for (file, part) in [(&missing, "nowhere"), (&empty, "no certificate")] {
         let error = error_with(&|reach| reach.authority = file.clone());
         assert!(matches!(error, TlsError::Authority(_)) && error.to_string().contains(part));

@@ -207,7 +207,7 @@ fn status(
     out
 }
 
-fn told(framing: Framing, bytes: &[u8], length: u64) -> Vec<(u64, u64)> {
+fn decoded_extents(framing: Framing, bytes: &[u8], length: u64) -> Vec<(u64, u64)> {
     let ask = Ask { flags: 0, kind: BLOCK_STATUS, cookie: COOKIE, offset: OFFSET, length };
     let mut bytes = bytes;
     let answer = nbd_client::answer(framing, &ask, &mut bytes);
@@ -251,7 +251,11 @@ fn extents_are_merged_cut_and_counted() {
     let mixed: Vec<_> = (0..9).map(|n| extent(512, if n % 2 == 0 { DATA } else { hole })).collect();
     for framing in [Framing::Structured, Framing::Extended] {
         let states = |length, first_only, capacity, extents: &[StatusExtent]| {
-            told(framing, &status(framing, length, first_only, capacity, extents), length)
+            decoded_extents(
+                framing,
+                &status(framing, length, first_only, capacity, extents),
+                length,
+            )
         };
         assert_eq!(states(4096, false, 4096, &[]), [(4096, 0)]);
         let merged = [extent(512, hole), extent(0, DATA), extent(512, hole), extent(9999, DATA)];
@@ -281,10 +285,10 @@ fn extents_are_merged_cut_and_counted() {
     let accepted: Vec<bool> = mixed.iter().map(|extent| reply.push(*extent)).collect();
     assert_eq!(accepted, [&[true][..], &[false; 8]].concat());
     let used = reply.finish();
-    assert_eq!(told(Framing::Extended, &out[..used], 4096), [(512, 0)]);
+    assert_eq!(decoded_extents(Framing::Extended, &out[..used], 4096), [(512, 0)]);
     let single = [extent(1 << 42, hole)];
     let bytes = status(Framing::Extended, 1 << 42, false, 64, &single);
-    assert_eq!(told(Framing::Extended, &bytes, 1 << 42), [(1 << 42, 3)]);
+    assert_eq!(decoded_extents(Framing::Extended, &bytes, 1 << 42), [(1 << 42, 3)]);
 }
 
 #[test]

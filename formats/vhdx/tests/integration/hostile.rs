@@ -16,7 +16,7 @@ const ITEMS: u64 = METADATA + 64 * KB;
 const BAT: u64 = 3 * MB;
 
 /// Returns an image with two blocks, at 4 and 5 MB.
-fn written(spec: &NewImage) -> Vec<u8> {
+fn image_bytes(spec: &NewImage) -> Vec<u8> {
     let file = created(spec);
     let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
     disk.write(0, &vec![1; 2 * MB as usize]).unwrap();
@@ -63,7 +63,7 @@ fn refused(bytes: Vec<u8>, field: &str, offset: u64, reason: &str) {
 
 #[test]
 fn invalid_headers_are_rejected() {
-    let valid = written(&dynamic(4 * MB));
+    let valid = image_bytes(&dynamic(4 * MB));
     refused(Vec::new(), "header section", 0, "truncated");
     refused(vec![0; 2 * MB as usize], "FileIdentifier.Signature", 0, "vhdxfile");
     let both = |offset: u64, field: &[u8]| with_both(valid.clone(), HEADERS, offset, field);
@@ -93,7 +93,7 @@ fn invalid_headers_are_rejected() {
 
 #[test]
 fn invalid_regions_are_rejected() {
-    let valid = written(&dynamic(4 * MB));
+    let valid = image_bytes(&dynamic(4 * MB));
     let both = |offset: u64, field: &[u8]| with_both(valid.clone(), REGIONS, offset, field);
     let first = REGIONS[0];
     refused(both(0, b"x"), "RegionTable.Signature", first, "regi");
@@ -128,7 +128,7 @@ fn invalid_regions_are_rejected() {
 
 #[test]
 fn invalid_metadata_is_rejected() {
-    let valid = written(&dynamic(4 * MB));
+    let valid = image_bytes(&dynamic(4 * MB));
     let with_field = |offset: u64, field: &[u8]| {
         let mut bytes = valid.clone();
         put(&mut bytes, offset, field);
@@ -177,7 +177,7 @@ fn invalid_metadata_is_rejected() {
 #[test]
 fn invalid_blocks_are_rejected() {
     let entry = |spec: &NewImage, number: u64, value: u64| {
-        let mut bytes = written(spec);
+        let mut bytes = image_bytes(spec);
         put(&mut bytes, BAT + 8 * number, &value.to_le_bytes());
         bytes
     };
@@ -216,7 +216,7 @@ fn invalid_blocks_are_rejected() {
 
 #[test]
 fn check_reports_faults_and_unused_space() {
-    let mut bytes = written(&dynamic(4 * MB));
+    let mut bytes = image_bytes(&dynamic(4 * MB));
     put(&mut bytes, HEADERS[1] + 20, &[0xee]);
     put(&mut bytes, REGIONS[0] + 20, &[0xee]);
     put(&mut bytes, BAT, &(4 * MB | 4).to_le_bytes());
@@ -233,7 +233,7 @@ fn check_reports_faults_and_unused_space() {
     // 4 to 6 MB, and behind the block at 6 MB.
     assert_eq!((report.unused_bytes, report.present_blocks), (4 * MB, 1));
     let many = 3000;
-    let mut bytes = written(&dynamic(many * MB));
+    let mut bytes = image_bytes(&dynamic(many * MB));
     for number in 0..many {
         put(&mut bytes, BAT + 8 * number, &[4]);
     }

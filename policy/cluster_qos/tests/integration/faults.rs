@@ -66,18 +66,18 @@ enum Step {
     Wait,
 }
 
-fn wants() -> impl Strategy<Value = u64> {
+fn any_demand() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), 1_u64..CAPABILITY, Just(ALL)]
 }
 
 fn step(nodes: u32) -> impl Strategy<Value = Step> {
     let node = move || 1..=nodes;
     prop_oneof![
-        6 => (node(), 0_u64..3, 0_u64..500, 0_u64..600, wants())
-            .prop_map(|(node, disk, min, max, wants)| Step::Disk { node, disk, min, max, wants }),
+        6 => (node(), 0_u64..3, 0_u64..500, 0_u64..600, any_demand())
+            .prop_map(|(node, disk, min, max, any_demand)| Step::Disk { node, disk, min, max, any_demand }),
         2 => (node(), node(), 0_u64..3).prop_map(|(from, to, disk)| Step::Move { from, to, disk }),
         1 => (node(), 0_u64..3).prop_map(|(node, disk)| Step::RemoveDisk { node, disk }),
-        2 => (node(), wants()).prop_map(|(node, wants)| Step::SharedDisk { node, wants }),
+        2 => (node(), any_demand()).prop_map(|(node, any_demand)| Step::SharedDisk { node, any_demand }),
         3 => (node(), any::<bool>())
             .prop_map(|(node, is_cut_off)| Step::CutOff { node, is_cut_off }),
         2 => (node(), 1_u64..40).prop_map(|(node, seconds)| Step::Freeze { node, seconds }),
@@ -223,7 +223,7 @@ proptest! {
         nodes in 2_u32..8,
         steps in prop::collection::vec((1_u64..4_000, step(7)), 1..60),
     ) {
-        let steps: Vec<_> = steps.into_iter().map(|(ms, step)| (ms, within(step, nodes))).collect();
+        let steps: Vec<_> = steps.into_iter().map(|(ms, step)| (ms, bounded_step(step, nodes))).collect();
         let mut cluster = drive(seed, nodes, false, &steps);
         heal(&mut cluster);
         judge_settled(&mut cluster);
@@ -237,7 +237,7 @@ proptest! {
         nodes in 2_u32..8,
         steps in prop::collection::vec((1_u64..4_000, step(7)), 1..60),
     ) {
-        let steps: Vec<_> = steps.into_iter().map(|(ms, step)| (ms, within(step, nodes))).collect();
+        let steps: Vec<_> = steps.into_iter().map(|(ms, step)| (ms, bounded_step(step, nodes))).collect();
         let mut cluster = drive(seed, nodes, true, &steps);
         heal(&mut cluster);
     }
@@ -281,7 +281,7 @@ proptest! {
 }
 
 /// Maps a step to a cluster of this many nodes.
-fn within(step: Step, nodes: u32) -> Step {
+fn bounded_step(step: Step, nodes: u32) -> Step {
     let wrap = |node: u32| (node - 1) % nodes + 1;
     match step {
         Step::Disk { node, disk, min, max, wants } => {

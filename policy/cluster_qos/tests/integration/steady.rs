@@ -7,7 +7,7 @@ use suimon_cluster_qos::{
 
 const ALL: u64 = 1 << 40;
 
-fn of(nodes: u32, capability: u64) -> Cluster {
+fn cluster_of(nodes: u32, capability: u64) -> Cluster {
     let mut cluster =
         Cluster::new(Parameters::default(), SharedStoreCapacity::Declared(capability), 1);
     for id in 1..=nodes {
@@ -20,7 +20,7 @@ fn of(nodes: u32, capability: u64) -> Cluster {
 /// Nodes with unlimited demand share by weight, and the whole capacity is used.
 #[test]
 fn by_weight() {
-    let mut cluster = of(3, 100_000);
+    let mut cluster = cluster_of(3, 100_000);
     for (node, weight) in [(1, 100), (2, 200), (3, 100)] {
         cluster.set_disk(node, disk(u64::from(node), 0, 0, weight), ALL);
     }
@@ -34,7 +34,7 @@ fn by_weight() {
 /// unused shares are used by others.
 #[test]
 fn minimums_come_at_once_and_what_idles_is_used() {
-    let mut cluster = of(4, 100_000);
+    let mut cluster = cluster_of(4, 100_000);
     for node in 1..=4 {
         cluster.set_disk(node, disk(u64::from(node), 0, 0, 100), ALL);
     }
@@ -57,7 +57,7 @@ fn minimums_come_at_once_and_what_idles_is_used() {
 /// Shares are stable while nothing changes, and few writes occur.
 #[test]
 fn no_oscillation_and_bounded_writes() {
-    let mut cluster = of(8, 200_000);
+    let mut cluster = cluster_of(8, 200_000);
     for node in 1..=8 {
         let demand = if node % 2 == 0 { ALL } else { 3_000 * u64::from(node) };
         cluster.set_disk(node, disk(u64::from(node), 1_000 * u64::from(node), 0, 100), demand);
@@ -84,7 +84,7 @@ fn no_oscillation_and_bounded_writes() {
 /// Nodes with a demand within their reservations send few reports.
 #[test]
 fn idle_nodes_say_little() {
-    let mut cluster = of(8, 200_000);
+    let mut cluster = cluster_of(8, 200_000);
     for node in 1..=8 {
         cluster.set_disk(node, disk(u64::from(node), 1_000, 0, 100), 10);
     }
@@ -101,7 +101,7 @@ fn idle_nodes_say_little() {
 
 #[test]
 fn what_cannot_be_kept_is_refused_with_the_arithmetic() {
-    let mut cluster = of(2, 10_000);
+    let mut cluster = cluster_of(2, 10_000);
     cluster.set_disk(1, disk(1, 6_000, 0, 100), ALL);
     cluster.run(5 * SECOND);
     cluster.set_disk(2, disk(2, 3_000, 0, 100), ALL);
@@ -133,7 +133,7 @@ fn what_cannot_be_kept_is_refused_with_the_arithmetic() {
 /// An unmet minimum names the disks that use the capacity, and their nodes.
 #[test]
 fn aggressors_are_named() {
-    let mut cluster = of(2, 10_000);
+    let mut cluster = cluster_of(2, 10_000);
     cluster.set_disk(1, disk(11, 0, 0, 100), ALL);
     cluster.set_disk(1, disk(12, 0, 0, 300), ALL);
     cluster.set_disk(2, disk(21, 9_500, 0, 100), ALL);
@@ -151,7 +151,7 @@ fn aggressors_are_named() {
 /// Disks on three nodes share a maximum of 9000, and the minimum counts once.
 #[test]
 fn a_policy_of_several_nodes() {
-    let mut cluster = of(3, 100_000);
+    let mut cluster = cluster_of(3, 100_000);
     let policy = PolicyKey(7);
     let limits = PolicyLimits { min_iops: 3_000, max_iops: Some(9_000) };
     cluster.policies.insert(policy, limits);
@@ -193,7 +193,7 @@ fn a_policy_of_several_nodes() {
 /// the minimum, the minimum is unmet nevertheless.
 #[test]
 fn what_a_slow_store_does_not_give_is_unmet_however_little_is_asked_for() {
-    let mut cluster = of(2, 10_000);
+    let mut cluster = cluster_of(2, 10_000);
     cluster.set_disk(1, disk(1, 6_000, 0, 100), ALL);
     cluster.set_disk(2, disk(2, 0, 0, 1), ALL);
     cluster.run(5 * SECOND);
@@ -218,7 +218,7 @@ fn what_a_slow_store_does_not_give_is_unmet_however_little_is_asked_for() {
 /// and its acknowledgement.
 #[test]
 fn what_is_not_wanted_any_more_is_others_within_a_second() {
-    let mut cluster = of(2, 100_000);
+    let mut cluster = cluster_of(2, 100_000);
     cluster.set_disk(1, disk(1, 0, 0, 100), ALL);
     cluster.set_disk(2, disk(2, 0, 0, 100), 1_000);
     cluster.run(10 * SECOND);
@@ -235,7 +235,7 @@ fn what_is_not_wanted_any_more_is_others_within_a_second() {
 /// spare capacity for a small demand.
 #[test]
 fn who_waits_for_a_little_takes_a_little_from_others() {
-    let mut cluster = of(2, 100_000);
+    let mut cluster = cluster_of(2, 100_000);
     cluster.set_disk(1, disk(1, 0, 0, 100), ALL);
     cluster.set_disk(2, disk(2, 2_000, 0, 100), 1_000);
     cluster.run(10 * SECOND);
@@ -251,7 +251,7 @@ fn who_waits_for_a_little_takes_a_little_from_others() {
 #[test]
 fn who_waits_for_more_than_a_little_is_believed_step_by_step() {
     for phase in 0..10 {
-        let mut cluster = of(5, 100_000);
+        let mut cluster = cluster_of(5, 100_000);
         for node in [1, 3] {
             cluster.set_disk(node, disk(u64::from(node), 0, 0, 100), ALL);
         }
@@ -277,7 +277,7 @@ fn who_waits_for_more_than_a_little_is_believed_step_by_step() {
 /// The store delivers half of its capacity: spare capacity shrinks, guarantees do not.
 #[test]
 fn foreign_load_is_named_and_minimums_stay() {
-    let mut cluster = of(2, 100_000);
+    let mut cluster = cluster_of(2, 100_000);
     cluster.set_disk(1, disk(1, 30_000, 0, 100), ALL);
     cluster.set_disk(2, disk(2, 0, 0, 100), ALL);
     cluster.run(20 * SECOND);

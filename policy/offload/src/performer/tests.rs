@@ -17,11 +17,11 @@ fn device(active: &[Feature]) -> DeviceFeatures {
     device
 }
 
-fn on(capability: OffloadCapability) -> CapabilityStatus {
+fn enabled(capability: OffloadCapability) -> CapabilityStatus {
     CapabilityStatus { capability, reason: OffloadReason::On }
 }
 
-fn off(capability: OffloadCapability) -> CapabilityStatus {
+fn disabled(capability: OffloadCapability) -> CapabilityStatus {
     CapabilityStatus {
         capability,
         reason: OffloadReason::SwitchedOff { switch: OffloadToggle::Segmentation },
@@ -41,10 +41,11 @@ fn what_is_sent_is_done_by_the_device_if_active_there_else_by_the_kernel() {
         for (active, performer) in
             [(&[feature][..], Performer::Nic), (&others[..], Performer::Kernel)]
         {
-            let actual = performer_at_device(Side::Egress, &on(capability), &device(active));
+            let actual = performer_at_device(Side::Egress, &enabled(capability), &device(active));
             assert_eq!(actual, PerformerChoice { performer, by: Some(feature) });
         }
-        let actual = performer_at_device(Side::Egress, &off(capability), &device(&Feature::ALL));
+        let actual =
+            performer_at_device(Side::Egress, &disabled(capability), &device(&Feature::ALL));
         assert_eq!(actual, PerformerChoice { performer: Performer::Software, by: None });
     }
 }
@@ -63,13 +64,14 @@ fn checksums_are_the_devices_only_for_both_ip_versions() {
         (&both[1..], Performer::Kernel, Feature::TxChecksumIpv4),
     ] {
         let device = without_generic(active);
-        let actual = performer_at_device(Side::Egress, &on(OffloadCapability::Checksum), &device);
+        let actual =
+            performer_at_device(Side::Egress, &enabled(OffloadCapability::Checksum), &device);
         assert_eq!(actual, PerformerChoice { performer, by: Some(feature) });
         assert!(is_supported(Side::Egress, OffloadCapability::Checksum, &device));
     }
     let none = DeviceFeatures::default();
     assert!(!is_supported(Side::Egress, OffloadCapability::Checksum, &none));
-    let actual = performer_at_device(Side::Egress, &on(OffloadCapability::Checksum), &none);
+    let actual = performer_at_device(Side::Egress, &enabled(OffloadCapability::Checksum), &none);
     assert_eq!(
         actual,
         PerformerChoice { performer: Performer::Kernel, by: Some(Feature::TxChecksum) }
@@ -79,7 +81,7 @@ fn checksums_are_the_devices_only_for_both_ip_versions() {
 #[test]
 fn what_is_received_is_checked_and_joined_by_whoever_is_active() {
     let received = |capability, active: &[Feature]| {
-        let actual = performer_at_device(Side::Ingress, &on(capability), &device(active));
+        let actual = performer_at_device(Side::Ingress, &enabled(capability), &device(active));
         (actual.performer, actual.by.map(Feature::name))
     };
     let tcp = OffloadCapability::Tcp4Segmentation;
@@ -92,7 +94,7 @@ fn what_is_received_is_checked_and_joined_by_whoever_is_active() {
     assert_eq!(received(tcp, &[]), (Performer::NotDone, Some("rx-gro")));
     let udp = received(OffloadCapability::UdpSegmentation, &[Feature::RxGro]);
     assert_eq!(udp, (Performer::NotDone, Some("rx-udp-gro-forwarding")));
-    let cut = performer_at_device(Side::Ingress, &off(tcp), &device(&Feature::ALL));
+    let cut = performer_at_device(Side::Ingress, &disabled(tcp), &device(&Feature::ALL));
     assert_eq!(cut.performer, Performer::Software);
 }
 

@@ -28,7 +28,7 @@ fn tcp_frame(payload_bytes: usize) -> Frame {
     frame
 }
 
-fn takes(egress: Offloads, frame: &Frame) -> bool {
+fn accepts(egress: Offloads, frame: &Frame) -> bool {
     match (frame.meta.gso, frame.meta.checksum) {
         (Some(gso), _) => egress.accepts(gso),
         (None, Checksum::Partial { .. }) => egress.checksum,
@@ -101,17 +101,17 @@ proptest! {
         };
         frame.validate_ingress(&header, Offloads::TCP).unwrap();
         match plan(&frame.meta, egress) {
-            EgressStep::AsIs => prop_assert!(takes(egress, &frame)),
+            EgressStep::AsIs => prop_assert!(accepts(egress, &frame)),
             EgressStep::CompleteChecksum => {
-                prop_assert!(!takes(egress, &frame));
+                prop_assert!(!accepts(egress, &frame));
                 complete_checksum(&mut frame);
-                prop_assert!(takes(egress, &frame));
+                prop_assert!(accepts(egress, &frame));
             }
             EgressStep::Segment { partial_checksum } => {
-                prop_assert!(!takes(egress, &frame));
+                prop_assert!(!accepts(egress, &frame));
                 let mut segments = segment(&mut frame, partial_checksum).unwrap();
                 while let Some(piece) = segments.next_segment() {
-                    prop_assert!(takes(egress, piece));
+                    prop_assert!(accepts(egress, piece));
                 }
             }
         }

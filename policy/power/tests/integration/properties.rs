@@ -11,7 +11,7 @@ use suimon_power::{
 const GOVERNORS: [&str; 5] = ["performance", "powersave", "schedutil", "ondemand", "conservative"];
 const PREFERENCES: [&str; 4] = ["performance", "balance_performance", "balance_power", "power"];
 
-fn words(choices: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
+fn any_words(choices: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
     prop::sample::subsequence(choices, 1..=choices.len())
         .prop_map(|selected| selected.iter().map(|word| (*word).to_owned()).collect())
 }
@@ -20,8 +20,8 @@ fn any_policy() -> impl Strategy<Value = FrequencyPolicy> {
     const DRIVERS: [&str; 4] = ["acpi-cpufreq", "intel_pstate", "intel_cpufreq", "amd-pstate-epp"];
     let driver = prop::sample::select(&DRIVERS[..]);
     let khz = (400u32..2000, 2000u32..5000, 0u32..100, 0u32..100);
-    let preferences = prop::option::of(words(&PREFERENCES));
-    (driver, words(&GOVERNORS), preferences, khz, prop::option::of(any::<bool>())).prop_map(
+    let preferences = prop::option::of(any_words(&PREFERENCES));
+    (driver, any_words(&GOVERNORS), preferences, khz, prop::option::of(any::<bool>())).prop_map(
         |(driver, governors, preferences, (min, max, low, high), boost)| {
             let khz_at = |percent: u32| (min + (max - min) * percent / 100) * 1000;
             FrequencyPolicy {

@@ -3,7 +3,7 @@ use core::time::Duration;
 use super::super::PortInfo;
 use super::*;
 
-fn at(seconds: u64) -> Time {
+fn time_at(seconds: u64) -> Time {
     Time::from_ns(7_000_000_000) + Duration::from_secs(seconds)
 }
 
@@ -59,11 +59,11 @@ fn every_transition_of_figure_6_19_and_no_other() {
         setup(&mut vars);
         let timer = match from {
             NoPeriodic => None,
-            SlowPeriodic => Some(at(30)),
-            FastPeriodic | PeriodicTx => Some(at(1)),
+            SlowPeriodic => Some(time_at(30)),
+            FastPeriodic | PeriodicTx => Some(time_at(1)),
         };
         let mut machine = Periodic { state: from, timer };
-        let now = at(seconds);
+        let now = time_at(seconds);
         assert_eq!(machine.transition(&mut vars, now), to.is_some(), "{name}");
         assert_eq!(machine.state, to.unwrap_or(from), "{name}");
         assert_eq!(vars.ntt, to == Some(PeriodicTx), "{name}");

@@ -27,7 +27,7 @@ fn sawtooth(period_s: f64, low: f64, high: f64) -> Series {
 }
 
 /// Groups of queues are busy in turn: group `n` has the queues with this remainder modulo `groups`.
-fn turns(period_s: f64, groups: usize, high: f64) -> Series {
+fn alternating(period_s: f64, groups: usize, high: f64) -> Series {
     Box::new(move |index, requested| {
         let round = (index / period_s) as usize % groups;
         for (number, percent) in requested.iter_mut().enumerate() {
@@ -105,10 +105,10 @@ fn queues_that_take_turns() {
     for period_s in [0.5, 1.0, 4.0, 10.0, 30.0, 60.0] {
         for groups in [2, 3] {
             let name = format!("{groups} groups in turns of {period_s} s");
-            an_hour(&name, 8, 4, turns(period_s, groups, 90.0));
+            an_hour(&name, 8, 4, alternating(period_s, groups, 90.0));
         }
         an_hour(&format!("pairs for {period_s} s"), 8, 4, pairs(period_s));
-        an_hour(&format!("two alternate each {period_s} s"), 2, 4, turns(period_s, 2, 95.0));
+        an_hour(&format!("two alternate each {period_s} s"), 2, 4, alternating(period_s, 2, 95.0));
         an_hour(&format!("pairs for {period_s} s on two"), 4, 2, pairs(period_s));
     }
 }

@@ -24,7 +24,7 @@ fn of_weights(spec: VmqSpec, weights: &[u8]) -> Vmq {
     vmq
 }
 
-fn places(vmq: &Vmq) -> Vec<u16> {
+fn worker_numbers(vmq: &Vmq) -> Vec<u16> {
     vmq.placement().map(|(_, worker)| worker.0).collect()
 }
 
@@ -36,23 +36,23 @@ fn carry_out(vmq: &mut Vmq, moves: &[Move]) {
 
 #[test]
 fn queues_go_round_by_weight_and_siblings_come_last() {
-    assert_eq!(places(&of_weights(spec(4), &[100; 6])), [0, 1, 2, 3, 0, 1]);
+    assert_eq!(worker_numbers(&of_weights(spec(4), &[100; 6])), [0, 1, 2, 3, 0, 1]);
     // Workers 4 to 7 are siblings of 0 to 3.
-    assert_eq!(places(&of_weights(spec(6), &[100; 7])), [0, 1, 2, 3, 4, 5, 0]);
-    assert_eq!(places(&of_weights(spec(2), &[100, 10, 10, 10, 80])), [0, 1, 1, 1, 1]);
-    assert_eq!(places(&of_weights(spec(2), &[10, 100, 10, 10, 80])), [0, 1, 0, 0, 0]);
+    assert_eq!(worker_numbers(&of_weights(spec(6), &[100; 7])), [0, 1, 2, 3, 4, 5, 0]);
+    assert_eq!(worker_numbers(&of_weights(spec(2), &[100, 10, 10, 10, 80])), [0, 1, 1, 1, 1]);
+    assert_eq!(worker_numbers(&of_weights(spec(2), &[10, 100, 10, 10, 80])), [0, 1, 0, 0, 0]);
 }
 
 #[test]
 fn queues_that_come_and_go_move_no_others() {
     let mut vmq = of_weights(spec(4), &[100; 8]);
-    let before = places(&vmq);
+    let before = worker_numbers(&vmq);
     assert!(vmq.remove_queue(queue(2), NOW));
     assert!(vmq.remove_queue(queue(6), NOW));
     assert!(!vmq.remove_queue(queue(6), NOW));
     assert_eq!(vmq.add_queue(queue(6), NOW).unwrap().at, WorkerId(2));
     assert_eq!(vmq.add_queue(queue(2), NOW).unwrap().at, WorkerId(2));
-    assert_eq!(places(&vmq), before);
+    assert_eq!(worker_numbers(&vmq), before);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_change_of_the_specification_assigns_anew_with_few_moves() {
     let moves = vmq.set_spec(spec(1), NOW).unwrap();
     assert_eq!(moves.len(), 6, "{moves:?}");
     assert!(moves.iter().all(|entry| entry.reason == MoveReason::Limit { max_workers: 1 }));
-    assert!(places(&vmq).iter().all(|worker| *worker == 0));
+    assert!(worker_numbers(&vmq).iter().all(|worker| *worker == 0));
 }
 
 #[test]
@@ -88,13 +88,13 @@ fn a_worker_that_goes_is_left_and_one_that_comes_is_used() {
     let moves = vmq.configure(based, &workers(8, 2, 1), NOW).unwrap();
     assert!(!moves.is_empty());
     carry_out(&mut vmq, &moves);
-    assert_eq!(places(&vmq).iter().collect::<std::collections::BTreeSet<_>>().len(), 4);
+    assert_eq!(worker_numbers(&vmq).iter().collect::<std::collections::BTreeSet<_>>().len(), 4);
 }
 
 #[test]
 fn weight_0_and_vmq_off_use_the_default_queue_of_the_base() {
     let mut vmq = of_weights(spec(4), &[100, 100, 0, 100]);
-    assert_eq!(places(&vmq), [0, 1, 0, 2]);
+    assert_eq!(worker_numbers(&vmq), [0, 1, 0, 2]);
     let explanation_of = |vmq: &Vmq, nic| vmq.explain(PortId(nic), NOW).unwrap().queues[0].clone();
     assert_eq!(
         (explanation_of(&vmq, 2).reason, explanation_of(&vmq, 2).stays),
@@ -113,11 +113,11 @@ fn weight_0_and_vmq_off_use_the_default_queue_of_the_base() {
     let moves = vmq.set_spec(VmqSpec { enabled: false, ..spec(4) }, NOW).unwrap();
     assert_eq!(moves.len(), 2);
     carry_out(&mut vmq, &moves);
-    assert_eq!(places(&vmq), [0; 4]);
+    assert_eq!(worker_numbers(&vmq), [0; 4]);
     let moves = vmq.set_spec(spec(4), NOW).unwrap();
     carry_out(&mut vmq, &moves);
     assert_eq!(explanation_of(&vmq, 2).reason, PlacementReason::DefaultQueue);
-    assert_eq!(places(&vmq).iter().filter(|worker| **worker == 0).count(), 2);
+    assert_eq!(worker_numbers(&vmq).iter().filter(|worker| **worker == 0).count(), 2);
 }
 
 /// The default queue needs the base worker; if the maximum number is in use, another is emptied
@@ -131,7 +131,7 @@ fn the_default_queue_brings_the_base_into_use() {
         ..spec(1)
     };
     let mut vmq = of_weights(from_1.clone(), &[100, 100]);
-    assert_eq!(places(&vmq), [1, 1]);
+    assert_eq!(worker_numbers(&vmq), [1, 1]);
     let from_0 = VmqSpec { base_worker: None, ..from_1 };
     assert_eq!(vmq.set_spec(from_0, NOW).unwrap(), [], "they may stay");
     vmq.set_nic(PortId(2), NicSpec { vmq_weight: 0, queues: 1 }, 1, NOW).unwrap();
@@ -139,7 +139,7 @@ fn the_default_queue_brings_the_base_into_use() {
     assert_eq!(added.at, WorkerId(0));
     assert_eq!(added.moves.len(), 2);
     assert!(added.moves.iter().all(|entry| entry.reason == MoveReason::Limit { max_workers: 1 }));
-    assert_eq!(places(&vmq), [0; 3]);
+    assert_eq!(worker_numbers(&vmq), [0; 3]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ const SPREAD_MAX: Duration = Duration::from_secs(2);
 const PACK_MAX: Duration = Duration::from_secs(10);
 
 /// Returns the demand of a VM's queue with this number of sessions, in percent of a worker.
-fn wanted(sessions: u32) -> f64 {
+fn demand_of(sessions: u32) -> f64 {
     match sessions {
         0 => 0.1,
         1 => 4.0,
@@ -34,10 +34,10 @@ fn steps(max: u16, present: u16, threads: u16, queues: usize) -> (Duration, Dura
         for sessions in [1, 11, 80, 420] {
             let spec = VmqSpec { max_workers: max, ..VmqSpec::default() };
             let mut host = Host::new(spec, workers(present, threads, 1), queues);
-            host.wanted.fill(wanted(1));
+            host.wanted.fill(demand_of(1));
             host.run(Duration::from_secs(30) + STEP * phase);
             let started_at = host.now;
-            host.wanted.fill(wanted(sessions));
+            host.wanted.fill(demand_of(sessions));
             host.run(Duration::from_secs(3));
             slowest.0 = slowest.0.max(host.last_shed(started_at).unwrap_or_default());
             host.run(Duration::from_secs(57));
@@ -46,7 +46,7 @@ fn steps(max: u16, present: u16, threads: u16, queues: usize) -> (Duration, Dura
             let throughput = host.throughput();
             assert!(throughput >= best * 0.95, "{throughput} of {best}");
             let ended_at = host.now;
-            host.wanted.fill(wanted(0));
+            host.wanted.fill(demand_of(0));
             host.run(Duration::from_secs(60));
             assert_eq!(host.used(), [0], "{sessions} sessions, {queues} queues");
             slowest.1 = slowest.1.max(host.last_move(ended_at).unwrap_or_default());
@@ -80,11 +80,11 @@ fn load_that_comes_and_goes_packs_in_ten_seconds_three_times() {
     let mut host = Host::of(4, 8, 8);
     for _ in 0..3 {
         let started_at = host.now;
-        host.wanted.fill(wanted(80));
+        host.wanted.fill(demand_of(80));
         host.run(Duration::from_secs(20));
         assert!(host.last_shed(started_at).unwrap() < SPREAD_MAX);
         let ended_at = host.now;
-        host.wanted.fill(wanted(0));
+        host.wanted.fill(demand_of(0));
         host.run(Duration::from_secs(20));
         assert_eq!(host.used(), [0]);
         assert!(host.last_move(ended_at).unwrap() < PACK_MAX);
@@ -105,7 +105,7 @@ fn a_step_spreads_in_two_seconds_after_an_hour_of_adversity() {
         host.run(Duration::from_secs(1000));
         assert_eq!(host.used(), [0], "{period_s}");
         let started_at = host.now;
-        host.wanted.fill(wanted(420));
+        host.wanted.fill(demand_of(420));
         host.run(Duration::from_secs(2));
         assert_eq!(host.used(), [0, 1, 2, 3]);
         assert!(host.throughput() > 399.0);

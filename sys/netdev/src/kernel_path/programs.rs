@@ -168,7 +168,7 @@ fn check_permitted(p: &mut Assembler, maps: MapFds, slot: u32, side: Hook) -> La
     p.jump_if(R7, If::Equal, 0, miss);
     p.load(Width::Word, R9, R0, GATE_LEARNS);
     p.load(Width::Word, R8, R0, GATE_MTU);
-    fits(p, miss);
+    check_size(p, miss);
     // Port of the source address.
     p.store(Width::Word, KEY, R7);
     p.store_value(Width::Half, KEY_END, 0);
@@ -233,7 +233,7 @@ fn is_dhcp(
 
 /// Jumps to `miss` if the frame, or a segment of it, exceeds the IP packet size in R8. Segments are
 /// assumed to have minimal headers.
-fn fits(p: &mut Assembler, miss: Label) {
+fn check_size(p: &mut Assembler, miss: Label) {
     use Register::{R1, R6, R8};
     let (not_gso, size_known) = (p.label(), p.label());
     p.load(Width::Word, R1, R6, SEGMENT_BYTES);

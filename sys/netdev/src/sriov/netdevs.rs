@@ -35,15 +35,16 @@ impl NetDevs {
     /// This process's namespace cannot be queried.
     pub(super) fn find() -> Result<Self, DeviceError> {
         let mut by_parent = BTreeMap::new();
-        let daemon_devices = all().map_err(|errno| refused("listing network devices", errno))?;
+        let daemon_devices =
+            list_devices().map_err(|errno| refused("listing network devices", errno))?;
         add(&mut by_parent, None, daemon_devices);
         for name in names() {
             let Ok(namespace) = Namespace::open(Some(&name)) else { continue };
             if namespace.is_daemon_netns() {
                 continue;
             }
-            let result =
-                namespace.run(|| all().map_err(|errno| refused("listing network devices", errno)));
+            let result = namespace
+                .run(|| list_devices().map_err(|errno| refused("listing network devices", errno)));
             match result {
                 Ok(devices) => add(&mut by_parent, Some(&name), devices),
                 Err(error) => tracing::debug!(
@@ -104,7 +105,7 @@ fn refused(operation: &str, errno: Errno) -> DeviceError {
     host("device", operation, &errno.into())
 }
 
-fn all() -> Result<Vec<NetDevice>, Errno> {
+fn list_devices() -> Result<Vec<NetDevice>, Errno> {
     Links::open()?.all()
 }
 

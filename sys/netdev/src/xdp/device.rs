@@ -152,7 +152,7 @@ fn check(
     let program = program.map_err(|errno| opening(spec, &errno.into()))?;
     match program {
         Some(program) if !attached_devices.get().contains(&index) => {
-            Err(taken(&spec.device, program))
+            Err(program_in_use(&spec.device, program))
         }
         _ => Ok((link, index)),
     }
@@ -183,7 +183,7 @@ fn check_queues(spec: &UplinkSpec, link: &Link) -> Result<(), DeviceError> {
     Err(error(DeviceErrorKind::Unsupported, "queues", detail))
 }
 
-fn taken(device: &str, program: u32) -> DeviceError {
+fn program_in_use(device: &str, program: u32) -> DeviceError {
     let number_text = if program == 0 { String::new() } else { format!(" (number {program})") };
     let detail = format!(
         "device {device} already has an XDP program{number_text}; remove it with `ip link set dev \
@@ -214,7 +214,7 @@ fn restore(link: &Link, took_tags_out: bool) {
 }
 
 /// Returns the layout of frames in chunks for this MTU.
-fn shape(mtu: u16, copies: bool) -> ChunkLayout {
+fn chunk_layout(mtu: u16, copies: bool) -> ChunkLayout {
     let fits_chunk = |chunk: usize| frame_bytes(mtu) <= chunk - RECEIVE_HEADROOM;
     let chunk_bytes =
         if fits_chunk(SMALL_CHUNK_BYTES) { SMALL_CHUNK_BYTES } else { LARGE_CHUNK_BYTES };
@@ -234,13 +234,13 @@ fn open_sockets(
     index: u32,
     mtu: u16,
 ) -> Result<Sockets, DeviceError> {
-    let several = shape(mtu, false).multi_buffer;
+    let several = chunk_layout(mtu, false).multi_buffer;
     let queues = u32::from(spec.queue_pairs.max(1));
     let host = host_addresses(spec, link)?;
     let attached = Attached::new(index, queues, several, host).map_err(|cause| {
-        if is_taken(&cause) { taken(&spec.device, 0) } else { opening(spec, &cause) }
+        if is_taken(&cause) { program_in_use(&spec.device, 0) } else { opening(spec, &cause) }
     })?;
-    let layout = shape(mtu, attached.hook == suimon_bpf::XdpHook::Generic);
+    let layout = chunk_layout(mtu, attached.hook == suimon_bpf::XdpHook::Generic);
     let mut opened = Vec::new();
     for queue in 0..queues {
         let binding = Binding { index, queue };
@@ -327,10 +327,10 @@ fn state(
 /// segmentation.
 fn egress(spec: &UplinkSpec, completes_checksums: bool) -> Offloads {
     let allowed = offload::egress(spec.offload.mirrored(), false);
-    allowed.intersection(carried(completes_checksums))
+    allowed.intersection(egress_offloads(completes_checksums))
 }
 
-fn carried(completes_checksums: bool) -> Offloads {
+fn egress_offloads(completes_checksums: bool) -> Offloads {
     Offloads { checksum: completes_checksums, ..Offloads::NONE }
 }
 
@@ -360,7 +360,7 @@ impl PortDevice for XdpDevice {
             speed: self.watch.speed(),
             queue_pairs: self.spec.queue_pairs.max(1),
             ingress: Offloads::NONE,
-            egress: carried(completes),
+            egress: egress_offloads(completes),
             virtio_features: None,
             mac: link.mac,
             mtu: link.mtu.or(self.spec.mtu).unwrap_or_default(),
@@ -384,7 +384,7 @@ impl PortDevice for XdpDevice {
         };
         // The MTU must fit the present layout of chunks.
         let has_same_chunks =
-            spec.mtu.is_none_or(|mtu| shape(mtu, self.layout.copies) == self.layout);
+            spec.mtu.is_none_or(|mtu| chunk_layout(mtu, self.layout.copies) == self.layout);
         if live != *spec || !has_same_chunks {
             return Ok(false);
         }

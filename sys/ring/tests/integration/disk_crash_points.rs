@@ -31,7 +31,7 @@ fn sector_of(vm: &Vm, driver: &AnyDriver<'_>, head: u16) -> u64 {
 }
 
 /// Receives requests from the queue, at most `max`, and returns their sectors.
-fn asked(disk: &mut MemoryDisk, queue: &mut dyn DiskQueue, max: usize) -> Vec<u64> {
+fn receive_sectors(disk: &mut MemoryDisk, queue: &mut dyn DiskQueue, max: usize) -> Vec<u64> {
     let count = disk.under_way.len();
     while disk.receive(queue, max - (disk.under_way.len() - count)) > 0 {}
     disk.under_way.iter().skip(count).map(|request| request.range.offset() / 512).collect()
@@ -50,7 +50,7 @@ fn survives(features: u64) -> usize {
     for sector in 0..4 {
         offer(&mut driver, sector);
     }
-    assert_eq!(asked(&mut disk, &mut *queue, 4), [0, 1, 2, 3]);
+    assert_eq!(receive_sectors(&mut disk, &mut *queue, 4), [0, 1, 2, 3]);
     for index in [2, 0] {
         disk.carry_out(&mut *queue, index);
     }
@@ -63,12 +63,12 @@ fn survives(features: u64) -> usize {
     }
     // 1 and 3 are in flight, and three of 10 to 13 are taken.
     let snapshots = crash_everywhere(&vm, &file, || {
-        assert_eq!(asked(&mut disk, &mut *queue, 2), [10, 11]);
+        assert_eq!(receive_sectors(&mut disk, &mut *queue, 2), [10, 11]);
         for index in [2, 1] {
             disk.carry_out(&mut *queue, index);
         }
         queue.flush().unwrap();
-        assert_eq!(asked(&mut disk, &mut *queue, 1), [12]);
+        assert_eq!(receive_sectors(&mut disk, &mut *queue, 1), [12]);
         disk.carry_out(&mut *queue, 0);
         queue.flush().unwrap();
     });
@@ -88,7 +88,7 @@ fn survives(features: u64) -> usize {
                 let ring = DiskRing::with_tracking(memory, &setup, records(&region), facts());
                 let mut queue = ring.unwrap().into_queue();
                 let mut disk = MemoryDisk::new(DISK_BYTES);
-                asked(&mut disk, &mut *queue, 3);
+                receive_sectors(&mut disk, &mut *queue, 3);
                 while let Some(last) = disk.under_way.len().checked_sub(1) {
                     disk.carry_out(&mut *queue, last);
                 }
@@ -121,7 +121,7 @@ fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &Ring
     let state = ring.state();
     let mut queue = ring.into_queue();
     let mut disk = MemoryDisk::new(DISK_BYTES);
-    assert_eq!(asked(&mut disk, &mut *queue, 100), remaining);
+    assert_eq!(receive_sectors(&mut disk, &mut *queue, 100), remaining);
     while let Some(last) = disk.under_way.len().checked_sub(1) {
         disk.carry_out(&mut *queue, last);
     }
@@ -142,7 +142,7 @@ fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &Ring
     for sector in 20..25 {
         offer(&mut driver, sector);
     }
-    assert_eq!(asked(&mut disk, &mut *queue, 100), [20, 21, 22, 23, 24]);
+    assert_eq!(receive_sectors(&mut disk, &mut *queue, 100), [20, 21, 22, 23, 24]);
     while let Some(last) = disk.under_way.len().checked_sub(1) {
         disk.carry_out(&mut *queue, last);
     }
@@ -182,14 +182,14 @@ fn what_is_under_way_when_a_ring_is_dropped_is_done_again() {
         for sector in 0..4 {
             offer(&mut driver, sector);
         }
-        assert_eq!(asked(&mut disk, &mut *queue, 3), [0, 1, 2]);
+        assert_eq!(receive_sectors(&mut disk, &mut *queue, 3), [0, 1, 2]);
         disk.carry_out(&mut *queue, 1);
         drop(queue);
         assert_eq!(driver.reap_any_order().len(), 1, "what was answered is returned");
         assert!(region.queue(1).unwrap().was_abandoned());
         let mut disk = MemoryDisk::new(DISK_BYTES);
         let mut queue = open().into_queue();
-        assert_eq!(asked(&mut disk, &mut *queue, 100), [0, 2, 3]);
+        assert_eq!(receive_sectors(&mut disk, &mut *queue, 100), [0, 2, 3]);
         for index in [2, 0, 0] {
             disk.carry_out(&mut *queue, index);
         }
@@ -231,7 +231,7 @@ fn what_is_taken_back_is_received_again() {
         drop(queue);
         let mut disk = MemoryDisk::new(DISK_BYTES);
         let mut queue = open().into_queue();
-        assert_eq!(asked(&mut disk, &mut *queue, 100), [0, 1, 2, 3]);
+        assert_eq!(receive_sectors(&mut disk, &mut *queue, 100), [0, 1, 2, 3]);
         for _ in 0..4 {
             disk.carry_out(&mut *queue, 0);
         }

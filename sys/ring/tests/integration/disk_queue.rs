@@ -88,7 +88,7 @@ fn length(request: &Wanted, answer: &Answer) -> u32 {
     (written + usize::from(written == request.room)) as u32
 }
 
-fn wanted() -> impl Strategy<Value = Wanted> {
+fn any_request() -> impl Strategy<Value = Wanted> {
     let bytes = || prop_oneof![4 => (0..6_usize).prop_map(|n| n * 512), 1 => 0..3000_usize];
     let sector = || prop_oneof![6 => 0..64_u64, 1 => 60..70_u64, 1 => any::<u64>()];
     let space = prop_oneof![4 => Just(0_usize), 1 => 0..40_usize];
@@ -143,7 +143,7 @@ impl Round {
 
 fn rounds() -> impl Strategy<Value = Vec<Round>> {
     let cuts = prop_oneof![3 => Just(vec![]), 2 => prop::collection::vec(any::<u16>(), 1..4)];
-    let request = (wanted(), cuts, any::<bool>());
+    let request = (any_request(), cuts, any::<bool>());
     let round = (
         prop::collection::vec(request, 0..24),
         1..40_usize,

@@ -137,7 +137,7 @@ fn rings_in_bad_places_are_refused() {
     }
 }
 
-fn shape(is_packed: bool) -> InflightLayout {
+fn layout_of(is_packed: bool) -> InflightLayout {
     InflightLayout { queues: 1, queue_size: 16, is_packed }
 }
 
@@ -145,7 +145,7 @@ fn shape(is_packed: bool) -> InflightLayout {
 const REGION_BYTES: usize = 32 + 16 * 32 + 32;
 
 fn region_of(bytes: &[u8], is_packed: bool) -> RingTracking {
-    let (region, fd) = Inflight::create(shape(is_packed)).unwrap();
+    let (region, fd) = Inflight::create(layout_of(is_packed)).unwrap();
     File::from(fd).write_all_at(bytes, 0).unwrap();
     RingTracking { log: None, inflight: region.queue(0) }
 }
@@ -159,7 +159,7 @@ fn regions_that_cannot_be_are_refused_by_name() {
         TxRing::with_tracking(vm.map(), setup, records).err().expect("a bad region").detail
     };
     assert!(refuse(&packed, region_of(&[], false)).contains("for the other ring format"));
-    let (small, _) = Inflight::create(InflightLayout { queue_size: 8, ..shape(true) }).unwrap();
+    let (small, _) = Inflight::create(InflightLayout { queue_size: 8, ..layout_of(true) }).unwrap();
     let small = RingTracking { log: None, inflight: small.queue(0) };
     assert!(refuse(&packed, small).contains("smaller ring"));
     assert!(refuse(&packed, region_of(&[0, 0, 0, 0, 0, 0, 0, 0, 2, 0], true)).contains("version"));
@@ -177,10 +177,10 @@ fn regions_that_cannot_be_are_refused_by_name() {
     let mut bytes = vec![0; 16 + 16 * 16];
     (bytes[8], bytes[16]) = (1, 1);
     assert!(refuse(&split, region_of(&bytes, false)).contains("more buffers are in flight"));
-    let error = Inflight::create(InflightLayout { queues: 0, ..shape(true) }).unwrap_err();
+    let error = Inflight::create(InflightLayout { queues: 0, ..layout_of(true) }).unwrap_err();
     assert!(error.to_string().contains("0 queues"), "{error}");
-    let (_, fd) = Inflight::create(shape(true)).unwrap();
-    let error = Inflight::map(fd.as_fd(), 0, 100, shape(true)).unwrap_err();
+    let (_, fd) = Inflight::create(layout_of(true)).unwrap();
+    let error = Inflight::map(fd.as_fd(), 0, 100, layout_of(true)).unwrap_err();
     assert!(error.to_string().contains("0x64"), "{error}");
     assert!(rustix::fs::ftruncate(&fd, 0).is_err(), "the region's length is sealed");
 }
@@ -306,7 +306,7 @@ proptest! {
         writable in any::<bool>(),
     ) {
         (region[8], region[9]) = (1, 0);
-        let region = &region[..shape(is_packed).bytes() as usize];
+        let region = &region[..layout_of(is_packed).bytes() as usize];
         let vm = Vm::new(16);
         let (call, _far) = call_line();
         let setup = if is_packed {

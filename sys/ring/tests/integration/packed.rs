@@ -19,7 +19,7 @@ const BASE: u64 = 1 << 32 | INDIRECT_DESC;
 const HEADER: usize = 12;
 
 /// Generates any ring size, not only powers of two, and any position in the ring.
-fn place() -> impl Strategy<Value = (u16, u16)> {
+fn any_position() -> impl Strategy<Value = (u16, u16)> {
     (1..70_u16, any::<u16>(), any::<bool>())
         .prop_map(|(size, position, wrap)| (size, position % size | u16::from(wrap) << 15))
 }
@@ -47,7 +47,7 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
 }
 
 /// Returns the position at distance `distance` from another.
-fn ahead(size: u16, start: u16, distance: u16) -> u16 {
+fn advanced(size: u16, start: u16, distance: u16) -> u16 {
     let position = (start & 0x7fff) + distance % size;
     if position < size {
         position | start & 0x8000
@@ -61,7 +61,7 @@ proptest! {
 
     #[test]
     fn transmit_rings_take_every_frame_and_return_every_chain(
-        (size, base) in place(),
+        (size, base) in any_position(),
         features in features(),
         rounds in rounds(),
     ) {
@@ -85,7 +85,7 @@ proptest! {
                 }
             }
             let before = driver.used_position();
-            let wanted_at = ahead(size, before, round.event_ahead);
+            let wanted_at = advanced(size, before, round.event_ahead);
             let flags = if features & EVENT_IDX == 0 { round.event_flags % 2 } else { round.event_flags };
             driver.set_driver_event(wanted_at, flags);
             let mut received = Vec::new();
@@ -115,13 +115,13 @@ proptest! {
             prop_assert_eq!(ring.state().next_avail(), driver.base());
         }
         prop_assert_eq!(ring.malformed(), 0);
-        let (place, number) = (u32::from(driver.base()), ring.state().vring_base());
-        prop_assert_eq!(number, place | place << 16);
+        let (any_position, number) = (u32::from(driver.base()), ring.state().vring_base());
+        prop_assert_eq!(number, any_position | any_position << 16);
     }
 
     #[test]
     fn receive_rings_deliver_whole_frames_or_nothing(
-        (size, base) in place(),
+        (size, base) in any_position(),
         features in features(),
         buffers in prop::collection::vec((chain(), 1..4000_usize), 1..100),
         frames in prop::collection::vec((frame_bytes(), any::<bool>()), 1..60),
@@ -164,7 +164,7 @@ proptest! {
     /// A ring that is dropped and created again from its position continues there.
     #[test]
     fn a_ring_goes_on_from_its_position(
-        (size, base) in place(),
+        (size, base) in any_position(),
         steps in prop::collection::vec(0..20_usize, 1..30),
     ) {
         let vm = Vm::new(size);

@@ -29,7 +29,7 @@ const HEADER: usize = 12;
 const FRONT_BYTES: usize = 576;
 
 /// Returns a virtio-net header and a TCP/IPv4 frame of this length.
-fn large(seed: usize, len: usize) -> Vec<u8> {
+fn large_frame(seed: usize, len: usize) -> Vec<u8> {
     let header = VnetHeader {
         flags: VnetHeader::NEEDS_CSUM,
         gso_type: VnetHeader::GSO_TCPV4,
@@ -50,7 +50,7 @@ fn large(seed: usize, len: usize) -> Vec<u8> {
 }
 
 fn plain(seed: usize, len: usize) -> Vec<u8> {
-    let mut bytes = large(seed, len);
+    let mut bytes = large_frame(seed, len);
     bytes[..HEADER].fill(0);
     bytes
 }
@@ -65,7 +65,7 @@ fn receiver(driver: &AnyDriver<'_>, vm: &Vm, features: u64) -> RxRing {
 }
 
 /// Returns a sender's ring and the batch with its only frame, from buffers of these lengths.
-fn taken<'vm>(
+fn taken_frames<'vm>(
     vm: &'vm Vm,
     form: u64,
     lens: &[usize],
@@ -185,7 +185,7 @@ fn large_frames_arrive_whole_and_their_chains_come_back_when_released() {
             let mut rx = receiver(&target_driver, &to_vm, RECEIVES | mergeable | form);
             let mut batch = FrameBatch::new();
             for round in 0..40 {
-                let sent = [large(round, 30_000 + 900 * round), plain(round, 60)];
+                let sent = [large_frame(round, 30_000 + 900 * round), plain(round, 60)];
                 let mut offered = Vec::new();
                 for bytes in &sent {
                     let lens = cut(bytes.len(), cuts[round % cuts.len()]);
@@ -212,8 +212,8 @@ fn large_frames_arrive_whole_and_their_chains_come_back_when_released() {
 #[test]
 fn a_gathered_frame_is_the_one_that_was_sent() {
     let vm = Vm::new(SIZE);
-    let bytes = large(1, 65_000);
-    let (_driver, _ring, mut batch) = taken(&vm, 0, &[5000], &bytes);
+    let bytes = large_frame(1, 65_000);
+    let (_driver, _ring, mut batch) = taken_frames(&vm, 0, &[5000], &bytes);
     let frame = &mut batch.frames_mut()[0];
     let mut copy = Frame::new(0);
     copy.copy_from(frame);
@@ -231,9 +231,9 @@ fn chains_of_frames_without_tails_come_back_at_once() {
         let mut batch = FrameBatch::new();
         // A large frame that is short, a long frame without segmentation, and a rejected one that
         // uses an offload that was not offered.
-        let mut refused = large(3, 40_000);
+        let mut refused = large_frame(3, 40_000);
         refused[1] = VnetHeader::GSO_TCPV6;
-        for bytes in [large(1, 8000), plain(2, 65_000), refused] {
+        for bytes in [large_frame(1, 8000), plain(2, 65_000), refused] {
             for lens in [&[90_000][..], &[12, 3000]] {
                 batch.clear();
                 driver.add(&cut(bytes.len(), lens), false, &bytes).unwrap();
@@ -258,7 +258,7 @@ fn a_guest_that_writes_what_it_sent_spoils_its_payload_only() {
         let mut tx = sender(&source_driver, &from_vm, SENDS | form);
         let mut rx = receiver(&target_driver, &to_vm, RECEIVES | form);
         let mut batch = FrameBatch::new();
-        let bytes = large(1, 40_000);
+        let bytes = large_frame(1, 40_000);
         let head = source_driver.add(&[bytes.len() as u32], false, &bytes).unwrap();
         offer_all(&mut target_driver, &[66_000]);
         tx.receive(&mut batch).unwrap();
@@ -285,7 +285,7 @@ fn a_frame_that_found_no_room_is_whole_when_it_does() {
         let mut tx = sender(&source_driver, &from_vm, SENDS | form);
         let mut rx = receiver(&target_driver, &to_vm, RECEIVES | mergeable | form);
         let mut batch = FrameBatch::new();
-        let bytes = large(1, 60_000);
+        let bytes = large_frame(1, 60_000);
         source_driver.add(&cut(bytes.len(), &[4096]), false, &bytes).unwrap();
         // Buffers for a large part of the frame.
         for _ in 0..3 {
@@ -315,8 +315,8 @@ fn a_frame_that_found_no_room_is_whole_when_it_does() {
 fn a_tail_outlives_its_ring() {
     for form in [0, RING_PACKED] {
         let vm = Vm::new(SIZE);
-        let bytes = large(1, 50_000);
-        let (mut driver, ring, mut batch) = taken(&vm, form, &[bytes.len()], &bytes);
+        let bytes = large_frame(1, 50_000);
+        let (mut driver, ring, mut batch) = taken_frames(&vm, form, &[bytes.len()], &bytes);
         let state = ring.state();
         let before = state.next_avail();
         drop(ring);
@@ -337,7 +337,7 @@ fn the_next_batch_releases_the_one_before() {
         let mut driver = AnyDriver::new(&vm, SIZE, form);
         let mut ring = sender(&driver, &vm, SENDS | form);
         let mut batch = FrameBatch::new();
-        let bytes = large(1, 9000);
+        let bytes = large_frame(1, 9000);
         for round in 0..50 {
             batch.clear();
             driver.add(&[bytes.len() as u32], false, &bytes).unwrap();
@@ -367,7 +367,7 @@ fn chains_are_in_flight_until_they_are_released() {
             let records = RingTracking { log: None, inflight: region.queue(0) };
             TxRing::with_tracking(vm.map(), &setup, records).unwrap()
         };
-        let bytes = large(1, 40_000);
+        let bytes = large_frame(1, 40_000);
         for _ in 0..2 {
             driver.add(&cut(bytes.len(), &[9000]), false, &bytes).unwrap();
         }
@@ -393,7 +393,7 @@ fn a_tail_that_leaves_memory_ends_its_ring() {
     let mut driver = Driver::new(&vm, 16);
     let (call, _far) = call_line();
     let mut ring = TxRing::new(vm.map(), &driver.setup(SENDS, None, &call)).unwrap();
-    let bytes = large(1, 40_000);
+    let bytes = large_frame(1, 40_000);
     let start = GUEST_BASE + 0x100_0000 - 10_000;
     vm.memory.write_slice(&bytes[..10_000], GuestAddress(start)).unwrap();
     driver.store(3, start, 40_012, 0, 0);
@@ -410,8 +410,8 @@ fn a_tail_that_leaves_memory_ends_its_ring() {
 #[test]
 fn memory_cut_short_under_a_tail_hurts_its_owner_only() {
     let (from_vm, to_vm) = (Vm::new(SIZE), Vm::new(SIZE));
-    let bytes = large(1, 40_000);
-    let (_from, mut tx, mut batch) = taken(&from_vm, 0, &[bytes.len()], &bytes);
+    let bytes = large_frame(1, 40_000);
+    let (_from, mut tx, mut batch) = taken_frames(&from_vm, 0, &[bytes.len()], &bytes);
     let mut target_driver = AnyDriver::new(&to_vm, SIZE, 0);
     let mut rx = receiver(&target_driver, &to_vm, RECEIVES);
     offer_all(&mut target_driver, &[66_000]);
