@@ -40,7 +40,7 @@ pub(crate) struct Session {
     root: PathBuf,
     interrupt: Interrupt,
     folder: RunFolder,
-    began: Instant,
+    started_at: Instant,
     stages: Vec<StageReport>,
     passed: u64,
     failures: Vec<String>,
@@ -65,7 +65,7 @@ impl Session {
             root: root.to_owned(),
             interrupt: Interrupt::install()?,
             folder: RunFolder::create()?,
-            began: Instant::now(),
+            started_at: Instant::now(),
             stages: Vec::new(),
             passed: 0,
             failures: Vec::new(),
@@ -154,7 +154,7 @@ impl Session {
         print_line(format_args!(
             "{:42}          {:7}",
             "all stages",
-            self.began.elapsed().as_secs()
+            self.started_at.elapsed().as_secs()
         ));
         for part in &self.not_run {
             print_line(format_args!("NOT RUN {part}"));

@@ -121,7 +121,7 @@ struct MergeGroups {
 struct MergeGroup {
     egress: u16,
     /// Index of the first segment in the batch.
-    at: usize,
+    index: usize,
     /// View of the first segment before merging.
     first: SegmentView,
     /// True if the checksums of the first segment are verified.
@@ -191,15 +191,15 @@ impl MergeGroups {
         let index = self.open.iter().take(self.len).flatten().position(|unit| {
             unit.egress == egress
                 && before
-                    .get(unit.at)
+                    .get(unit.index)
                     .is_some_and(|head| view.is_same_flow(frame, &unit.first, head))
         });
         if let Some(index) = index {
             let unit = self.open.get_mut(index).and_then(Option::as_mut);
             let joined = unit.filter(|_| may_join).and_then(|unit| {
-                let head = before.get_mut(unit.at)?;
+                let head = before.get_mut(unit.index)?;
                 let may_grow = unit.may_grow(&view);
-                unit.join(head, frame, &view).then_some((unit.at, may_grow))
+                unit.join(head, frame, &view).then_some((unit.index, may_grow))
             });
             if !matches!(joined, Some((_, true))) {
                 self.close(index);
@@ -235,7 +235,7 @@ impl MergeGroup {
             && offloads.accepts(gso);
         may_begin.then_some(Self {
             egress,
-            at: frame_index,
+            index: frame_index,
             first: view,
             is_checked: false,
             segments: view.segments(),

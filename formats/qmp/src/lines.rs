@@ -5,7 +5,7 @@
 pub(crate) struct Lines {
     /// Received bytes. The first `taken` bytes have been returned.
     bytes: Vec<u8>,
-    taken: usize,
+    consumed: usize,
     /// Number of bytes after `taken` known to contain no line end.
     searched: usize,
     /// Number of bytes returned since the start of the stream.
@@ -35,8 +35,8 @@ pub(crate) struct TooLong;
 
 impl Lines {
     pub(crate) fn handle_bytes(&mut self, bytes: &[u8]) {
-        self.bytes.drain(..self.taken);
-        self.taken = 0;
+        self.bytes.drain(..self.consumed);
+        self.consumed = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
@@ -47,7 +47,7 @@ impl Lines {
 
     /// Returns the next complete line, trimmed of white space and line end, with its stream offset.
     pub(crate) fn poll_line(&mut self, bytes_max: usize) -> Result<Option<(u64, &[u8])>, TooLong> {
-        let unread = self.bytes.get(self.taken..).unwrap_or_default();
+        let unread = self.bytes.get(self.consumed..).unwrap_or_default();
         let unseen = unread.get(self.searched..).unwrap_or_default();
         let Some(end) = unseen.iter().position(|byte| *byte == b'\n') else {
             self.searched = unread.len();
@@ -57,11 +57,11 @@ impl Lines {
         if length > bytes_max {
             return Err(TooLong);
         }
-        let (start, offset) = (self.taken, self.offset);
-        self.taken += length;
+        let (start, offset) = (self.consumed, self.offset);
+        self.consumed += length;
         self.offset += length as u64;
         self.searched = 0;
-        let line = self.bytes.get(start..self.taken).unwrap_or_default();
+        let line = self.bytes.get(start..self.consumed).unwrap_or_default();
         Ok(Some((offset, line.trim_ascii())))
     }
 }

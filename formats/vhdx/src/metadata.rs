@@ -55,7 +55,7 @@ struct Item {
 struct Items<'a> {
     view: &'a View<'a>,
     region: ByteRange,
-    all: Vec<Item>,
+    items: Vec<Item>,
 }
 
 impl Metadata {
@@ -181,11 +181,11 @@ impl<'a> Items<'a> {
             }
             items.push(Item { id, range });
         }
-        Ok(Self { view, region, all: items })
+        Ok(Self { view, region, items })
     }
 
     fn range(&self, id: Guid, name: &'static str) -> Result<ByteRange, ImageError> {
-        let item = self.all.iter().find(|item| item.id == id);
+        let item = self.items.iter().find(|item| item.id == id);
         item.map(|item| item.range).ok_or_else(|| {
             ImageError::new(name, self.region.offset(), ImageFault::MissingStructure)
         })

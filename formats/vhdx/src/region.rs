@@ -27,7 +27,7 @@ struct Region {
 /// Decoded region table of an image.
 #[derive(Debug)]
 pub(crate) struct Regions {
-    all: Vec<Region>,
+    regions: Vec<Region>,
     pub bat: ByteRange,
     pub metadata: ByteRange,
     /// Errors of the copies that were not used.
@@ -39,7 +39,7 @@ impl Regions {
     pub(crate) fn new(metadata: ByteRange, bat: ByteRange) -> Self {
         let region = |guid, range| Region { guid, range, is_required: true, entry_offset: 0 };
         let regions = vec![region(METADATA, metadata), region(BAT, bat)];
-        Self { all: regions, bat, metadata, copy_faults: Vec::new() }
+        Self { regions, bat, metadata, copy_faults: Vec::new() }
     }
 
     /// Reads the first valid copy.
@@ -91,17 +91,17 @@ impl Regions {
         }
         let bat = bat.ok_or_else(|| missing("BAT region"))?;
         let metadata = metadata.ok_or_else(|| missing("metadata region"))?;
-        Ok(Self { all: regions, bat, metadata, copy_faults: Vec::new() })
+        Ok(Self { regions, bat, metadata, copy_faults: Vec::new() })
     }
 
     /// Returns the range of each region with the file offset of its entry.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (ByteRange, u64)> {
-        self.all.iter().map(|region| (region.range, region.entry_offset))
+        self.regions.iter().map(|region| (region.range, region.entry_offset))
     }
 
     /// Changes the range of the BAT region.
     pub(crate) fn set_bat(&mut self, bat: ByteRange) {
-        for region in &mut self.all {
+        for region in &mut self.regions {
             if region.guid == BAT {
                 region.range = bat;
             }
@@ -113,8 +113,8 @@ impl Regions {
         let mut bytes = vec![0; REGION_TABLE_LEN as usize];
         put(&mut bytes, 0, b"regi");
         // The number does not exceed the number of parsed entries.
-        put(&mut bytes, 8, &u32::try_from(self.all.len()).unwrap_or(0).to_le_bytes());
-        for (region, offset) in self.all.iter().zip((16..).step_by(32)) {
+        put(&mut bytes, 8, &u32::try_from(self.regions.len()).unwrap_or(0).to_le_bytes());
+        for (region, offset) in self.regions.iter().zip((16..).step_by(32)) {
             put(&mut bytes, offset, &region.guid.stored());
             put(&mut bytes, offset + 16, &region.range.offset().to_le_bytes());
             let len = u32::try_from(region.range.len()).unwrap_or(u32::MAX);

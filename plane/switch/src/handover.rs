@@ -60,7 +60,7 @@ enum State<Held> {
 /// State of all egress queues in one worker.
 #[derive(Debug)]
 pub(crate) struct QueueLocations<Held> {
-    me: WorkerId,
+    worker_id: WorkerId,
     states: BTreeMap<QueueId, State<Held>>,
     /// Number of fences received before this worker adopted the tables that they belong to.
     early_fences: BTreeMap<QueueId, usize>,
@@ -81,7 +81,7 @@ pub(crate) struct Adopted<Held> {
 impl<Held> QueueLocations<Held> {
     pub(crate) fn new(worker_id: WorkerId) -> Self {
         Self {
-            me: worker_id,
+            worker_id,
             states: BTreeMap::new(),
             early_fences: BTreeMap::new(),
             early_frames: BTreeMap::new(),
@@ -100,7 +100,7 @@ impl<Held> QueueLocations<Held> {
         let mut adopted =
             Adopted { fences: Vec::new(), departing: Vec::new(), orphans: Vec::new() };
         for &(queue, owner) in owners {
-            let is_mine = owner == self.me;
+            let is_mine = owner == self.worker_id;
             let state = match before.remove(&queue) {
                 None if !is_mine => State::OtherWorker(owner),
                 None if is_here(queue) => State::Here,

@@ -48,7 +48,7 @@ struct Script {
     clock: Clock,
     stages: StageClock,
     counters: PublishedStageTimes,
-    began: Time,
+    started_at: Time,
     /// True times by stage, without clock reads.
     done: Nanoseconds,
 }
@@ -57,12 +57,12 @@ impl Script {
     fn new(look_ns: u64) -> Self {
         let clock = Clock { clock_read_ns: look_ns, ..Clock::default() };
         let stages = StageClock::new(&clock);
-        let began = stages.round_began;
+        let started_at = stages.round_began;
         Self {
             clock,
             stages,
             counters: PublishedStageTimes::default(),
-            began,
+            started_at,
             done: Nanoseconds::default(),
         }
     }
@@ -91,7 +91,7 @@ impl Script {
     }
 
     fn elapsed_ns(&self) -> u64 {
-        ns_between(self.began, self.stages.round_began)
+        ns_between(self.started_at, self.stages.round_began)
     }
 
     /// Returns the reported and the true share of a stage in the time awake.

@@ -21,7 +21,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(16);
 /// leader.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Candidacy {
-    ended: Option<Time>,
+    ended_at: Option<Time>,
     /// Number of consecutive short terms.
     short: u32,
     campaign_at: Time,
@@ -30,9 +30,9 @@ pub struct Candidacy {
 impl Candidacy {
     /// Records that the store has no leader.
     pub fn handle_vacant(&mut self, now: Time) {
-        let is_soon = self.ended.is_some_and(|end| now.since(end) < SHORT_TERM + self.pause());
+        let is_soon = self.ended_at.is_some_and(|end| now.since(end) < SHORT_TERM + self.pause());
         self.short = if is_soon { self.short.saturating_add(1) } else { 1 };
-        self.ended = Some(now);
+        self.ended_at = Some(now);
         self.campaign_at = now + self.pause();
     }
 

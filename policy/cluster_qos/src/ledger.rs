@@ -24,7 +24,7 @@ pub(crate) struct Ledger {
 pub(crate) struct Remaining {
     limit: u64,
     now: Time,
-    then: Option<Time>,
+    fallback_at: Option<Time>,
     sum_now: u64,
     sum_then: u64,
     /// Sum of the rates without leases, including fallback rates.
@@ -65,7 +65,7 @@ impl Ledger {
         let fallback_at = with_fallback.filter_map(|(node, _)| fallback_from(*node)).min();
         let fallback_at = fallback_at.map(|fallback_at| fallback_at.max(now));
         let mut remaining =
-            Remaining { limit, now, then: fallback_at, sum_now: 0, sum_then: 0, sum_end: 0 };
+            Remaining { limit, now, fallback_at, sum_now: 0, sum_then: 0, sum_end: 0 };
         for (node, account) in &self.accounts {
             remaining.sum_now = remaining.sum_now.saturating_add(account.total_at(now));
             let at_fallback = remaining.total_at_fallback(account, fallback_from(*node).is_some());
@@ -78,7 +78,7 @@ impl Ledger {
 
 impl Remaining {
     fn total_at_fallback(&self, account: &Account, is_late: bool) -> u64 {
-        let Some(fallback_at) = self.then else { return 0 };
+        let Some(fallback_at) = self.fallback_at else { return 0 };
         let fallback = if is_late { account.fallback() } else { 0 };
         account.total_at(fallback_at).max(fallback)
     }
@@ -91,7 +91,7 @@ impl Remaining {
     pub(crate) fn for_node(&self, account: &Account, is_late: bool) -> ShareBounds {
         let current = account.total_at(self.now);
         let mut max = current.saturating_add(self.limit).saturating_sub(self.sum_now);
-        if self.then.is_some() {
+        if self.fallback_at.is_some() {
             let at_fallback = self.total_at_fallback(account, is_late);
             max = max.min(at_fallback.saturating_add(self.limit).saturating_sub(self.sum_then));
         }

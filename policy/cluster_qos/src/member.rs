@@ -110,7 +110,7 @@ pub struct Member {
     terms: Parameters,
     node: NodeId,
     now: Time,
-    made: VecDeque<(ReportId, Time)>,
+    reported_at: VecDeque<(ReportId, Time)>,
     next_report: ReportId,
     acknowledged: Option<GrantId>,
     leased_until: Option<Time>,
@@ -155,7 +155,7 @@ impl Member {
             terms,
             node,
             now,
-            made: VecDeque::new(),
+            reported_at: VecDeque::new(),
             next_report: ReportId { incarnation, number: 1 },
             acknowledged: None,
             leased_until: None,
@@ -281,7 +281,7 @@ impl Member {
         self.acknowledged = Some(grant.id);
         // A report that is not remembered is older than any lease lasts.
         let reported_at = self
-            .made
+            .reported_at
             .iter()
             .find(|(id, _)| *id == grant.answers)
             .map(|(_, reported_at)| *reported_at);
@@ -350,8 +350,8 @@ impl Member {
         let id = self.next_report;
         self.next_report.number += 1;
         let lease = self.terms.lease;
-        self.made.retain(|(_, reported_at)| self.now.since(*reported_at) <= lease);
-        self.made.push_back((id, self.now));
+        self.reported_at.retain(|(_, reported_at)| self.now.since(*reported_at) <= lease);
+        self.reported_at.push_back((id, self.now));
         self.reported = Some((self.now, load));
         self.is_urgent = false;
         let report = LoadReport {

@@ -9,7 +9,7 @@ fn slot(number: usize) -> MemberSlot {
 /// Buckets with given loads on members of these capacities.
 struct Model {
     rebalancer: Rebalancer,
-    wanted: [MemberSlot; BUCKETS],
+    assigned: [MemberSlot; BUCKETS],
     /// Member by which each bucket leaves.
     actual: [MemberSlot; BUCKETS],
     active: SlotSet,
@@ -26,7 +26,7 @@ impl Model {
         let start = core::array::from_fn(|bucket| slot(bucket % capacities.len()));
         Self {
             rebalancer: Rebalancer::default(),
-            wanted: start,
+            assigned: start,
             actual: start,
             active: (0..capacities.len()).map(slot).collect(),
             weights,
@@ -41,18 +41,18 @@ impl Model {
         for (index, load) in loads.iter_mut().enumerate() {
             *load = BucketLoad { bytes: bytes[index], member: Some(self.actual[index]) };
         }
-        let before = self.wanted;
-        self.rebalancer.handle_period(&loads, &mut self.wanted, self.active, &self.weights);
-        self.moves = (0..BUCKETS).filter(|index| before[*index] != self.wanted[*index]).collect();
+        let before = self.assigned;
+        self.rebalancer.handle_period(&loads, &mut self.assigned, self.active, &self.weights);
+        self.moves = (0..BUCKETS).filter(|index| before[*index] != self.assigned[*index]).collect();
         for index in (0..BUCKETS).filter(|index| pauses(*index)) {
-            self.actual[index] = self.wanted[index];
+            self.actual[index] = self.assigned[index];
         }
     }
 
     /// Returns the load per capacity of the busiest member, in percent of the mean.
     fn peak(&self, bytes: &[u64]) -> u64 {
         let load = |slot| {
-            let on_it = bytes.iter().zip(&self.wanted).filter(|(_, member)| **member == slot);
+            let on_it = bytes.iter().zip(&self.assigned).filter(|(_, member)| **member == slot);
             on_it.map(|(bytes, _)| *bytes).sum::<u64>()
         };
         let capacity: u64 = self.active.iter().map(|slot| u64::from(*self.weights.at(slot))).sum();
@@ -95,7 +95,7 @@ fn elephants_part_and_one_alone_is_left_in_peace() {
     for _ in 0..3 {
         model.period(&two, |_| true);
     }
-    assert_ne!(model.wanted[0], model.wanted[2]);
+    assert_ne!(model.assigned[0], model.assigned[2]);
     let mut model = Model::new(&[1, 1]);
     for _ in 0..20 {
         model.period(&loads_on([6], 900_000_000), |_| true);
@@ -107,7 +107,7 @@ fn elephants_part_and_one_alone_is_left_in_peace() {
     for _ in 0..16 {
         model.period(&mixed, |_| true);
     }
-    assert_eq!(model.wanted[6], slot(0));
+    assert_eq!(model.assigned[6], slot(0));
     assert!(model.peak(&mixed) <= 110, "{}", model.peak(&mixed));
 }
 
@@ -138,7 +138,7 @@ fn a_bucket_that_never_pauses_is_given_up_and_others_are_moved() {
     }
     // Buckets that paused have moved; the others are targeted at their current member.
     assert_eq!([model.actual[0], model.actual[2]], [slot(1), slot(1)]);
-    assert_eq!([model.wanted[4], model.wanted[6]], [slot(0), slot(0)]);
+    assert_eq!([model.assigned[4], model.assigned[6]], [slot(0), slot(0)]);
     assert_eq!(model.peak(&crowd), 100);
 }
 
@@ -193,7 +193,7 @@ proptest! {
             model.period(&bytes, |_| true);
             for bucket in model.moves.clone() {
                 prop_assert!(last[bucket].is_none_or(|at| period - at >= usize::from(PINNED_PERIODS)));
-                prop_assert!(model.active.contains(model.wanted[bucket]));
+                prop_assert!(model.active.contains(model.assigned[bucket]));
                 last[bucket] = Some(period);
             }
         }

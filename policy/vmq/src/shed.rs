@@ -43,7 +43,7 @@ impl View {
 struct Round {
     view: View,
     /// Load above which workers shed queues.
-    above: Load,
+    threshold: Load,
     /// Number of queues that may move to any better worker; further ones only to workers with
     /// room.
     unrestricted_max: usize,
@@ -74,7 +74,7 @@ impl Vmq {
         let loads = self.loads();
         let high = self.spec.water.high;
         if self.alert.is_on(now) {
-            let round = Round { view: View::Latest, above: high, unrestricted_max: usize::MAX };
+            let round = Round { view: View::Latest, threshold: high, unrestricted_max: usize::MAX };
             let shed = self.shed_in(round, &loads, |_| true, now);
             if !shed.is_empty() && self.alert.handle_shed(now) {
                 self.workers.values_mut().for_each(|worker_state| worker_state.hot_at = now);
@@ -82,7 +82,8 @@ impl Vmq {
             return shed;
         }
         if self.alert.is_followed(now) {
-            let round = Round { view: View::Usual, above: FOLLOWS.max(high), unrestricted_max: 0 };
+            let round =
+                Round { view: View::Usual, threshold: FOLLOWS.max(high), unrestricted_max: 0 };
             return self.shed_in(round, &loads, |_| true, now);
         }
         if self.alert.next_shed_at() > now {
@@ -91,7 +92,7 @@ impl Vmq {
         for view in [View::Latest, View::Usual] {
             let is_telling =
                 |worker_state: &WorkerState| view == View::Usual || worker_state.is_newly_hot;
-            let round = Round { view, above: high, unrestricted_max: 1 };
+            let round = Round { view, threshold: high, unrestricted_max: 1 };
             let shed = self.shed_in(round, &loads, is_telling, now);
             if !shed.is_empty() {
                 self.alert.handle_paced_shed(now);
@@ -111,7 +112,7 @@ impl Vmq {
         let mut hot: Vec<(Load, WorkerId)> = loads
             .iter()
             .map(|(id, load)| (round.view.heat(*load), *id))
-            .filter(|(heat, id)| *heat > round.above && self.order.contains(id))
+            .filter(|(heat, id)| *heat > round.threshold && self.order.contains(id))
             .filter(|(_, id)| self.workers.get(id).is_some_and(&is_wanted))
             .collect();
         if hot.is_empty() {

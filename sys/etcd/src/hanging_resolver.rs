@@ -10,7 +10,7 @@ use suimon_lookups::Lookups;
 /// Resolver that responds to no lookup before [`Resolver::respond`].
 pub(crate) struct Resolver {
     lookups: Lookups,
-    begun: Arc<AtomicUsize>,
+    lookups_started: Arc<AtomicUsize>,
     responds: Arc<(Mutex<bool>, Condvar)>,
 }
 
@@ -25,7 +25,7 @@ impl Resolver {
             drop(gate.1.wait_while(open, |is_open| !*is_open).unwrap());
             Ok(vec![SocketAddr::from(([127, 0, 0, 1], 0))])
         });
-        Self { lookups, begun, responds }
+        Self { lookups, lookups_started: begun, responds }
     }
 
     pub(crate) fn lookups(&self) -> Lookups {
@@ -34,7 +34,7 @@ impl Resolver {
 
     /// Returns the number of lookups that have begun.
     pub(crate) fn begun(&self) -> usize {
-        self.begun.load(Ordering::SeqCst)
+        self.lookups_started.load(Ordering::SeqCst)
     }
 
     /// Returns the number of threads that execute lookups.

@@ -50,7 +50,7 @@ impl Client {
     }
 
     fn attach(&self, admitted: Admitted) -> io::Result<()> {
-        let Admitted { socket, negotiated, rest, life } = admitted;
+        let Admitted { socket, negotiated, unparsed: rest, life } = admitted;
         let name = negotiated.export.name().to_owned();
         let missing = || io::Error::other("the connection is not counted");
         let share = Arc::clone(self.share.get().ok_or_else(missing)?);

@@ -24,7 +24,7 @@ pub(crate) struct Admitted {
     pub(crate) socket: OwnedFd,
     pub(crate) negotiated: Negotiated,
     /// Bytes received after the negotiation.
-    pub(crate) rest: Vec<u8>,
+    pub(crate) unparsed: Vec<u8>,
     /// Owner of the connection's TLS, which ends when this is dropped.
     pub(crate) life: Option<QueueLife>,
 }
@@ -100,12 +100,7 @@ async fn negotiate(
                 client.claim(negotiated.export.name())?;
                 send_all(&socket, &output).await?;
                 let socket = socket.into_fd()?;
-                return Ok(Some(Admitted {
-                    socket,
-                    negotiated: *negotiated,
-                    rest: unparsed,
-                    life,
-                }));
+                return Ok(Some(Admitted { socket, negotiated: *negotiated, unparsed, life }));
             }
         }
     }

@@ -59,7 +59,7 @@ struct Entry {
 
 /// Negotiation that counts towards the limits until it is dropped.
 pub(crate) struct Handshake {
-    all: Handshakes,
+    handshakes: Handshakes,
     number: u64,
     pub(crate) evicted: Replaced,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Handshake {
 /// Reference to a negotiation that may have ended.
 #[derive(Clone)]
 pub(crate) struct Progress {
-    all: Handshakes,
+    handshakes: Handshakes,
     number: u64,
 }
 
@@ -102,7 +102,7 @@ impl Handshakes {
             evict,
         };
         handshakes.entries.insert(number, entry);
-        Some(Handshake { all: self.clone(), number, evicted: Replaced(evicted) })
+        Some(Handshake { handshakes: self.clone(), number, evicted: Replaced(evicted) })
     }
 
     fn lock(&self) -> MutexGuard<'_, All> {
@@ -153,7 +153,7 @@ impl All {
 impl Handshake {
     /// Records that the client has sent bytes.
     pub(crate) fn handle_bytes(&self, now: Instant) {
-        if let Some(entry) = self.all.lock().entries.get_mut(&self.number) {
+        if let Some(entry) = self.handshakes.lock().entries.get_mut(&self.number) {
             entry.has_sent = true;
             entry.active = now;
         }
@@ -161,13 +161,13 @@ impl Handshake {
 
     /// Returns a reference to the negotiation, for its TLS handshake.
     pub(crate) fn progress(&self) -> Progress {
-        Progress { all: self.all.clone(), number: self.number }
+        Progress { handshakes: self.handshakes.clone(), number: self.number }
     }
 
     /// Records that the client presented a certificate, which protects the negotiation from
     /// replacement.
     pub(crate) fn handle_authenticated(&self) {
-        if let Some(entry) = self.all.lock().entries.get_mut(&self.number) {
+        if let Some(entry) = self.handshakes.lock().entries.get_mut(&self.number) {
             entry.is_authenticated = true;
         }
     }
@@ -177,7 +177,7 @@ impl Progress {
     /// Sets whether the negotiation waits for the server. The client's silence is counted from the
     /// end of that time at the earliest.
     pub(crate) fn set_waiting(&self, is_waiting: bool, now: Instant) {
-        if let Some(entry) = self.all.lock().entries.get_mut(&self.number) {
+        if let Some(entry) = self.handshakes.lock().entries.get_mut(&self.number) {
             entry.is_waiting = is_waiting;
             entry.active = now;
         }
@@ -186,7 +186,7 @@ impl Progress {
 
 impl Drop for Handshake {
     fn drop(&mut self) {
-        self.all.lock().entries.remove(&self.number);
+        self.handshakes.lock().entries.remove(&self.number);
     }
 }
 

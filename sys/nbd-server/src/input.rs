@@ -32,7 +32,7 @@ pub(crate) struct Arriving {
     pub(crate) request: Request,
     pub(crate) chunks: Vec<u32>,
     /// Bytes of the payload received so far.
-    got: usize,
+    received: usize,
 }
 
 /// Next event of the stream.
@@ -142,7 +142,7 @@ impl Input {
     pub(crate) fn expect(&mut self, request: Request, chunks: Vec<u32>) {
         let is_long = request.payload_bytes >= LONG_BYTES;
         self.ahead = if is_long { AHEAD_BYTES_LONG } else { AHEAD_BYTES };
-        self.arriving = Some(Arriving { request, chunks, got: 0 });
+        self.arriving = Some(Arriving { request, chunks, received: 0 });
     }
 
     /// Returns the next event.
@@ -239,7 +239,7 @@ impl Input {
     ) -> Result<bool, InputError> {
         let total = arriving.request.payload_bytes as usize;
         self.copy(memory, arriving);
-        while arriving.got < total {
+        while arriving.received < total {
             let mut slices: [_; PIECES_MAX] = core::array::from_fn(|_| IoSliceMut::new(&mut []));
             let (mut count, is_whole) = arriving.pieces(memory, &mut slices);
             // All received bytes were parsed.
@@ -254,8 +254,8 @@ impl Input {
             let slices = slices.get_mut(..count).unwrap_or_default();
             let got = receive(socket, slices, &mut self.is_dry, self.guard.as_deref())?;
             let Some(got) = got else { return Ok(false) };
-            let now = got.min(total - arriving.got);
-            arriving.got += now;
+            let now = got.min(total - arriving.received);
+            arriving.received += now;
             self.end = got - now;
             self.was_used = true;
         }
@@ -266,16 +266,18 @@ impl Input {
     #[allow(unsafe_code, reason = "fills chunks that nobody else has")]
     fn copy(&mut self, memory: &Memory, arriving: &mut Arriving) {
         let total = arriving.request.payload_bytes as usize;
-        while arriving.got < total && self.start < self.end {
-            let (number, offset) = (arriving.got / CHUNK_BYTES, arriving.got % CHUNK_BYTES);
+        while arriving.received < total && self.start < self.end {
+            let (number, offset) =
+                (arriving.received / CHUNK_BYTES, arriving.received % CHUNK_BYTES);
             let Some(&chunk) = arriving.chunks.get(number) else { return };
-            let len = (CHUNK_BYTES - offset).min(total - arriving.got).min(self.end - self.start);
+            let len =
+                (CHUNK_BYTES - offset).min(total - arriving.received).min(self.end - self.start);
             // SAFETY: the request was not passed on yet, so nothing else accesses its chunks.
             let target = unsafe { memory.part(chunk, offset, len) };
             let Some(source) = self.bytes.get(self.start..self.start + len) else { return };
             target.copy_from_slice(source);
             self.start += len;
-            arriving.got += len;
+            arriving.received += len;
         }
     }
 }
@@ -286,8 +288,8 @@ impl Arriving {
     #[allow(unsafe_code, reason = "lends chunks that nobody else has")]
     fn pieces<'a>(&self, memory: &'a Memory, slices: &mut [IoSliceMut<'a>]) -> (usize, bool) {
         let total = self.request.payload_bytes as usize;
-        let (first, mut offset) = (self.got / CHUNK_BYTES, self.got % CHUNK_BYTES);
-        let mut remaining = total - self.got;
+        let (first, mut offset) = (self.received / CHUNK_BYTES, self.received % CHUNK_BYTES);
+        let mut remaining = total - self.received;
         let mut count = 0;
         for (&chunk, slice) in self.chunks.iter().skip(first).zip(slices) {
             let len = (CHUNK_BYTES - offset).min(remaining);

@@ -131,7 +131,7 @@ fn certificates(file: TlsFile, path: &Path) -> Result<Vec<CertificateDer<'static
 /// Verifier that accepts valid client certificates that contain one of the configured DNS names.
 #[derive(Debug)]
 struct NamedClients {
-    good: Arc<dyn ClientCertVerifier>,
+    verifier: Arc<dyn ClientCertVerifier>,
     names: Vec<ServerName<'static>>,
 }
 
@@ -150,13 +150,13 @@ impl NamedClients {
             ServerName::try_from(text.clone()).map_err(invalid_name)
         };
         let names = names.iter().map(name).collect::<Result<_, _>>()?;
-        Ok(Arc::new(Self { good: verifier, names }))
+        Ok(Arc::new(Self { verifier, names }))
     }
 }
 
 impl ClientCertVerifier for NamedClients {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.good.root_hint_subjects()
+        self.verifier.root_hint_subjects()
     }
 
     fn verify_client_cert(
@@ -165,7 +165,7 @@ impl ClientCertVerifier for NamedClients {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let verified = self.good.verify_client_cert(end_entity, intermediates, now)?;
+        let verified = self.verifier.verify_client_cert(end_entity, intermediates, now)?;
         let certificate = ParsedCertificate::try_from(end_entity)?;
         let is_named = self.names.iter().any(|name| verify_server_name(&certificate, name).is_ok());
         if is_named { Ok(verified) } else { Err(CertificateError::NotValidForName.into()) }
@@ -177,7 +177,7 @@ impl ClientCertVerifier for NamedClients {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.good.verify_tls12_signature(message, certificate, signed)
+        self.verifier.verify_tls12_signature(message, certificate, signed)
     }
 
     fn verify_tls13_signature(
@@ -186,10 +186,10 @@ impl ClientCertVerifier for NamedClients {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.good.verify_tls13_signature(message, certificate, signed)
+        self.verifier.verify_tls13_signature(message, certificate, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.good.supported_verify_schemes()
+        self.verifier.supported_verify_schemes()
     }
 }

@@ -69,7 +69,7 @@ pub(crate) struct Shared {
     pub(crate) stream: QemuStream,
     pub(crate) writing: Mutex<u64>,
     pub(crate) waiting: Mutex<BTreeMap<u64, Waiting>>,
-    pub(crate) known: Mutex<Known>,
+    pub(crate) status: Mutex<Known>,
     pub(crate) has_ended: Condvar,
 }
 
@@ -191,17 +191,17 @@ impl Shared {
     /// Returns a description of the process's end; if it is unknown, states that QEMU has closed
     /// its monitor.
     pub(crate) fn end_reason(&self) -> String {
-        let reason = lock(&self.known).ended.clone();
+        let reason = lock(&self.status).ended.clone();
         reason.unwrap_or_else(|| "QEMU closed its monitor".to_owned())
     }
 
     pub(crate) fn known(&self) -> Known {
-        lock(&self.known).clone()
+        lock(&self.status).clone()
     }
 
     /// Sets the state queried from QEMU. An event may have reported the agent already.
     pub(crate) fn set_known(&self, state: VmRunState, waits_for_space: bool, has_agent: bool) {
-        let mut status = lock(&self.known);
+        let mut status = lock(&self.status);
         status.state = state;
         status.waits_for_space |= waits_for_space;
         status.has_agent |= has_agent;
@@ -210,7 +210,7 @@ impl Shared {
     /// Blocks until the end of the process is reported, for at most `limit`. Returns false on
     /// timeout.
     pub(crate) fn wait_end(&self, limit: Duration) -> bool {
-        let status = lock(&self.known);
+        let status = lock(&self.status);
         let waited =
             self.has_ended.wait_timeout_while(status, limit, |status| status.ended.is_none());
         waited.map_or(true, |(status, _)| status.ended.is_some())
@@ -218,6 +218,6 @@ impl Shared {
 
     /// Returns a description of the process's end; `None` while it runs.
     pub(crate) fn ended(&self) -> Option<String> {
-        lock(&self.known).ended.clone()
+        lock(&self.status).ended.clone()
     }
 }

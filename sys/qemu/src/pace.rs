@@ -12,7 +12,7 @@ pub(crate) struct MessageRate {
     at_once: u32,
     /// Units permitted per [`PAUSE`] beyond the burst.
     per_pause: u32,
-    left: u32,
+    remaining: u32,
     since: Instant,
 }
 
@@ -30,7 +30,7 @@ impl MessageRate {
     }
 
     const fn new(at_once: u32, per_pause: u32, now: Instant) -> Self {
-        Self { at_once, per_pause, left: at_once, since: now }
+        Self { at_once, per_pause, remaining: at_once, since: now }
     }
 
     /// Counts units. Returns the time for which the caller must stop reading.
@@ -39,15 +39,15 @@ impl MessageRate {
         let pauses = u32::try_from(elapsed.as_millis() / PAUSE.as_millis()).unwrap_or(u32::MAX);
         if pauses > 0 {
             let refill = pauses.saturating_mul(self.per_pause);
-            self.left = self.left.saturating_add(refill).min(self.at_once);
+            self.remaining = self.remaining.saturating_add(refill).min(self.at_once);
             self.since = now;
         }
-        if self.left >= units {
-            self.left -= units;
+        if self.remaining >= units {
+            self.remaining -= units;
             return Duration::ZERO;
         }
-        let missing = (units - self.left).div_ceil(self.per_pause);
-        self.left = 0;
+        let missing = (units - self.remaining).div_ceil(self.per_pause);
+        self.remaining = 0;
         PAUSE * missing
     }
 }

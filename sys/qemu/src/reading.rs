@@ -39,7 +39,7 @@ pub(crate) struct Reading {
     pub(crate) bytes: MessageRate,
     pub(crate) unplugging: Unplugging,
     /// End of the process, kept while its last messages are read.
-    pub(crate) heard: Option<LauncherEvent>,
+    pub(crate) event: Option<LauncherEvent>,
     pub(crate) last_reads: u32,
 }
 
@@ -59,7 +59,7 @@ impl Reading {
         if self.shared.ended().is_some() {
             return;
         }
-        let event = self.heard.take();
+        let event = self.event.take();
         let event =
             event.or_else(|| self.watch.as_ref().and_then(|watch| watch.read_within(END_LIMIT)));
         let event = event.or_else(|| {
@@ -75,11 +75,11 @@ impl Reading {
     /// # Errors
     /// The reason why the monitor can no longer be read.
     pub(crate) fn poll(&mut self, reader: &mut QmpReader) -> Result<Option<LauncherEvent>, String> {
-        if self.heard.is_some() {
+        if self.event.is_some() {
             let last = wait_readable([self.shared.stream.as_fd()], Some(Duration::ZERO));
             self.last_reads = self.last_reads.saturating_sub(1);
             if self.last_reads == 0 || !matches!(last, Ok([true])) {
-                return Ok(self.heard.take());
+                return Ok(self.event.take());
             }
             return self.read(reader).map(|()| None);
         }
@@ -104,14 +104,14 @@ impl Reading {
     /// Reads the launcher's report on the process.
     fn read_launcher_event(&mut self) {
         match self.watch.as_ref().map(Watch::read) {
-            Some(event @ LauncherEvent::Ended(_)) => self.heard = Some(event),
+            Some(event @ LauncherEvent::Ended(_)) => self.event = Some(event),
             _ => self.watch = None,
         }
     }
 
     /// Stops reading for `pause`, or until the end of the process is reported.
     pub(crate) fn pause_reading(&mut self, pause: Duration) {
-        if pause.is_zero() || self.heard.is_some() {
+        if pause.is_zero() || self.event.is_some() {
             return;
         }
         let Some(watch) = &self.watch else { return std::thread::sleep(pause) };
@@ -206,30 +206,30 @@ impl Reading {
         self.pause_reading(pause);
         // The process has ended. Its remaining messages are handled only within the rate limit,
         // except for the reason for a shutdown.
-        let is_excess = !pause.is_zero() && self.heard.is_some();
+        let is_excess = !pause.is_zero() && self.event.is_some();
         if is_excess && !matches!(event, QmpEvent::Shutdown(_)) {
             return;
         }
         match event {
             QmpEvent::Stop => {
                 // QEMU stops a guest as a consequence of its panic.
-                if lock(&self.shared.known).state == VmRunState::Running {
+                if lock(&self.shared.status).state == VmRunState::Running {
                     self.change(VmRunState::Paused);
                 }
             }
             QmpEvent::Resume => {
-                lock(&self.shared.known).waits_for_space = false;
+                lock(&self.shared.status).waits_for_space = false;
                 self.change(VmRunState::Running);
             }
             QmpEvent::BlockIoError { stops_vm: true, is_full: true, .. } => {
                 // A guest that was paused before remains paused for the earlier reason.
-                let mut status = lock(&self.shared.known);
+                let mut status = lock(&self.shared.status);
                 status.waits_for_space |= status.state == VmRunState::Running;
             }
             QmpEvent::GuestPanicked { .. } => self.change(VmRunState::Panicked),
             QmpEvent::Reset(_) => self.observer.handle_notice(VmNotice::Reset),
             QmpEvent::Shutdown(trigger) => {
-                lock(&self.shared.known).off_because = Some(trigger.reason);
+                lock(&self.shared.status).off_because = Some(trigger.reason);
                 self.change(VmRunState::Off);
             }
             QmpEvent::DeviceDeleted { device: Some(device), .. } => {
@@ -249,7 +249,7 @@ impl Reading {
                 );
             }
             QmpEvent::VserportChange { id, is_open } if id == AGENT_PORT => {
-                lock(&self.shared.known).has_agent = is_open;
+                lock(&self.shared.status).has_agent = is_open;
             }
             QmpEvent::VserportChange { .. }
             | QmpEvent::BlockIoError { .. }
@@ -260,7 +260,7 @@ impl Reading {
     }
 
     pub(crate) fn change(&self, state: VmRunState) {
-        let mut status = lock(&self.shared.known);
+        let mut status = lock(&self.shared.status);
         if status.state != state {
             status.state = state;
             drop(status);
@@ -271,7 +271,7 @@ impl Reading {
     /// Reports the end of the process, as described by the launcher; otherwise as observed on the
     /// monitor.
     fn finish(&self, event: Option<LauncherEvent>, fallback: &str) {
-        let off_reason = lock(&self.shared.known).off_because.clone();
+        let off_reason = lock(&self.shared.status).off_because.clone();
         let (is_known_bad, end_text) = match event {
             Some(LauncherEvent::Ended(exit)) => (exit.is_success == Some(false), Some(exit.text())),
             _ => (false, None),
@@ -289,7 +289,7 @@ impl Reading {
     }
 
     pub(crate) fn end(&self, reason: &str, is_orderly: bool) {
-        let mut status = lock(&self.shared.known);
+        let mut status = lock(&self.shared.status);
         if status.ended.is_some() {
             return;
         }

@@ -36,7 +36,7 @@ pub(crate) fn step<Q: Virtqueue>(
         None => follow_direct(queue, walk, descriptor)?,
         Some(table) => follow_indirect(queue, walk, table, descriptor)?,
     };
-    walk.passed = walk.passed.saturating_add(1);
+    walk.visited = walk.visited.saturating_add(1);
     let buffer = decode_buffer(queue.side().access, walk.has_writable, descriptor)
         .ok_or_else(|| access_fault(queue, walk.head))?;
     walk.has_writable = buffer.is_writable;
@@ -195,7 +195,7 @@ fn enter_indirect<Q: Virtqueue>(
     let table = indirect_table(queue, walk.head, descriptor)?;
     walk.table = Some(table);
     walk.remaining = table.entries;
-    walk.passed = 0;
+    walk.visited = 0;
     let first = read_indirect(queue, walk.head, table, 0)?;
     if Q::NESTED_INDIRECT_IS_FAULT && first.flags & Descriptor::INDIRECT != 0 {
         return Err(nested(queue, walk.head));

@@ -125,7 +125,7 @@ impl DiskRing {
 #[derive(Default)]
 struct InFlight {
     /// Chain of the request; `None` if the tag is free.
-    taken: Option<TakenChain>,
+    chain: Option<TakenChain>,
     status: StatusLocation,
     is_read: bool,
     /// Destination of a read's payload, if written buffers are logged.
@@ -215,7 +215,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         let verdict = validate(&self.disk, self.queue.side().features, header, &parts);
         let chain = self.queue.take(head)?;
         if let Some(under_way) = self.requests.get_mut(tag as usize) {
-            under_way.taken = Some(chain);
+            under_way.chain = Some(chain);
             under_way.status = answer;
         }
         let (op, range) = match verdict {
@@ -297,7 +297,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
     #[inline(always)]
     fn complete_chain(&mut self, tag: u32, status: u8, written: u64) {
         let Some(under_way) = self.requests.get_mut(tag as usize) else { return };
-        let Some(chain) = under_way.taken.take() else { return };
+        let Some(chain) = under_way.chain.take() else { return };
         let StatusLocation { status: address, capacity } = under_way.status;
         self.buffers.write_status(tag, status);
         self.queue.mark_written(address, 1);
@@ -336,13 +336,13 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
 
     fn complete(&mut self, tag: u32, outcome: DiskOutcome) {
         let Some(under_way) = self.requests.get_mut(tag as usize) else { return };
-        if under_way.taken.is_none() {
+        if under_way.chain.is_none() {
             return;
         }
         self.free_tags.push(tag);
         self.buffers.clear_payload(tag);
         if self.queue.side().check().is_err() {
-            under_way.taken = None;
+            under_way.chain = None;
             return;
         }
         // A failed read may have written part of its payload.

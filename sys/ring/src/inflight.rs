@@ -74,13 +74,13 @@ impl InflightLayout {
 
 /// Mapped in-flight region of one device.
 pub struct Inflight {
-    shape: InflightLayout,
+    layout: InflightLayout,
     map: SharedMap,
 }
 
 impl core::fmt::Debug for Inflight {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_tuple("Inflight").field(&self.shape).finish()
+        f.debug_tuple("Inflight").field(&self.layout).finish()
     }
 }
 
@@ -123,24 +123,24 @@ impl Inflight {
         if !map.is_aligned() {
             return Err(InflightError::Alignment { offset });
         }
-        Ok(Arc::new(Self { shape: layout, map }))
+        Ok(Arc::new(Self { layout, map }))
     }
 
     /// Returns the dimensions of the region.
     pub fn shape(&self) -> InflightLayout {
-        self.shape
+        self.layout
     }
 
     /// Returns the part of vring `index`; `None` if it has none.
     pub fn queue(self: &Arc<Self>, index: u16) -> Option<InflightQueue> {
-        (index < self.shape.queues).then(|| InflightQueue { region: Arc::clone(self), index })
+        (index < self.layout.queues).then(|| InflightQueue { region: Arc::clone(self), index })
     }
 
     /// Empties every part, as after a reset of the device: rings start at the front-end's base. No
     /// ring may use the region.
     pub fn clear(&self) {
-        for index in 0..usize::from(self.shape.queues) {
-            self.map.store_16(index * self.shape.part_bytes() + VERSION_AT, 0);
+        for index in 0..usize::from(self.layout.queues) {
+            self.map.store_16(index * self.layout.part_bytes() + VERSION_AT, 0);
         }
     }
 }
@@ -160,13 +160,13 @@ impl InflightQueue {
     }
 
     pub(crate) fn part(&self) -> Part {
-        let offset = self.region.shape.part_bytes() * usize::from(self.index);
-        Part { region: Arc::clone(&self.region), at: offset }
+        let offset = self.region.layout.part_bytes() * usize::from(self.index);
+        Part { region: Arc::clone(&self.region), offset }
     }
 
     /// Checks that the part is for a ring of this form and size, and has a supported version.
     pub(crate) fn check(&self, queue: u16, size: u16, is_packed: bool) -> Result<(), RingFault> {
-        let layout = self.region.shape;
+        let layout = self.region.layout;
         if layout.is_packed != is_packed {
             let reason = "the region was created for the other ring format (split or packed)";
             return Err(RingFault::Inflight { queue, reason });
@@ -188,31 +188,31 @@ impl InflightQueue {
 #[derive(Clone)]
 pub(crate) struct Part {
     region: Arc<Inflight>,
-    at: usize,
+    offset: usize,
 }
 
 impl Part {
     pub(crate) fn load_8(&self, offset: usize) -> u8 {
-        self.region.map.load_8(self.at + offset)
+        self.region.map.load_8(self.offset + offset)
     }
 
     pub(crate) fn load_16(&self, offset: usize) -> u16 {
-        self.region.map.load_16(self.at + offset)
+        self.region.map.load_16(self.offset + offset)
     }
 
     pub(crate) fn load_64(&self, offset: usize) -> u64 {
-        self.region.map.load_64(self.at + offset)
+        self.region.map.load_64(self.offset + offset)
     }
 
     pub(crate) fn store_8(&self, offset: usize, value: u8) {
-        self.region.map.store_8(self.at + offset, value);
+        self.region.map.store_8(self.offset + offset, value);
     }
 
     pub(crate) fn store_16(&self, offset: usize, value: u16) {
-        self.region.map.store_16(self.at + offset, value);
+        self.region.map.store_16(self.offset + offset, value);
     }
 
     pub(crate) fn store_64(&self, offset: usize, value: u64) {
-        self.region.map.store_64(self.at + offset, value);
+        self.region.map.store_64(self.offset + offset, value);
     }
 }

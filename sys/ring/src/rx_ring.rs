@@ -50,7 +50,7 @@ impl OffloadMask {
 pub(crate) struct RxEngine<Q> {
     queue: Q,
     header_bytes: usize,
-    takes: Offloads,
+    offloads: Offloads,
     mask: Arc<OffloadMask>,
 }
 
@@ -61,7 +61,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
         Self {
             queue,
             header_bytes: setup.features.header_bytes(),
-            takes: setup.features.egress(),
+            offloads: setup.features.egress(),
             mask,
         }
     }
@@ -110,7 +110,8 @@ impl<Q: Virtqueue> RxEngine<Q> {
         let slices = [header, wire.front, tag, wire.rest];
         let mark = self.queue.mark();
         let tail = frame.tail();
-        let result = self.fill_chains(FrameReader { slices, at: 0, slice: 0, offset: 0, tail });
+        let result =
+            self.fill_chains(FrameReader { slices, position: 0, slice: 0, offset: 0, tail });
         if !matches!(result, Ok(TransmitResult::Accepted)) {
             self.queue.rewind(mark);
         }
@@ -161,7 +162,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
         while let Some(buffer) = step(&mut self.queue, &mut walk)? {
             let mut filled = 0;
             while filled < buffer.len {
-                let start = source.at;
+                let start = source.position;
                 let Some(part) = source.take(buffer.len - filled) else { break };
                 let view = self.queue.view();
                 let next_address = buffer.addr.checked_add(filled as u64).and_then(|addr| {
@@ -174,7 +175,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
                 let Some(addr) = next_address else {
                     return Err(self.queue.outside(head.index, buffer.addr, buffer.len));
                 };
-                let bytes = source.at - start;
+                let bytes = source.position - start;
                 self.queue.mark_written(addr, bytes);
                 for (index, slot) in count_at.iter_mut().enumerate() {
                     let byte = NUM_BUFFERS_AT + index;
@@ -198,7 +199,7 @@ struct FrameReader<'a> {
     /// Slices before the tail: header, first part of the frame, VLAN tag, remainder.
     slices: [&'a [u8]; 4],
     /// Number of bytes that were read.
-    at: usize,
+    position: usize,
     slice: usize,
     offset: usize,
     tail: TailReader<'a>,
@@ -230,11 +231,11 @@ impl<'a> FrameReader<'a> {
             }
             let part = rest.get(..bytes_max).unwrap_or(rest);
             self.offset += part.len();
-            self.at += part.len();
+            self.position += part.len();
             return Some(Chunk::Bytes(part));
         }
         let (memory, span) = self.tail.next_span(bytes_max)?;
-        self.at += span.bytes;
+        self.position += span.bytes;
         Some(Chunk::Tail(memory, span))
     }
 }
@@ -260,7 +261,7 @@ impl<Q: Virtqueue> FrameSink for RxEngine<Q> {
 
     #[inline]
     fn offloads(&self) -> Offloads {
-        self.takes.intersection(self.mask.load())
+        self.offloads.intersection(self.mask.load())
     }
 
     fn reads_tails(&self) -> bool {

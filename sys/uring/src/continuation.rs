@@ -98,7 +98,7 @@ mod tests {
             unit: 4096,
             done: 0,
             vectors: Vec::new(),
-            own: None,
+            buffer: None,
             bounce_iovecs: Vec::new(),
             memory: None,
         }

@@ -105,7 +105,7 @@ impl UringFileIo {
             unit,
             done: 0,
             vectors,
-            own: None,
+            buffer: None,
             bounce_iovecs: Vec::new(),
             memory: None,
         };
@@ -244,7 +244,7 @@ impl UringFileIo {
                 self.spare_vectors.push(list);
             }
         }
-        if let Some(buffer) = operation.own {
+        if let Some(buffer) = operation.buffer {
             self.buffers.recycle(buffer);
         }
         FileCompletion { token: operation.token, result: outcome }

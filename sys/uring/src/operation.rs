@@ -66,7 +66,7 @@ pub(crate) struct Operation {
     /// Memory that the kernel accesses; its address does not change while the operation lasts.
     pub(crate) vectors: Vec<libc::iovec>,
     /// Separate buffer, if the payload's memory cannot be used or there is no payload.
-    pub(crate) own: Option<AlignedBytes>,
+    pub(crate) buffer: Option<AlignedBytes>,
     /// Pieces of the payload for which `own` is a bounce buffer.
     pub(crate) bounce_iovecs: Vec<libc::iovec>,
     /// Memory that contains the payload, held while the operation lasts.
@@ -123,7 +123,7 @@ impl Operation {
         self.vectors.clear();
         self.vectors
             .push(libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() });
-        self.own = Some(buffer);
+        self.buffer = Some(buffer);
         self
     }
 
@@ -221,7 +221,7 @@ impl Operation {
     /// Returns the bytes read, if they belong to the completion. The contents of a bounce buffer
     /// are copied to the payload.
     pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
-        let Some(buffer) = self.own.as_ref().filter(|_| self.kind == OperationKind::Read) else {
+        let Some(buffer) = self.buffer.as_ref().filter(|_| self.kind == OperationKind::Read) else {
             return Vec::new();
         };
         if self.memory.is_none() {

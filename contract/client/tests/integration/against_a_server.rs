@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 struct OneAnswer {
     _dir: TempDir,
     socket: PathBuf,
-    asked: JoinHandle<String>,
+    request: JoinHandle<String>,
 }
 
 impl OneAnswer {
@@ -48,7 +48,7 @@ impl OneAnswer {
             }
             String::from_utf8(request).unwrap()
         });
-        Self { _dir: dir, socket, asked: request }
+        Self { _dir: dir, socket, request }
     }
 
     fn json(status: &str, body: &str) -> Self {
@@ -83,7 +83,7 @@ async fn a_patch_is_sent_as_one_and_gives_an_operation() {
         .await
         .unwrap();
     assert!(matches!(outcome, ChangeOutcome::Started(operation) if operation.id == 7));
-    let request = server.asked.await.unwrap();
+    let request = server.request.await.unwrap();
     assert!(request.starts_with("PATCH /1.0/nics/web HTTP/1.1\r\n"), "{request}");
     assert!(request.contains("content-type: application/merge-patch+json\r\n"), "{request}");
     assert!(request.ends_with("{\"vlan\":null}"), "{request}");
@@ -95,10 +95,10 @@ async fn vmq_is_asked_for_by_the_name_of_its_team_or_uplink() {
     let server = OneAnswer::json("200 OK", vmq);
     let one = server.client().vmq(&"both".parse().unwrap()).await.unwrap();
     assert_eq!(one.uplink.as_str(), "both");
-    assert!(server.asked.await.unwrap().starts_with("GET /1.0/vmq/both HTTP/1.1\r\n"));
+    assert!(server.request.await.unwrap().starts_with("GET /1.0/vmq/both HTTP/1.1\r\n"));
     let server = OneAnswer::json("200 OK", &format!("[{vmq}]"));
     assert_eq!(server.client().vmqs().await.unwrap(), [one]);
-    assert!(server.asked.await.unwrap().starts_with("GET /1.0/vmq HTTP/1.1\r\n"));
+    assert!(server.request.await.unwrap().starts_with("GET /1.0/vmq HTTP/1.1\r\n"));
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn a_dry_run_asks_for_the_plan() {
     let name = "web".parse().unwrap();
     let outcome = server.client().delete::<NicConfig>(&name, options).await.unwrap();
     assert!(matches!(outcome, ChangeOutcome::Planned(plan) if plan.is_empty()));
-    assert!(server.asked.await.unwrap().starts_with("DELETE /1.0/nics/web?dry_run=true "));
+    assert!(server.request.await.unwrap().starts_with("DELETE /1.0/nics/web?dry_run=true "));
 }
 
 #[tokio::test]
@@ -119,13 +119,13 @@ async fn a_change_says_what_may_be_forced_and_what_goes_with_it() {
     let policy = QosPolicyConfig::new(name, QosPolicyKind::Aggregated, limits);
     let options = ChangeOptions { force: true, ..ChangeOptions::default() };
     server.client().create(&policy, options).await.unwrap();
-    let request = server.asked.await.unwrap();
+    let request = server.request.await.unwrap();
     assert!(request.starts_with("POST /1.0/qos-policies?force=true HTTP/1.1\r\n"), "{request}");
 
     let server = OneAnswer::json("200 OK", r#"{"steps":[]}"#);
     let options = ChangeOptions { dry_run: true, with_file: true, ..ChangeOptions::default() };
     server.client().delete::<DiskConfig>(&"web".parse().unwrap(), options).await.unwrap();
-    let request = server.asked.await.unwrap();
+    let request = server.request.await.unwrap();
     assert!(request.starts_with("DELETE /1.0/disks/web?dry_run=true&with_file=true "), "{request}");
 }
 
@@ -153,7 +153,7 @@ async fn work_on_disks_is_an_operation() {
             _ => client.snapshot_disk(&name, &SnapshotDiskRequest { file: file() }).await,
         };
         assert_eq!(operation.unwrap().id, 7);
-        let request = server.asked.await.unwrap();
+        let request = server.request.await.unwrap();
         assert!(
             request.starts_with(&format!("POST /1.0/disks/web/{verb} HTTP/1.1\r\n")),
             "{request}"
@@ -166,13 +166,13 @@ async fn work_on_disks_is_an_operation() {
 async fn qos_is_asked_what_it_is_and_what_it_would_be() {
     let server = OneAnswer::json("200 OK", "[]");
     assert_eq!(server.client().qos_flows().await.unwrap(), []);
-    assert!(server.asked.await.unwrap().starts_with("GET /1.0/qos/flows HTTP/1.1\r\n"));
+    assert!(server.request.await.unwrap().starts_with("GET /1.0/qos/flows HTTP/1.1\r\n"));
 
     let server = OneAnswer::json("200 OK", r#"{"fits":true,"stores":[]}"#);
     let request: WhatIfRequest =
         serde_json::from_str(r#"{"proposals":[{"without_disk":"web"}]}"#).unwrap();
     assert!(server.client().what_if(&request).await.unwrap().fits);
-    let requested = server.asked.await.unwrap();
+    let requested = server.request.await.unwrap();
     assert!(requested.starts_with("POST /1.0/qos/what-if HTTP/1.1\r\n"), "{requested}");
     assert!(requested.ends_with(r#"{"proposals":[{"without_disk":"web"}]}"#), "{requested}");
 }
@@ -212,7 +212,7 @@ async fn lines_are_put_together_from_pieces() {
         count += 1;
     }
     assert_eq!(count, 4);
-    assert!(server.asked.await.unwrap().starts_with("GET /1.0/events/follow?after=9 "));
+    assert!(server.request.await.unwrap().starts_with("GET /1.0/events/follow?after=9 "));
 }
 
 #[tokio::test]
@@ -243,7 +243,7 @@ async fn a_capture_names_its_operation_and_gives_bytes() {
         bytes.extend_from_slice(&chunk);
     }
     assert_eq!(bytes, b"abcde");
-    let request = server.asked.await.unwrap();
+    let request = server.request.await.unwrap();
     assert!(
         request.starts_with("GET /1.0/uplinks/wan/capture?snaplen=64&max_frames=2 "),
         "{request}"
@@ -257,7 +257,7 @@ async fn events_are_asked_for_by_query() {
     let filter = EventFilter { severity: Severity::Warning, subject, id: Some(6108) };
     let query = EventQuery { after: None, limit: Some(3), filter };
     assert_eq!(server.client().events(query).await.unwrap(), []);
-    let request = server.asked.await.unwrap();
+    let request = server.request.await.unwrap();
     let path = "/1.0/events?limit=3&severity=warning&subject=disk%2Fweb&id=6108";
     assert!(request.starts_with(&format!("GET {path} ")), "{request}");
 }

@@ -33,7 +33,7 @@ pub(super) struct Egress {
     pub(super) touched: Vec<usize>,
     pub(super) locations: QueueLocations<FrameMessage>,
     pub(super) routes: Routes,
-    pub(super) post: FrameSender,
+    pub(super) frame_sender: FrameSender,
     pub(super) outbox: LinkOutbox,
     pub(super) accounting: QueueAccounting,
     pub(super) notices: Arc<Notices>,
@@ -43,7 +43,7 @@ impl Egress {
     pub(super) fn new(link: Arc<Link>, notices: Arc<Notices>) -> Self {
         Self {
             locations: QueueLocations::new(link.id),
-            post: FrameSender::new(Arc::clone(&link)),
+            frame_sender: FrameSender::new(Arc::clone(&link)),
             link,
             sinks: Vec::new(),
             sink_by_queue: BTreeMap::new(),
@@ -163,7 +163,7 @@ impl Egress {
         match self.routes.queue_route(index) {
             Route::Sink(sink) => self.transmit(published, sink, frame, probe),
             Route::OtherWorker(owner) => {
-                if !self.post.add(owner, queue, frame, is_only) {
+                if !self.frame_sender.add(owner, queue, frame, is_only) {
                     port.shared.counters.drop_tx(DropReason::EgressFull, 1);
                 }
             }
@@ -229,7 +229,8 @@ impl Egress {
     }
 
     fn buffer(&mut self, queue: QueueId, frame: &mut Frame, is_only: bool) -> bool {
-        let Some(message) = self.post.message_for(self.link.id, queue, frame, is_only) else {
+        let Some(message) = self.frame_sender.message_for(self.link.id, queue, frame, is_only)
+        else {
             return false;
         };
         match self.locations.buffer(queue, message, BUFFERED_MAX) {
@@ -275,7 +276,7 @@ impl Egress {
 
     /// Sends the parcels filled by a batch to the workers that own their queues.
     pub(super) fn send_frame_messages(&mut self, links: &Links) {
-        self.post.send_all(links, &mut self.outbox);
+        self.frame_sender.send_all(links, &mut self.outbox);
     }
 
     /// Delivers frames that another worker decided to a queue of this worker.

@@ -39,7 +39,7 @@ pub(super) struct TeamState {
     /// Cached origin of the last frame's ingress port.
     origin: Cell<Option<(PortId, IngressContext)>>,
     /// Source last recorded in [`TeamShared::sent`], and its time.
-    noted: Cell<Option<(MacAddr, Time)>>,
+    last_recorded: Cell<Option<(MacAddr, Time)>>,
 }
 
 impl Teams {
@@ -80,7 +80,7 @@ impl TeamState {
             shared: Arc::clone(&team.shared),
             carried: team.shared.bucket_counters(processor),
             origin: Cell::default(),
-            noted: Cell::default(),
+            last_recorded: Cell::default(),
         };
         new.assign_slots(team);
         new
@@ -184,8 +184,8 @@ impl TeamState {
     /// Records that a frame with this source leaves. A repetition at the same time is skipped.
     #[inline]
     fn record(&self, source: MacAddr, now: Time) {
-        if self.noted.get() != Some((source, now)) {
-            self.noted.set(Some((source, now)));
+        if self.last_recorded.get() != Some((source, now)) {
+            self.last_recorded.set(Some((source, now)));
             self.shared.sent.record(source, now);
         }
     }

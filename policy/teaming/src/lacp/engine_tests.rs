@@ -52,7 +52,7 @@ fn a_link_comes_into_use_two_seconds_after_its_partner_was_heard() {
 fn a_passive_member_is_silent_until_it_is_spoken_to() {
     let mut bench = Bench::new(spec(), 1);
     bench.set_spec(|spec| spec.activity = Activity::Passive);
-    bench.said.clear();
+    bench.actions.clear();
     bench.run_ms(100_000);
     let mut passive = end(0x99, 4);
     passive.state = PortState::AGGREGATION.or(PortState::SYNCHRONIZATION);
@@ -134,7 +134,7 @@ fn a_forged_partner_detaches_its_member_is_counted_and_the_real_one_comes_back()
 fn a_flood_is_answered_three_times_a_second_and_costs_no_poll_while_it_says_nothing_new() {
     let mut bench = Bench::new(spec(), 1);
     bench.receive_for(4, &[(1, end(0x99, 4))]);
-    bench.said.clear();
+    bench.actions.clear();
     let start = bench.now;
     for number in 0..20_000u32 {
         // Each contains wrong information about the local end, so each requires a reply.
@@ -181,14 +181,14 @@ fn markers_are_answered_three_times_a_second_if_there_is_a_link() {
         let frame = marker.to_frame(MacAddr::new([2, 0, 0, 9, 9, 9]));
         bench.lacp.handle_frame(MemberId(1), frame.bytes(), bench.now).unwrap()
     };
-    bench.said.clear();
+    bench.actions.clear();
     for transaction in 0..5 {
         let is_answered = transaction < 3;
         assert_eq!(receive(&mut bench, marker(transaction)), Received::Marker { is_answered });
     }
     bench.poll();
     let answers = |bench: &Bench| {
-        let sent = bench.said.iter().filter_map(|(_, action)| match action {
+        let sent = bench.actions.iter().filter_map(|(_, action)| match action {
             LacpAction::Send { frame, .. } => match parse(frame.bytes()) {
                 Ok(SlowPdu::Marker(marker)) => Some(marker),
                 _ => None,
@@ -278,7 +278,7 @@ fn a_member_that_leaves_says_so_to_its_partner() {
     let mut bench = Bench::new(spec(), 2);
     bench.receive_for(4, &[(1, end(0x99, 4)), (2, end(0x99, 5))]);
     bench.run_ms(1_100);
-    bench.said.clear();
+    bench.actions.clear();
     bench.lacp.remove_member(MemberId(1), bench.now).unwrap();
     bench.poll();
     let sent = bench.sent(1);
@@ -291,10 +291,10 @@ fn a_member_that_leaves_says_so_to_its_partner() {
     assert_eq!(result, Err(LacpSpecError::UnknownMember(MemberId(1))));
     // A member without a link, or without a Partner, sends no final LACPDU.
     bench.link(2, None);
-    bench.said.clear();
+    bench.actions.clear();
     bench.lacp.remove_member(MemberId(2), bench.now).unwrap();
     bench.poll();
-    assert_eq!(bench.said, []);
+    assert_eq!(bench.actions, []);
 }
 
 /// Figures 6-23 and 6-24: churn is reported once, and again when it ends.
@@ -307,7 +307,7 @@ fn who_is_not_in_sync_for_a_minute_is_told_once_and_again_when_it_is() {
     bench.receive_for(70, &[(1, out)]);
     bench.receive(1, end(0x99, 4));
     let churn: Vec<_> = bench
-        .said
+        .actions
         .iter()
         .filter(|(_, action)| matches!(action, LacpAction::Churn { .. }))
         .copied()
@@ -391,8 +391,8 @@ fn what_cannot_be_configured_is_refused_and_nothing_changes() {
 fn actions_are_read_back_and_states_are_written() {
     let mut bench = Bench::new(spec(), 1);
     bench.receive_for(4, &[(1, end(0x99, 4))]);
-    assert!(bench.said.len() > 3);
-    for (_, action) in &bench.said {
+    assert!(bench.actions.len() > 3);
+    for (_, action) in &bench.actions {
         let json = serde_json::to_string(action).unwrap();
         assert_eq!(serde_json::from_str::<LacpAction>(&json).unwrap(), *action, "{json}");
     }

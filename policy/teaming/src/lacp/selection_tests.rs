@@ -212,7 +212,7 @@ fn a_link_back_to_ourselves_is_never_used_and_is_told() {
         assert_eq!(bench.state(1).looped_port, Some(from));
         assert_eq!(bench.state(1).counters.loopbacks, 20);
         let loopbacks_of = |bench: &Bench| {
-            let loopbacks = bench.said.iter().filter_map(|(_, action)| match action {
+            let loopbacks = bench.actions.iter().filter_map(|(_, action)| match action {
                 LacpAction::Loopback { member: MemberId(1), port } => Some(*port),
                 _ => None,
             });

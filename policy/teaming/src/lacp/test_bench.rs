@@ -50,14 +50,14 @@ pub(crate) fn end(system: u8, port: u16) -> PortInfo {
 pub(crate) struct Bench {
     pub(crate) lacp: Lacp,
     pub(crate) now: Time,
-    pub(crate) said: Vec<(Time, LacpAction)>,
+    pub(crate) actions: Vec<(Time, LacpAction)>,
 }
 
 impl Bench {
     /// Creates a team of members 1 to `members` whose links are up.
     pub(crate) fn new(spec: LacpSpec, members: u16) -> Self {
         let now = Time::from_ns(1_000_000_000_000);
-        let mut bench = Self { lacp: Lacp::new(spec).unwrap(), now, said: Vec::new() };
+        let mut bench = Self { lacp: Lacp::new(spec).unwrap(), now, actions: Vec::new() };
         for number in 1..=members {
             bench.lacp.add_member(MemberId(number.into()), port(number), now).unwrap();
             bench.link(number, Some(TEN_GIGABIT));
@@ -68,7 +68,7 @@ impl Bench {
     pub(crate) fn poll(&mut self) {
         let mut actions = Vec::new();
         self.lacp.poll(self.now, &mut actions);
-        self.said.extend(actions.into_iter().map(|action| (self.now, action)));
+        self.actions.extend(actions.into_iter().map(|action| (self.now, action)));
         assert!(
             self.lacp.next_deadline().is_none_or(|deadline| deadline > self.now),
             "nothing is left to do"
@@ -138,7 +138,7 @@ impl Bench {
     /// Returns the times at which members started (`true`) or stopped being used since the last
     /// call.
     pub(crate) fn uses(&mut self) -> Vec<(Time, u32, bool, LacpReason)> {
-        let uses = self.said.drain(..).filter_map(|(time, action)| match action {
+        let uses = self.actions.drain(..).filter_map(|(time, action)| match action {
             LacpAction::Use { member, collecting, distributing, reason } => {
                 assert_eq!(collecting, distributing);
                 Some((time, member.0, distributing, reason))
@@ -150,7 +150,7 @@ impl Bench {
 
     /// Returns the LACPDUs that a member sent.
     pub(crate) fn sent(&self, member: u16) -> Vec<(Time, Lacpdu)> {
-        let sent = self.said.iter().filter_map(|(time, action)| match action {
+        let sent = self.actions.iter().filter_map(|(time, action)| match action {
             LacpAction::Send { member: sender, frame } if sender.0 == u32::from(member) => {
                 match parse(frame.bytes()) {
                     Ok(SlowPdu::Lacp(pdu)) => Some((*time, pdu)),

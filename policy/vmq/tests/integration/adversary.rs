@@ -67,7 +67,7 @@ fn recorded(seed: u64, mean: f64) -> Series {
 fn an_hour(name: &str, queues: usize, workers_max: u16, mut series: Series) {
     let mut host = Host::of(workers_max, 8, queues);
     let start = host.now;
-    host.run_with(HOUR, |host, elapsed| series(elapsed.as_secs_f64(), &mut host.wanted));
+    host.run_with(HOUR, |host, elapsed| series(elapsed.as_secs_f64(), &mut host.loads));
     let (total, settled) = (host.moves.len(), host.moves_since(start + HOUR / 2));
     println!(
         "{name}, {queues} queues, at most {workers_max}: {total} moves, \
@@ -127,7 +127,7 @@ fn noisy_loads() {
 fn a_steady_load_moves_nothing() {
     for percent in 0..150 {
         let mut host = Host::of(4, 8, 5);
-        for (number, load) in host.wanted.iter_mut().enumerate() {
+        for (number, load) in host.loads.iter_mut().enumerate() {
             *load = f64::from(percent) * (1.0 + number as f64 / 5.0);
         }
         host.run(Duration::from_secs(60));

@@ -281,7 +281,7 @@ fn explanations_are_in_words() {
 #[test]
 fn the_effect_of_a_move_is_measured_after_it() {
     let mut host = host::Host::of(4, 8, 2);
-    host.wanted = vec![50.0, 40.0];
+    host.loads = vec![50.0, 40.0];
     host.run(PERIOD * 20);
     let [effect] = host.effects[..] else { panic!("{:?}", host.effects) };
     assert_eq!((effect.queue, effect.from, effect.to), (queue(1), WorkerId(0), WorkerId(1)));

@@ -23,7 +23,7 @@ fn saturated(seed: u64) -> Series {
     let mut noise = Noise::new(seed);
     let mut changed_at = f64::NEG_INFINITY;
     Box::new(move |time_s, host| {
-        host.wanted.fill(ENDLESS);
+        host.loads.fill(ENDLESS);
         if time_s - changed_at >= PERIOD.as_secs_f64() {
             changed_at = time_s;
             host.weights.fill_with(|| 0.5 + noise.next());
@@ -39,8 +39,8 @@ fn stolen(seed: u64, load: f64, apart_s: f64) -> Series {
     let mut stolen_ranges: Vec<(f64, f64)> = Vec::new();
     Box::new(move |time_s, host| {
         stolen_ranges.resize(host.stretch.len(), (0.0, 0.0));
-        host.wanted.fill_with(|| load * (0.5 + noise.next()));
-        host.wanted[0] = ENDLESS;
+        host.loads.fill_with(|| load * (0.5 + noise.next()));
+        host.loads[0] = ENDLESS;
         for (stretch, (from, to)) in host.stretch.iter_mut().zip(&mut stolen_ranges) {
             if time_s >= *to {
                 *from = time_s + apart_s * (0.5 + noise.next());
@@ -69,7 +69,7 @@ fn ten_minutes(name: &str, mut series: impl FnMut(u64) -> Series) {
     for (queues, max, present) in HOSTS {
         for seed in 0..4 {
             let mut host = Host::of(max, present, queues);
-            host.wanted.fill(0.1);
+            host.loads.fill(0.1);
             host.run(MINUTE);
             let started_at = host.now;
             let mut series = series(seed);
@@ -112,7 +112,7 @@ fn a_step_and_its_end(apart_s: f64, spread_max: Duration) {
         let mut series = stolen(seed, 12.0, apart_s);
         host.run_with(MINUTE * 5, |host, elapsed| series(elapsed.as_secs_f64(), host));
         host.stretch.fill(1.0);
-        host.wanted.fill(90.0);
+        host.loads.fill(90.0);
         let started_at = host.now;
         host.run(spread_max);
         let spread = host.throughput();
@@ -120,7 +120,7 @@ fn a_step_and_its_end(apart_s: f64, spread_max: Duration) {
         assert!(spread >= 8.0 * 90.0 * 0.95, "seed {seed}: {spread}");
         host.run(MINUTE);
         let ended_at = host.now;
-        host.wanted.fill(0.1);
+        host.loads.fill(0.1);
         host.run(MINUTE);
         assert_eq!(host.used(), [0], "seed {seed}");
         let packed = host.last_move(ended_at).unwrap();

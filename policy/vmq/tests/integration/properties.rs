@@ -231,10 +231,10 @@ proptest! {
             VmqSpec { enabled: true, mode: VmqMode::Dynamic, parking: true, water, ..spec };
         prop_assume!(Vmq::new(spec.clone(), &there, Time::ZERO).is_ok());
         let mut host = Host::new(spec, there, high.len());
-        host.wanted.clone_from(&high);
+        host.loads.clone_from(&high);
         host.run(Duration::from_secs(20));
         let ended = host.now;
-        host.wanted.fill(low_percent / high.len() as f64);
+        host.loads.fill(low_percent / high.len() as f64);
         host.run(Duration::from_secs(10));
         prop_assert_eq!(host.used().len(), 1);
         host.run(Duration::from_secs(60));
@@ -252,10 +252,10 @@ proptest! {
             VmqSpec { enabled: true, mode: VmqMode::Dynamic, parking: false, ..spec };
         prop_assume!(Vmq::new(spec.clone(), &there, Time::ZERO).is_ok());
         let mut host = Host::new(spec, there, high.len());
-        host.wanted.clone_from(&high);
+        host.loads.clone_from(&high);
         host.run(Duration::from_secs(20));
         let used = host.used();
-        host.wanted.fill(1.0);
+        host.loads.fill(1.0);
         host.run(Duration::from_secs(300));
         prop_assert_eq!(host.used(), used);
     }
@@ -293,9 +293,9 @@ proptest! {
     fn the_same_again(high in prop::collection::vec(0.0f64..200.0, 1..12), most in 1u16..8) {
         let run = || {
             let mut host = Host::of(most, 8, high.len());
-            host.wanted.clone_from(&high);
+            host.loads.clone_from(&high);
             host.run(Duration::from_secs(15));
-            host.wanted.fill(0.5);
+            host.loads.fill(0.5);
             host.run(Duration::from_secs(15));
             host.moves
         };

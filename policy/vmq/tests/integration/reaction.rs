@@ -34,19 +34,19 @@ fn steps(max: u16, present: u16, threads: u16, queues: usize) -> (Duration, Dura
         for sessions in [1, 11, 80, 420] {
             let spec = VmqSpec { max_workers: max, ..VmqSpec::default() };
             let mut host = Host::new(spec, workers(present, threads, 1), queues);
-            host.wanted.fill(demand_of(1));
+            host.loads.fill(demand_of(1));
             host.run(Duration::from_secs(30) + STEP * phase);
             let started_at = host.now;
-            host.wanted.fill(demand_of(sessions));
+            host.loads.fill(demand_of(sessions));
             host.run(Duration::from_secs(3));
             slowest.0 = slowest.0.max(host.last_shed(started_at).unwrap_or_default());
             host.run(Duration::from_secs(57));
             let usable = usize::from(max.min(present / threads));
-            let best = attainable(&host.wanted, usable);
+            let best = attainable(&host.loads, usable);
             let throughput = host.throughput();
             assert!(throughput >= best * 0.95, "{throughput} of {best}");
             let ended_at = host.now;
-            host.wanted.fill(demand_of(0));
+            host.loads.fill(demand_of(0));
             host.run(Duration::from_secs(60));
             assert_eq!(host.used(), [0], "{sessions} sessions, {queues} queues");
             slowest.1 = slowest.1.max(host.last_move(ended_at).unwrap_or_default());
@@ -80,11 +80,11 @@ fn load_that_comes_and_goes_packs_in_ten_seconds_three_times() {
     let mut host = Host::of(4, 8, 8);
     for _ in 0..3 {
         let started_at = host.now;
-        host.wanted.fill(demand_of(80));
+        host.loads.fill(demand_of(80));
         host.run(Duration::from_secs(20));
         assert!(host.last_shed(started_at).unwrap() < SPREAD_MAX);
         let ended_at = host.now;
-        host.wanted.fill(demand_of(0));
+        host.loads.fill(demand_of(0));
         host.run(Duration::from_secs(20));
         assert_eq!(host.used(), [0]);
         assert!(host.last_move(ended_at).unwrap() < PACK_MAX);
@@ -98,14 +98,14 @@ fn a_step_spreads_in_two_seconds_after_an_hour_of_adversity() {
         let mut host = Host::of(4, 8, 8);
         host.run_with(Duration::from_secs(3600), |host, elapsed| {
             let is_high = elapsed.as_secs_f64() % period_s < period_s / 2.0;
-            host.wanted.fill(if is_high { 60.0 } else { 1.0 });
+            host.loads.fill(if is_high { 60.0 } else { 1.0 });
         });
-        host.wanted.fill(1.0);
+        host.loads.fill(1.0);
         // The hold is at most 15 minutes.
         host.run(Duration::from_secs(1000));
         assert_eq!(host.used(), [0], "{period_s}");
         let started_at = host.now;
-        host.wanted.fill(demand_of(420));
+        host.loads.fill(demand_of(420));
         host.run(Duration::from_secs(2));
         assert_eq!(host.used(), [0, 1, 2, 3]);
         assert!(host.throughput() > 399.0);
@@ -119,7 +119,7 @@ fn a_step_spreads_in_two_seconds_after_an_hour_of_adversity() {
 #[test]
 fn max_workers_changes_under_load() {
     let mut host = Host::of(4, 8, 8);
-    host.wanted.fill(90.0);
+    host.loads.fill(90.0);
     host.run(Duration::from_secs(30));
     assert_eq!(host.used().len(), 4);
     assert!(host.throughput() > 399.0);
@@ -146,7 +146,7 @@ fn max_workers_changes_under_load() {
 #[test]
 fn a_worker_that_something_else_takes_is_left() {
     let mut host = Host::of(1, 4, 4);
-    host.wanted.fill(10.0);
+    host.loads.fill(10.0);
     host.run(Duration::from_secs(5));
     assert_eq!(host.used(), [0]);
     let started_at = host.now;

@@ -184,10 +184,10 @@ impl KernelPaths {
         let attachment = Attachment { paths, port, slot, namespace, tap };
         let inside = &attachment.namespace;
         let veth = inside.run(|| veth::create(tap, &daemon_netns))?;
-        veth::attach_far_end(maps.fds(), slot, veth.other)?;
+        veth::attach_far_end(maps.fds(), slot, veth.peer)?;
         inside.run(|| veth::connect_pair(maps.fds(), slot, tap, veth.index))?;
         if let Some(port) = self.lock().ports.get_mut(&port) {
-            port.veth = Some(veth.other);
+            port.veth = Some(veth.peer);
         }
         Ok(attachment)
     }

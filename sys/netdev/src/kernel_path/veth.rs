@@ -48,7 +48,7 @@ pub(super) fn name(tap: u32) -> String {
 /// Indices of both ends of a pair, each in its namespace.
 pub(super) struct VethPair {
     pub(super) index: u32,
-    pub(super) other: u32,
+    pub(super) peer: u32,
 }
 
 /// Creates the pair, in the guest's namespace.
@@ -66,7 +66,7 @@ pub(super) fn create(tap: u32, netns: &OwnedFd) -> Result<VethPair, DeviceError>
     let index = Link::new(&name)?.index()?;
     settings.disable_ipv6_autoconf(index);
     let other = settings.other_end(index).map_err(|errno| explain(&errno.into()))?;
-    Ok(VethPair { index, other })
+    Ok(VethPair { index, peer: other })
 }
 
 /// Attaches the programs to the end in the daemon's namespace and sets it up.

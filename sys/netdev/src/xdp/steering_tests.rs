@@ -20,7 +20,7 @@ struct Device(Arc<Mutex<Inner>>);
 struct Inner {
     rules: BTreeMap<u32, FlowRule>,
     spread: Vec<u16>,
-    room: usize,
+    capacity: usize,
     refuses: Option<FlowError>,
     refuses_vlans: bool,
     refuses_to_spread: bool,
@@ -31,7 +31,7 @@ struct Inner {
 impl Device {
     fn with_room(space: usize) -> Self {
         let device = Self::default();
-        device.change(|inner| inner.room = space);
+        device.change(|inner| inner.capacity = space);
         device
     }
 
@@ -70,7 +70,8 @@ impl FlowTable for Device {
             if rule.vlan.is_some() && inner.refuses_vlans {
                 return Err(FlowError::Form(Errno::INVAL));
             }
-            let free = (0..inner.room as u32).find(|location| !inner.rules.contains_key(location));
+            let free =
+                (0..inner.capacity as u32).find(|location| !inner.rules.contains_key(location));
             let location = free.ok_or(FlowError::Full)?;
             inner.rules.insert(location, *rule);
             Ok(location)

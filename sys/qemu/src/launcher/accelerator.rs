@@ -117,7 +117,7 @@ pub(crate) fn guest_runs(kind: VmAccelerator, qemu: &Path, rights: Rights) -> Re
     .map(str::to_owned);
     let spec = ChildSpec {
         program: qemu,
-        words: &arguments,
+        arguments: &arguments,
         user: NOBODY,
         rights,
         kvm_group: if kind == VmAccelerator::Kvm { kvm_group() } else { None },

@@ -19,7 +19,7 @@ const CAPABILITIES_MAX: u64 = 63;
 #[derive(Debug)]
 pub(crate) struct ChildSpec<'a> {
     pub(crate) program: &'a Path,
-    pub(crate) words: &'a [String],
+    pub(crate) arguments: &'a [String],
     /// User id, also used as the group id.
     pub(crate) user: u32,
     pub(crate) rights: Rights,
@@ -38,7 +38,7 @@ pub(crate) struct ChildSpec<'a> {
 /// Forks and executes QEMU as specified.
 pub(crate) fn spawn(spec: &ChildSpec<'_>) -> io::Result<Child> {
     let mut command = Command::new(spec.program);
-    command.args(spec.words).env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
+    command.args(spec.arguments).env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
     command.stdin(Stdio::null());
     command.stdout(spec.log.try_clone_to_owned()?).stderr(spec.log.try_clone_to_owned()?);
     let (user, kvm_group) = (spec.user, spec.kvm_group);

@@ -16,8 +16,8 @@ const OLDEST: Version = Version::new(7, 2, 0);
 /// Path and version of QEMU, once they are determined.
 #[derive(Debug)]
 pub(crate) struct Qemu {
-    named: Option<PathBuf>,
-    found: OnceLock<(PathBuf, Version)>,
+    configured: Option<PathBuf>,
+    detected: OnceLock<(PathBuf, Version)>,
 }
 
 fn host(text: String) -> VmError {
@@ -26,15 +26,15 @@ fn host(text: String) -> VmError {
 
 impl Qemu {
     pub(crate) fn new(named: Option<PathBuf>) -> Self {
-        Self { named, found: OnceLock::new() }
+        Self { configured: named, detected: OnceLock::new() }
     }
 
     /// Returns path and version of QEMU. Searches until the first success.
     pub(crate) fn find(&self) -> Result<&(PathBuf, Version), VmError> {
-        if let Some(path) = self.found.get() {
+        if let Some(path) = self.detected.get() {
             return Ok(path);
         }
-        let path = match &self.named {
+        let path = match &self.configured {
             Some(path) => path.clone(),
             None => {
                 PLACES.iter().map(PathBuf::from).find(|path| path.exists()).ok_or_else(|| {
@@ -46,7 +46,7 @@ impl Qemu {
             }
         };
         let version = version_of(&path)?;
-        Ok(self.found.get_or_init(|| (path, version)))
+        Ok(self.detected.get_or_init(|| (path, version)))
     }
 }
 

@@ -112,7 +112,7 @@ impl Starter {
         let is_kvm = machine.accelerator == VmAccelerator::Kvm;
         let child = spawn(&ChildSpec {
             program,
-            words: &command_line(spec, machine, inherited),
+            arguments: &command_line(spec, machine, inherited),
             user: spec.user,
             rights: self.rights,
             kvm_group: if is_kvm { kvm_group() } else { None },

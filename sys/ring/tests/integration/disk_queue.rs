@@ -35,7 +35,7 @@ fn answer(disk: &mut [u8], request: &Wanted) -> Answer {
         (bytes % 512 == 0 && end <= disk.len() as u64).then_some(from as usize..end as usize)
     };
     match request.kind {
-        T_IN => match byte_range(request.sector, request.room as u64) {
+        T_IN => match byte_range(request.sector, request.capacity as u64) {
             Some(range) if range.is_empty() => in_ring(S_OK, vec![]),
             Some(range) => submitted(disk[range].to_vec()),
             None => in_ring(S_IOERR, vec![]),
@@ -52,7 +52,7 @@ fn answer(disk: &mut [u8], request: &Wanted) -> Answer {
         T_GET_ID => {
             let mut id = SERIAL.as_bytes().to_vec();
             id.resize(20, 0);
-            id.truncate(request.room);
+            id.truncate(request.capacity);
             in_ring(S_OK, id)
         }
         T_DISCARD | T_WRITE_ZEROES => {
@@ -85,7 +85,7 @@ fn answer(disk: &mut [u8], request: &Wanted) -> Answer {
 /// Returns the expected used length: bytes written without a gap.
 fn length(request: &Wanted, answer: &Answer) -> u32 {
     let written = answer.bytes.len();
-    (written + usize::from(written == request.room)) as u32
+    (written + usize::from(written == request.capacity)) as u32
 }
 
 fn any_request() -> impl Strategy<Value = Wanted> {
@@ -215,7 +215,7 @@ impl Letter {
         assert_eq!(used, lengths.collect::<Vec<_>>());
         for (offered, answer) in expected {
             let mut bytes = answer.bytes;
-            bytes.resize(offered.wanted.room, 0xee);
+            bytes.resize(offered.wanted.capacity, 0xee);
             bytes.push(answer.status);
             assert_eq!(writable_bytes(vm, driver, &offered), bytes, "{offered:?}");
         }

@@ -8,7 +8,7 @@ use vm_memory::{VolatileMemory, VolatileSlice};
 
 use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, ENTRIES, GUEST_BASE, TABLE_BYTES, TABLES};
 use crate::requests::{Piece, PieceKind, Requests, SlotRequest, index};
-use crate::split::{describe, flags_of, set_ways};
+use crate::split::{describe, flags_of, set_segment_flags};
 
 const AVAILABLE: u16 = 1 << 7;
 const USED: u16 = 1 << 15;
@@ -55,7 +55,7 @@ pub(crate) struct PackedRing<'a> {
     /// Descriptors written to the ring for each slot: one for its indirect table, or one per piece.
     chains: Vec<Vec<Piece>>,
     /// Flags of the segment descriptors in the indirect tables, by slot.
-    ways: Vec<Vec<&'a AtomicU16>>,
+    segment_flags: Vec<Vec<&'a AtomicU16>>,
     is_indirect: bool,
     driver_flags: &'a AtomicU16,
     device_event: &'a AtomicU16,
@@ -84,7 +84,7 @@ impl<'a> PackedRing<'a> {
         };
         let length = requests.pieces(0).len();
         let slots = if is_indirect { ENTRIES } else { ENTRIES / u16::try_from(length)? };
-        let (mut chains, mut ways) = (Vec::new(), Vec::new());
+        let (mut chains, mut segment_flags) = (Vec::new(), Vec::new());
         for slot in 0..slots {
             let pieces = requests.pieces(slot);
             let mut of_slot = Vec::new();
@@ -105,13 +105,13 @@ impl<'a> PackedRing<'a> {
             } else {
                 chains.push(pieces);
             }
-            ways.push(of_slot);
+            segment_flags.push(of_slot);
         }
         let word = |offset: u64| slice.get_atomic_ref::<AtomicU16>(index(offset));
         Ok(Self {
             places: (0..ENTRIES).map(descriptor_at).collect::<Result<_>>()?,
             chains,
-            ways,
+            segment_flags,
             is_indirect,
             driver_flags: word(DRIVER + 2)?,
             device_event: word(DEVICE)?,
@@ -129,7 +129,7 @@ impl<'a> PackedRing<'a> {
 
     pub(crate) fn add(&mut self, slot: u16, request: SlotRequest) {
         if !request.is_laid_out {
-            set_ways(&self.ways[usize::from(slot)], request);
+            set_segment_flags(&self.segment_flags[usize::from(slot)], request);
         }
         let chain = &self.chains[usize::from(slot)];
         let start = self.next;

@@ -39,10 +39,10 @@ pub(crate) fn flags_of(piece: &Piece, is_read: bool) -> u16 {
 
 /// Sets the flags of a request's segment descriptors: device-writable for a read, device-readable
 /// for a write.
-pub(crate) fn set_ways(ways: &[&AtomicU16], request: SlotRequest) {
+pub(crate) fn set_segment_flags(segment_flags: &[&AtomicU16], request: SlotRequest) {
     let segment = Piece { address: 0, bytes: 0, kind: PieceKind::Segment };
     let flags = flags_of(&segment, request.is_read).to_le();
-    ways.iter().for_each(|way| way.store(flags, Ordering::Relaxed));
+    segment_flags.iter().for_each(|cell| cell.store(flags, Ordering::Relaxed));
 }
 
 /// Split virtqueue, driver side.
@@ -51,7 +51,7 @@ pub(crate) struct SplitRing<'a> {
     /// First descriptor of each slot.
     heads: Vec<u16>,
     /// Flags of the segment descriptors, by slot.
-    ways: Vec<Vec<&'a AtomicU16>>,
+    segment_flags: Vec<Vec<&'a AtomicU16>>,
     available: Vec<&'a AtomicU16>,
     available_index: &'a AtomicU16,
     available_flags: &'a AtomicU16,
@@ -80,7 +80,7 @@ impl<'a> SplitRing<'a> {
         let pieces = u16::try_from(requests.pieces(0).len())?;
         let step = if is_indirect { 1 } else { pieces };
         let mut heads = Vec::new();
-        let mut ways = Vec::new();
+        let mut segment_flags = Vec::new();
         for slot in 0..ENTRIES / step {
             let head = slot * step;
             let table = TABLES + u64::from(slot) * TABLE_BYTES;
@@ -103,14 +103,14 @@ impl<'a> SplitRing<'a> {
                 }
             }
             heads.push(head);
-            ways.push(of_slot);
+            segment_flags.push(of_slot);
         }
         let ring = |offset: u64, size: u64| move |entry: u64| index(offset + 4 + entry * size);
         let (available, used) = (ring(DRIVER, 2), ring(DEVICE, 8));
         Ok(Self {
             has_event_index,
             heads,
-            ways,
+            segment_flags,
             available: (0..entries)
                 .map(|entry| slice.get_atomic_ref(available(entry)))
                 .collect::<Result<_, _>>()?,
@@ -137,7 +137,7 @@ impl<'a> SplitRing<'a> {
     pub(crate) fn add(&mut self, slot: u16, request: SlotRequest) {
         let index = usize::from(slot);
         if !request.is_laid_out {
-            set_ways(&self.ways[index], request);
+            set_segment_flags(&self.segment_flags[index], request);
         }
         let position = usize::from(self.added % ENTRIES);
         self.available[position].store(self.heads[index].to_le(), Ordering::Relaxed);

@@ -103,7 +103,7 @@ pub(crate) struct Cluster {
     pub(crate) leader: u32,
     pub(crate) records: BTreeMap<NodeId, NodeGrant>,
     last_reports: BTreeMap<NodeId, LoadReport>,
-    post: BTreeMap<(u64, u64), Message>,
+    in_flight: BTreeMap<(u64, u64), Message>,
     posted: u64,
 }
 
@@ -127,7 +127,7 @@ impl Cluster {
             leader: 0,
             records: BTreeMap::new(),
             last_reports: BTreeMap::new(),
-            post: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             posted: 0,
         }
     }
@@ -199,7 +199,7 @@ impl Cluster {
             };
             let arrival = self.now + 1 + self.dice.below(network.delay_max) + extra_delay + slow;
             self.posted += 1;
-            self.post.insert((arrival, self.posted), message.clone());
+            self.in_flight.insert((arrival, self.posted), message.clone());
         }
     }
 
@@ -236,7 +236,7 @@ impl Cluster {
                 MemberAction::Apply { store, policies } => {
                     (node.cap, node.policy_caps) = (store, policies);
                 }
-                MemberAction::Persist { durable } => node.kept = durable,
+                MemberAction::Persist { durable } => node.durable = durable,
                 MemberAction::Send { report } => {
                     self.reports += 1;
                     node.reports += 1;
@@ -330,12 +330,12 @@ impl Cluster {
         while self.now < end {
             let step = self.now + STEP;
             while let Some(((time, _), message)) = self
-                .post
+                .in_flight
                 .first_key_value()
                 .filter(|((time, _), _)| *time <= step)
                 .map(|(k, m)| (*k, m.clone()))
             {
-                self.post.pop_first();
+                self.in_flight.pop_first();
                 self.now = self.now.max(time);
                 self.deliver(message);
                 self.checks.look(self.now, &self.nodes);
@@ -362,7 +362,7 @@ impl Cluster {
     }
 
     pub(crate) fn kept(&self, id: u32) -> &DurableState {
-        &self.nodes[&id].kept
+        &self.nodes[&id].durable
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Node {
     pub(crate) disks: BTreeMap<DiskKey, (DiskLoad, u64)>,
     pub(crate) cap: TimedRateLimit,
     pub(crate) policy_caps: Vec<PolicyCap>,
-    pub(crate) kept: DurableState,
+    pub(crate) durable: DurableState,
     pub(crate) notices: Vec<(u64, MemberNotice)>,
     pub(crate) is_cut_off: bool,
     pub(crate) frozen_until: u64,
@@ -72,7 +72,7 @@ impl Node {
             disks: BTreeMap::new(),
             cap: TimedRateLimit::default(),
             policy_caps: Vec::new(),
-            kept: durable,
+            durable,
             notices: Vec::new(),
             is_cut_off: false,
             frozen_until: 0,
@@ -94,7 +94,7 @@ impl Node {
         let local = self.clock.at(now);
         self.cap = TimedRateLimit::default();
         self.policy_caps = Vec::new();
-        let (id, durable) = (NodeId(self.id), self.kept.clone());
+        let (id, durable) = (NodeId(self.id), self.durable.clone());
         self.member = Member::new(terms, local, id, self.incarnation, durable);
         self.allocator = Allocator::new(terms);
         (self.member_heard, self.allocator_heard) = (Vec::new(), Vec::new());

@@ -37,7 +37,7 @@ pub(crate) struct Host {
     pub(crate) now: Time,
     workers: Vec<WorkerSpec>,
     /// Demand of each queue in percent of a worker, by [`queue`]'s number.
-    pub(crate) wanted: Vec<f64>,
+    pub(crate) loads: Vec<f64>,
     /// Load of other work on each worker in percent.
     pub(crate) other: Vec<f64>,
     /// Weight of each queue in the division of a saturated worker.
@@ -45,7 +45,7 @@ pub(crate) struct Host {
     /// Factor by which work on each worker takes longer because of external load on its CPU.
     pub(crate) stretch: Vec<f64>,
     /// Actual workers of the queues.
-    places: BTreeMap<QueueId, WorkerId>,
+    placements: BTreeMap<QueueId, WorkerId>,
     under_way: VecDeque<Move>,
     measured: Duration,
     queue_ns: Vec<f64>,
@@ -54,7 +54,7 @@ pub(crate) struct Host {
     pub(crate) moves: Vec<(Time, Move)>,
     pub(crate) effects: Vec<MoveEffect>,
     /// Load of queues in the last step, in percent of a worker.
-    pub(crate) got: Vec<f64>,
+    pub(crate) delivered: Vec<f64>,
 }
 
 impl Host {
@@ -75,14 +75,14 @@ impl Host {
             stretch: vec![1.0; workers.len()],
             worker_ns: vec![0.0; workers.len()],
             workers,
-            wanted: vec![0.0; queues],
-            places: placements,
+            loads: vec![0.0; queues],
+            placements,
             under_way: VecDeque::new(),
             measured: Duration::ZERO,
             queue_ns: vec![0.0; queues],
             moves: Vec::new(),
             effects: Vec::new(),
-            got: vec![0.0; queues],
+            delivered: vec![0.0; queues],
         }
     }
 
@@ -115,7 +115,7 @@ impl Host {
         self.now = self.now + STEP;
         self.measured += STEP;
         for moved in std::mem::take(&mut self.under_way) {
-            self.places.insert(moved.queue, moved.to);
+            self.placements.insert(moved.queue, moved.to);
             self.vmq.handle_moved(moved.queue, moved.to, self.now);
         }
         if self.measured < PERIOD {
@@ -142,7 +142,7 @@ impl Host {
     /// Starts carrying out moves.
     pub(crate) fn order(&mut self, moves: Vec<Move>) {
         for moved in moves {
-            assert_eq!(self.places.get(&moved.queue), Some(&moved.from), "{moved:?}");
+            assert_eq!(self.placements.get(&moved.queue), Some(&moved.from), "{moved:?}");
             self.moves.push((self.now, moved));
             self.under_way.push_back(moved);
         }
@@ -153,7 +153,7 @@ impl Host {
     fn work(&mut self) {
         let demand = |host: &Self, index: usize| -> f64 {
             let queues = host.indices_at(index);
-            host.other[index] + queues.iter().map(|queue| host.wanted[*queue]).sum::<f64>()
+            host.other[index] + queues.iter().map(|queue| host.loads[*queue]).sum::<f64>()
         };
         let busy: Vec<f64> =
             (0..self.workers.len()).map(|index| demand(self, index).min(100.0)).collect();
@@ -170,7 +170,7 @@ impl Host {
             let mut remaining = 100.0 - other;
             let mut waiting: f64 = queues.iter().map(|queue| self.weights[*queue]).sum();
             let mut by_want = queues;
-            let relative_demand = |queue: usize| self.wanted[queue] / self.weights[queue];
+            let relative_demand = |queue: usize| self.loads[queue] / self.weights[queue];
             by_want.sort_by(|one, two| relative_demand(*one).total_cmp(&relative_demand(*two)));
             let mut used = other;
             // Work takes longer because of the sibling and of external load.
@@ -178,11 +178,11 @@ impl Host {
             for queue in by_want {
                 let weight = self.weights[queue];
                 let share =
-                    (self.wanted[queue] / speed).min(remaining * (weight / waiting).min(1.0));
+                    (self.loads[queue] / speed).min(remaining * (weight / waiting).min(1.0));
                 remaining -= share;
                 waiting -= weight;
                 used += share;
-                self.got[queue] = share * speed;
+                self.delivered[queue] = share * speed;
                 self.queue_ns[queue] += share / 100.0 * STEP.as_nanos() as f64;
             }
             self.worker_ns[index] += used / 100.0 * STEP.as_nanos() as f64;
@@ -191,7 +191,7 @@ impl Host {
 
     fn indices_at(&self, index: usize) -> Vec<usize> {
         let id = self.workers[index].number;
-        self.places
+        self.placements
             .iter()
             .filter(|(_, worker)| **worker == id)
             .map(|(queue, _)| queue.port.0 as usize)
@@ -208,7 +208,7 @@ impl Host {
 
     /// Returns the total load of queues, in percent of a worker.
     pub(crate) fn throughput(&self) -> f64 {
-        self.got.iter().sum()
+        self.delivered.iter().sum()
     }
 
     /// Returns the number of moves since `from`.

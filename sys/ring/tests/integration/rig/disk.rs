@@ -35,26 +35,26 @@ pub struct Wanted {
     /// Device-readable bytes behind the header.
     pub payload: Vec<u8>,
     /// Number of device-writable bytes before the status.
-    pub room: usize,
+    pub capacity: usize,
 }
 
 impl Wanted {
     pub fn read(sector: u64, bytes: usize) -> Self {
-        Self { kind: T_IN, sector, payload: Vec::new(), room: bytes }
+        Self { kind: T_IN, sector, payload: Vec::new(), capacity: bytes }
     }
 
     pub fn write(sector: u64, payload: Vec<u8>) -> Self {
-        Self { kind: T_OUT, sector, payload, room: 0 }
+        Self { kind: T_OUT, sector, payload, capacity: 0 }
     }
 
     pub fn flush() -> Self {
-        Self { kind: T_FLUSH, sector: 0, payload: Vec::new(), room: 0 }
+        Self { kind: T_FLUSH, sector: 0, payload: Vec::new(), capacity: 0 }
     }
 
     pub fn range(kind: u32, sector: u64, sectors: u32, flags: u32) -> Self {
         let words = [sector.to_le_bytes().to_vec(), sectors.to_le_bytes().to_vec()];
         let payload = [words.concat(), flags.to_le_bytes().to_vec()].concat();
-        Self { kind, sector: 0, payload, room: 0 }
+        Self { kind, sector: 0, payload, capacity: 0 }
     }
 
     pub fn readable(&self) -> Vec<u8> {
@@ -72,7 +72,7 @@ impl Wanted {
             offsets.sort_unstable();
             offsets.windows(2).map(|pair| (pair[1] - pair[0]) as u32).collect::<Vec<_>>()
         };
-        let (readable, writable) = (part(self.readable().len()), part(self.room + 1));
+        let (readable, writable) = (part(self.readable().len()), part(self.capacity + 1));
         ([readable.clone(), writable].concat(), readable.len())
     }
 
@@ -81,7 +81,7 @@ impl Wanted {
         let mut lens = vec![16];
         lens.extend(Some(self.payload.len() as u32).filter(|len| *len > 0));
         let readable = lens.len();
-        lens.extend(Some(self.room as u32).filter(|len| *len > 0));
+        lens.extend(Some(self.capacity as u32).filter(|len| *len > 0));
         lens.push(1);
         (lens, readable)
     }
@@ -173,7 +173,7 @@ pub fn offer(
 ) -> Option<Offered> {
     let (lens, readable) = if cuts.is_empty() { request.usual() } else { request.cut(cuts) };
     // Bytes that the device does not write keep their value.
-    let bytes = [request.readable(), vec![0xee; request.room + 1]].concat();
+    let bytes = [request.readable(), vec![0xee; request.capacity + 1]].concat();
     let head = driver.add_request(&lens, readable, *indirect, &bytes)?;
     Some(Offered { head, wanted: request.clone(), readable })
 }
