@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_to_nothing_and_what_comes_from_elsewhere_are_found() {
+    fn broken_links_and_external_resources_are_reported() {
         let book = tempfile::tempdir().unwrap();
         fs::create_dir_all(book.path().join("docs/css")).unwrap();
         fs::write(book.path().join("index.html"), "").unwrap();

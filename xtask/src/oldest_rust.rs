@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_told_apart() {
+    fn versions_are_distinguished() {
         assert_eq!(rust_version("[package]\nrust-version = \"1.85\"\n").unwrap(), "1.85");
         assert!(rust_version("[package]\n").is_err());
         assert!(is_minor_release("cargo 1.85.1 (d73d2caf9 2024-12-31)\n", "1.85"));

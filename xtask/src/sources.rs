@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn each_floor_asks_for_its_attributes() {
+    fn each_floor_requires_its_attributes() {
         assert!(check(Layer::Base, GOOD).is_empty());
         assert!(check(Layer::Apps, "#![forbid(unsafe_code)]").is_empty());
         assert_eq!(check(Layer::Pure, "#![forbid(unsafe_code)]").len(), 3);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_configuration_bans_what_it_promises() {
+    fn the_root_configuration_is_strict() {
         let root = crate::workspace::root().unwrap();
         assert_eq!(strict_configuration(&root).unwrap(), Vec::<String>::new());
     }

@@ -165,7 +165,7 @@ const TEXTS: &[&str] = &[
 ];
 
 #[test]
-fn schemas_admit_what_forms_accept() {
+fn schemas_admit_the_values_that_forms_accept() {
     for text in TEXTS {
         agree(&json!(text));
         agree(&json!([text]));

@@ -89,7 +89,7 @@ fn examples_are_valid() {
 }
 
 #[test]
-fn patches_admit_null_for_what_can_be_removed() {
+fn patches_admit_null_for_optional_keys() {
     let schemas = components();
     for (patch, valid) in [
         (json!({}), true),

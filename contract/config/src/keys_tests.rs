@@ -51,7 +51,7 @@ fn every_key_of_a_type_is_in_the_table_and_no_other() {
 }
 
 #[test]
-fn resources_are_what_the_file_has_tables_of() {
+fn resources_are_the_tables_of_the_file() {
     let mut of_file: Vec<ResourceKind> = ResourceKind::File
         .keys()
         .iter()
@@ -95,7 +95,7 @@ fn sizes_and_files_have_their_forms() {
 }
 
 #[test]
-fn forms_take_what_they_say_and_nothing_else() {
+fn forms_accept_only_valid_values() {
     let accepts = |form: Form, value: serde_json::Value| form.accepts(&value);
     for valid in ["a", "host-1", "9"] {
         assert!(accepts(Form::HostName, valid.into()), "{valid}");

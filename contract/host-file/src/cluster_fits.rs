@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_key_and_line() {
+    fn errors_contain_the_key_and_line() {
         let store = "[[store]]\nname = \"san\"\npath = \"/srv/san\"\nshared = true\n";
         for (from, to, field, part) in [
             ("https://192.0.2.10:2379", "192.0.2.10:2379", "endpoints", "http://"),

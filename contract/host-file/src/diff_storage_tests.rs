@@ -42,7 +42,7 @@ fn plan(replacements: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn what_changes_live_does_with_sizes_as_people_read_them() {
+fn live_changes_display_sizes_with_units() {
     assert_eq!(
         plan(&[("size_bytes = \"10 GiB\"", "size_bytes = \"20 GiB\"")]),
         ["~ disk/web change live: size_bytes 10 GiB → 20 GiB"]
@@ -69,7 +69,7 @@ fn what_changes_live_does_with_sizes_as_people_read_them() {
 }
 
 #[test]
-fn what_a_guest_knows_of_its_disk_makes_it_anew() {
+fn changes_visible_to_the_guest_recreate_the_disk() {
     for (key, displayed) in [
         ("read_only = true", "read_only false → true"),
         ("logical_sector = 4096", "logical_sector 512 → 4096"),
@@ -92,7 +92,7 @@ fn a_default_that_is_written_changes_nothing() {
 }
 
 #[test]
-fn disks_are_made_anew_with_their_store() {
+fn disks_are_recreated_with_their_store() {
     assert_eq!(
         plan(&[
             ("path = \"/srv/fast\"", "path = \"/srv/other\""),

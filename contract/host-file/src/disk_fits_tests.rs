@@ -31,7 +31,7 @@ fn single_disk(keys: &str) -> DiskConfig {
 }
 
 #[test]
-fn what_is_not_written_follows_from_the_format() {
+fn defaults_depend_on_the_format() {
     for (format, kind, file) in [
         ("raw", DiskKind::Fixed, Some("web.raw")),
         ("vhd", DiskKind::Dynamic, Some("web.vhd")),
@@ -53,7 +53,7 @@ fn what_is_not_written_follows_from_the_format() {
 }
 
 #[test]
-fn what_a_store_can_do_is_a_number_or_measured() {
+fn the_capacity_of_a_store_is_a_number_or_measured() {
     let capacity_of = |value: &str| {
         let text = format!("[[store]]\nname = \"s\"\npath = \"/s\"\ncapacity_iops = {value}\n");
         parse_toml(&text, None).unwrap().stores[0].capacity_iops
@@ -63,7 +63,7 @@ fn what_a_store_can_do_is_a_number_or_measured() {
 }
 
 #[test]
-fn what_is_written_is_taken() {
+fn written_keys_replace_defaults() {
     let web = single_disk(
         "format = \"vhdx\"\nkind = \"differencing\"\nparent = \"base/web.vhdx\"\n\
          file = \"vms/web 0.vhdx\"\nsize_bytes = \"10 GiB\"\nblock_bytes = 1048576\n\
@@ -297,7 +297,7 @@ fn nothing_is_used_by_two_disks() {
 }
 
 #[test]
-fn nobody_writes_to_a_parent() {
+fn writing_to_a_parent_is_refused() {
     let child = "format = \"vhdx\"\nkind = \"differencing\"\nparent = \"base.vhdx\"";
     let base = "format = \"vhdx\"\nfile = \"base.vhdx\"";
     assert_eq!(
@@ -330,7 +330,7 @@ fn a_store_has_room_for_so_many_disks() {
 }
 
 #[test]
-fn what_is_found_in_a_file_is_found_in_a_value() {
+fn values_are_validated_like_files() {
     let mut config = read(&disk("web", "format = \"raw\"")).unwrap();
     config.disks[0].kind = Some(DiskKind::Differencing);
     config.disks[0].logical_sector = 1024;

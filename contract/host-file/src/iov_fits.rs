@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_against_it_is_told_with_the_remedy() {
+    fn conflicts_are_reported_with_the_remedy() {
         use ErrorCode::{Conflict, InvalidValue, KeyNotApplicable, MissingKey};
         for (from, to, code, resource, field, part) in [
             (

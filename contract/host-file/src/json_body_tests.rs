@@ -16,7 +16,7 @@ fn error_texts<T: core::fmt::Debug>(result: Result<T, Vec<crate::ApiError>>) -> 
 }
 
 #[test]
-fn a_patch_changes_what_it_names_and_nothing_else() {
+fn a_patch_changes_only_its_keys() {
     let patched =
         patch_resource(&nic(), br#"{"vlan":20,"offload":{"tx_checksum":false},"queues":null}"#)
             .unwrap();

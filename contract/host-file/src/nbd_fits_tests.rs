@@ -46,7 +46,7 @@ fn a_disk_is_offered_on_a_socket_an_address_or_both() {
 }
 
 #[test]
-fn what_does_not_go_together_is_named() {
+fn contradicting_keys_are_reported() {
     let remote = "listen = \"192.0.2.1:1\"\naddresses = [\"192.0.2.7\"]";
     for (nbd, field) in [
         ("", "nbd.socket"),

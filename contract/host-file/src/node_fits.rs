@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_key_and_line() {
+    fn errors_contain_the_key_and_line() {
         let address = "192.0.2.2:8443";
         for (from, to, field, part) in [
             (address, "192.0.2.2", "address", "and a port"),

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_key_and_line() {
+    fn errors_contain_the_key_and_line() {
         for (from, to, field, part) in [
             ("index = 3", "index = 4", "vf[1].index", "the highest VF is number 3"),
             ("index = 3", "index = 0", "vf[1].index", "described twice"),

@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_refused_and_say_what_would_do() {
+    fn contradictions_are_refused_with_valid_values() {
         let text = "[power]\nplan = \"custom\"\nperformance_percent_min = 60\n\
                     performance_percent_max = 50\nvmq_low_percent = 50\nvmq_high_percent = 70\n";
         let errors = errors_of(text);

@@ -58,7 +58,7 @@ fn team(text: &str) -> TeamConfig {
 }
 
 #[test]
-fn a_team_is_read_with_what_is_not_written() {
+fn a_team_is_read_with_defaults() {
     let both = team(TEAMED);
     assert_eq!(both.members.iter().map(Name::as_str).collect::<Vec<_>>(), ["left", "right"]);
     assert_eq!(both.mode, TeamMode::SwitchIndependent);

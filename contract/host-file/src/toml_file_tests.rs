@@ -200,7 +200,7 @@ fn keys_that_do_not_fit_each_other_are_refused() {
 }
 
 #[test]
-fn resources_that_get_in_each_others_way_are_refused() {
+fn conflicting_resources_are_refused() {
     let nic = |extra: &str| format!("{WHOLE}\n[[nic]]\nname = \"x\"\nswitch = \"lan\"\n{extra}\n");
     let cases = [
         (nic("backend = \"vhost-user\"\nsocket = \"/run//web.sock\""), "42 nic/x socket Conflict"),
@@ -254,7 +254,7 @@ fn a_tcp_listener_needs_tls_and_a_token() {
 }
 
 #[test]
-fn what_is_not_toml_is_refused_with_its_line() {
+fn invalid_toml_is_refused_with_its_line() {
     assert_eq!(errors_of("[host]\nname = \n"), ["2 - - Malformed"]);
     assert_eq!(errors_of("[host]\nname = \"a\"\nname = \"b\"\n"), ["3 - - Malformed"]);
     assert_eq!(errors_of("nic = 3"), ["1 - nic Malformed"]);

@@ -93,7 +93,7 @@ fn emulated_devices_have_sockets_in_the_folder_of_their_vm() {
 }
 
 #[test]
-fn what_does_not_fit_is_told() {
+fn contradicting_keys_are_reported() {
     let long = "x".repeat(63);
     let cases = [
         vm("cpus = 4\ncpus_max = 2"),
@@ -135,7 +135,7 @@ fn a_vm_is_written_as_it_was_read() {
 }
 
 #[test]
-fn a_plan_tells_what_waits_for_the_next_start() {
+fn plans_list_changes_for_the_next_start() {
     let plan = |from: &str, to: &str| {
         let plan = Plan::between(&read(from).unwrap(), &read(to).unwrap());
         plan.steps.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")

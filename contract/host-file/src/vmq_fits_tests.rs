@@ -16,7 +16,7 @@ fn errors_of(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_table_is_read_with_what_is_not_written() {
+fn a_table_is_read_with_defaults() {
     let keys = "enabled = false\nmode = \"static\"\nbase_worker = 1\nmax_workers = 2\n\
                 max_worker_number = 3\nnuma_node = 0";
     let config = parse_toml(&host("worker_cpus = [4, 5]", keys, ""), None).unwrap();

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_apart_by_severity_subject_and_id() {
+    fn events_differ_by_severity_subject_and_id() {
         let event = Event {
             sequence: 1,
             time_unix_ms: 0,

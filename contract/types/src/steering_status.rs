@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_classifies_is_said_in_a_line() {
+    fn the_classifier_is_displayed_in_one_line() {
         let web = SteeredNic {
             nic: "web".parse().unwrap(),
             mac: MacAddr::new([0x52, 0x54, 0, 0x12, 0x34, 0x56]),

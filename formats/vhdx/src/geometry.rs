@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_where_the_specification_says() {
+    fn entry_offsets_match_the_specification() {
         // [MS-VHDX] 2.5: with blocks of 1 MB and sectors of 512 bytes, a sector bitmap entry
         // follows 4096 blocks.
         let disk = Geometry { size: 10 << 30, block_shift: 20, sector_shift: 9, has_parent: false };

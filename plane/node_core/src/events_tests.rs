@@ -61,7 +61,7 @@ fn filtered_events_are_seen() {
 }
 
 #[test]
-fn what_the_store_refuses_goes_with_the_next_commit() {
+fn refused_events_are_written_with_the_next_commit() {
     let store = Arc::new(MemoryStore::default());
     let log = open(store.clone());
     store.arm(StoreFailure::Refuse(0));

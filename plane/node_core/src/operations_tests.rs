@@ -36,7 +36,7 @@ fn too_many_at_a_time_are_refused() {
 }
 
 #[test]
-fn what_waits_is_cancelled_at_once_and_what_runs_at_its_next_step() {
+fn waiting_operations_are_cancelled_at_once_and_running_ones_at_their_next_step() {
     let table = table();
     let waiting = table.add("apply", "host", true).unwrap();
     assert_eq!(table.cancel(waiting.id()).unwrap().state, OperationState::Cancelled);

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_capture_keeps_what_it_has_room_for_and_counts_the_rest() {
+    fn a_full_capture_counts_lost_frames() {
         let options = CaptureBufferLimits { snaplen: 64, ring_bytes: 64 * 16 };
         let (reader, tap) = CaptureReader::new(options);
         let mut frame = Frame::new(0);

@@ -316,7 +316,7 @@ proptest! {
 }
 
 #[test]
-fn a_stream_becomes_one_frame_where_that_is_wanted() {
+fn a_stream_becomes_one_frame_if_coalescing_is_enabled() {
     let mut world = World::new(true);
     let send_to_each = |world: &mut World| {
         for to in TAKER..PORTS {

@@ -187,7 +187,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_held_is_bounded() {
+fn buffered_frames_are_bounded() {
     let mut routes = QueueLocations::new(WorkerId(1));
     assert_eq!(routes.buffer(QUEUE, 'x', 8), Err('x'), "the queue does not exist");
     routes.adopt(&[(QUEUE, WorkerId(0))], 1, |_| false);

@@ -62,7 +62,7 @@ fn are_as(parts: &[u64], expected: &[u64]) -> bool {
 }
 
 #[test]
-fn a_round_is_its_queues_work_and_nobody_elses() {
+fn a_round_is_charged_to_its_queues_only() {
     let mut bench = Bench::new(3);
     bench.round(&[1], 1000);
     bench.round(&[0, 1], 2000);
@@ -77,7 +77,7 @@ fn a_round_is_its_queues_work_and_nobody_elses() {
 }
 
 #[test]
-fn a_round_under_way_is_not_told_yet() {
+fn an_unfinished_round_is_not_reported() {
     let mut bench = Bench::new(1);
     bench.accounting.charge_ingress(&bench.costs[0], 1, 60);
     assert_eq!(bench.total(), [0]);
@@ -86,7 +86,7 @@ fn a_round_under_way_is_not_told_yet() {
 }
 
 #[test]
-fn queues_whose_frames_take_longer_are_told_more() {
+fn queues_with_slower_frames_are_charged_more() {
     let mut bench = Bench::new(2);
     for _ in 0..100 {
         bench.learn(0, 1000);
@@ -97,7 +97,7 @@ fn queues_whose_frames_take_longer_are_told_more() {
 }
 
 #[test]
-fn egress_queues_are_told_apart_by_rounds_of_their_own() {
+fn egress_queues_are_distinguished_by_their_own_rounds() {
     let mut bench = Bench::new(2);
     for _ in 0..200 {
         bench.timed_egress(&[0], 3000);
@@ -113,7 +113,7 @@ fn egress_queues_are_told_apart_by_rounds_of_their_own() {
 }
 
 #[test]
-fn what_went_to_other_workers_is_the_ingress_queues() {
+fn egress_to_other_workers_is_charged_to_the_ingress_queue() {
     let mut bench = Bench::new(2);
     for _ in 0..100 {
         bench.accounting.charge_ingress(&bench.costs[0], 32, 2048);
@@ -158,7 +158,7 @@ fn a_first_look_that_saw_nothing_does_not_count_for_long() {
 }
 
 #[test]
-fn what_is_known_goes_with_a_queue() {
+fn learned_costs_move_with_a_queue() {
     let mut bench = Bench::new(2);
     for _ in 0..100 {
         bench.learn(0, 1000);

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_poll_does_not_poll_for_answers() {
+    fn completions_are_not_polled_without_a_poll_budget() {
         let mut polling = Polling::default();
         polling.handle_slept(us(60), POLL_BUDGET);
         assert_eq!(polling.completion_poll_budget(NOW, Duration::ZERO), Duration::ZERO);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_back_soon_goes_on_polling_and_gives_way_again() {
+    fn a_short_yield_continues_polling_and_yields_again() {
         let mut polling = Polling::default();
         assert!(polling.should_yield(NOW));
         let returned_at = NOW + us(60);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_back_late_rests_and_remembers_what_it_learned() {
+    fn a_long_yield_pauses_polling_and_keeps_the_estimate() {
         let mut polling = Polling::default();
         polling.handle_slept(us(60), POLL_BUDGET);
         let returned_at = NOW + us(3000);

@@ -72,7 +72,7 @@ fn frames_that_are_held_here_leave_buffers_too() {
 }
 
 #[test]
-fn a_frame_that_did_not_fit_is_not_said_to_be_sent() {
+fn a_frame_that_did_not_fit_is_not_reported_as_sent() {
     let mut frame_sender = new_sender();
     let mut count = 0;
     for _ in 0..FRAMES_MAX * 2 {

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleeping_worker_is_idle_until_it_is_asked() {
+    fn a_sleeping_worker_is_idle_until_the_query() {
         let tally = PublishedStageTimes::default();
         let mut totals = Nanoseconds::default();
         totals[Stage::Poll.index()] = 600;

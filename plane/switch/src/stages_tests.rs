@@ -171,7 +171,7 @@ fn looking_at_the_clock_is_no_stages_work() {
 }
 
 #[test]
-fn rare_long_rounds_get_what_is_theirs_whatever_their_period() {
+fn rare_long_rounds_are_measured_correctly_at_any_period() {
     for period in [2, 3, 16, 61, 63, 64, 65, 100, 127, 128, 500] {
         let mut script = Script::new(0);
         for round in 0..200_000_u32 {
@@ -192,7 +192,7 @@ fn rare_long_rounds_get_what_is_theirs_whatever_their_period() {
 }
 
 #[test]
-fn rounds_of_one_length_and_two_kinds_are_told_apart() {
+fn rounds_of_equal_length_and_different_stages_are_distinguished() {
     let joins = [(Stage::CopyIn, 500), (Stage::Coalesce, 500)];
     for period in [2, 4, 64, 128] {
         let mut script = Script::new(0);

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_workers_carried_is_summed() {
+    fn loads_of_workers_are_summed() {
         let shared = TeamShared::new();
         for worker in [0, 1, 1] {
             shared.bucket_counters(WorkerId(worker))[7].add(100);

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_covered_is_not_in_effect_and_what_was_stays() {
+    fn uncovered_minimums_are_not_in_effect_and_previous_ones_stay() {
         let in_effect = |reserved, minimums: [(u64, u64); 3]| {
             let coverage = Coverage::new(reserved, minimums.map(|(min, _)| min));
             minimums.map(|(min, before)| coverage.minimum_in_effect(min, before))

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn by_weight_and_no_more_than_wanted() {
+    fn division_is_by_weight_and_at_most_the_demand() {
         let claims = [claim(1000, 1), claim(1000, 3), claim(10, 1)];
         assert_eq!(shares(410, &claims), [100, 300, 10]);
         assert_eq!(shares(5000, &claims), [1000, 1000, 10]);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_a_little_with_a_large_weight_has_that_and_no_more() {
+    fn a_small_demand_with_a_large_weight_gets_only_its_demand() {
         let [first, second] = [[claim(1 << 60, 100), claim(50, 5000)], [claim(1 << 60, 25); 2]];
         let claimants = [Claimant::new(&first), Claimant { has: 20, ..Claimant::new(&second) }];
         // 1 × 100 + 50 beside 2 × 25 − 20, at a level of 1.

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_want_as_much_for_their_weight_are_one_claim() {
+    fn demands_of_equal_ratio_to_the_weight_are_one_claim() {
         let open = disk(25, 0, 2000, true);
         let satisfied = DiskLoad { max_iops: Some(45), ..disk(700, 45, 45, true) };
         let low_demand = DiskLoad { max_iops: Some(1000), ..disk(300, 0, 1000, false) };

@@ -12,7 +12,7 @@ fn build(ports: &[ForwardingPortSpec]) -> Result<Tables, TablesError> {
 }
 
 #[test]
-fn refuses_what_contradicts_itself() {
+fn contradictions_are_refused() {
     let mac = Some(MacAddr::new([2, 0, 0, 0, 0, 1]));
     let group = MacAddr::new([1, 0, 0, 0, 0, 1]);
     let id = PortId(1);

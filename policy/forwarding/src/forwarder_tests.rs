@@ -167,7 +167,7 @@ fn equal_tables_cost_nothing() {
 }
 
 #[test]
-fn a_configured_address_ends_what_was_learned_of_it() {
+fn a_configured_address_replaces_the_learned_one() {
     let mut forwarder = Forwarder::new(64);
     let before = tables(&[port(5), port(7), port(9)]);
     says_hello(&mut forwarder, &before, time_at(1), 5, mac(7));
@@ -178,7 +178,7 @@ fn a_configured_address_ends_what_was_learned_of_it() {
 }
 
 #[test]
-fn a_lower_bound_applies_to_what_is_learned_already() {
+fn a_lower_bound_applies_to_learned_addresses() {
     let mut forwarder = Forwarder::new(64);
     let before = tables(&[port(5), port(9)]);
     for n in 0..10 {
@@ -239,7 +239,7 @@ fn an_address_ages_from_its_last_frame() {
 }
 
 #[test]
-fn ageing_makes_room_and_then_asks_for_nothing() {
+fn ageing_frees_entries_and_then_needs_no_deadline() {
     let mut forwarder = Forwarder::new(20_000);
     let uplink = ForwardingPortSpec {
         learned_max: 10_000,
@@ -530,7 +530,7 @@ fn an_address_in_use_is_announced_again_before_others_forget_it() {
 }
 
 #[test]
-fn news_that_finds_no_room_is_told_later() {
+fn news_that_does_not_fit_is_reported_later() {
     let uplink = ForwardingPortSpec {
         learned_max: 5000,
         ..ForwardingPortSpec::new(PortId(5), SWITCH, PortRole::Uplink)
@@ -554,7 +554,7 @@ fn news_that_finds_no_room_is_told_later() {
 }
 
 #[test]
-fn news_about_what_is_not_here_changes_nothing() {
+fn invalid_or_outdated_learned_addresses_change_nothing() {
     let tables = tables(&[port(5), port(9)]);
     let mut forwarder = Forwarder::new(64);
     let valid = Learned {

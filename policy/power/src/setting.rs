@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_lead_back_to_settings_and_nothing_else_does() {
+    fn only_setting_files_parse_as_settings() {
         let ids = [
             SettingId::Turbo(TurboFile::NoTurbo),
             SettingId::Turbo(TurboFile::Boost),

@@ -282,7 +282,7 @@ fn a_request_that_ends_without_service_leaves_no_trace() {
 }
 
 #[test]
-fn what_is_exchanged_can_be_stored() {
+fn changes_can_be_serialized() {
     let limits = Limits { min_iops: Iops::new(5), ..Limits::default() };
     let change =
         Change::Flow { flow: FlowSlot(3), holder: LimitsOwner::Policy(PolicyId(9)), limits };
@@ -309,7 +309,7 @@ fn the_end_of_time_comes_to_an_end() {
 /// A disk that was idle for a millisecond is owed a millisecond less, regardless of the number of
 /// refused submissions.
 #[test]
-fn what_is_refused_takes_nothing_of_what_a_minimum_is_owed() {
+fn refused_requests_do_not_reduce_the_due_of_a_minimum() {
     let due_after = |rejections: u32| {
         let spec = StoreSpec { depth_min: 1, depth_max: 1, waiting_max: 1, ..StoreSpec::default() };
         let mut scheduler = StoreScheduler::new(spec);

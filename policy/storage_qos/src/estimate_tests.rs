@@ -22,7 +22,7 @@ fn run(estimate: &mut Estimate, from: u64, every_ns: u64, seconds: u64) -> u64 {
 }
 
 #[test]
-fn it_is_what_a_full_device_does_and_follows_one_that_gets_slower() {
+fn the_estimate_follows_a_full_device_that_gets_slower() {
     let mut estimate = Estimate::default();
     let end_ns = run(&mut estimate, SECOND, 100_000, 5);
     let actual = estimate.found().unwrap();
@@ -36,7 +36,7 @@ fn it_is_what_a_full_device_does_and_follows_one_that_gets_slower() {
 }
 
 #[test]
-fn a_device_with_little_to_do_tells_nothing() {
+fn a_device_with_little_load_gives_no_estimate() {
     let mut estimate = Estimate::default();
     for step in 1..1000 {
         let now = Time::from_ns(step * 10_000_000);
@@ -47,7 +47,7 @@ fn a_device_with_little_to_do_tells_nothing() {
 }
 
 #[test]
-fn time_in_which_nothing_was_asked_for_is_not_the_device_s() {
+fn time_without_requests_is_not_counted() {
     let mut estimate = Estimate::default();
     let mut now_ns = SECOND;
     // 60 % of each sample is under load, and the remainder is idle.
@@ -64,7 +64,7 @@ fn time_in_which_nothing_was_asked_for_is_not_the_device_s() {
 }
 
 #[test]
-fn a_depth_that_is_still_being_found_out_tells_nothing() {
+fn an_unsettled_depth_gives_no_estimate() {
     let mut estimate = Estimate::default();
     let mut now_ns = SECOND;
     for depth in [4, 6, 9, 13, 19, 28] {

@@ -28,7 +28,7 @@ fn run(gate: &mut CapMeter, from: u64, end: u64, cost: u32) -> Vec<u64> {
 }
 
 #[test]
-fn a_lease_ends_by_itself_and_what_is_reserved_stays() {
+fn a_lease_expires_and_the_reservation_stays() {
     let cap =
         TimedRateLimit { leased: Some((5000, time_at(SECOND))), reserved_iops: 1000, later: None };
     let mut gate = CapMeter::default();
@@ -42,7 +42,7 @@ fn a_lease_ends_by_itself_and_what_is_reserved_stays() {
 }
 
 #[test]
-fn nothing_goes_where_nothing_may_and_the_late_share_comes_by_itself() {
+fn a_closed_gate_admits_nothing_and_the_late_share_starts_on_time() {
     let late = Some((500, time_at(2 * SECOND)));
     let mut gate = CapMeter::default();
     gate.set(time_at(0), Some(TimedRateLimit { later: late, ..TimedRateLimit::default() }));
@@ -59,7 +59,7 @@ fn nothing_goes_where_nothing_may_and_the_late_share_comes_by_itself() {
 }
 
 #[test]
-fn who_stood_still_does_not_go_on_by_a_lease_that_has_ended() {
+fn an_expired_lease_admits_nothing_after_idling() {
     let cap =
         TimedRateLimit { leased: Some((100_000, time_at(SECOND))), reserved_iops: 10, later: None };
     let mut gate = CapMeter::default();
@@ -69,7 +69,7 @@ fn who_stood_still_does_not_go_on_by_a_lease_that_has_ended() {
 }
 
 #[test]
-fn what_was_charged_and_not_done_may_be_done() {
+fn refunded_requests_may_be_admitted_again() {
     let mut gate = CapMeter::default();
     gate.set(time_at(0), Some(TimedRateLimit { reserved_iops: 100, ..TimedRateLimit::default() }));
     assert!(gate.is_open(time_at(0)));

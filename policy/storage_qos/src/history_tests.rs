@@ -42,7 +42,7 @@ fn counters_that_began_again_have_no_rates_and_subtracted_requests_are_no_demand
 }
 
 #[test]
-fn a_window_is_at_most_a_tenth_longer_than_asked_for() {
+fn a_window_is_at_most_a_tenth_longer_than_requested() {
     let (mut history, mut delivered) = (History::default(), 0);
     let mut now = START;
     for _ in 0..1200 {

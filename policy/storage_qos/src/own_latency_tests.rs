@@ -92,7 +92,7 @@ fn a_measurement_bounds_requests_of_its_size_and_smaller_ones() {
 
 /// A write cache completes writes 100 times as fast as reads.
 #[test]
-fn writes_say_nothing_of_reads() {
+fn writes_do_not_affect_the_latency_of_reads() {
     let mut own_latency = OwnLatency::default();
     let writes = Completed { operation: IoKind::Write, ..reads(BATCH) };
     assert_eq!(complete_all(&mut own_latency, NOW, writes, 4, 50), (50, 50));

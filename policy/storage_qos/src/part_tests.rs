@@ -90,7 +90,7 @@ fn part(leased: Option<(u64, u64)>, reserved_iops: u64) -> Option<PolicyShare> {
 }
 
 #[test]
-fn disks_of_a_policy_keep_to_the_part_of_it_that_is_here_and_a_lease_ends_by_itself() {
+fn disks_of_a_policy_keep_to_its_local_part_and_a_lease_expires() {
     let (mut scheduler, _) = scheduler(5000);
     scheduler.apply(time_at(0), Change::Part(POLICY, part(Some((2000, 1000)), 500)));
     let dispatched = run(&mut scheduler, (0, 2000), &[0, 1], |_| None);

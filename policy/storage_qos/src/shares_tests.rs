@@ -66,7 +66,7 @@ fn ranked_at_most(shares: &mut WeightOrder, rounds: u32, span: impl Fn(u32) -> u
 }
 
 #[test]
-fn those_alike_stand_in_the_row_and_who_came_first_goes_first() {
+fn equal_shares_are_ordered_by_arrival() {
     let mut shares = shares_of(8);
     for id in [5, 2, 7, 0] {
         shares.set(id, 10);

@@ -18,7 +18,7 @@ fn run(
 }
 
 #[test]
-fn a_store_that_does_too_little_is_told_once_and_so_is_its_end() {
+fn a_shortage_is_reported_once_and_so_is_its_end() {
     let (mut shortage, mut now) = (Shortage::default(), Time::from_ns(1 << 40));
     // A sum of 900 of 1000 is permitted. A capacity that is 5 % lower causes no event.
     assert_eq!(run(&mut shortage, &mut now, 400, 950, 900), []);

@@ -90,7 +90,7 @@ fn a_shared_minimum_counts_once_and_a_dedicated_one_for_each_disk() {
 }
 
 #[test]
-fn what_is_wrong_is_said_and_nothing_is_changed() {
+fn errors_are_reported_and_nothing_is_changed() {
     let mut store = Store::new(Capacity::Measured(1000));
     store
         .propose(&[policy(1, PolicyKind::Aggregated, min(300)), with_policy(1, 1)], false)
@@ -121,7 +121,7 @@ fn what_is_wrong_is_said_and_nothing_is_changed() {
 }
 
 #[test]
-fn places_are_used_again_and_nothing_is_told_twice() {
+fn slots_are_reused_and_changes_are_reported_once() {
     let mut store = Store::new(Capacity::Measured(1000));
     store
         .propose(&[own_limits(1, min(1)), own_limits(2, min(2)), own_limits(3, min(3))], false)

@@ -208,7 +208,7 @@ proptest! {
 }
 
 #[test]
-fn what_finds_no_room_is_neither_sent_nor_kept() {
+fn requests_beyond_the_limits_are_neither_dispatched_nor_queued() {
     let now = Time::from_ns(1 << 44);
     let spec = StoreSpec { depth_min: 2, depth_max: 2, waiting_max: 3, ..StoreSpec::default() };
     let mut side = Side::new(&[Limits::default()], &spec, now);

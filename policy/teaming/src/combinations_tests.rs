@@ -63,7 +63,7 @@ fn the_table_has_every_combination_once() {
 }
 
 #[test]
-fn outgoing_frames_are_spread_by_what_the_algorithm_says() {
+fn outgoing_frames_are_distributed_by_the_algorithm() {
     for (mode, algorithm, separation, ..) in ROWS {
         let mut world = World::new(mode, algorithm, 4, 8);
         let mut counts = BTreeMap::<MemberId, u32>::new();
@@ -94,7 +94,7 @@ fn outgoing_frames_are_spread_by_what_the_algorithm_says() {
 }
 
 #[test]
-fn sources_are_replaced_where_the_definition_demands_it_and_nowhere_else() {
+fn source_addresses_are_replaced_only_where_defined() {
     for (mode, algorithm, _, replaces, arp_is_bound, receivers) in ROWS {
         let mut world = World::new(mode, algorithm, 4, 4);
         let anchor = |world: &World, port: u32| match receivers {
@@ -148,7 +148,7 @@ fn arriving_frames_are_taken_by_the_members_that_receive() {
 }
 
 #[test]
-fn a_failed_member_is_left_and_nothing_else_moves() {
+fn traffic_moves_only_off_a_failed_member() {
     for (mode, algorithm, ..) in ROWS {
         for failing in [0, 3] {
             let mut world = World::new(mode, algorithm, 4, 8);
@@ -175,7 +175,7 @@ fn a_failed_member_is_left_and_nothing_else_moves() {
 }
 
 #[test]
-fn every_reason_to_drop_is_told() {
+fn every_drop_reason_is_reported() {
     let mut spec = TeamSpec::new(TeamId(1), SwitchIndependent, TransportPorts, &members(3));
     spec.standby = Some(MemberId(2));
     let mut world = World::of(spec, 2);

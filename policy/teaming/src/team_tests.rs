@@ -17,7 +17,7 @@ fn spec(algorithm: Algorithm, count: u32) -> TeamSpec {
 }
 
 #[test]
-fn a_team_starts_down_and_says_what_brings_it_up() {
+fn a_team_starts_down_and_reports_the_event_that_brings_it_up() {
     let mut spec = spec(Algorithm::TransportPorts, 3);
     spec.min_links = 2;
     let mut team = Team::new(spec).unwrap();
@@ -45,7 +45,7 @@ fn a_team_starts_down_and_says_what_brings_it_up() {
 }
 
 #[test]
-fn what_is_said_again_changes_nothing() {
+fn repeated_inputs_change_nothing() {
     for mode in MODES {
         let mut world = World::new(mode, Algorithm::Dynamic, 3, 5);
         let before = Arc::clone(world.team.distribution());
@@ -177,7 +177,7 @@ fn the_standby_takes_over_for_any_member_and_goes_back() {
 }
 
 #[test]
-fn lacp_decides_who_is_usable_in_its_mode_only() {
+fn lacp_decides_which_members_are_usable_in_its_mode_only() {
     let waiting = MemberLink { distributing: false, ..UP };
     for mode in MODES {
         let mut world = World::new(mode, Algorithm::TransportPorts, 2, 1);
@@ -230,7 +230,7 @@ fn mode_and_algorithm_change_live_and_addresses_are_announced_where_they_are_the
 }
 
 #[test]
-fn what_is_refused_changes_nothing() {
+fn refused_inputs_change_nothing() {
     let mut world = World::new(INDEPENDENT, Algorithm::Dynamic, 2, 1);
     let before = Arc::clone(world.team.distribution());
     let valid = world.team.spec().clone();
@@ -272,7 +272,7 @@ fn one_sided(world: &World) -> [BucketLoad; BUCKETS] {
 }
 
 #[test]
-fn loads_move_buckets_and_what_has_nothing_to_do_with_it_does_not_move_them_back() {
+fn loads_move_buckets_and_unrelated_changes_do_not_move_them_back() {
     let mut world = World::new(TeamMode::Static, Algorithm::Dynamic, 3, 2);
     let loads = one_sided(&world);
     let change = world.team.handle_loads(&loads);

@@ -103,7 +103,7 @@ fn a_group_frame_from_outside_reaches_each_port_once() {
 }
 
 #[test]
-fn what_the_switch_gives_back_reaches_no_port() {
+fn frames_returned_by_the_switch_reach_no_port() {
     for algorithm in ALGORITHMS {
         let mut world = World::new(INDEPENDENT, algorithm, 4, PORTS);
         for flow in 0..100 {

@@ -33,7 +33,7 @@ fn the_base_comes_first_and_siblings_last() {
 }
 
 #[test]
-fn contradictions_say_what_would_be_accepted() {
+fn contradictions_are_reported_with_accepted_values() {
     let id = |number| Some(WorkerId(number));
     let any = VmqSpec::default();
     let cases = [

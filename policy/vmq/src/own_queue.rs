@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_queue_is_nobodys_and_the_first_come_first() {
+    fn the_default_queue_is_unassigned_and_the_first_ports_get_queues_first() {
         let none = BTreeMap::new();
         for queues in [0, 1] {
             assert_eq!(own_queues(queues, &ports(&[7, 8]), &none), none);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_a_queue_keeps_it_and_a_newcomer_gets_what_became_free() {
+    fn assigned_queues_are_kept_and_new_ports_get_free_ones() {
         let before = previous_queues(&[(7, 2), (8, 1), (9, 3)]);
         assert_eq!(
             own_queues(4, &ports(&[5, 7, 9]), &before),

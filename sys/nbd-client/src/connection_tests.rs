@@ -112,7 +112,7 @@ fn qemu_nbd_and_nbdkit_serve_us() {
 }
 
 #[test]
-fn what_cannot_be_used_is_said() {
+fn unusable_exports_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (socket, image) = (folder.path().join("nbd"), folder.path().join("disk.raw"));
     std::fs::File::create(&image).unwrap().set_len(SIZE).unwrap();

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_compared_as_what_they_mean() {
+    fn addresses_are_compared_in_canonical_form() {
         let nets = ["192.0.2.0/25", "2001:db8::/64", "127.0.0.1/32"];
         let addresses = nets.iter().map(|net| net.parse().unwrap()).collect();
         let access = TcpAccess { addresses, ..TcpAccess::default() };
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn without_tls_others_are_served_only_where_that_is_said() {
+    fn without_tls_remote_clients_need_the_plaintext_option() {
         let remote = "192.0.2.1:10809".parse().unwrap();
         let plain = TcpAccess::default();
         assert!(plain.check(remote).is_err());

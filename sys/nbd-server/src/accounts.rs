@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_there_is_named() {
+    fn missing_accounts_are_reported() {
         assert!(find(&["qemu", "bob"], &[]).unwrap_err().contains("user `bob` is not in"));
         assert!(find(&["broken"], &[]).is_err());
         assert!(find(&[], &["odd"]).unwrap_err().contains("group `odd` is not in"));

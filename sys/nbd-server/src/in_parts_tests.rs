@@ -248,7 +248,7 @@ fn a_client_that_collects_nothing_does_not_stop_another_one() {
 }
 
 #[test]
-fn the_end_of_a_connection_that_waits_for_its_disk_wakes_nobody() {
+fn the_end_of_a_connection_that_waits_for_its_disk_causes_no_wakeup() {
     let (mut queue, mut client) = connection_of(Framing::Simple, &budgets(1, 0));
     client.write_all(&header(0, READ, 1, 0, PART_BYTES as u32)).unwrap();
     client.write_all(&header(0, READ, 2, 0, PART_BYTES as u32)).unwrap();

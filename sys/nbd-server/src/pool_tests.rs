@@ -54,7 +54,7 @@ fn small_payloads_get_small_chunks_and_others_when_there_are_none() {
 }
 
 #[test]
-fn lists_that_are_given_back_are_used_again_and_not_kept_without_end() {
+fn returned_lists_are_reused_and_bounded() {
     let (mut pool, _) = pool(1 << 30);
     let many: Vec<_> = (0..3 * SPARE_LISTS_MAX).map(|_| take(&mut pool, 1).unwrap()).collect();
     many.into_iter().for_each(|chunks| pool.release(chunks));
@@ -106,7 +106,7 @@ fn spare_small_chunks_make_room_for_a_large_payload() {
 }
 
 #[test]
-fn a_pool_returns_what_it_took_when_it_ends() {
+fn a_dropped_pool_returns_its_buffers() {
     let (mut pool, budgets) = pool(1 << 20);
     let _held = take(&mut pool, 1 << 20).unwrap();
     assert!(budgets.usage().host.buffer_bytes > RESERVED_BYTES);

@@ -162,7 +162,7 @@ fn payloads_of_any_length_one_behind_the_other_each_get_their_own_bytes() {
 }
 
 #[test]
-fn a_client_that_names_its_contexts_is_told_of_as_much_as_was_found_out() {
+fn block_status_is_answered_for_selected_contexts_only() {
     let (mut queue, mut client) = connection_with(Framing::Extended);
     // Sections "Extended request message" and "NBD_CMD_BLOCK_STATUS": the payload contains the
     // length of the range, and the ids of contexts; 1 was selected.
@@ -205,7 +205,7 @@ fn a_client_that_names_its_contexts_is_told_of_as_much_as_was_found_out() {
 }
 
 #[test]
-fn what_makes_no_sense_ends_the_connection_and_is_blamed_on_the_client() {
+fn invalid_requests_end_the_connection_as_a_protocol_violation() {
     let (mut queue, mut client) = connection();
     client.write_all(&header(0, READ, 1, 0, 512)).unwrap();
     client.write_all(&[0xff; 28]).unwrap();
@@ -300,7 +300,7 @@ fn a_client_that_does_not_read_is_waited_for_without_being_polled() {
 }
 
 #[test]
-fn a_connection_that_cannot_be_watched_is_given_up_and_says_why() {
+fn a_connection_that_cannot_be_watched_is_ended_with_the_reason() {
     let (mut queue, mut client) = connection();
     client.write_all(&header(0, READ, 1, 0, 512)).unwrap();
     assert_eq!(received(&mut queue).len(), 1);

@@ -90,7 +90,7 @@ fn a_connection_has_its_place_until_its_tls_has_ended() {
 }
 
 #[test]
-fn who_leaves_during_tls_is_not_refused_and_who_sends_something_else_is() {
+fn a_client_that_disconnects_during_tls_is_not_refused_but_invalid_data_is() {
     let tls = Some(tls());
     let access = TcpAccess { tls, ..TcpAccess::default() };
     let (refused, refusals) = channel();

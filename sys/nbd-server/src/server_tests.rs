@@ -110,7 +110,7 @@ fn silent_clients_are_replaced_and_delay_no_other() {
 }
 
 #[test]
-fn an_export_that_does_not_respond_keeps_nobody_from_the_others() {
+fn an_unresponsive_export_does_not_block_others() {
     let exports = Arc::new(Exports::default());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("nbd");
@@ -132,7 +132,7 @@ fn an_export_that_does_not_respond_keeps_nobody_from_the_others() {
 }
 
 #[test]
-fn the_kernel_is_told_to_end_connections_whose_client_has_vanished() {
+fn the_kernel_ends_connections_to_vanished_clients() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let socket = OwnedFd::from(listener.accept().unwrap().0);

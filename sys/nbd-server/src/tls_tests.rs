@@ -189,7 +189,7 @@ fn sessions_are_not_resumed() {
 }
 
 #[test]
-fn certificates_that_are_not_valid_are_refused_whatever_their_size() {
+fn invalid_certificates_of_any_size_are_refused() {
     let bench = Bench::new();
     let authority = &bench.authority;
     let mut expired = CertificateParams::new(["client.test".to_owned()]).unwrap();

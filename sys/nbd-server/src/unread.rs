@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_sent_is_untaken_until_all_of_it_was_read() {
+    fn sent_data_is_unread_until_all_of_it_is_read() {
         let (socket, mut peer) = UnixStream::pair().unwrap();
         let mut sender = socket.try_clone().unwrap();
         let socket = OwnedFd::from(socket);
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn over_tcp_nobody_can_tell() {
+    fn tcp_does_not_report_unread_data() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         assert!(!reports_unread(&OwnedFd::from(stream)));

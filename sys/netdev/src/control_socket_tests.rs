@@ -120,7 +120,7 @@ fn receive_none(socket: &mut DeviceControlSocket) -> Result<NextReceive, Control
 }
 
 #[test]
-fn lacpdus_and_markers_arrive_byte_for_byte_and_nothing_else() {
+fn only_lacpdus_and_markers_arrive_byte_for_byte() {
     let bench = Bench::new();
     let mut near = bench.control();
     let with_destination = |octets: [u8; 6]| {
@@ -183,7 +183,7 @@ fn of_a_long_frame_the_beginning_is_given_and_the_true_length() {
 }
 
 #[test]
-fn frames_of_any_protocol_leave_as_they_are_and_are_not_heard_by_their_sender() {
+fn frames_of_any_protocol_are_sent_unchanged_and_not_received_by_their_sender() {
     let bench = Bench::new();
     let far = bench.far();
     let mut near = bench.control();
@@ -221,7 +221,7 @@ fn frames_of_any_protocol_leave_as_they_are_and_are_not_heard_by_their_sender() 
 }
 
 #[test]
-fn what_is_no_frame_is_refused_with_its_length() {
+fn invalid_lengths_of_frames_are_refused() {
     let bench = Bench::new();
     let mut near = bench.control();
     for bytes in [0, 1, 13, 1514 + 200] {
@@ -287,7 +287,7 @@ fn well_formed_pdus() -> [Vec<u8>; 2] {
 }
 
 #[test]
-fn a_flood_of_what_is_no_pdu_leaves_room_for_those_that_are() {
+fn a_flood_of_other_frames_does_not_displace_pdus() {
     let bench = Bench::new();
     for end in ["near0", "far0"] {
         bench.netns.run(&format!("ip link set {end} mtu 9000"));
@@ -342,7 +342,7 @@ fn a_downed_device_is_no_end() {
 }
 
 #[test]
-fn a_device_that_went_is_told_until_its_successor_is_opened() {
+fn a_missing_device_is_reported_until_its_successor_is_opened() {
     let bench = Bench::new();
     let mut near = bench.control();
     let missing_error = ControlError::DeviceMissing { device: "near0".to_owned() };

@@ -213,7 +213,7 @@ mod tests {
     use crate::testing::TestNetns;
 
     #[test]
-    fn the_kernel_tells_what_ethtool_switches() {
+    fn the_kernel_reports_features_changed_by_ethtool() {
         let netns = TestNetns::new();
         netns.run("ip link add upstream0 type veth peer name upstream1");
         let namespace = Namespace::open(Some(netns.name())).unwrap();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_not_there_is_missing_and_others_are_told_of_still() {
+    fn an_absent_device_is_missing_and_others_are_still_queried() {
         let netns = TestNetns::new();
         netns.run("ip link add upstream0 type veth peer name upstream1");
         let namespace = Namespace::open(Some(netns.name())).unwrap();

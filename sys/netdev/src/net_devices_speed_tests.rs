@@ -35,7 +35,7 @@ impl Drop for Tap {
 }
 
 #[test]
-fn carrier_changes_of_an_uplink_are_told_with_its_speed() {
+fn carrier_changes_of_an_uplink_are_reported_with_its_speed() {
     let uplink = uplink(1, None);
     let link = || uplink.devices.link(&uplink.cable.near).unwrap();
     expect_facts(&uplink.notices, link_up(10_000, true));
@@ -60,7 +60,7 @@ fn carrier_changes_of_an_uplink_are_told_with_its_speed() {
 }
 
 #[test]
-fn a_speed_that_is_set_is_told_though_the_carrier_stays() {
+fn a_changed_speed_is_reported_without_a_carrier_change() {
     let devices = NetDevices::new().unwrap();
     let shelf = Arc::new(TestQueueHost::default());
     let tap = Tap(unique("smt"));
@@ -83,7 +83,7 @@ fn a_speed_that_is_set_is_told_though_the_carrier_stays() {
 
 /// The TAP of a NIC has a speed too, which has no meaning.
 #[test]
-fn the_speed_of_a_nic_is_not_told() {
+fn the_speed_of_a_nic_is_not_reported() {
     let devices = NetDevices::new().unwrap();
     let (netns, shelf) = (TestNetns::new(), Arc::new(TestQueueHost::default()));
     let (observer, notices) = Notices::new();
@@ -96,7 +96,7 @@ fn the_speed_of_a_nic_is_not_told() {
 }
 
 #[test]
-fn netlink_and_the_ioctl_say_the_same() {
+fn netlink_and_the_ioctl_return_the_same_speed() {
     let netns = TestNetns::new();
     netns.run("ip link add near0 type veth peer name far0");
     netns.run("ip tuntap add dev tap0 mode tap");

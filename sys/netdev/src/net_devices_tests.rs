@@ -32,7 +32,7 @@ fn tap_spec(device: &str, netns: &TestNetns) -> TapSpec {
 }
 
 #[test]
-fn a_tap_is_made_configured_kept_taken_over_and_removed() {
+fn a_tap_is_created_configured_kept_adopted_and_removed() {
     let netns = TestNetns::new();
     let devices = NetDevices::new().unwrap();
     let shelf = Arc::new(TestQueueHost::default());
@@ -115,7 +115,7 @@ fn the_alias_of_taps_fits_the_kernel() {
 
 /// The namespace persists while this process holds it, but is not reachable by name.
 #[test]
-fn a_tap_whose_namespace_loses_its_name_is_told_to_be_lost() {
+fn a_tap_whose_namespace_loses_its_name_is_reported_as_lost() {
     let netns = TestNetns::new();
     let name = netns.name().to_owned();
     let devices = NetDevices::new().unwrap();
@@ -177,7 +177,7 @@ fn a_tap_that_is_down_loses_frames_and_one_that_is_deleted_ends_its_queues() {
 }
 
 #[test]
-fn what_cannot_be_a_tap_is_refused_with_the_field_and_a_way_out() {
+fn unusable_taps_are_refused_with_the_field_and_a_remedy() {
     let netns = TestNetns::new();
     netns.run("ip link add veth0 type veth peer name veth1");
     netns.run("ip tuntap add dev single mode tap");

@@ -300,7 +300,7 @@ fn an_uplink_may_be_a_tap_that_keeps_its_own_mtu() {
 /// A partial checksum in the header is received as such. If checksum offload is off, the frame
 /// leaves with a complete checksum. The switches change at run time.
 #[test]
-fn partial_checksums_of_the_far_stack_are_known_as_such() {
+fn partial_checksums_of_the_far_stack_are_recognized() {
     let mut uplink = uplink(1, None);
     let mut near = uplink.shelf.source(1, 0);
     uplink.cable.peer.run("ip address add 10.9.9.1/24 dev far0");
@@ -333,7 +333,7 @@ fn partial_checksums_of_the_far_stack_are_known_as_such() {
 }
 
 #[test]
-fn the_switches_of_an_uplink_govern_what_leaves_by_it_and_change_live() {
+fn offload_toggles_of_an_uplink_apply_to_egress_and_change_live() {
     let mut uplink = uplink(1, None);
     let near = uplink.cable.near.clone();
     let sink = uplink.shelf.sink(1, 0);
@@ -354,7 +354,7 @@ fn the_switches_of_an_uplink_govern_what_leaves_by_it_and_change_live() {
 }
 
 #[test]
-fn the_features_of_an_uplinks_device_are_told_and_a_tap_has_none() {
+fn the_features_of_an_uplinks_device_are_reported_and_a_tap_has_none() {
     let devices = NetDevices::new().unwrap();
     let cable = TestCable::new();
     let spec = uplink_spec(&cable.near, UplinkDriver::AfPacket);

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_leave_as_if_they_had_come_in_without_what_is_off() {
+    fn offloads_disabled_at_the_ingress_restrict_the_egress_form() {
         let only_checksum = Offloads { checksum: true, ..Offloads::NONE };
         let partial = VnetHeader {
             flags: VnetHeader::NEEDS_CSUM,

@@ -17,7 +17,7 @@ const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// The kernel wakes the waiters of a socket for each of its frames that has left, to report free
 /// space. Over AF_XDP this costs a tenth of the cost of the frame.
 #[test]
-fn frames_that_leave_wake_nobody_who_waits_for_those_that_come() {
+fn sent_frames_do_not_wake_receivers() {
     for driver in [UplinkDriver::AfXdp, UplinkDriver::AfPacket] {
         let (cable, shelf) = (TestCable::new(), Arc::new(TestQueueHost::default()));
         let (observer, notices) = Notices::new();

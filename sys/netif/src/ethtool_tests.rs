@@ -25,7 +25,7 @@ fn the_family_is_found_by_name() {
 }
 
 #[test]
-fn a_device_is_asked_for_by_name() {
+fn a_device_is_queried_by_name() {
     let request = features_request(NUMBER, 9, "fifteen-bytes-x");
     let message = messages(&request).next().unwrap();
     assert_eq!((message.kind, message.sequence), (NUMBER, 9));
@@ -61,7 +61,7 @@ fn features_are_as_ethtool_shows_them() {
 }
 
 #[test]
-fn a_refusal_is_told_with_its_reason() {
+fn a_refusal_is_reported_with_its_reason() {
     let refused = Err(ReplyError::Refused(Errno::NODEV));
     assert_eq!(features(NO_SUCH_DEVICE, 3, NUMBER), refused);
     // An acknowledgement, and invalid error codes.
@@ -152,7 +152,7 @@ fn the_speed_of_a_link_is_read() {
 }
 
 #[test]
-fn what_drivers_do_not_know_is_unknown() {
+fn speeds_unknown_to_drivers_are_unknown() {
     for (mbps, duplex, expected) in [
         (10, DUPLEX_HALF, (Some(10), Some(false))),
         (400_000, DUPLEX_FULL, (Some(400_000), Some(true))),
@@ -165,7 +165,7 @@ fn what_drivers_do_not_know_is_unknown() {
 }
 
 #[test]
-fn the_group_of_changes_is_found_by_name_and_its_messages_are_told_apart() {
+fn the_notification_group_is_found_by_name_and_its_messages_are_recognized() {
     assert_eq!(monitor_group(FAMILY, 1), Ok(6));
     // A notification is the message of a reply with another command.
     let mut notice = SPEED.to_vec();

@@ -32,7 +32,7 @@ fn a_request_is_the_one_that_ethtool_makes() {
 }
 
 #[test]
-fn rules_of_another_form_are_not_taken_for_ours() {
+fn rules_of_another_form_are_not_recognized_as_own() {
     let inserted = FlowRequest::insert(&rule(Some(5)), 1);
     assert!(inserted.rule().is_some());
     let changed = |offset: usize, bytes: &[u8]| {

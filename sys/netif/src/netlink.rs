@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_read_with_what_lies_between_them() {
+    fn link_messages_are_read_between_other_messages() {
         let mut attributes = vec![];
         for (kind, value) in [
             (libc::IFLA_IFNAME, &b"tap0\0"[..]),

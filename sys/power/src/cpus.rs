@@ -96,7 +96,7 @@ mod tests {
     use super::list;
 
     #[test]
-    fn lists_of_cpus_are_read_and_nonsense_is_not() {
+    fn lists_of_cpus_are_parsed_and_invalid_ones_refused() {
         let read = |text| list(text).map(|cpus| cpus.into_iter().collect::<Vec<_>>());
         assert_eq!(read("0-3,8"), Some(vec![0, 1, 2, 3, 8]));
         assert_eq!(read("5"), Some(vec![5]));

@@ -51,7 +51,7 @@ fn honest(mut client: UnixStream, answer: impl Fn(&str) -> Option<&'static str>)
 }
 
 #[test]
-fn an_agent_tells_what_it_knows() {
+fn an_agent_reports_its_facts() {
     let (folder, thread) = guest(|client| {
         honest(client, |command| {
             Some(match command {
@@ -121,13 +121,13 @@ fn a_guest_cannot_keep_who_asks() {
 }
 
 #[test]
-fn a_guest_that_was_not_told_is_not_frozen() {
+fn a_guest_with_an_unresponsive_agent_is_not_frozen() {
     let (folder, _) = guest(|mut client| while line(&mut client).is_some() {});
     assert_eq!(freeze(port(&folder)).unwrap_err().kind, VmErrorKind::Refused);
 }
 
 #[test]
-fn a_vm_without_the_line_says_what_to_do() {
+fn a_vm_without_the_agent_port_is_reported_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let error = guest_facts(port(&folder)).unwrap_err();
     assert!(error.text.contains("next start"), "{error}");

@@ -150,7 +150,7 @@ fn a_kernel_gets_its_words_as_they_are() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_specifications_are_refused() {
     let mutations: [fn(&mut VmSpec); 16] = [
         |spec| spec.name = "a,b".to_owned(),
         |spec| spec.folder = "relative".into(),

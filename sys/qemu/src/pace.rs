@@ -58,7 +58,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn a_flood_is_heard_at_its_pace() {
+    fn a_flood_is_received_at_the_limited_rate() {
         let start = Instant::now();
         let mut pace = MessageRate::of_events(start);
         for _ in 0..200 {

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_has_a_time_and_nobody_has_none() {
+    fn a_process_has_a_start_time_and_a_missing_one_has_none() {
         assert!(started(std::process::id()).is_some_and(|ticks| ticks > 0));
         // This exceeds the kernel's largest process id, 4194304.
         assert_eq!(started(5_000_000), None);

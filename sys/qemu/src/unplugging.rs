@@ -96,7 +96,7 @@ mod tests {
     use super::{RESTS_MAX, TRIES, Unplugging, VmDevice};
 
     #[test]
-    fn what_stands_behind_a_device_goes_in_order() {
+    fn the_backends_of_a_device_are_removed_in_order() {
         let mut unplugging = Unplugging::default();
         unplugging.handle_deleted("nic-web");
         unplugging.handle_deleted("port3");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_in_use_is_left() {
+    fn backends_that_stay_in_use_are_given_up() {
         let mut unplugging = Unplugging::default();
         unplugging.handle_deleted("disk-a");
         let mut removed = None;

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn long_copies_are_whole_wherever_they_begin_and_end() {
+    fn long_copies_are_complete_at_any_alignment() {
         let src: Vec<u8> = (0..66_000).map(|i| (i * 7 % 251) as u8).collect();
         let lengths = (4094..4260).chain([65_226, 65_600]);
         for (index, len) in lengths.enumerate() {

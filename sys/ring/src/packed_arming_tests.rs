@@ -137,7 +137,7 @@ fn passing_is_judged_at_every_position_of_small_rings() {
 }
 
 #[test]
-fn nonsense_positions_and_flags_are_borne() {
+fn invalid_positions_and_flags_are_tolerated() {
     for event in [u32::MAX, 0x0002_7fff, 0x0002_ffff, 0x0003_0000, 0xfffd_0000] {
         for descriptors in [1, 7, 8] {
             let used = RingPosition { index: 3, wrap: true };

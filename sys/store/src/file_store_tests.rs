@@ -21,7 +21,7 @@ fn fails_with(result: Result<impl Sized, StateStoreError>, parts: &[&str]) {
 }
 
 #[test]
-fn what_was_committed_is_there_after_opening_again() {
+fn committed_values_persist() {
     let directory = TempDir::new().unwrap();
     let nested = directory.path().join("made/on/demand");
     let store = FileStore::open(&nested).unwrap();
@@ -40,7 +40,7 @@ fn what_was_committed_is_there_after_opening_again() {
 }
 
 #[test]
-fn scans_start_where_they_are_told_and_end_at_the_limit() {
+fn scans_start_at_the_key_and_end_at_the_limit() {
     let directory = TempDir::new().unwrap();
     let store = FileStore::open(directory.path()).unwrap();
     let changes: Vec<_> = (0..100).map(|n| put("t", &format!("{n:03}"), &[n])).collect();
@@ -55,7 +55,7 @@ fn scans_start_where_they_are_told_and_end_at_the_limit() {
 }
 
 #[test]
-fn a_second_opener_is_told_so_and_may_open_afterwards() {
+fn a_second_opener_is_refused_until_the_first_closes() {
     let directory = TempDir::new().unwrap();
     let first = FileStore::open(directory.path()).unwrap();
     let path = directory.path().display().to_string();
@@ -65,7 +65,7 @@ fn a_second_opener_is_told_so_and_may_open_afterwards() {
 }
 
 #[test]
-fn what_is_out_of_bounds_is_refused_whole() {
+fn a_commit_out_of_bounds_is_refused_completely() {
     let directory = TempDir::new().unwrap();
     let store = FileStore::open(directory.path()).unwrap();
     let fine = put("t", "fine", b"1");

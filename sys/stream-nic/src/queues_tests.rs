@@ -96,7 +96,7 @@ fn a_length_that_no_frame_has_ends_the_connection_behind_good_frames() {
 }
 
 #[test]
-fn who_has_left_is_gone_for_both_queues() {
+fn a_disconnected_peer_ends_both_queues() {
     let (mut source, mut sink, mut qemu, session) = connection();
     qemu.write_all(&framed(&[1; 60])).unwrap();
     drop(qemu);

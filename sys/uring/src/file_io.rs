@@ -422,7 +422,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_grow_with_what_the_device_has_to_do() {
+    fn batches_grow_with_the_load_of_the_device() {
         let (mut sent, mut unsent, mut batches) = (0, 0, Vec::new());
         for _ in 0..32 {
             unsent += 1;

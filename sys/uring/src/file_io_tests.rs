@@ -267,7 +267,7 @@ fn a_file_that_grows_keeps_its_holes() {
 }
 
 #[test]
-fn what_cannot_be_begun_ends_as_failed_and_leaves_its_place() {
+fn requests_that_cannot_start_fail_and_free_their_slot() {
     let mut bench = Bench::new(2, 4096);
     bench.payload(0, PayloadUse::Source, &[(0, 4096)]);
     let payload = bench.table.bytes(0);
@@ -317,7 +317,7 @@ fn a_ring_has_no_more_files_and_operations_than_it_was_created_for() {
 }
 
 #[test]
-fn the_system_s_refusal_is_told() {
+fn errors_of_the_system_are_reported() {
     let mut bench = Bench::new(4, 512);
     bench.file.write_at(0, &[1; 4096]).unwrap();
     let path = format!(
@@ -335,7 +335,7 @@ fn the_system_s_refusal_is_told() {
 }
 
 #[test]
-fn what_is_short_and_on_a_file_in_memory_has_ended_when_it_was_submitted() {
+fn short_requests_on_a_file_in_memory_complete_at_submission() {
     let mut bench = Bench::in_memory(8, 512);
     bench.payload(0, PayloadUse::Source, &[(0, 4096)]);
     bench.payload(1, PayloadUse::Source, &[(0, 512 << 10)]);
@@ -372,7 +372,7 @@ fn many_at_once_each_end_once_with_their_own_bytes() {
 }
 
 #[test]
-fn what_ended_at_once_has_its_place_until_it_is_taken_in() {
+fn requests_completed_at_submission_use_their_slot_until_they_are_reaped() {
     let mut bench = Bench::in_memory(2, 4096);
     bench.payload(0, PayloadUse::Source, &[(0, 4096)]);
     let mut submit = |token| {
@@ -416,7 +416,7 @@ fn many_concurrent(mut bench: Bench) {
 }
 
 #[test]
-fn dropping_it_waits_for_what_is_under_way() {
+fn dropping_waits_for_requests_in_flight() {
     let mut bench = Bench::new(32, 4096);
     for tag in 0..32_u32 {
         bench.payload(tag, PayloadUse::Source, &[(tag as usize * 4096, 4096)]);

@@ -71,7 +71,7 @@ proptest! {
 }
 
 #[test]
-fn a_read_behind_the_end_says_where_the_file_ends() {
+fn a_read_behind_the_end_reports_the_file_size() {
     let folder = folder();
     let file = HostFile::open(&folder.path().join("image"), FileAccess::Create, 512).unwrap();
     file.write_at(0, &[1; 700]).unwrap();
@@ -102,7 +102,7 @@ fn units_that_do_not_fit_the_image_go_through_the_page_cache() {
 }
 
 #[test]
-fn what_is_no_file_and_what_is_there_already_are_refused() {
+fn missing_existing_and_irregular_files_are_refused() {
     let folder = folder();
     let path = folder.path().join("image");
     let kind =

@@ -35,7 +35,7 @@ fn fault<T>(result: Result<T, StoreFileError>) -> String {
 }
 
 #[test]
-fn links_and_what_is_no_file_are_refused_whatever_is_asked() {
+fn links_and_irregular_files_are_refused_for_every_operation() {
     let (folder, store) = store();
     let outside = crate::host_file_tests::folder();
     let secret = outside.path().join("secret");
@@ -164,7 +164,7 @@ fn qemu(program: &str, arguments: &[&str], folder: &TempDir) -> bool {
 }
 
 #[test]
-fn qemu_keeps_off_what_is_open_here_and_the_other_way_round() {
+fn locks_exclude_qemu_and_the_reverse() {
     let (folder, store) = store();
     let image = name("image");
     let path = folder.path().join("image");
@@ -231,7 +231,7 @@ fn names_move_and_take_the_place_of_others() {
 }
 
 #[test]
-fn what_is_set_aside_is_allocated_and_holes_are_not() {
+fn reserved_space_is_allocated_and_holes_are_not() {
     let (_folder, store) = store();
     let image = name("image");
     let file = store.create(&image, 512).unwrap();

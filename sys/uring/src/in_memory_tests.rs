@@ -127,7 +127,7 @@ fn a_hole_in_memory_stays_one_when_it_is_read() {
 }
 
 #[test]
-fn what_is_freed_in_memory_gives_its_space_back_and_is_zeros() {
+fn discarded_ranges_in_memory_free_their_space_and_read_as_zeros() {
     let mut bench = Bench::in_memory(8, 4096);
     bench.payload(0, PayloadUse::Source, &[(0, 256 << 10)]);
     bench.memory.fill(0, &[9; 256 << 10]);
@@ -164,7 +164,7 @@ fn truncated_bench() -> Bench {
 }
 
 #[test]
-fn what_others_have_cut_off_reads_as_zeros() {
+fn ranges_truncated_by_others_read_as_zeros() {
     let mut bench = truncated_bench();
     let completion =
         bench.run(|table| FileRequest::Read { offset: 0, to: part(table, 1, 64 << 10) });
@@ -175,7 +175,7 @@ fn what_others_have_cut_off_reads_as_zeros() {
 }
 
 #[test]
-fn what_is_written_where_others_have_cut_it_off_is_in_the_file() {
+fn writes_to_ranges_truncated_by_others_extend_the_file() {
     let mut bench = truncated_bench();
     let completion = bench.run(|table| {
         let from = part(table, 0, 4096);

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_copied_through_the_pieces_the_way_the_payload_goes() {
+    fn bytes_are_copied_through_the_segments_in_the_direction_of_the_payload() {
         let mut bytes = *b"0123456789";
         let source = table(&mut bytes, PayloadUse::Source, &[3, 0, 5]);
         let mut buffer = [0; 4];

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_does_file_io_and_nothing_else() {
+    fn a_ring_permits_only_file_io() {
         let mut ring = IoUring::builder().setup_r_disabled().build(4).unwrap();
         ring.submitter().register_files_sparse(1).unwrap();
         restrict(&ring).unwrap();

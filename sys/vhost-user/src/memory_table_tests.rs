@@ -25,7 +25,7 @@ fn count(table: &MemoryTable) -> usize {
 
 /// Three queue pairs as in QEMU 7.2: each adds all regions, then each removes them.
 #[test]
-fn what_several_queue_pairs_repeat_is_done_once() {
+fn changes_repeated_by_queue_pairs_are_applied_once() {
     let (mut table, fd) = (MemoryTable::default(), file());
     let mut changes = Vec::new();
     for _pair in 0..3 {

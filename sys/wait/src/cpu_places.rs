@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn siblings_share_a_core_and_nodes_are_told() {
+    fn siblings_share_a_core_and_numa_nodes_are_read() {
         let folder = Folder::new("suimon-cpu-places");
         folder.add(0, Some(("core_cpus_list", "0,8\n")), Some("node0"));
         folder.add(8, Some(("core_cpus_list", "0,8\n")), Some("node0"));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn this_host_tells_a_core_of_each_cpu() {
+    fn this_host_reports_a_core_of_each_cpu() {
         use suimon_ports::WorkerRuntime;
         let cpus = crate::WorkerThreads.cpus();
         let topology = cpu_topology(&cpus);

@@ -90,7 +90,7 @@ fn more_descriptors_than_one_call_reports_all_get_their_turn() {
 }
 
 #[test]
-fn a_wake_up_given_while_awake_is_kept_for_the_next_sleep() {
+fn a_wake_up_while_awake_ends_the_next_sleep() {
     for mut wait in waits() {
         let waker = wait.waker();
         let mut ready = Vec::new();

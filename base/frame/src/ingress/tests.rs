@@ -72,7 +72,7 @@ fn a_tag_moves_from_the_bytes_to_the_metadata() {
 }
 
 #[test]
-fn metadata_tag_is_kept_and_inner_tag_stays() {
+fn metadata_tag_and_inner_tag_are_kept() {
     let mut bytes = tcp();
     bytes.splice(12..12, [0x81, 0x00, 0, 7]);
     let mut frame = Frame::new(0);

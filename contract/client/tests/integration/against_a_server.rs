@@ -90,7 +90,7 @@ async fn a_patch_is_sent_as_one_and_gives_an_operation() {
 }
 
 #[tokio::test]
-async fn vmq_is_asked_for_by_the_name_of_its_team_or_uplink() {
+async fn vmq_is_requested_by_the_name_of_its_team_or_uplink() {
     let vmq = r#"{"uplink":"both","config":{},"workers":[],"queues":[]}"#;
     let server = OneAnswer::json("200 OK", vmq);
     let one = server.client().vmq(&"both".parse().unwrap()).await.unwrap();
@@ -102,7 +102,7 @@ async fn vmq_is_asked_for_by_the_name_of_its_team_or_uplink() {
 }
 
 #[tokio::test]
-async fn a_dry_run_asks_for_the_plan() {
+async fn a_dry_run_requests_the_plan() {
     let server = OneAnswer::json("200 OK", r#"{"steps":[]}"#);
     let options = ChangeOptions { dry_run: true, ..ChangeOptions::default() };
     let name = "web".parse().unwrap();
@@ -112,7 +112,7 @@ async fn a_dry_run_asks_for_the_plan() {
 }
 
 #[tokio::test]
-async fn a_change_says_what_may_be_forced_and_what_goes_with_it() {
+async fn changes_send_force_dry_run_and_with_file() {
     let server = OneAnswer::json("202 Accepted", OPERATION);
     let limits = serde_json::from_str(r#"{"min_iops":9}"#).unwrap();
     let name = "gold".parse().unwrap();
@@ -163,7 +163,7 @@ async fn work_on_disks_is_an_operation() {
 }
 
 #[tokio::test]
-async fn qos_is_asked_what_it_is_and_what_it_would_be() {
+async fn qos_flows_and_what_if_are_requested() {
     let server = OneAnswer::json("200 OK", "[]");
     assert_eq!(server.client().qos_flows().await.unwrap(), []);
     assert!(server.request.await.unwrap().starts_with("GET /1.0/qos/flows HTTP/1.1\r\n"));
@@ -178,7 +178,7 @@ async fn qos_is_asked_what_it_is_and_what_it_would_be() {
 }
 
 #[tokio::test]
-async fn refusals_carry_what_the_daemon_said() {
+async fn errors_contain_the_messages_of_the_daemon() {
     let body = r#"{"errors":[{"code":"in_use","message":"m","resource":"switch/lan"},{"code":"conflict","message":"n"}]}"#;
     let error = OneAnswer::json("409 Conflict", body).client().host().await.unwrap_err();
     assert_eq!(error.to_string(), "switch/lan: m (and 1 more)");
@@ -216,7 +216,7 @@ async fn lines_are_put_together_from_pieces() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_or_talks_nonsense_ends_with_an_error() {
+async fn a_stream_that_breaks_or_is_invalid_ends_with_an_error() {
     let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     let server = OneAnswer::new(&[head, "5\r\n{\"a\":"]);
     let mut follow = server.client().follow_operation(1).await.unwrap();
@@ -251,7 +251,7 @@ async fn a_capture_names_its_operation_and_gives_bytes() {
 }
 
 #[tokio::test]
-async fn events_are_asked_for_by_query() {
+async fn events_are_requested_by_query() {
     let server = OneAnswer::json("200 OK", "[]");
     let subject = Some("disk/web".to_owned());
     let filter = EventFilter { severity: Severity::Warning, subject, id: Some(6108) };
@@ -263,7 +263,7 @@ async fn events_are_asked_for_by_query() {
 }
 
 #[tokio::test]
-async fn nobody_at_the_socket_is_said_with_a_hint() {
+async fn a_missing_daemon_at_the_socket_is_reported_with_a_hint() {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("s");
     let error = Client::unix(&socket).host().await.unwrap_err().to_string();
@@ -274,7 +274,7 @@ async fn nobody_at_the_socket_is_said_with_a_hint() {
 }
 
 #[tokio::test]
-async fn an_answer_of_another_version_is_said_to_be() {
+async fn a_reply_of_another_version_is_reported() {
     let error = OneAnswer::json("200 OK", "{\"name\":1}").client().host().await.unwrap_err();
     assert!(error.to_string().contains("the same version"), "{error}");
     let error = OneAnswer::new(&["SSH-2.0-OpenSSH\r\n"]).client().host().await.unwrap_err();

@@ -141,7 +141,7 @@ async fn refused(certificate: &Made, server_name: &str, authority: &[&Made]) -> 
 }
 
 #[tokio::test]
-async fn a_node_is_believed_by_who_signed_its_certificate_or_by_the_certificate_itself() {
+async fn a_node_is_trusted_by_its_certificate_or_the_issuer_of_it() {
     let authority = Made::as_openssl_does(&[]);
     let signed = Made::by(&authority, &["far.example.net", "127.0.0.1"]);
     let alone = Made::by_itself(&["far.example.net"], |_| {});
@@ -165,7 +165,7 @@ async fn a_node_is_believed_by_who_signed_its_certificate_or_by_the_certificate_
 }
 
 #[tokio::test]
-async fn a_node_with_another_certificate_is_not_told_the_token() {
+async fn a_node_with_another_certificate_does_not_receive_the_token() {
     let authority = Made::as_openssl_does(&[]);
     let signed = Made::by(&authority, &["far.example.net"]);
     let openssl = Made::as_openssl_does(&["far.example.net"]);
@@ -195,7 +195,7 @@ async fn a_node_with_another_certificate_is_not_told_the_token() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_said_with_what_to_look_at() {
+async fn an_unreachable_node_is_reported_with_a_hint() {
     let certificate = Made::by_itself(&["localhost"], |_| {});
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -222,7 +222,7 @@ async fn nobody_there_is_said_with_what_to_look_at() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_says_nothing_is_not_waited_for() {
+async fn a_silent_node_is_not_waited_for() {
     let certificate = Made::by_itself(&["localhost"], |_| {});
     // The kernel accepts the connection, but no process does.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -235,7 +235,7 @@ async fn a_node_that_says_nothing_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_node_that_does_not_answer_is_not_waited_for_longer_than_wanted() {
+async fn a_node_that_does_not_reply_is_waited_for_until_the_timeout() {
     let certificate = Made::by_itself(&["localhost"], |_| {});
     let (address, _asked) = answering(&certificate, "").await;
     let files = Files::new(address, "localhost", &[&certificate]);

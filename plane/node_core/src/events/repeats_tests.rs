@@ -13,7 +13,7 @@ fn texts(drafts: &[Draft]) -> Vec<&str> {
 }
 
 #[test]
-fn a_flood_is_told_of_once_in_each_window_and_none_of_it_is_left_out() {
+fn a_flood_is_reported_once_per_window_and_counted_completely() {
     let (mut repeats, started_at) = (Repeats::default(), Instant::now());
     let mut total: u64 = 0;
     let mut drafts = Vec::new();
@@ -35,7 +35,7 @@ fn a_flood_is_told_of_once_in_each_window_and_none_of_it_is_left_out() {
 }
 
 #[test]
-fn one_that_is_held_is_told_as_it_is_and_a_quiet_window_ends_the_joining() {
+fn a_single_held_event_is_unchanged_and_a_quiet_window_ends_the_joining() {
     let (mut repeats, started_at) = (Repeats::default(), Instant::now());
     for peer in 0..u64::from(BURST) {
         assert!(repeats.take(refused("host", peer), ONE, started_at).is_some());
@@ -99,7 +99,7 @@ fn subjects_beyond_the_bound_share_a_window() {
 }
 
 #[test]
-fn the_last_event_of_a_state_that_is_told_is_the_last_that_came() {
+fn the_last_reported_state_is_the_last_received() {
     let event = |is_up: bool| {
         let kind = if is_up { EventKind::NicConnected } else { EventKind::NicDisconnected };
         Draft::new(kind, "nic/a", if is_up { "The uplink is up." } else { "It is down." })
@@ -125,7 +125,7 @@ fn the_last_event_of_a_state_that_is_told_is_the_last_that_came() {
 }
 
 #[test]
-fn kinds_of_full_stores_that_tell_opposite_states_are_joined() {
+fn opposite_states_of_full_stores_are_joined() {
     let pairs = [
         [EventKind::DiskFull, EventKind::DiskHasSpace],
         [EventKind::StoreNearlyFull, EventKind::StoreHasSpace],
@@ -137,7 +137,7 @@ fn kinds_of_full_stores_that_tell_opposite_states_are_joined() {
 }
 
 #[test]
-fn what_is_held_is_told_in_the_order_in_which_it_happened() {
+fn held_events_are_reported_in_chronological_order() {
     let (mut repeats, started_at) = (Repeats::default(), Instant::now());
     for subject in ["z", "a", "m"] {
         for _ in 0..=BURST {

@@ -33,7 +33,7 @@ fn by_weight() {
 /// A minimum set while other nodes use the whole capacity is effective within two seconds, and
 /// unused shares are used by others.
 #[test]
-fn minimums_come_at_once_and_what_idles_is_used() {
+fn minimums_are_effective_at_once_and_idle_shares_are_used() {
     let mut cluster = cluster_of(4, 100_000);
     for node in 1..=4 {
         cluster.set_disk(node, disk(u64::from(node), 0, 0, 100), ALL);
@@ -83,7 +83,7 @@ fn no_oscillation_and_bounded_writes() {
 
 /// Nodes with a demand within their reservations send few reports.
 #[test]
-fn idle_nodes_say_little() {
+fn idle_nodes_send_few_messages() {
     let mut cluster = cluster_of(8, 200_000);
     for node in 1..=8 {
         cluster.set_disk(node, disk(u64::from(node), 1_000, 0, 100), 10);
@@ -100,7 +100,7 @@ fn idle_nodes_say_little() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_refused_with_the_arithmetic() {
+fn unsatisfiable_minimums_are_refused_with_the_arithmetic() {
     let mut cluster = cluster_of(2, 10_000);
     cluster.set_disk(1, disk(1, 6_000, 0, 100), ALL);
     cluster.run(5 * SECOND);
@@ -192,7 +192,7 @@ fn a_policy_of_several_nodes() {
 /// A closed-loop client submits only as fast as requests complete. If the store causes a rate below
 /// the minimum, the minimum is unmet nevertheless.
 #[test]
-fn what_a_slow_store_does_not_give_is_unmet_however_little_is_asked_for() {
+fn a_minimum_is_unmet_on_a_slow_store_whatever_the_demand() {
     let mut cluster = cluster_of(2, 10_000);
     cluster.set_disk(1, disk(1, 6_000, 0, 100), ALL);
     cluster.set_disk(2, disk(2, 0, 0, 1), ALL);
@@ -217,7 +217,7 @@ fn what_a_slow_store_does_not_give_is_unmet_however_little_is_asked_for() {
 /// After a short unlimited demand that drops, other nodes wait no longer than one report, one grant
 /// and its acknowledgement.
 #[test]
-fn what_is_not_wanted_any_more_is_others_within_a_second() {
+fn shares_without_demand_are_used_by_others_within_a_second() {
     let mut cluster = cluster_of(2, 100_000);
     cluster.set_disk(1, disk(1, 0, 0, 100), ALL);
     cluster.set_disk(2, disk(2, 0, 0, 100), 1_000);
@@ -234,7 +234,7 @@ fn what_is_not_wanted_any_more_is_others_within_a_second() {
 /// A saturated node does not report how much more it demands. Others do not give up half of the
 /// spare capacity for a small demand.
 #[test]
-fn who_waits_for_a_little_takes_a_little_from_others() {
+fn a_small_unmet_demand_takes_little_from_others() {
     let mut cluster = cluster_of(2, 100_000);
     cluster.set_disk(1, disk(1, 0, 0, 100), ALL);
     cluster.set_disk(2, disk(2, 2_000, 0, 100), 1_000);
@@ -249,7 +249,7 @@ fn who_waits_for_a_little_takes_a_little_from_others() {
 
 /// The assumed use does not grow further before the effect of the last grant is reported.
 #[test]
-fn who_waits_for_more_than_a_little_is_believed_step_by_step() {
+fn a_large_unmet_demand_grows_stepwise() {
     for phase in 0..10 {
         let mut cluster = cluster_of(5, 100_000);
         for node in [1, 3] {

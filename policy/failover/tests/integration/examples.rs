@@ -52,7 +52,7 @@ fn withdrawal(nic: PortId, reason: FailoverReason) -> [FailoverAction; 2] {
 }
 
 #[test]
-fn a_failure_falls_back_at_once_and_the_way_back_is_held_down() {
+fn a_failure_falls_back_at_once_and_the_return_is_held_down() {
     for (event, end, reason) in [
         (
             FailoverEvent::VfLost { vf: VF },
@@ -109,7 +109,7 @@ fn a_migration_leaves_the_vf_and_one_that_is_given_up_comes_back_at_once() {
 }
 
 #[test]
-fn who_has_a_vf_keeps_it_and_who_gets_none_is_told_once() {
+fn an_assigned_vf_is_kept_and_a_missing_one_is_reported_once() {
     let mut failover = on_vf();
     failover.handle(time_at(2), &set(DB, 100));
     let expected = [FailoverAction::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
@@ -169,7 +169,7 @@ fn vfs_are_taken_from_the_adapter_that_has_given_the_fewest() {
 }
 
 #[test]
-fn actions_say_why_in_words() {
+fn actions_display_their_reason() {
     let mut failover = on_vf();
     failover.handle(time_at(2), &FailoverEvent::ResetBegan { adapter: WAN });
     let texts: Vec<String> = actions(&mut failover).iter().map(ToString::to_string).collect();

@@ -57,7 +57,7 @@ fn each_side_is_governed_by_its_own_switch() {
 
 /// A driver that is not offered the checksum cannot negotiate segmentation.
 #[test]
-fn what_was_not_offered_is_not_said_to_be_lacking() {
+fn capabilities_that_were_not_offered_are_not_reported_as_lacking() {
     let switches = OffloadToggles { tx_checksum: false, ..OffloadToggles::default() };
     let actual = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Ingress);
     let reason = OffloadReason::Needs { other: OffloadCapability::Checksum };

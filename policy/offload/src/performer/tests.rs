@@ -29,7 +29,7 @@ fn disabled(capability: OffloadCapability) -> CapabilityStatus {
 }
 
 #[test]
-fn what_is_sent_is_done_by_the_device_if_active_there_else_by_the_kernel() {
+fn sent_frames_are_processed_by_the_device_if_active_else_by_the_kernel() {
     for (capability, feature) in [
         (OffloadCapability::Checksum, Feature::TxChecksum),
         (OffloadCapability::Tcp4Segmentation, Feature::TxTcp4),
@@ -79,7 +79,7 @@ fn checksums_are_the_devices_only_for_both_ip_versions() {
 }
 
 #[test]
-fn what_is_received_is_checked_and_joined_by_whoever_is_active() {
+fn received_frames_are_checked_and_joined_by_the_active_performer() {
     let received = |capability, active: &[Feature]| {
         let actual = performer_at_device(Side::Ingress, &enabled(capability), &device(active));
         (actual.performer, actual.by.map(Feature::name))

@@ -54,7 +54,7 @@ fn a_large_udp_frame_is_segmented_for_an_egress_that_takes_tcp_only() {
 }
 
 #[test]
-fn a_large_frame_leaves_as_its_ingress_says_even_where_the_egress_takes_it() {
+fn a_large_frame_leaves_in_the_form_of_its_ingress() {
     let gso = Gso { kind: GsoKind::Tcp4, segment_bytes: 1000, ecn: false };
     let checksum = Checksum::Partial { start: 34, offset: 16 };
     let step = |egress_form| {
@@ -67,7 +67,7 @@ fn a_large_frame_leaves_as_its_ingress_says_even_where_the_egress_takes_it() {
 }
 
 #[test]
-fn a_partial_checksum_leaves_as_its_ingress_says_even_where_the_egress_takes_it() {
+fn a_partial_checksum_leaves_in_the_form_of_its_ingress() {
     let checksum = Checksum::Partial { start: 34, offset: 16 };
     let step = |egress_form, checksum| {
         let small = FrameMeta { checksum, egress_form, ..FrameMeta::default() };

@@ -51,7 +51,7 @@ proptest! {
 }
 
 #[test]
-fn a_counter_that_may_have_wrapped_twice_tells_nothing() {
+fn a_counter_that_may_have_wrapped_twice_is_ignored() {
     let mut meter = EnergyMeter::default();
     let time_at = |s| Time::ZERO + Duration::from_secs(s);
     let zone = |uj| [reading("intel-rapl:0", "package-0", uj, 262_143_328_850)];

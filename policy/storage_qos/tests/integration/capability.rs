@@ -11,7 +11,7 @@ fn drive(servers: usize, fixed_ns: u64) -> Array {
 }
 
 #[test]
-fn a_store_that_gets_slower_than_its_minimums_need_is_told_and_so_is_its_recovery() {
+fn a_store_too_slow_for_its_minimums_is_reported_and_so_is_its_recovery() {
     let array = drive(16, 1_600_000);
     let mut rig = Rig::new(array.clone(), array.capability(1));
     for disk in 0..4 {
@@ -65,7 +65,7 @@ fn a_noisy_store_of_which_all_is_promised_is_enough() {
 }
 
 #[test]
-fn what_maximums_hold_back_is_not_taken_for_what_the_store_can_do() {
+fn throughput_limited_by_maximums_is_not_an_estimate_of_capacity() {
     let array = drive(16, 1_600_000);
     let mut rig = Rig::new(array.clone(), array.capability(1));
     for disk in 0..4 {

@@ -36,7 +36,7 @@ fn is_about(actual: u64, expected: u64, percent: u64) {
 }
 
 #[test]
-fn what_was_forced_is_told_after_a_minute_with_who_got_it() {
+fn forced_minimums_are_reported_after_a_minute_with_the_disks_served() {
     let mut rig = Rig::new(array(4, 1_000_000), 4000);
     let force = |disk, min| Proposal::Disk(DiskId(disk), LimitsSource::Own(limits(min, 0, 100)));
     rig.propose(&[force(0, 4000), force(1, 2000), force(2, 0)], true);
@@ -71,7 +71,7 @@ fn what_was_forced_is_told_after_a_minute_with_who_got_it() {
 }
 
 #[test]
-fn a_device_that_somebody_else_uses_is_told() {
+fn use_of_the_device_by_others_is_reported() {
     let mut rig = Rig::new(array(8, 1_000_000), 8000);
     rig.set(0, limits(6000, 0, 100));
     rig.set(1, Limits::default());
@@ -91,7 +91,7 @@ fn a_device_that_somebody_else_uses_is_told() {
 }
 
 #[test]
-fn a_depth_that_allows_no_more_is_told_and_holds_nobody_back() {
+fn a_limiting_queue_depth_is_reported_and_delays_no_other_disk() {
     let mut rig = Rig::new(array(8, 1_000_000), 8000);
     rig.set(0, limits(3000, 0, 100));
     rig.set(1, Limits::default());
@@ -107,7 +107,7 @@ fn a_depth_that_allows_no_more_is_told_and_holds_nobody_back() {
 }
 
 #[test]
-fn a_disk_that_asks_for_little_is_owed_little() {
+fn a_disk_with_little_demand_is_due_little() {
     let mut rig = Rig::new(array(4, 1_000_000), 4000);
     rig.set(0, limits(3000, 0, 100));
     rig.set(1, Limits::default());
@@ -128,7 +128,7 @@ fn part(delivery: &Delivery, cause: QueueCause) -> f64 {
 }
 
 #[test]
-fn a_disk_shows_what_it_gets_and_why_it_waits() {
+fn a_disk_displays_its_throughput_and_wait_reason() {
     let mut rig = Rig::new(array(16, 1_000_000), 16_000);
     rig.set(0, limits(500, 1000, 100));
     rig.set(1, Limits { max_bandwidth: bandwidth(4096 * 700), ..Limits::default() });
@@ -161,7 +161,7 @@ fn a_disk_shows_what_it_gets_and_why_it_waits() {
 }
 
 #[test]
-fn waiting_for_the_device_and_for_others_minimums_is_told_apart() {
+fn waiting_for_the_device_and_for_minimums_of_others_is_distinguished() {
     let mut rig = Rig::new(array(4, 1_000_000), 4000);
     for disk in 0..2 {
         rig.set(disk, Limits::default());

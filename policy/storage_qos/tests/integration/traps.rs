@@ -85,7 +85,7 @@ fn a_disk_that_had_everything_still_has_its_minimum() {
 
 /// A burst has its configured rate and length, and is available again only after idling.
 #[test]
-fn a_burst_lasts_as_long_as_it_says_and_comes_back() {
+fn a_burst_lasts_its_configured_time_and_becomes_available_again() {
     let fast = Array { servers: 16, fixed_ns: 500_000, ..array() };
     let mut rig = Rig::new(fast, 30_000);
     let burst = Some(Burst { iops: Iops::new(3000).unwrap(), seconds: 4 });
@@ -115,7 +115,7 @@ fn a_burst_lasts_as_long_as_it_says_and_comes_back() {
 /// Many small and few large requests: disks with the same number of operations get the same share,
 /// regardless of request size.
 #[test]
-fn large_and_small_requests_share_by_what_they_count_as() {
+fn large_and_small_requests_share_by_operations() {
     let array =
         Array { servers: 4, fixed_ns: 100_000, per_operation_ns: 100_000, noise_percent: 20 };
     let mut rig = Rig::new(array, 20_000);
@@ -148,7 +148,7 @@ fn a_new_weight_is_in_effect_at_once() {
 /// A minimum that the disk's own bandwidth prevents is not owed, and takes nothing from other
 /// minimums.
 #[test]
-fn a_minimum_above_the_own_bandwidth_harms_nobody() {
+fn a_minimum_above_the_own_bandwidth_takes_nothing_from_others() {
     for depth in [1, 64] {
         let mut rig = Rig::new(array(), 4000);
         rig.set(0, Limits { max_bandwidth: bandwidth(8192 * 200), ..limits(1000, 0, 100) });
@@ -262,7 +262,7 @@ fn a_minimum_is_met_below_a_maximum_next_to_it() {
 /// Below a cap, the minimum of a disk with one large request at a time is met beside disks whose
 /// demand exceeds the cap; and the cap holds.
 #[test]
-fn a_minimum_is_met_first_of_what_a_cap_allows() {
+fn a_minimum_is_met_first_below_a_cap() {
     let array =
         Array { servers: 8, fixed_ns: 4_000_000, per_operation_ns: 60_000, noise_percent: 30 };
     for (cap, min) in [(8000, 4000), (6000, 5000), (5000, 1000)] {

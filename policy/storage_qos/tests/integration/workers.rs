@@ -306,7 +306,7 @@ fn requests_in_flight_are_counted_in_any_order_of_reports() {
 /// A disk that submits requests repeatedly gets loans. Its requests are then dispatched at once
 /// while no other disk has demand.
 #[test]
-fn what_is_borrowed_ahead_goes_at_once() {
+fn loans_are_dispatched_at_once() {
     let mut host = Host::new(2, &[Limits::default()], 5, 100_000);
     host.run(SECOND / 5, |host| {
         if host.dice.below(5) == 0 {

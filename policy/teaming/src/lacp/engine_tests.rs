@@ -10,7 +10,7 @@ use super::super::{
 use super::*;
 
 #[test]
-fn a_link_comes_into_use_two_seconds_after_its_partner_was_heard() {
+fn a_link_is_used_two_seconds_after_the_first_frame_of_its_partner() {
     let mut bench = Bench::new(spec(), 1);
     let start = bench.now;
     bench.run_ms(1_500);
@@ -49,7 +49,7 @@ fn a_link_comes_into_use_two_seconds_after_its_partner_was_heard() {
 }
 
 #[test]
-fn a_passive_member_is_silent_until_it_is_spoken_to() {
+fn a_passive_member_is_silent_until_it_receives_a_frame() {
     let mut bench = Bench::new(spec(), 1);
     bench.set_spec(|spec| spec.activity = Activity::Passive);
     bench.actions.clear();
@@ -131,7 +131,7 @@ fn a_forged_partner_detaches_its_member_is_counted_and_the_real_one_comes_back()
 }
 
 #[test]
-fn a_flood_is_answered_three_times_a_second_and_costs_no_poll_while_it_says_nothing_new() {
+fn a_flood_without_changes_costs_three_replies_a_second_and_no_poll() {
     let mut bench = Bench::new(spec(), 1);
     bench.receive_for(4, &[(1, end(0x99, 4))]);
     bench.actions.clear();
@@ -261,7 +261,7 @@ fn another_system_or_key_leaves_the_group_and_joins_again() {
 }
 
 #[test]
-fn a_port_whose_cable_was_put_elsewhere_forgets_its_partner() {
+fn a_port_whose_cable_was_moved_forgets_its_partner() {
     let mut bench = Bench::new(spec(), 2);
     bench.receive_for(4, &[(1, end(0x99, 4))]);
     bench.link(1, None);
@@ -274,7 +274,7 @@ fn a_port_whose_cable_was_put_elsewhere_forgets_its_partner() {
 }
 
 #[test]
-fn a_member_that_leaves_says_so_to_its_partner() {
+fn a_removed_member_notifies_its_partner() {
     let mut bench = Bench::new(spec(), 2);
     bench.receive_for(4, &[(1, end(0x99, 4)), (2, end(0x99, 5))]);
     bench.run_ms(1_100);
@@ -299,7 +299,7 @@ fn a_member_that_leaves_says_so_to_its_partner() {
 
 /// Figures 6-23 and 6-24: churn is reported once, and again when it ends.
 #[test]
-fn who_is_not_in_sync_for_a_minute_is_told_once_and_again_when_it_is() {
+fn churn_of_a_minute_is_reported_once_and_again_when_it_ends() {
     let mut bench = Bench::new(spec(), 1);
     let start = bench.now;
     let mut out = end(0x99, 4);
@@ -322,7 +322,7 @@ fn who_is_not_in_sync_for_a_minute_is_told_once_and_again_when_it_is() {
 }
 
 #[test]
-fn what_is_malformed_or_not_ours_is_counted_and_changes_nothing() {
+fn malformed_or_foreign_frames_are_counted_and_change_nothing() {
     let mut bench = Bench::new(spec(), 1);
     bench.receive_for(4, &[(1, end(0x99, 4))]);
     let valid =
@@ -350,7 +350,7 @@ fn what_is_malformed_or_not_ours_is_counted_and_changes_nothing() {
 }
 
 #[test]
-fn what_cannot_be_configured_is_refused_and_nothing_changes() {
+fn invalid_specifications_are_refused_and_change_nothing() {
     let group = MacAddr::BROADCAST;
     let error_with = |change: fn(&mut LacpSpec)| {
         let mut spec = spec();

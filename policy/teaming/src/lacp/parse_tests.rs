@@ -153,7 +153,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_place_and_what_may_differ_is_not_looked_at() {
+fn errors_contain_their_position_and_ignored_fields_may_differ() {
     for (name, is_lacp, change, receiver, judge) in cases() {
         let frame = if is_lacp { lacpdu().to_frame(SOURCE) } else { marker().to_frame(SOURCE) };
         let mut bytes = frame.bytes().to_vec();
@@ -167,7 +167,7 @@ fn what_is_wrong_is_named_with_its_place_and_what_may_differ_is_not_looked_at() 
 }
 
 #[test]
-fn other_slow_protocols_are_told_apart() {
+fn other_slow_protocols_are_distinguished() {
     for subtype in 3..=10 {
         let mut bytes = *lacpdu().to_frame(SOURCE).bytes();
         bytes[14] = subtype;

@@ -52,7 +52,7 @@ fn identity(field: fn(&mut Lacpdu) -> &mut PortInfo) -> Vec<AnyChange> {
 
 /// 6.4.9, recordPDU: conditions under which the Partner counts as in sync.
 #[test]
-fn the_partner_is_in_sync_if_it_says_so_knows_us_and_the_link_is_maintained() {
+fn the_partner_is_in_sync_if_its_state_and_its_view_of_the_actor_match() {
     let rows: [(&str, Change, bool); 9] = [
         ("a) it knows us", |_| {}, true),
         (
@@ -126,7 +126,7 @@ fn the_partner_is_in_sync_if_it_says_so_knows_us_and_the_link_is_maintained() {
 
 /// 6.4.9, recordPDU a): each field of the local end has to match.
 #[test]
-fn a_partner_that_knows_one_thing_wrongly_is_not_in_sync_and_is_told() {
+fn a_partner_with_one_wrong_field_is_not_in_sync_and_gets_an_update() {
     for change in identity(|pdu| &mut pdu.partner) {
         let (mut vars, mut pdu) = (vars(), pdu());
         change(&mut pdu);
@@ -187,7 +187,7 @@ fn the_configured_partner_is_individual_and_in_sync() {
 
 /// 6.4.9, update_NTT: Activity, Timeout, Synchronization and Aggregation are compared.
 #[test]
-fn what_the_partner_has_wrong_of_our_state_is_told_if_it_counts() {
+fn relevant_errors_in_the_partners_view_of_the_actor_need_an_update() {
     let cases = [
         (PortState::ACTIVITY, true),
         (PortState::TIMEOUT, true),

@@ -110,7 +110,7 @@ fn the_other_switch_takes_over_without_a_wait_when_the_last_link_breaks() {
 }
 
 #[test]
-fn a_group_whose_partner_never_gets_in_sync_gives_way() {
+fn a_group_whose_partner_never_gets_in_sync_is_replaced() {
     let mut out = end(0x99, 4);
     out.state.set(PortState::SYNCHRONIZATION, false);
     // Change to an equal group of a lower System after 3 s.
@@ -195,7 +195,7 @@ fn a_half_duplex_link_speaks_no_lacp_and_is_at_most_used_alone() {
 
 /// 6.4.14.1 g: a link from the System to itself is not aggregated, and is reported.
 #[test]
-fn a_link_back_to_ourselves_is_never_used_and_is_told() {
+fn a_looped_link_is_never_used_and_is_reported() {
     for from in [1, 2] {
         let mut bench = Bench::new(LacpSpec { individual_allowed: true, ..spec() }, 2);
         let looped = |bench: &Bench| {
@@ -246,7 +246,7 @@ fn the_lower_system_s_port_identifiers_choose_among_more_links_than_may_be_used(
 }
 
 #[test]
-fn a_standby_takes_over_at_once_and_gives_way_only_to_one_that_is_ready() {
+fn a_standby_takes_over_at_once_and_is_replaced_only_by_a_ready_link() {
     let mut bench = Bench::new(LacpSpec { max_active: 1, ..spec() }, 2);
     let ends = [(1, end(0x99, 4)), (2, end(0x99, 5))];
     bench.receive_for(4, &ends);
@@ -288,7 +288,7 @@ fn the_limit_changes_live_and_moves_no_link_that_may_stay() {
 }
 
 #[test]
-fn a_link_that_the_partner_does_not_want_leaves_its_place_to_another() {
+fn a_link_refused_by_the_partner_is_replaced_by_another() {
     let mut bench = Bench::new(LacpSpec { max_active: 1, ..spec() }, 2);
     let mut out = end(0x99, 4);
     out.state.set(PortState::SYNCHRONIZATION, false);

@@ -56,7 +56,7 @@ fn queues_that_come_and_go_move_no_others() {
 }
 
 #[test]
-fn a_change_of_the_specification_assigns_anew_with_few_moves() {
+fn a_change_of_the_specification_reassigns_with_few_moves() {
     let mut vmq = of_weights(spec(2), &[100; 8]);
     let moves = vmq.set_spec(spec(4), NOW).unwrap();
     assert_eq!(moves.len(), 4, "{moves:?}");
@@ -143,7 +143,7 @@ fn the_default_queue_brings_the_base_into_use() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_what_can_is_said() {
+fn invalid_queues_and_weights_are_refused_with_valid_values() {
     let mut vmq = of_weights(spec(4), &[100]);
     let two = QueueId { index: 1, ..queue(0) };
     let texts = [

@@ -182,7 +182,7 @@ fn beside_a_hot_worker_the_hold_is_longer() {
 }
 
 #[test]
-fn a_break_begins_the_hold_anew() {
+fn an_interruption_restarts_the_hold_time() {
     let mut bench = Bench::new(&workers(4, 1, 1), 2, &[10, 10], &[]);
     for _ in 0..5 {
         assert_eq!(bench.first_moves(14), []);
@@ -221,7 +221,7 @@ fn a_move_that_is_not_carried_out_is_tried_again_later() {
 }
 
 #[test]
-fn what_somebody_else_moved_stays_until_load_says_otherwise() {
+fn an_externally_moved_queue_stays_until_load_moves_it() {
     let mut bench = Bench::new(&workers(4, 1, 1), 1, &[10, 10, 0], &[]);
     bench.observe();
     bench.vmq.handle_moved_externally(queue(1), WorkerId(2), bench.now);

@@ -144,7 +144,7 @@ fn max_workers_changes_under_load() {
 }
 
 #[test]
-fn a_worker_that_something_else_takes_is_left() {
+fn queues_leave_a_worker_that_is_busy_with_other_tasks() {
     let mut host = Host::of(1, 4, 4);
     host.loads.fill(10.0);
     host.run(Duration::from_secs(5));

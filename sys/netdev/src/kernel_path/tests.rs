@@ -113,7 +113,7 @@ impl Bench {
 }
 
 #[test]
-fn frames_take_the_kernels_path_as_far_as_the_table_says() {
+fn frames_take_the_kernel_path_according_to_the_table() {
     let bench = Bench::new(3);
     let [one, two, three] = [1, 2, 3].map(|port| bench.guest(port));
     assert!(!one.reaches(2), "nobody has said so");
@@ -199,7 +199,7 @@ fn frames_that_are_too_long_and_programs_of_others_are_left_alone() {
 }
 
 #[test]
-fn what_is_put_on_the_way_itself_is_judged_again() {
+fn frames_sent_directly_to_the_path_device_are_checked_again() {
     let bench = Bench::new(2);
     let one = bench.guest(1);
     bench.devices.set_kernel_paths(&bench.table(&[1, 1])).unwrap();
@@ -221,7 +221,7 @@ fn what_is_put_on_the_way_itself_is_judged_again() {
 }
 
 #[test]
-fn it_goes_with_its_device_and_what_was_left_goes_before_the_next() {
+fn the_path_is_removed_with_its_device_and_leftovers_before_the_next() {
     let mut bench = Bench::new(2);
     let table = bench.table(&[1, 1]);
     bench.devices.set_kernel_paths(&table).unwrap();
@@ -229,7 +229,7 @@ fn it_goes_with_its_device_and_what_was_left_goes_before_the_next() {
     let filters = |bench: &Bench| {
         bench.guest(1).netns.run("tc filter show dev eth0 egress").contains("suimon")
     };
-    // Loopback, the TAP and the way.
+    // Loopback, the TAP and the device of the path.
     assert_eq!((links(&bench), filters(&bench)), (3, true));
 
     let live = PortDeviceSpec::Tap(bench.guest(1).spec(false));
@@ -262,11 +262,11 @@ fn it_goes_with_its_device_and_what_was_left_goes_before_the_next() {
     bench.guests[0].device = None;
     std::mem::forget(paths.attach(PortId(9), &namespace, "eth0").unwrap());
     bench.devices.remove_tap("eth0", Some(bench.guest(1).netns.name())).unwrap();
-    assert_eq!(links(&bench), 1, "the way goes with its TAP");
+    assert_eq!(links(&bench), 1, "the path is removed with its TAP");
 }
 
 #[test]
-fn it_is_for_other_namespaces_than_ours() {
+fn the_path_is_refused_in_the_own_namespace() {
     let own_namespace = Namespace::open(None).unwrap();
     let refused = KernelPaths::default().attach(PortId(1), &own_namespace, "lo").err().unwrap();
     assert_eq!((refused.kind, refused.field), (DeviceErrorKind::Unsupported, "kernel_path"));

@@ -104,7 +104,7 @@ fn an_adapter_and_its_vfs_are_found() {
 }
 
 #[test]
-fn each_reason_against_it_is_told() {
+fn each_reason_against_support_is_reported() {
     let tree = Tree::new();
     tree.adapter();
     let support = || tree.adapters().adapters().unwrap()[0].support;
@@ -129,7 +129,7 @@ fn each_reason_against_it_is_told() {
 }
 
 #[test]
-fn a_number_is_written_by_way_of_none_and_refusals_say_what_to_do() {
+fn a_changed_vf_count_is_written_after_zero_and_refusals_contain_a_remedy() {
     let tree = Tree::new();
     tree.adapter();
     let adapters = tree.adapters();
@@ -157,7 +157,7 @@ fn a_number_is_written_by_way_of_none_and_refusals_say_what_to_do() {
 }
 
 #[test]
-fn what_is_no_file_of_sysfs_holds_nobody_up() {
+fn fifos_in_place_of_sysfs_files_do_not_block() {
     let tree = Tree::new();
     tree.adapter();
     let pf = tree.0.join(format!("devices/pci0000:00/{PF}"));

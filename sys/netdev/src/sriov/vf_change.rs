@@ -69,7 +69,7 @@ mod tests {
     use suimon_netif::netlink::LINK_BYTES;
 
     #[test]
-    fn what_is_told_is_what_would_be_read() {
+    fn encoded_changes_decode_to_the_same_settings() {
         let change = VfSettingsChange {
             mac: Some(MacAddr::new([2, 0, 0, 0, 0, 1])),
             vlan: Some(VlanId::new(7)),

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_driver_says_is_read_and_what_it_cannot_say_is_told_apart() {
+    fn reported_vf_settings_are_read_and_unsupported_ones_are_distinguished() {
         let mut list = info(&[
             (VF_MAC, address(3, [2, 0, 0, 0, 0, 9])),
             (VF_VLAN, words(&[3, 20, 0])),

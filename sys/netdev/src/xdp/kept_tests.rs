@@ -74,7 +74,7 @@ impl Bench {
 }
 
 #[test]
-fn the_host_gets_what_is_for_its_addresses_and_the_switch_the_rest() {
+fn the_host_gets_frames_to_its_addresses_and_the_switch_all_others() {
     let mut bench = Bench::new(None);
     let own_mac = bench.status().mac.unwrap();
     let mut tagged = arp(HOST_V4);

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rings_whose_places_are_wrong_are_refused() {
+    fn rings_with_invalid_offsets_are_refused() {
         const PLACES: libc::xdp_ring_offset =
             libc::xdp_ring_offset { producer: 0, consumer: 64, desc: 128, flags: 8 };
         let refused = |offsets, entries| {

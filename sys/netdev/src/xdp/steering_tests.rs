@@ -106,7 +106,7 @@ fn rule(nic: u32, vlan: Option<u16>, queue: u16) -> SteeringRule {
 }
 
 #[test]
-fn rules_follow_what_is_wanted_and_go_with_the_uplink() {
+fn rules_follow_the_specification_and_are_removed_with_the_uplink() {
     let device = Device::with_room(8);
     let mut steering = Steering::new(device.clone(), 4);
     let (web, db) = (rule(1, Some(10), 1), rule(2, None, 2));
@@ -135,7 +135,7 @@ fn rules_follow_what_is_wanted_and_go_with_the_uplink() {
 }
 
 #[test]
-fn what_a_killed_process_left_is_taken_away() {
+fn rules_of_a_killed_process_are_removed() {
     let device = Device::with_room(8);
     let mut killed = Steering::new(device.clone(), 4);
     killed.set(&[rule(1, None, 1), rule(2, None, 3)]);
@@ -147,7 +147,7 @@ fn what_a_killed_process_left_is_taken_away() {
 }
 
 #[test]
-fn a_device_without_rules_is_asked_once_and_its_words_are_told() {
+fn a_device_without_rules_is_tried_once_and_its_error_is_reported() {
     let device = Device::with_room(8);
     device.change(|inner| inner.refuses = Some(FlowError::Unsupported(Errno::OPNOTSUPP)));
     let mut steering = Steering::new(device.clone(), 4);

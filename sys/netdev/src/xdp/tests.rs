@@ -204,7 +204,7 @@ fn many_frames_pass_in_batches_of_mixed_lengths() {
 }
 
 #[test]
-fn a_full_ring_loses_what_comes_then_and_nothing_later() {
+fn a_full_ring_loses_frames_only_while_it_is_full() {
     let mut bench = Bench::new(None);
     // Until the ring is full. A veth whose CPU is busy may have lost frames before.
     let limit = Instant::now() + LIMIT;

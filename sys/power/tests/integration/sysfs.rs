@@ -37,7 +37,7 @@ fn carry_out(files: &PowerFiles, plan: Option<PowerPlan>, records: &Records) -> 
 }
 
 #[test]
-fn each_driver_is_told_what_it_understands_and_all_is_as_before_afterwards() {
+fn each_driver_gets_supported_values_and_the_originals_are_restored() {
     for make in [acpi_cpufreq, intel_pstate, amd_pstate_epp] {
         let sysfs = FakeSysfs::new();
         make(&sysfs);
@@ -63,7 +63,7 @@ fn each_driver_is_told_what_it_understands_and_all_is_as_before_afterwards() {
 }
 
 #[test]
-fn intel_pstate_switches_turbo_the_other_way_round() {
+fn intel_pstate_has_an_inverted_turbo_switch() {
     let sysfs = FakeSysfs::new();
     intel_pstate(&sysfs);
     let files = PowerFiles::new(sysfs.root());
@@ -90,7 +90,7 @@ fn intel_pstate_switches_turbo_the_other_way_round() {
 }
 
 #[test]
-fn without_cpufreq_every_wish_says_why_it_is_not_so() {
+fn without_cpufreq_every_setting_has_a_reason_for_its_absence() {
     let sysfs = FakeSysfs::new();
     sysfs.cpus(2);
     let files = PowerFiles::new(sysfs.root());
@@ -110,7 +110,7 @@ fn without_cpufreq_every_wish_says_why_it_is_not_so() {
 }
 
 #[test]
-fn a_write_that_fails_says_why() {
+fn a_failed_write_is_reported_with_its_reason() {
     let sysfs = FakeSysfs::new();
     acpi_cpufreq(&sysfs);
     let files = PowerFiles::new(sysfs.root());
@@ -162,7 +162,7 @@ fn zones_are_read_through_links_and_drivers_are_none() {
 
 /// Does not occur in sysfs, but with another file system in its place.
 #[test]
-fn pipes_loops_and_endless_files_do_not_keep_anybody_waiting() {
+fn pipes_loops_and_endless_files_do_not_block() {
     let sysfs = FakeSysfs::new();
     acpi_cpufreq(&sysfs);
     let governor = sysfs.root().join(SettingId::Governor(0).file());

@@ -168,14 +168,14 @@ mod tests {
 
     /// The guest runs under TCG. If the guest were faulty, every detection of KVM would fail.
     #[test]
-    fn the_guest_says_its_word() {
+    fn the_guest_writes_its_message() {
         let qemu = Qemu::new(None);
         let (path, _) = qemu.find().unwrap();
         guest_runs(VmAccelerator::Tcg, path, Rights::of_this_process()).unwrap();
     }
 
     #[test]
-    fn what_says_another_word_is_no_guest() {
+    fn a_process_without_the_message_is_not_a_guest() {
         let error = guest_runs(
             VmAccelerator::Tcg,
             std::path::Path::new("/bin/true"),

@@ -52,7 +52,7 @@ fn only_an_isolated_function_of_an_adapter_is_given() {
 }
 
 #[test]
-fn a_function_that_vfio_does_not_take_is_said_so_and_one_that_is_taken_back_is_nobodys() {
+fn a_function_refused_by_vfio_is_reported_and_a_released_one_is_unassigned() {
     let (root, vfs) = tree("igbvf");
     let path_to = |path: &str| root.path().join(path);
     let vf = vfs.find(ADDRESS.parse().unwrap()).unwrap();

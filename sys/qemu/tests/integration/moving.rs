@@ -104,7 +104,7 @@ fn next_byte(console: &mut UnixStream) -> u8 {
 /// Between two rounds of copying, the guest writes more than may remain when it is stopped, and
 /// less than is copied meanwhile. Several rounds are therefore necessary.
 #[test]
-fn nothing_is_lost_of_what_a_guest_writes_while_its_memory_is_copied() {
+fn writes_of_a_guest_during_memory_copying_are_not_lost() {
     const SLOW: MigrationSpec =
         MigrationSpec { downtime: Duration::from_millis(100), bytes_per_second: Some(1 << 20) };
     const MOVES: usize = 3;
@@ -209,7 +209,7 @@ fn is_taken(vm: &dyn Vm, port: Option<u8>, mac: Option<MacAddr>) -> bool {
 }
 
 #[test]
-fn what_was_plugged_in_has_to_be_where_it_was() {
+fn plugged_devices_keep_their_slots() {
     let site = Site::new();
     let host = site.host();
     let spec = site.obedient("a");

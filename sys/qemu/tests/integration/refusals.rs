@@ -53,7 +53,7 @@ fn a_folder_that_the_vms_user_cannot_reach() {
 }
 
 #[test]
-fn a_launcher_that_fails_says_why() {
+fn a_failed_launcher_reports_the_reason() {
     let site = Site::empty();
     let mut command = Command::new("/bin/sh");
     command.args(["-c", "echo 'the folder is not there'; echo more >&2; exit 1"]);
@@ -64,7 +64,7 @@ fn a_launcher_that_fails_says_why() {
 }
 
 #[test]
-fn a_qemu_that_ends_at_once_says_why() {
+fn a_qemu_that_exits_at_once_reports_the_reason() {
     let site = Site::new();
     let host = site.host();
     // Firmware of a length that no flash device has.
@@ -85,7 +85,7 @@ fn a_qemu_that_ends_at_once_says_why() {
 }
 
 #[test]
-fn what_the_host_lacks() {
+fn resources_missing_from_the_host_are_reported() {
     let site = Site::new();
     let host = site.host();
     let refuse = |spec: &VmSpec, word: &str| {

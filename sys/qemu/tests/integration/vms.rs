@@ -26,7 +26,7 @@ fn console(vm: &dyn Vm) -> UnixStream {
 }
 
 #[test]
-fn a_vm_runs_pauses_and_ends_when_it_is_told() {
+fn a_vm_runs_pauses_and_ends_on_command() {
     let site = Site::new();
     let host = site.host();
     let spec = site.spec("plain");
@@ -99,7 +99,7 @@ fn a_vms_process_has_no_rights() {
 }
 
 #[test]
-fn a_guest_talks_on_its_console_panics_resets_and_turns_itself_off() {
+fn a_guest_uses_its_console_panics_resets_and_powers_off() {
     let site = Site::new();
     let host = site.host();
     let spec = site.obedient("talker");
@@ -139,7 +139,7 @@ fn a_guest_talks_on_its_console_panics_resets_and_turns_itself_off() {
 }
 
 #[test]
-fn a_vm_that_is_killed_says_by_what() {
+fn a_killed_vm_reports_the_signal() {
     let site = Site::new();
     let host = site.host();
     let (vm, notices) = site.start(&host, &site.spec("victim"));
@@ -216,7 +216,7 @@ fn a_vm_outlives_its_launcher() {
 }
 
 #[test]
-fn a_launcher_that_nobody_needs_ends_and_one_that_has_a_vm_does_not() {
+fn an_unused_launcher_exits_and_one_with_a_vm_does_not() {
     let site = Site::empty();
     assert!(support::start_passing(&site));
     assert!(!support::start_passing(&site), "one is there");

@@ -27,7 +27,7 @@ fn changes(numbers: std::ops::Range<u64>) -> Vec<MetadataChange> {
 }
 
 #[test]
-fn what_was_kept_is_loaded_by_another_process_until_it_is_forgotten() {
+fn records_are_loaded_by_another_process_until_they_are_removed() {
     let (_folder, records) = records();
     assert!(records.load("8-77").unwrap().is_none());
     let mut record = records.create("8-77", OPENED).unwrap();
@@ -49,7 +49,7 @@ fn what_was_kept_is_loaded_by_another_process_until_it_is_forgotten() {
 }
 
 #[test]
-fn a_record_of_another_boot_says_nothing_and_goes() {
+fn a_record_of_another_boot_is_ignored_and_removed() {
     let (_folder, records) = records();
     records.create("a", OPENED).unwrap().append(&changes(0..5), 0).unwrap();
     assert!(records.after_a_boot().load("a").unwrap().is_none());
@@ -100,7 +100,7 @@ fn a_folder_or_record_that_others_may_have_made_is_refused() {
 
 /// Programs that change an image beside the daemon find records of any owner, and change none.
 #[test]
-fn what_is_left_is_found_in_a_folder_of_any_owner_and_stays() {
+fn pending_records_are_found_in_a_folder_of_any_owner_and_kept() {
     let (folder, records) = records();
     let find = |key: &str| FileRecords::find_pending(&records.folder, key);
     assert_eq!(FileRecords::find_pending(&folder.path().join("nothing"), "a").unwrap(), None);
@@ -148,7 +148,7 @@ fn a_damaged_entry_does_not_hide_those_behind_it() {
 }
 
 #[test]
-fn what_is_no_file_is_no_record_and_is_not_waited_for() {
+fn a_fifo_is_not_a_record_and_does_not_block() {
     let (_folder, records) = records();
     let fifo = records.path("a").unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
@@ -185,7 +185,7 @@ fn a_full_record_keeps_nothing_more_until_something_is_forgotten() {
 }
 
 #[test]
-fn what_is_no_record_and_what_is_no_key_is_an_error() {
+fn invalid_records_and_keys_are_errors() {
     let (_folder, records) = records();
     fs::write(records.path("a").unwrap(), [0; 500]).unwrap();
     let error = records.load("a").unwrap_err();

@@ -169,7 +169,7 @@ fn a_packed_ring_survives_any_death() {
 
 /// A ring that is dropped with requests in flight leaves them to the next ring.
 #[test]
-fn what_is_under_way_when_a_ring_is_dropped_is_done_again() {
+fn requests_in_flight_when_a_ring_is_dropped_are_repeated() {
     for features in [DISK_FEATURES, DISK_FEATURES | RING_PACKED] {
         let vm = Vm::new(SIZE);
         let mut driver = AnyDriver::new(&vm, SIZE, features);

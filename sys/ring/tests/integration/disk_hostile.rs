@@ -101,7 +101,7 @@ fn chains_that_are_no_requests_are_named() {
 }
 
 #[test]
-fn a_descriptor_that_is_under_way_is_not_taken_again() {
+fn a_descriptor_in_flight_is_not_received_again() {
     let vm = Vm::new(16);
     let mut driver = Driver::new(&vm, 16);
     let (call, _far) = call_line();
@@ -170,7 +170,7 @@ fn logged(log: &File) -> Vec<u64> {
 }
 
 #[test]
-fn what_is_written_is_in_the_log_when_it_is_answered() {
+fn written_pages_are_in_the_dirty_log_before_the_completion() {
     for features in [DISK_FEATURES, DISK_FEATURES | RING_PACKED] {
         let vm = Vm::new(16);
         let file =

@@ -90,7 +90,7 @@ fn a_read_only_disk_is_only_read() {
 }
 
 #[test]
-fn what_was_not_negotiated_is_not_supported() {
+fn requests_that_were_not_negotiated_are_unsupported() {
     let vm = Vm::new(16);
     let mut single = One::new(&vm, 1 << 32, facts());
     assert_eq!(single.ask(Wanted::range(T_DISCARD, 0, 1, 0)), (None, S_UNSUPP));
@@ -113,7 +113,7 @@ fn large_sectors_are_whole_and_a_resized_disk_is_as_long_as_it_is_now() {
 }
 
 #[test]
-fn failures_are_told_and_a_read_that_failed_has_no_length() {
+fn failures_are_reported_and_a_failed_read_has_no_length() {
     for features in [DISK_FEATURES, DISK_FEATURES | RING_PACKED] {
         let vm = Vm::new(16);
         let mut single = One::new(&vm, features, facts());
@@ -149,7 +149,7 @@ fn failures_are_told_and_a_read_that_failed_has_no_length() {
 }
 
 #[test]
-fn a_ring_is_woken_by_requests_and_not_by_those_under_way() {
+fn a_ring_is_woken_by_new_requests_only() {
     for features in [DISK_FEATURES, DISK_FEATURES | EVENT_IDX, DISK_FEATURES | RING_PACKED] {
         let vm = Vm::new(16);
         let mut single = One::new(&vm, features, facts());

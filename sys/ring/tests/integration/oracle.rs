@@ -264,7 +264,7 @@ fn offloads_travel_in_the_header() {
 }
 
 #[test]
-fn a_polled_ring_suppresses_kicks_and_an_armed_one_asks_for_them() {
+fn a_polled_ring_suppresses_kicks_and_an_armed_one_requests_them() {
     for features in [VERSION_1, VERSION_1 | EVENT_IDX] {
         let vm = Vm::new(16);
         let mut driver = Driver::new(&vm, 16);

@@ -227,7 +227,7 @@ fn check_delivery(
 }
 
 #[test]
-fn a_polled_ring_suppresses_kicks_and_an_armed_one_asks_for_them() {
+fn a_polled_ring_suppresses_kicks_and_an_armed_one_requests_them() {
     for features in [BASE, BASE | EVENT_IDX] {
         let vm = Vm::new(13);
         let mut driver = PackedDriver::new(&vm, 13);

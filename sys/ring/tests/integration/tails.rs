@@ -250,7 +250,7 @@ fn chains_of_frames_without_tails_come_back_at_once() {
 /// A sender that modifies a frame after it was taken changes only its payload; headers and metadata
 /// are those validated.
 #[test]
-fn a_guest_that_writes_what_it_sent_spoils_its_payload_only() {
+fn a_guest_that_modifies_a_sent_frame_changes_only_its_payload() {
     for form in [0, RING_PACKED] {
         let (from_vm, to_vm) = (Vm::new(SIZE), Vm::new(SIZE));
         let mut source_driver = AnyDriver::new(&from_vm, SIZE, form);

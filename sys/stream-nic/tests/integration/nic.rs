@@ -158,7 +158,7 @@ fn frames_pass_both_ways_and_the_next_qemu_comes_in() {
 }
 
 #[test]
-fn who_breaks_the_protocol_is_cut_off_and_another_one_is_served() {
+fn a_client_that_violates_the_protocol_is_disconnected_and_the_next_is_served() {
     let bench = Bench::new();
     let mut hostile = bench.connect();
     assert_eq!(bench.next_notice(), DeviceNotice::LinkUp);

@@ -227,7 +227,7 @@ fn questions_are_answered() {
 }
 
 #[test]
-fn writeback_is_written_only_by_those_who_negotiated_it() {
+fn writeback_is_changed_only_by_front_ends_that_negotiated_it() {
     let bench = DiskBench::new();
     let mut front_end = bench.connect(VERSION_1);
     assert!(!front_end.set(25, &ask(32, &[0]), &[]));
@@ -265,7 +265,7 @@ fn requests_are_answered_in_any_order_and_a_ring_that_stops_finishes_them() {
 }
 
 #[test]
-fn what_was_under_way_when_the_process_died_is_done_again_in_order() {
+fn requests_in_flight_when_the_process_died_are_repeated_in_order() {
     let vm = Vm::with_regions(vec![BYTES]);
     let mut guest = Guest::new(&vm);
     let bench = DiskBench::new();
@@ -297,7 +297,7 @@ fn what_was_under_way_when_the_process_died_is_done_again_in_order() {
 }
 
 #[test]
-fn a_resized_disk_is_told_and_read_again() {
+fn a_resized_disk_is_reported_and_its_configuration_read_again() {
     let bench = DiskBench::new();
     let mut front_end = bench.connect(DISK_FEATURES);
     let (mut local, peer) = UnixStream::pair().unwrap();
@@ -314,7 +314,7 @@ fn a_resized_disk_is_told_and_read_again() {
 }
 
 #[test]
-fn what_a_vm_negotiated_is_kept_for_it() {
+fn negotiated_features_are_kept_for_the_vm() {
     let vm = Vm::with_regions(vec![BYTES]);
     let guest = Guest::new(&vm);
     let bench = DiskBench::new();

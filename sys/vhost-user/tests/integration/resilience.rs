@@ -71,7 +71,7 @@ fn notice(bench: &Bench) -> DeviceNotice {
 }
 
 #[test]
-fn whoever_says_nothing_is_not_noticed_and_keeps_nobody_out() {
+fn silent_connections_are_not_reported_and_do_not_block_others() {
     let bench = Bench::new(1);
     let mut silent: Vec<_> = (0..20).map(|_| UnixStream::connect(&bench.socket).unwrap()).collect();
     drop(UnixStream::connect(&bench.socket).unwrap());
@@ -94,7 +94,7 @@ fn whoever_says_nothing_is_not_noticed_and_keeps_nobody_out() {
 /// Connections are served in the order in which they arrive: one that sends invalid data does not
 /// affect the next one.
 #[test]
-fn who_connects_behind_strangers_is_served() {
+fn a_client_behind_invalid_ones_is_served() {
     let invalid_client = Bench::new(1);
     for _ in 0..20 {
         let invalid_clients: Vec<_> = (0..3)
@@ -208,7 +208,7 @@ fn a_front_end_that_listens_and_leaves_at_once_is_not_connected_to_in_a_loop() {
 }
 
 #[test]
-fn a_message_whose_rest_does_not_come_ends_the_wait_for_it() {
+fn an_incomplete_message_ends_the_session() {
     let bench = Bench::new(1);
     let stuck = FrontEnd::connect(&bench.socket);
     stuck.send_raw(&FrontEnd::message(2, 1, &[0; 8])[..15], &[]);
@@ -219,7 +219,7 @@ fn a_message_whose_rest_does_not_come_ends_the_wait_for_it() {
 /// A guest breaks its ring. Its NIC reports that and stops, and the connection stays open. The NIC
 /// starts again when the guest reinitialises its driver.
 #[test]
-fn a_broken_ring_stops_its_nic_until_the_guest_starts_anew() {
+fn a_broken_ring_stops_its_nic_until_the_guest_restarts_it() {
     let mut bench = Bench::new(1);
     let vm = Vm::with_regions(vec![BYTES]);
     let mut front_end = FrontEnd::connect(&bench.socket);
@@ -279,7 +279,7 @@ fn memory_that_every_queue_pair_removes_is_removed_once() {
 
 /// The front-end may cache configuration space, so it is notified.
 #[test]
-fn a_front_end_is_told_when_configuration_space_changes() {
+fn a_front_end_is_notified_when_configuration_space_changes() {
     let mut changed = Bench::new(1);
     let mut front_end = FrontEnd::connect(&changed.socket);
     front_end.negotiate(VERSION_1);
@@ -305,7 +305,7 @@ fn a_front_end_is_told_when_configuration_space_changes() {
 /// Negotiated features are recorded for the VM until it stops its rings and disconnects. A NIC that
 /// lacks them does not open.
 #[test]
-fn what_a_vm_negotiated_is_kept_for_it() {
+fn negotiated_features_are_kept_for_the_vm() {
     let bench = Bench::new(2);
     let vm = Vm::with_regions(vec![BYTES]);
     let promise = |bench: &Bench| loop {
@@ -361,7 +361,7 @@ fn what_a_vm_negotiated_is_kept_for_it() {
 /// After a death of the process, the in-flight record takes precedence over a front-end that does
 /// not know the positions of its rings.
 #[test]
-fn rings_go_on_where_the_record_says() {
+fn rings_continue_at_the_recorded_position() {
     let bench = Bench::new(1);
     let vm = Vm::with_regions(vec![BYTES]);
     let mut front_end = FrontEnd::connect(&bench.socket);
@@ -458,7 +458,7 @@ fn written_pages_are_in_the_log() {
 
 /// The MTU that a running guest has negotiated does not change.
 #[test]
-fn an_mtu_the_guest_knows_is_not_changed_under_it() {
+fn a_negotiated_mtu_is_not_changed() {
     let mut bench = Bench::new(1);
     let vm = Vm::with_regions(vec![BYTES]);
     let mut front_end = FrontEnd::connect(&bench.socket);
