@@ -126,8 +126,8 @@ fn shake_hands(exports: &[Export], config: u8, bytes: &[u8], piece: usize) -> Sh
         Shaken { steps: Vec::new(), output: GREETING.to_vec(), end: End::Open, consumed: 0 };
     loop {
         let rest = &bytes[shaken.consumed..];
-        let given = &rest[..rest.len().min(piece)];
-        let result = handshake.handle_bytes(exports, given, &mut shaken.output);
+        let chunk = &rest[..rest.len().min(piece)];
+        let result = handshake.handle_bytes(exports, chunk, &mut shaken.output);
         let Ok(ServerProgress { consumed, step }) = result else {
             // Nobody asks how far it had come.
             (shaken.end, shaken.consumed) = (End::Cut, 0);
@@ -136,12 +136,12 @@ fn shake_hands(exports: &[Export], config: u8, bytes: &[u8], piece: usize) -> Sh
             assert_eq!(shaken.output.len(), before, "an answer after the end");
             return shaken;
         };
-        assert!(consumed <= given.len());
+        assert!(consumed <= chunk.len());
         shaken.consumed += consumed;
         match step {
             ServerStep::NeedsBytes => {
-                assert_eq!(consumed, given.len());
-                if given.len() == rest.len() {
+                assert_eq!(consumed, chunk.len());
+                if chunk.len() == rest.len() {
                     return shaken;
                 }
             }

@@ -43,7 +43,7 @@ pub fn check(input: &[u8]) {
     let size = u16::from(size % 65);
     let bits = [EVENT_IDX, INDIRECT_DESC, MERGEABLE, IN_ORDER, 1, 2, 1 << 7, 1 << 11];
     let chosen = bits.iter().enumerate().filter(|(index, _)| flags >> index & 1 != 0);
-    let features = chosen.fold(VERSION_1 | RING_PACKED, |all, (_, bit)| all | bit);
+    let features = chosen.fold(VERSION_1 | RING_PACKED, |features, (_, bit)| features | bit);
     let mut memory = GuestImage::new(image);
     // Random addresses are hardly ever inside memory; bring them near it.
     if mode & 1 != 0 {
@@ -191,8 +191,8 @@ impl Ring {
             }
             // A table may leave memory behind the point where the chain is refused
             // for its length.
-            let inside = (end.min(MEMORY_BYTES as u64)).saturating_sub(table) / 16;
-            for index in 0..inside {
+            let available = (end.min(MEMORY_BYTES as u64)).saturating_sub(table) / 16;
+            for index in 0..available {
                 buffers.push(descriptor(memory, (table + 16 * index) as usize));
             }
             if end > MEMORY_BYTES as u64 {

@@ -284,8 +284,8 @@ impl Bench {
             frame = frame.filter(|_| is_valid).map(|mut frame: Vec<u8>| {
                 let begin = frame.len();
                 frame.resize(begin + len, 0);
-                let place = Layout::CHUNKS_AT + address;
-                self.file.read_exact_at(&mut frame[begin..], place).unwrap();
+                let file_offset = Layout::CHUNKS_AT + address;
+                self.file.read_exact_at(&mut frame[begin..], file_offset).unwrap();
                 frame
             });
             if options & CONTINUED == 0 {
@@ -334,8 +334,8 @@ impl Bench {
         let index = self.word(Layout::RX_AT, Layout::PRODUCER_AT);
         let entry =
             [address.to_ne_bytes(), (u64::from(len) | u64::from(options) << 32).to_ne_bytes()];
-        let place = entry_at(Layout::RX_AT, index, 16);
-        self.file.write_all_at(entry.as_flattened(), place).unwrap();
+        let file_offset = entry_at(Layout::RX_AT, index, 16);
+        self.file.write_all_at(entry.as_flattened(), file_offset).unwrap();
         self.set_word(Layout::RX_AT, Layout::PRODUCER_AT, index.wrapping_add(1));
     }
 

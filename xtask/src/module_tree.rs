@@ -201,21 +201,21 @@ impl ModuleTree {
 
     fn target(&self, module: ModuleId, path: &[String], depth: usize) -> Option<Target> {
         let (first, rest) = path.split_first()?;
-        let mut at = match first.as_str() {
+        let mut target = match first.as_str() {
             "crate" => Target::Module(0),
             "self" => Target::Module(module),
             "super" => Target::Module(self.modules[module].parent?),
             name => self.lookup(module, name, depth)?,
         };
         for name in rest {
-            at = match at {
+            target = match target {
                 Target::Module(id) if name == "super" => Target::Module(self.modules[id].parent?),
                 Target::Module(id) => self.lookup(id, name, depth)?,
                 // A variant or associated item belongs to its type.
                 item @ Target::Item(..) => return Some(item),
             };
         }
-        Some(at)
+        Some(target)
     }
 
     fn lookup(&self, id: ModuleId, name: &str, depth: usize) -> Option<Target> {

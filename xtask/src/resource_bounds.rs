@@ -72,8 +72,8 @@ impl<'a> Row<'a> {
     /// Parses a row; `None` for text, headings and separators.
     fn parse(line: &'a str) -> Option<Self> {
         let cells: Vec<&str> = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").collect();
-        let [place, _, _, tests] = <[&str; CELLS]>::try_from(cells).ok()?;
-        (place.contains('`')).then_some(Self { place, tests })
+        let [location, _, _, tests] = <[&str; CELLS]>::try_from(cells).ok()?;
+        (location.contains('`')).then_some(Self { place: location, tests })
     }
 
     /// Returns the test functions. Other code spans are files, crates and fuzz targets.
@@ -138,9 +138,10 @@ fn has_item(source: &str, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn row(place: &str) -> Vec<String> {
+    fn row(location: &str) -> Vec<String> {
         let root = crate::workspace::root().unwrap();
-        let line = format!("| {place} | threads | 4 | `tests.rs`, `a_test_name`; `other_file` |");
+        let line =
+            format!("| {location} | threads | 4 | `tests.rs`, `a_test_name`; `other_file` |");
         let row = Row::parse(&line).unwrap();
         assert_eq!(row.tests().collect::<Vec<_>>(), ["a_test_name"]);
         row.missing_items(&root)
@@ -148,9 +149,9 @@ mod tests {
 
     #[test]
     fn files_and_items_exist() {
-        let place =
+        let location =
             "`xtask/src/resource_bounds.rs`, `Row::place`, `CELLS`; `specification.rs`, `Row`";
-        assert_eq!(row(place), [""; 0]);
+        assert_eq!(row(location), [""; 0]);
         assert_eq!(
             row("`xtask/src/specification.rs`, `Row::plac`; `gone.rs`, `Row`"),
             ["xtask/src/specification.rs has no `Row::plac`", "xtask/src/gone.rs does not exist"]

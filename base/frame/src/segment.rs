@@ -65,11 +65,11 @@ pub fn segment(frame: &mut Frame, partial_checksum: bool) -> Result<Segments<'_>
     };
     let header_bytes = headers.payload_at;
     let mut front = [0; GSO_HEADER_BYTES_MAX];
-    let (Some(target), Some(given)) = (front.get_mut(..header_bytes), bytes.get(..header_bytes))
+    let (Some(target), Some(header)) = (front.get_mut(..header_bytes), bytes.get(..header_bytes))
     else {
         return Err(SegmentError::Headers { headers });
     };
-    target.copy_from_slice(given);
+    target.copy_from_slice(header);
     if !is_of_kind || bytes.len() == header_bytes {
         return Err(SegmentError::Headers { headers });
     }

@@ -259,11 +259,11 @@ fn a_nic_moves_from_a_deleted_switch_to_a_new_one_live() {
 
 #[test]
 fn everything_is_made_bottom_up_and_taken_down_top_down() {
-    let (all, none) = (host(BEFORE), HostConfig::default());
+    let (config, none) = (host(BEFORE), HostConfig::default());
     let order = |plan: Plan| plan.steps.iter().map(|s| s.resource.clone()).collect::<Vec<_>>();
-    let is_up = order(Plan::between(&none, &all));
+    let is_up = order(Plan::between(&none, &config));
     assert_eq!(is_up, ["uplink/wan", "switch/inside", "switch/lan", "nic/tap", "nic/vm"]);
-    let down = order(Plan::between(&all, &none));
+    let down = order(Plan::between(&config, &none));
     assert_eq!(down, ["nic/tap", "nic/vm", "switch/inside", "switch/lan", "uplink/wan"]);
 }
 

@@ -52,9 +52,9 @@ pub fn parse_toml(text: &str, file: Option<&str>) -> Result<HostConfig, Vec<ApiE
     read_document(root).map_err(|errors| {
         let mut errors: Vec<_> = errors
             .into_iter()
-            .map(|found| {
-                let line = lines.of(&found.path, found.error.field.as_deref());
-                located(found.error, line)
+            .map(|located_error| {
+                let line = lines.of(&located_error.path, located_error.error.field.as_deref());
+                located(located_error.error, line)
             })
             .collect();
         errors.sort_by_key(|error| error.line);

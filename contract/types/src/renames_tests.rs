@@ -115,8 +115,8 @@ fn names_are_unique_and_no_new_name_is_the_old_name_of_the_same_object() {
     };
     for (index, rename) in RENAMES.iter().enumerate() {
         assert_ne!(rename.old, rename.new);
-        let others = RENAMES.iter().skip(index + 1);
-        for other in others.filter(|other| location(other.of) == location(rename.of)) {
+        let later = RENAMES.iter().skip(index + 1);
+        for other in later.filter(|other| location(other.of) == location(rename.of)) {
             for name in [rename.old, rename.new] {
                 assert!(![other.old, other.new].contains(&name), "{other:?}");
             }

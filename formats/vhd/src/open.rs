@@ -98,11 +98,15 @@ impl Structures {
         footers: &Footers,
         redo: &RedoChanges,
     ) -> Result<(), ImageError> {
-        let found = &footers.found;
-        if found.footer.unique_id != redo.opened.write_id {
+        let located_footer = &footers.found;
+        if located_footer.footer.unique_id != redo.opened.write_id {
             let what = "another image has this name now";
             let fault = ImageFault::ParentChanged { what };
-            return Err(ImageError::new("Unique Id", found.offset.saturating_add(68), fault));
+            return Err(ImageError::new(
+                "Unique Id",
+                located_footer.offset.saturating_add(68),
+                fault,
+            ));
         }
         // All bits of an entry are defined, so no normalisation is necessary.
         let pages = redo.pages(SECTOR, core::convert::identity, |page| {
@@ -125,8 +129,8 @@ impl Structures {
         // Another program may have reused the space of the block.
         let blocks = self.validate(&table, footers)?;
         let block_start = |sector: u32| {
-            let index = blocks.partition_point(|(place, _)| *place <= sector);
-            blocks.get(index.checked_sub(1)?).map(|(place, _)| *place)
+            let index = blocks.partition_point(|(start_sector, _)| *start_sector <= sector);
+            blocks.get(index.checked_sub(1)?).map(|(start_sector, _)| *start_sector)
         };
         // The table does not contain blocks that were freed again.
         let freed: BTreeSet<u32> = redo.entries().map(u32::from_be_bytes).collect();
@@ -134,7 +138,8 @@ impl Structures {
             let Ok(sector) = u32::try_from(fill.offset() / SECTOR) else { return false };
             let before = freed.range(..=sector).next_back().copied();
             let bitmaps = block_start(sector).into_iter().chain(before);
-            let bitmaps = bitmaps.filter_map(|place| self.layout.bitmap_range(place));
+            let bitmaps =
+                bitmaps.filter_map(|bitmap_sector| self.layout.bitmap_range(bitmap_sector));
             bitmaps.into_iter().any(|bitmap| bitmap.contains(fill))
         })?;
         // If the store is full, this frees the space that the following writes need.

@@ -126,11 +126,13 @@ pub fn set_parent_path(
     rule: SizeSource,
 ) -> Result<(), ImageError> {
     let footers = footers(file)?;
-    let found = &footers.found;
-    if found.footer.disk_type != DiskType::Differencing {
-        let fault =
-            ImageFault::InvalidValue { value: found.footer.disk_type.code().into(), allowed: "4" };
-        return Err(ImageError::new("Disk Type", found.offset + 60, fault));
+    let located_footer = &footers.found;
+    if located_footer.footer.disk_type != DiskType::Differencing {
+        let fault = ImageFault::InvalidValue {
+            value: located_footer.footer.disk_type.code().into(),
+            allowed: "4",
+        };
+        return Err(ImageError::new("Disk Type", located_footer.offset + 60, fault));
     }
     if !footers.is_at_end || !footers.is_complete {
         let what = "a footer that is damaged; repair the image first".to_owned();
@@ -141,7 +143,7 @@ pub fn set_parent_path(
         ));
     }
     let Structures { mut header, .. } = Structures::read(file, &footers, rule)?;
-    let header_offset = found.footer.data_offset;
+    let header_offset = located_footer.footer.data_offset;
     let too_long = |name, value: usize, allowed| {
         let fault = ImageFault::InvalidValue { value: value as u64, allowed };
         Err(ImageError::new(name, header_offset, fault))
@@ -168,7 +170,7 @@ pub fn set_parent_path(
         end = end.saturating_add(u64::from(data_space) * SECTOR);
     }
     // The new record is complete and durable before the header refers to it.
-    file.write_at(end, &found.bytes).map_err(failed)?;
+    file.write_at(end, &located_footer.bytes).map_err(failed)?;
     file.flush().map_err(failed)?;
     for (offset, bytes) in paths {
         let mut sectors = bytes;

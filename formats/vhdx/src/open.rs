@@ -294,15 +294,15 @@ fn redo_stages(
             first_stage.extend(change(bytes));
             continue;
         }
-        let found = view.read("page that changes", range)?;
-        let mut with_bitmaps = found.clone();
+        let table_page = view.read("page that changes", range)?;
+        let mut with_bitmaps = table_page.clone();
         let entries = with_bitmaps.chunks_exact_mut(8).zip(bytes.chunks_exact(8));
         for (number, (entry, after)) in ((offset - bat.offset()) / 8..).zip(entries) {
             if matches!(geometry.slot(number), Slot::Bitmap(_)) {
                 entry.copy_from_slice(after);
             }
         }
-        if with_bitmaps != found {
+        if with_bitmaps != table_page {
             bitmaps.extend(change(with_bitmaps));
         }
         blocks.extend(change(bytes));

@@ -159,9 +159,9 @@ impl EventLog {
     pub fn append(&self, drafts: Vec<Draft>) {
         let now = Instant::now();
         let mut repeats = lock(&self.repeats);
-        let mut told = repeats.end_windows(now);
+        let mut reported = repeats.end_windows(now);
         for mut draft in drafts {
-            told.extend(match draft.repeats.take() {
+            reported.extend(match draft.repeats.take() {
                 Some(repeat) => {
                     draft.time_unix_ms = Some((self.clock)());
                     repeats.take(draft, repeat, now)
@@ -170,7 +170,7 @@ impl EventLog {
             });
         }
         drop(repeats);
-        self.append_now(told);
+        self.append_now(reported);
     }
 
     /// Appends the merged events that are held back. Later events are held back again.

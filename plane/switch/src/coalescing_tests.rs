@@ -369,9 +369,9 @@ fn an_uplink_may_hand_over_segments_only() {
     let mut lengths = |is_on| {
         received.set_handing_over_joined(is_on);
         received.send(&orders);
-        let left = received.take();
+        let remaining_frames = received.take();
         [TAKER, REMOTE].map(|port| {
-            let frames = left[usize::from(port)].iter();
+            let frames = remaining_frames[usize::from(port)].iter();
             frames.map(|frame| (frame.len(), frame.meta.gso.is_some())).collect::<Vec<_>>()
         })
     };

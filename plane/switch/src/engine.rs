@@ -146,15 +146,16 @@ impl Engine {
         };
         probe.mark(Stage::Coalesce);
         let from = port.shared.id;
-        let of = Batch { now, published, ingress, port, from, teams, receiving_member: arrival };
+        let context =
+            Batch { now, published, ingress, port, from, teams, receiving_member: arrival };
         for (index, frame) in frames.iter_mut().enumerate() {
             if coalesced.was_merged_away(index) {
                 continue;
             }
             match verdicts[index] {
-                Verdict::Unicast { egress: to } => egress.deliver(&of, to, frame, true, probe),
-                Verdict::Flood { vlan, kind } => egress.flood(&of, (vlan, kind), frame, probe),
-                Verdict::Drop(reason) => egress.handle_drop(&of, reason, frame),
+                Verdict::Unicast { egress: to } => egress.deliver(&context, to, frame, true, probe),
+                Verdict::Flood { vlan, kind } => egress.flood(&context, (vlan, kind), frame, probe),
+                Verdict::Drop(reason) => egress.handle_drop(&context, reason, frame),
             }
         }
         probe.mark(Stage::CopyOut);

@@ -322,8 +322,8 @@ mod tests {
         assert_eq!(result.within_minimums_iops, 45);
         let result = demand(&[satisfied, disk(9, 100, 0, false)]);
         assert_eq!((result.beyond_minimums, result.within_minimums_iops), (vec![], 46));
-        let all = (0..64).map(|bit| DiskLoad { max_iops: Some(1 << bit), ..disk(1, 0, 1, true) });
-        assert!(demand(&all.collect::<Vec<_>>()).beyond_minimums.len() <= CLAIMS_MAX);
+        let loads = (0..64).map(|bit| DiskLoad { max_iops: Some(1 << bit), ..disk(1, 0, 1, true) });
+        assert!(demand(&loads.collect::<Vec<_>>()).beyond_minimums.len() <= CLAIMS_MAX);
     }
 
     /// The leader reports the version, which requires that it can decode the report.

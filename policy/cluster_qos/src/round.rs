@@ -278,7 +278,7 @@ impl LeaderState {
             // from the target.
             let is_far = differs(last.leased_iops, target.leased_iops) && leased > 0
                 || last.reserved_iops != target.reserved_iops;
-            let is_new = state.last_answered_report.is_none_or(|answered| answered < report.id);
+            let is_new = state.last_answered_report.is_none_or(|report_id| report_id < report.id);
             if is_new || is_far {
                 let is_more = target.leased_iops > leased;
                 let is_promise = target.reserved_iops > account.reserved();

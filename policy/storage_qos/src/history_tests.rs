@@ -78,9 +78,9 @@ fn a_pause_is_not_part_of_windows_after_it() {
 
 #[test]
 fn readings_of_another_flow_are_made_comparable() {
-    let flow = |guaranteed: u64, all: u64, others_minimums: u64| FlowTotals {
+    let flow = |guaranteed: u64, total: u64, others_minimums: u64| FlowTotals {
         guaranteed,
-        rounds: Turns { all, others_minimums },
+        rounds: Turns { all: total, others_minimums },
         ..FlowTotals::default()
     };
     let mut history = History::default();

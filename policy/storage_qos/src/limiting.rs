@@ -255,9 +255,9 @@ fn shares(amounts: &Amounts) -> Vec<TimeShare> {
             time_share.factor,
         )
     });
-    let given: u32 = shares.iter().map(|time_share| time_share.share_ppm).sum();
+    let assigned_ppm: u32 = shares.iter().map(|time_share| time_share.share_ppm).sum();
     if let Some(first) = shares.first_mut() {
-        first.share_ppm += ALL_PPM.saturating_sub(given);
+        first.share_ppm += ALL_PPM.saturating_sub(assigned_ppm);
     }
     shares
 }

@@ -25,9 +25,9 @@ fn complete_all(
 ) -> (u64, u64) {
     let sum_ns = us * 1000 * u64::from(requests.requests);
     own_latency.handle_completed(now, requests, depth, sum_ns);
-    let own = own_latency.handle_completed(now + SPAN, requests, depth, sum_ns);
+    let latency = own_latency.handle_completed(now + SPAN, requests, depth, sum_ns);
     let per_request_us = |ns: u64| ns / u64::from(BATCH) / 1000;
-    (per_request_us(own.own_ns), per_request_us(own.unloaded_ns))
+    (per_request_us(latency.own_ns), per_request_us(latency.unloaded_ns))
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn latency_is_compared_with_the_lowest_at_the_same_depth() {
     assert_eq!(complete(&mut own_latency, NOW, 128, 9000), (3200, 100));
     // Requests of another size class are unaffected.
     let large = Completed { bytes: 65_536, ..reads(1) };
-    let own = own_latency.handle_completed(NOW, large, 1, 5_000_000);
-    assert_eq!(own, Own { own_ns: 5_000_000, unloaded_ns: 5_000_000 });
+    let latency = own_latency.handle_completed(NOW, large, 1, 5_000_000);
+    assert_eq!(latency, Own { own_ns: 5_000_000, unloaded_ns: 5_000_000 });
 }
 
 #[test]

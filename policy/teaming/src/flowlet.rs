@@ -65,8 +65,12 @@ impl FlowletState {
     }
 
     #[inline]
-    fn new(until: u64, slot: MemberSlot, generation: u8) -> Self {
-        Self((until & TICK_MASK) << 16 | u64::from(slot.number()) << 8 | u64::from(generation))
+    fn new(expires_tick: u64, slot: MemberSlot, generation: u8) -> Self {
+        Self(
+            (expires_tick & TICK_MASK) << 16
+                | u64::from(slot.number()) << 8
+                | u64::from(generation),
+        )
     }
 
     #[inline]

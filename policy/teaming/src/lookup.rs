@@ -27,8 +27,9 @@ impl Lookup {
         let mut lookup =
             Self { entries: vec![0; 1 << bits].into_boxed_slice(), shift: u64::BITS - bits };
         for (key, slot) in pairs.iter().filter(|(key, _)| *key < KEY_END) {
-            let place = lookup.probe(*key).and_then(|(index, _)| lookup.entries.get_mut(index));
-            if let Some(entry) = place {
+            let found_entry =
+                lookup.probe(*key).and_then(|(index, _)| lookup.entries.get_mut(index));
+            if let Some(entry) = found_entry {
                 *entry = (key + 1) << 8 | u64::from(slot.number());
             }
         }

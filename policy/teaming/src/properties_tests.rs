@@ -100,8 +100,8 @@ fn assert_only_usable(world: &mut World) -> Result<(), TestCaseError> {
     let spec = world.team.spec().clone();
     let status = |world: &World, id| world.team.member_status(id).unwrap();
     let is_needed = |world: &World, id: MemberId| {
-        let mut others = spec.members.iter().filter(|member| member.id != id);
-        spec.standby != Some(id) || others.any(|other| !status(world, other.id).is_usable)
+        let mut other_members = spec.members.iter().filter(|member| member.id != id);
+        spec.standby != Some(id) || other_members.any(|other| !status(world, other.id).is_usable)
     };
     let active = spec.members.iter().filter(|member| status(world, member.id).is_active).count();
     let is_up = world.team.distribution().is_up();

@@ -110,9 +110,13 @@ fn frames_returned_by_the_switch_reach_no_port() {
             for port in 0..PORTS {
                 for frame in [udp(port_mac(port), flow), arp(port_mac(port))] {
                     let (member, source) = world.send(port, &frame).unwrap();
-                    let others: Vec<u32> = (0..4).filter(|id| *id != member.0).collect();
+                    let other_members: Vec<u32> = (0..4).filter(|id| *id != member.0).collect();
                     for receiver in 0..PORTS {
-                        assert_eq!(world.copies(&others, source, receiver), 0, "{algorithm}");
+                        assert_eq!(
+                            world.copies(&other_members, source, receiver),
+                            0,
+                            "{algorithm}"
+                        );
                     }
                 }
             }

@@ -211,20 +211,20 @@ impl Draft {
     /// Moves a queue in the draft. The predicted loads exclude sibling threads.
     pub(crate) fn shift(&mut self, queue: QueueId, to: WorkerId) -> Option<Step> {
         let item = self.items.get_mut(&queue)?;
-        let Item { worker: measured, load, measured: seen, .. } = *item;
+        let Item { worker: measured, load, measured: measured_load, .. } = *item;
         item.worker = to;
         let mut predicted = Figures::default();
         if let Some(worker_state) = self.workers.get_mut(&measured) {
             predicted.from_before = worker_state.load();
             worker_state.own = worker_state.own - load;
-            worker_state.own_measured = worker_state.own_measured - seen;
+            worker_state.own_measured = worker_state.own_measured - measured_load;
             worker_state.queues = worker_state.queues.saturating_sub(1);
             predicted.from_after = worker_state.load();
         }
         if let Some(worker_state) = self.workers.get_mut(&to) {
             predicted.to_before = worker_state.load();
             worker_state.own = worker_state.own + load;
-            worker_state.own_measured = worker_state.own_measured + seen;
+            worker_state.own_measured = worker_state.own_measured + measured_load;
             worker_state.queues += 1;
             predicted.to_after = worker_state.load();
         }

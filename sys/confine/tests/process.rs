@@ -267,9 +267,9 @@ fn control_sockets_are_opened_and_asked() {
     let add = libc::PACKET_ADD_MEMBERSHIP;
     works!(SYS_setsockopt, socket, libc::SOL_PACKET, add, &raw mut group, size);
     works!(SYS_getsockname, socket, &raw mut address, &raw mut len);
-    let (mut told, mut len) = ([0_u32; 2], 8 as libc::socklen_t);
+    let (mut values, mut len) = ([0_u32; 2], 8 as libc::socklen_t);
     let statistics = libc::PACKET_STATISTICS;
-    works!(SYS_getsockopt, socket, libc::SOL_PACKET, statistics, &raw mut told, &raw mut len);
+    works!(SYS_getsockopt, socket, libc::SOL_PACKET, statistics, &raw mut values, &raw mut len);
     // SAFETY: writes nothing, because the buffer is empty.
     let received = unsafe { libc::syscall(libc::SYS_recvfrom, socket, 0, 0, 0, 0, 0) };
     // A loopback device that is down returns ENETDOWN.

@@ -16,16 +16,16 @@ pub(crate) struct Resolver {
 
 impl Resolver {
     pub(crate) fn hanging() -> Self {
-        let (begun, responds) = (Arc::new(AtomicUsize::new(0)), Arc::default());
+        let (started, responds) = (Arc::new(AtomicUsize::new(0)), Arc::default());
         let (count, gate): (_, Arc<(Mutex<bool>, Condvar)>) =
-            (Arc::clone(&begun), Arc::clone(&responds));
+            (Arc::clone(&started), Arc::clone(&responds));
         let lookups = Lookups::new(move |_| {
             count.fetch_add(1, Ordering::SeqCst);
             let open = gate.0.lock().unwrap();
             drop(gate.1.wait_while(open, |is_open| !*is_open).unwrap());
             Ok(vec![SocketAddr::from(([127, 0, 0, 1], 0))])
         });
-        Self { lookups, lookups_started: begun, responds }
+        Self { lookups, lookups_started: started, responds }
     }
 
     pub(crate) fn lookups(&self) -> Lookups {

@@ -57,7 +57,7 @@ impl Client {
         let is_listed = self.origin.is_some();
         let connection_entry =
             is_listed.then(|| self.host.clients.note(&name, &self.caller, Arc::clone(&share)));
-        let inside = Inside {
+        let guard = Inside {
             _share: Arc::clone(&share),
             _noted: connection_entry,
             _life: life,
@@ -68,6 +68,6 @@ impl Client {
         let queue = NbdQueue::new(socket, &negotiated, rest, share).inspect_err(|error| {
             self.refuse(&format!("the host cannot serve its connection: {error}"));
         })?;
-        self.host.exports.attach(&name, queue.owning(inside)).map_err(io::Error::other)
+        self.host.exports.attach(&name, queue.owning(guard)).map_err(io::Error::other)
     }
 }

@@ -39,9 +39,9 @@ fn connections_and_reservations_are_limited_for_exports_peers_and_the_host() {
     let full = LimitExceeded::Buffers { scope: NbdScope::Export, max: small.buffer_max_bytes };
     assert_eq!(admit(2, "b", small).unwrap_err(), full);
     // Connections of the daemon itself are always admitted, and their memory is counted.
-    let own = budgets.admit_own();
+    let own_connection = budgets.admit_own();
     assert_eq!(budgets.usage().host.buffer_bytes, 4 * RESERVED_BYTES);
-    drop((first, fourth, own));
+    drop((first, fourth, own_connection));
     let usage = budgets.usage();
     assert!(usage.peers.is_empty() && usage.exports.is_empty());
     assert_eq!((usage.host.connections, usage.host.buffer_bytes), (0, 0));

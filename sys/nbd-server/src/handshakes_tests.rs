@@ -22,7 +22,7 @@ fn begin_all(
 #[test]
 fn the_oldest_silent_negotiation_of_the_same_peer_is_replaced() {
     let (handshakes, now) = (Handshakes::default(), Instant::now());
-    let others = begin_all(&handshakes, 0..8, now);
+    let other_handshakes = begin_all(&handshakes, 0..8, now);
     let many = begin_all(&handshakes, [100; PEER_MAX].into_iter(), now);
     let later = now + SILENT_AFTER;
     // The first client has sent bytes since; the second one has sent bytes before.
@@ -31,9 +31,9 @@ fn the_oldest_silent_negotiation_of_the_same_peer_is_replaced() {
     let new = begin_all(&handshakes, [100, 100].into_iter(), later);
     let evicted: Vec<_> = (0..PEER_MAX).filter(|&index| is_evicted(&many[index])).collect();
     assert_eq!(evicted, [2, 3]);
-    assert!(!others.iter().chain(&new).any(is_evicted));
+    assert!(!other_handshakes.iter().chain(&new).any(is_evicted));
     // Ended negotiations free their places.
-    drop((others, many));
+    drop((other_handshakes, many));
     assert_eq!(handshakes.lock().entries.len(), new.len());
 }
 

@@ -252,11 +252,11 @@ impl Input {
                 count += 1;
             }
             let slices = slices.get_mut(..count).unwrap_or_default();
-            let got = receive(socket, slices, &mut self.is_dry, self.guard.as_deref())?;
-            let Some(got) = got else { return Ok(false) };
-            let now = got.min(total - arriving.received);
+            let received_bytes = receive(socket, slices, &mut self.is_dry, self.guard.as_deref())?;
+            let Some(received_bytes) = received_bytes else { return Ok(false) };
+            let now = received_bytes.min(total - arriving.received);
             arriving.received += now;
-            self.end = got - now;
+            self.end = received_bytes - now;
             self.was_used = true;
         }
         Ok(true)

@@ -72,9 +72,9 @@ fn chunks_count_while_they_have_memory_and_unused_ones_are_released() {
     let (mut pool, budgets) = pool(8 * CHUNK);
     let used = || budgets.usage().host.buffer_bytes - RESERVED_BYTES;
     // The first four chunks are covered by the reservation.
-    let held = take(&mut pool, 12 * CHUNK).unwrap();
+    let chunks = take(&mut pool, 12 * CHUNK).unwrap();
     assert_eq!((used(), take(&mut pool, CHUNK)), (8 * CHUNK, None));
-    pool.release(held);
+    pool.release(chunks);
     assert_eq!(used(), 8 * CHUNK, "they have memory");
     // Two chunks remain in use until they are released, and are used again then.
     let busy = take(&mut pool, 2 * CHUNK).unwrap();

@@ -199,8 +199,8 @@ fn block_status_is_answered_for_selected_contexts_only() {
     };
     let (kind, cookie, error) = chunk();
     assert_eq!((kind, cookie, &error[..4]), (0x8001, 1, &[0, 0, 0, 22][..]));
-    let told: Vec<u8> = [4096, 0, 512, 3_u64].map(u64::to_be_bytes).concat();
-    let expected = [&[0, 0, 0, 1, 0, 0, 0, 2], &told[..]].concat();
+    let extent_bytes: Vec<u8> = [4096, 0, 512, 3_u64].map(u64::to_be_bytes).concat();
+    let expected = [&[0, 0, 0, 1, 0, 0, 0, 2], &extent_bytes[..]].concat();
     assert_eq!(chunk(), (6, 2, expected));
 }
 

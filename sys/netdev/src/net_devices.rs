@@ -218,8 +218,8 @@ impl MemberDevices for NetDevices {
 /// Returns the alias of TAPs that `owner` creates. Of a longer owner, the end is used.
 fn tap_mark(owner: &str) -> String {
     let mut owner = owner;
-    let room = ALIAS_BYTES_MAX - "suimon ".len();
-    while owner.len() > room {
+    let len_max = ALIAS_BYTES_MAX - "suimon ".len();
+    while owner.len() > len_max {
         let mut rest = owner.chars();
         rest.next();
         owner = rest.as_str();

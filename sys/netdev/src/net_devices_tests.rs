@@ -319,11 +319,11 @@ fn run_pair(offload: OffloadToggles, change: Option<OffloadToggles>) -> ForwardC
         }
     }
     let shelf = &pair.shelf;
-    let (one, two) = (shelf.source(1, 0), shelf.sink(2, 0));
+    let (source, target) = (shelf.source(1, 0), shelf.sink(2, 0));
     let reverse = (shelf.source(2, 0), shelf.sink(1, 0));
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let forwarder = scope.spawn(|| forward(vec![(one, two), reverse], &stop));
+        let forwarder = scope.spawn(|| forward(vec![(source, target), reverse], &stop));
         transfer(pair.left.name(), pair.right.name(), 16 << 20);
         stop.store(true, Ordering::Relaxed);
         forwarder.join().unwrap()[0]

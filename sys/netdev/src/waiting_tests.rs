@@ -33,7 +33,7 @@ fn sent_frames_do_not_wake_receivers() {
         let poll_events = || {
             let mut events: Vec<Event> = Vec::with_capacity(4);
             epoll::wait(&waiting, spare_capacity(&mut events), Some(&NO_WAIT)).unwrap();
-            events.iter().fold(EventFlags::empty(), |all, event| all | event.flags)
+            events.iter().fold(EventFlags::empty(), |all_flags, event| all_flags | event.flags)
         };
         // Free space is not reported from here on.
         poll_events();

@@ -28,9 +28,9 @@ pub(crate) fn since_start(ticks: u64) -> Duration {
     let [seconds, nanoseconds] =
         [now.tv_sec, now.tv_nsec].map(|value| u64::try_from(value).unwrap_or(0));
     let now = Duration::from_secs(seconds) + Duration::from_nanos(nanoseconds);
-    let whole = Duration::from_secs(ticks / per_second);
+    let whole_seconds = Duration::from_secs(ticks / per_second);
     let fraction = Duration::from_secs(ticks % per_second) / u32::try_from(per_second).unwrap_or(1);
-    now.saturating_sub(whole + fraction)
+    now.saturating_sub(whole_seconds + fraction)
 }
 
 /// Returns the user id of a process, which is the owner of its folder in `/proc` (proc(5)).

@@ -170,7 +170,7 @@ impl RedoRecords for FileRecords {
         }
         let redone_as = match header.replayed_id {
             [0, ..] if header.replayed_id == [0; 16] => name_redoing(&file)?,
-            known => known,
+            replayed_id => replayed_id,
         };
         let opened = ImageIdentity { write_id: header.write_id, file_len };
         Ok(Some(RedoChanges { opened, changes, new_write_id: redone_as }))

@@ -125,11 +125,11 @@ fn passing_is_judged_at_every_position_of_small_rings() {
             for descriptors in 1..=size {
                 let used = from.ahead(descriptors, size);
                 let returned = Returned { used, descriptors, is_first: false };
-                for at in positions() {
-                    let cells = Still(event(at.number(), AT_POSITION));
+                for position in positions() {
+                    let cells = Still(event(position.number(), AT_POSITION));
                     let is_required = requires_interrupt(&cells, true, size, returned);
-                    let expected = passes(size, from, used, at);
-                    assert_eq!(is_required, expected, "{size}: {from:?} to {used:?}, {at:?}");
+                    let expected = passes(size, from, used, position);
+                    assert_eq!(is_required, expected, "{size}: {from:?} to {used:?}, {position:?}");
                 }
             }
         }

@@ -169,7 +169,9 @@ impl RequestBuffers {
     /// Writes the status byte of a request.
     #[inline(always)]
     pub(crate) fn write_status(&self, tag: u32, status: u8) {
-        if let Some(pointer) = self.statuses.get(tag as usize).filter(|of| !of.is_null()) {
+        if let Some(pointer) =
+            self.statuses.get(tag as usize).filter(|status_pointer| !status_pointer.is_null())
+        {
             // SAFETY: the byte is mapped while the memory is held, and there are no references to
             // it.
             unsafe { pointer.write_volatile(status) };

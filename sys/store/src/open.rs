@@ -81,7 +81,7 @@ fn create(directory: &Path, file: &Path, lock: &OwnedFd) -> Result<(), StateStor
         options.read(true).write(true).create_new(true).mode(0o600).open(&draft).map_err(fail)?;
     let database = builder().create_file(empty).map_err(|error| explain::opening(&draft, error))?;
     drop(database);
-    File::open(&draft).and_then(|made| made.sync_all()).map_err(fail)?;
+    File::open(&draft).and_then(|database_file| database_file.sync_all()).map_err(fail)?;
     std::fs::rename(&draft, file).map_err(|error| explain::host(file, "creating", error))?;
     rustix::fs::fsync(lock).map_err(|error| explain::host(directory, "flushing", error))
 }

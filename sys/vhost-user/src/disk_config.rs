@@ -36,7 +36,7 @@ impl DiskConfig<'_> {
         let io_min = u16::try_from(ratio).unwrap_or(u16::MAX);
         let max_sectors = RANGE_SECTORS_MAX.to_le_bytes();
         let alignment = (sector_bytes / SECTOR_BYTES as u32).to_le_bytes();
-        let one = 1_u32.to_le_bytes();
+        let one_bytes = 1_u32.to_le_bytes();
         let fields: [&[u8]; 18] = [
             &(properties.bytes() / SECTOR_BYTES).to_le_bytes(),
             // size_max: no limit.
@@ -55,10 +55,10 @@ impl DiskConfig<'_> {
             &[0],
             &self.queues.to_le_bytes(),
             &max_sectors,
-            &one,
+            &one_bytes,
             &alignment,
             &max_sectors,
-            &one,
+            &one_bytes,
             // write_zeroes_may_unmap.
             &[1],
         ];

@@ -232,15 +232,15 @@ impl Body<'_> {
     }
 
     fn config(&mut self) -> Result<FrontEndMessage, MessageError> {
-        let whole = self.fields.remaining.len();
-        self.expect_size(whole.min(12), 12)?;
+        let total_bytes = self.fields.remaining.len();
+        self.expect_size(total_bytes.min(12), 12)?;
         let (offset, size, flags) = (self.fields.u32(), self.fields.u32(), self.fields.u32());
         let bytes = self.fields.remaining;
         let length = usize::try_from(size).unwrap_or(usize::MAX);
         if length > CONFIG_BYTES_MAX {
             return Err(self.out_of_range("size", u64::from(size)));
         }
-        self.expect_size(whole, 12 + length)?;
+        self.expect_size(total_bytes, 12 + length)?;
         Ok(match self.request {
             Request::SetConfig => FrontEndMessage::SetConfig { offset, bytes: bytes.to_vec() },
             _ => FrontEndMessage::GetConfig { offset, size, flags },

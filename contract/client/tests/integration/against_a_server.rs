@@ -93,11 +93,11 @@ async fn a_patch_is_sent_as_one_and_gives_an_operation() {
 async fn vmq_is_requested_by_the_name_of_its_team_or_uplink() {
     let vmq = r#"{"uplink":"both","config":{},"workers":[],"queues":[]}"#;
     let server = OneAnswer::json("200 OK", vmq);
-    let one = server.client().vmq(&"both".parse().unwrap()).await.unwrap();
-    assert_eq!(one.uplink.as_str(), "both");
+    let single = server.client().vmq(&"both".parse().unwrap()).await.unwrap();
+    assert_eq!(single.uplink.as_str(), "both");
     assert!(server.request.await.unwrap().starts_with("GET /1.0/vmq/both HTTP/1.1\r\n"));
     let server = OneAnswer::json("200 OK", &format!("[{vmq}]"));
-    assert_eq!(server.client().vmqs().await.unwrap(), [one]);
+    assert_eq!(server.client().vmqs().await.unwrap(), [single]);
     assert!(server.request.await.unwrap().starts_with("GET /1.0/vmq HTTP/1.1\r\n"));
 }
 

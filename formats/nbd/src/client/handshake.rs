@@ -186,9 +186,9 @@ impl ClientHandshake {
     fn reply<'a>(&self, bytes: &'a [u8]) -> Result<Option<(u32, &'a [u8])>, ClientHandshakeError> {
         let option = self.option();
         let mut fields = Reader::new(bytes);
-        let Some(found) = fields.u64() else { return Ok(None) };
-        if found != REPLY_MAGIC {
-            return Err(ClientHandshakeError::Magic { option, found });
+        let Some(magic) = fields.u64() else { return Ok(None) };
+        if magic != REPLY_MAGIC {
+            return Err(ClientHandshakeError::Magic { option, found: magic });
         }
         let header = fields.u32().zip(fields.u32()).zip(fields.u32());
         let Some(((found, kind), bytes)) = header else { return Ok(None) };

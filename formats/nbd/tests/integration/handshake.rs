@@ -180,8 +180,8 @@ fn an_export_is_entered_by_its_name_with_and_without_zeroes() {
         let exports = vec![export(spec("a"))];
         let mut connection = Connection::with_flags(exports, TlsMode::Allowed, flags);
         let outcome = connection.send(&option(1, b"a"));
-        let (size, told) = (MIB.to_be_bytes(), FLAGS_ALL.to_be_bytes());
-        assert_eq!(outcome.output, [&size[..], &told, &vec![0; zeroes]].concat());
+        let (size, flag_bytes) = (MIB.to_be_bytes(), FLAGS_ALL.to_be_bytes());
+        assert_eq!(outcome.output, [&size[..], &flag_bytes, &vec![0; zeroes]].concat());
         assert_eq!(outcome.negotiated().framing, Framing::Simple);
     }
     // Structured replies are permitted before `NBD_OPT_EXPORT_NAME`.

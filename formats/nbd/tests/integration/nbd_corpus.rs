@@ -70,8 +70,8 @@ fn request_seeds() -> Vec<Seed> {
         vec![0x5a; 512],
         requests(Framing::Extended),
     ];
-    let outcome = |answered, framing, carried_out, turned_down| Outcome {
-        answered,
+    let outcome = |handled, framing, carried_out, turned_down| Outcome {
+        answered: handled,
         framing: Some(framing),
         carried_out,
         turned_down,

@@ -81,7 +81,7 @@ fn errors_with_their_messages() {
         let code = error.code().to_be_bytes();
         let plain = [&code[..], &[0, 3], b"why"].concat();
         let with_offset = [&plain[..], &(OFFSET + 512).to_be_bytes()].concat();
-        for (framing, without_offset, placed) in [
+        for (framing, without_offset, with_position) in [
             (Framing::Simple, simple(error.code()), simple(error.code())),
             (
                 Framing::Structured,
@@ -96,7 +96,10 @@ fn errors_with_their_messages() {
         ] {
             let reply_to = reply_to(framing);
             assert_eq!(encoded(|out| reply_to.error(error, "why", out)), without_offset);
-            assert_eq!(encoded(|out| reply_to.error_at(error, "why", OFFSET + 512, out)), placed);
+            assert_eq!(
+                encoded(|out| reply_to.error_at(error, "why", OFFSET + 512, out)),
+                with_position
+            );
         }
     }
     // The longest reply: an error with an overlong message and an offset.

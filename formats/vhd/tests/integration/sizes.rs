@@ -31,20 +31,20 @@ fn by_creator(creator: [u8; 4], geometry: Geometry) -> MemoryFile {
 
 #[test]
 fn size_field_depends_on_creator() {
-    let told = Geometry::from_sectors(40_960);
-    assert_eq!(told.sectors(), 40_936);
+    let reported_geometry = Geometry::from_sectors(40_960);
+    assert_eq!(reported_geometry.sectors(), 40_936);
     let largest = Geometry { cylinders: 65535, heads: 16, sectors_per_track: 255 };
     let (exact, geometry) = (20 * MB, 40_936 * 512);
     for (creator, in_footer, expected) in [
-        (b"win ", told, exact),
-        (b"qem2", told, exact),
-        (b"d2v ", told, exact),
-        (b"tap\0", told, exact),
-        (b"CTXS", told, exact),
-        (b"vpc ", told, geometry),
-        (b"vs  ", told, geometry),
-        (b"qemu", told, geometry),
-        (b"abcd", told, geometry),
+        (b"win ", reported_geometry, exact),
+        (b"qem2", reported_geometry, exact),
+        (b"d2v ", reported_geometry, exact),
+        (b"tap\0", reported_geometry, exact),
+        (b"CTXS", reported_geometry, exact),
+        (b"vpc ", reported_geometry, geometry),
+        (b"vs  ", reported_geometry, geometry),
+        (b"qemu", reported_geometry, geometry),
+        (b"abcd", reported_geometry, geometry),
         (b"vpc ", largest, exact),
     ] {
         let file = by_creator(*creator, in_footer);

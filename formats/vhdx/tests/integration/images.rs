@@ -365,9 +365,9 @@ fn a_disk_that_grows_has_zeros_behind_its_old_end() {
             assert!(report.is_clean() && report.log_entries == 0, "{report:?}");
         }
         let bytes = content(Vhdx::open_read_only(&file).unwrap(), &file);
-        let (kept, added) = bytes.split_at(1024);
+        let (old_bytes, added) = bytes.split_at(1024);
         assert_eq!(bytes.len() as u64, 3 * MB);
-        assert!(kept.iter().all(|byte| *byte == 5) && added.iter().all(|byte| *byte == 0));
+        assert!(old_bytes.iter().all(|byte| *byte == 5) && added.iter().all(|byte| *byte == 0));
     }
     let file = created(&dynamic(MB));
     assert!(resize(&file, 1000, &guids(1)).is_err());

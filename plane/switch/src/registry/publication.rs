@@ -76,11 +76,11 @@ impl Registry {
             let number = published.teams.len();
             let mut members = Vec::new();
             for (nth, member) in team.members.iter().enumerate() {
-                let place = published.ports.len();
-                members.push((member.id, place));
+                let slot_index = published.ports.len();
+                members.push((member.id, slot_index));
                 published
                     .members
-                    .push((member.port, MemberTableSlot { team: number, nth, slot: place }));
+                    .push((member.port, MemberTableSlot { team: number, nth, slot: slot_index }));
                 let runtime = self.member_runtime(member.port, &mut published.owners);
                 published.ports.push(runtime);
             }

@@ -97,9 +97,9 @@ fn qos_cluster_min() {
     // Step 2, VM01–05 have a minimum of 2000: 80 MB/s, within 5 s.
     experiment.set(1..=5, 2_000, 0);
     let ranges = experiment.step(2, 58);
-    let held: u64 = (1..=5).map(|vm| ranges[&vm].0).sum();
+    let guaranteed: u64 = (1..=5).map(|vm| ranges[&vm].0).sum();
     assert!((1..=5).all(|vm| ranges[&vm].0 * 100 >= 2_000 * 98), "{ranges:?}");
-    assert!(held >= 80 * MB * 98 / 100, "{held}");
+    assert!(guaranteed >= 80 * MB * 98 / 100, "{guaranteed}");
     assert!(sum(&ranges) * 100 >= CAPABILITY * 95, "{ranges:?}");
     // Step 3, minimum 3000: 120 MB/s. The others use the entire rest.
     experiment.set(1..=5, 3_000, 0);

@@ -37,9 +37,9 @@ fn sent_frames_are_processed_by_the_device_if_active_else_by_the_kernel() {
         (OffloadCapability::TcpEcnSegmentation, Feature::TxTcpEcn),
         (OffloadCapability::UdpSegmentation, Feature::TxUdp),
     ] {
-        let others: Vec<_> = Feature::ALL.into_iter().filter(|f| *f != feature).collect();
+        let other_features: Vec<_> = Feature::ALL.into_iter().filter(|f| *f != feature).collect();
         for (active, performer) in
-            [(&[feature][..], Performer::Nic), (&others[..], Performer::Kernel)]
+            [(&[feature][..], Performer::Nic), (&other_features[..], Performer::Kernel)]
         {
             let actual = performer_at_device(Side::Egress, &enabled(capability), &device(active));
             assert_eq!(actual, PerformerChoice { performer, by: Some(feature) });

@@ -40,11 +40,11 @@ fn alternating(period_s: f64, groups: usize, high: f64) -> Series {
 fn pairs(period_s: f64) -> Series {
     Box::new(move |index, requested| {
         let round = (index / period_s) as usize;
-        let (one, two) =
+        let (first, second) =
             (round % requested.len(), (round / requested.len() + round + 1) % requested.len());
         requested.fill(5.0);
-        requested[one] = 60.0;
-        requested[two] = 60.0;
+        requested[first] = 60.0;
+        requested[second] = 60.0;
     })
 }
 

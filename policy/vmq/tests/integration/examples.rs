@@ -288,7 +288,7 @@ fn the_effect_of_a_move_is_measured_after_it() {
     let percents = [90, 50, 0, 40].map(Load::percent);
     for figures in [effect.predicted, effect.measured] {
         let values = [figures.from_before, figures.from_after, figures.to_before, figures.to_after];
-        let is_near = |(one, other): (&Load, &Load)| one.ppm().abs_diff(other.ppm()) < 100;
+        let is_near = |(left, right): (&Load, &Load)| left.ppm().abs_diff(right.ppm()) < 100;
         assert!(values.iter().zip(&percents).all(is_near), "{figures:?}");
     }
 }

@@ -24,24 +24,25 @@ fn revision(commit: ClusterCommit) -> u64 {
 fn transactions_are_whole_and_conditions_hold() {
     let etcd = Etcd::start(false);
     let store = etcd.connect();
-    let (one, two) = ("/suimon/one", "/suimon/two");
-    let absent = ClusterCondition::Absent(one.to_owned());
+    let (first, second) = ("/suimon/one", "/suimon/two");
+    let absent = ClusterCondition::Absent(first.to_owned());
     let created = revision(
-        store.commit(std::slice::from_ref(&absent), &[put(one, "1"), put(two, "2")]).unwrap(),
+        store.commit(std::slice::from_ref(&absent), &[put(first, "1"), put(second, "2")]).unwrap(),
     );
     let view = store.read("/suimon/").unwrap();
     let keys: Vec<_> =
         view.entries.iter().map(|entry| (entry.key.as_str(), entry.created)).collect();
-    assert_eq!(keys, [(one, created), (two, created)]);
+    assert_eq!(keys, [(first, created), (second, created)]);
     assert!(view.revision >= created);
     // No change is made if one condition fails.
-    let failed = store.commit(&[absent], &[put(two, "3"), ClusterChange::Remove(one.to_owned())]);
+    let failed =
+        store.commit(&[absent], &[put(second, "3"), ClusterChange::Remove(first.to_owned())]);
     assert_eq!(failed.unwrap(), ClusterCommit::ConditionFailed);
-    assert_eq!(value(&store, two).unwrap(), "2");
-    let unmodified = ClusterCondition::Unmodified(two.to_owned(), created);
-    let again = [unmodified, ClusterCondition::Created(one.to_owned(), created)];
-    assert!(revision(store.commit(&again, &[put(two, "4")]).unwrap()) > created);
-    let failed = store.commit(&again, &[put(two, "5")]).unwrap();
+    assert_eq!(value(&store, second).unwrap(), "2");
+    let unmodified = ClusterCondition::Unmodified(second.to_owned(), created);
+    let again = [unmodified, ClusterCondition::Created(first.to_owned(), created)];
+    assert!(revision(store.commit(&again, &[put(second, "4")]).unwrap()) > created);
+    let failed = store.commit(&again, &[put(second, "5")]).unwrap();
     assert_eq!(failed, ClusterCommit::ConditionFailed);
     // The maximum number of changes, and one more.
     let many = |count: usize| -> Vec<_> {
@@ -58,39 +59,40 @@ fn transactions_are_whole_and_conditions_hold() {
 #[test]
 fn one_is_elected_and_fenced() {
     let etcd = Etcd::start(false);
-    let (one, two) = (etcd.connect(), etcd.connect());
+    let (leader, candidate) = (etcd.connect(), etcd.connect());
     let key = "/suimon/leader";
     // Several times as long as a loaded machine may delay a program.
     let span = Duration::from_secs(10);
-    let (leased, lease) = (Instant::now(), one.lease(span).unwrap());
-    let ClusterElection::Elected(term) = one.elect(key, b"one", lease.as_ref()).unwrap() else {
+    let (leased, lease) = (Instant::now(), leader.lease(span).unwrap());
+    let ClusterElection::Elected(term) = leader.elect(key, b"one", lease.as_ref()).unwrap() else {
         panic!("nobody else is there");
     };
     // Repeating the election changes nothing.
-    assert_eq!(one.elect(key, b"one", lease.as_ref()).unwrap(), ClusterElection::Elected(term));
-    let second = two.lease(span).unwrap();
-    let other = two.elect(key, b"two", second.as_ref()).unwrap();
+    assert_eq!(leader.elect(key, b"one", lease.as_ref()).unwrap(), ClusterElection::Elected(term));
+    let second = candidate.lease(span).unwrap();
+    let other = candidate.elect(key, b"two", second.as_ref()).unwrap();
     assert_eq!(other, ClusterElection::OtherLeader(b"one".to_vec(), term));
     let fence = [ClusterCondition::Created(key.to_owned(), term)];
-    revision(one.commit(&fence, &[put("/suimon/grant", "of one")]).unwrap());
+    revision(leader.commit(&fence, &[put("/suimon/grant", "of one")]).unwrap());
     // The lease is kept alive for longer than its duration.
     eventually("its span is over", || (leased.elapsed() > span).then_some(()));
     assert!(lease.remaining() > Duration::ZERO);
-    assert_eq!(value(&one, key).unwrap(), "one");
+    assert_eq!(value(&leader, key).unwrap(), "one");
     // The lease is revoked: another leader is elected at once, and a late write of the first one is
     // rejected.
     let observer = RecordingObserver::new();
-    let watch = two.watch("/suimon/leader", observer.clone()).unwrap();
+    let watch = candidate.watch("/suimon/leader", observer.clone()).unwrap();
     eventually("a snapshot", || (!observer.snapshots.lock().unwrap().is_empty()).then_some(()));
     drop(lease);
     eventually("the key is gone", || (observer.values(key) == ["-"]).then_some(()));
-    let ClusterElection::Elected(next) = two.elect(key, b"two", second.as_ref()).unwrap() else {
+    let ClusterElection::Elected(next) = candidate.elect(key, b"two", second.as_ref()).unwrap()
+    else {
         panic!("nobody is elected");
     };
     assert!(next > term);
-    let late = one.commit(&fence, &[put("/suimon/grant", "late")]).unwrap();
+    let late = leader.commit(&fence, &[put("/suimon/grant", "late")]).unwrap();
     assert_eq!(late, ClusterCommit::ConditionFailed);
-    assert_eq!(value(&two, "/suimon/grant").unwrap(), "of one");
+    assert_eq!(value(&candidate, "/suimon/grant").unwrap(), "of one");
     drop(watch);
 }
 

@@ -182,10 +182,10 @@ impl KernelPaths {
         let slot = self.take_slot(port)?;
         let (paths, namespace) = (self.clone(), namespace.clone());
         let attachment = Attachment { paths, port, slot, namespace, tap };
-        let inside = &attachment.namespace;
-        let veth = inside.run(|| veth::create(tap, &daemon_netns))?;
+        let guest_namespace = &attachment.namespace;
+        let veth = guest_namespace.run(|| veth::create(tap, &daemon_netns))?;
         veth::attach_far_end(maps.fds(), slot, veth.peer)?;
-        inside.run(|| veth::connect_pair(maps.fds(), slot, tap, veth.index))?;
+        guest_namespace.run(|| veth::connect_pair(maps.fds(), slot, tap, veth.index))?;
         if let Some(port) = self.lock().ports.get_mut(&port) {
             port.veth = Some(veth.peer);
         }

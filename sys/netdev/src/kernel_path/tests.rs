@@ -115,13 +115,13 @@ impl Bench {
 #[test]
 fn frames_take_the_kernel_path_according_to_the_table() {
     let bench = Bench::new(3);
-    let [one, two, three] = [1, 2, 3].map(|port| bench.guest(port));
-    assert!(!one.reaches(2), "nobody has said so");
+    let [first, second, third] = [1, 2, 3].map(|port| bench.guest(port));
+    assert!(!first.reaches(2), "nobody has said so");
     assert!(bench.reaches_switch(1));
 
     bench.devices.set_kernel_paths(&bench.table(&[1, 1, 2])).unwrap();
-    assert!(one.reaches(2) && two.reaches(1));
-    assert!(!one.reaches(3) && !three.reaches(1), "another group");
+    assert!(first.reaches(2) && second.reaches(1));
+    assert!(!first.reaches(3) && !third.reaches(1), "another group");
     let (sent, received) = (bench.counters(1), bench.counters(2));
     assert_eq!((sent.sent_frames, sent.sent_bytes), (6, 6 * 98));
     assert_eq!((received.received_frames, received.received_bytes), (6, 6 * 98));
@@ -133,32 +133,32 @@ fn frames_take_the_kernel_path_according_to_the_table() {
     };
     assert_eq!(active_addresses(), [(1, mac(1)), (1, mac(2))]);
     assert_eq!(active_addresses(), [], "nobody has sent since");
-    assert!(one.reaches(2));
+    assert!(first.reaches(2));
     let mut closed = bench.table(&[1, 1, 2]);
     closed.ports.remove(&PortId(2));
     bench.devices.set_kernel_paths(&closed).unwrap();
-    assert!(!one.reaches(2) && !two.reaches(1));
+    assert!(!first.reaches(2) && !second.reaches(1));
     let mut unknown = bench.table(&[1, 1, 2]);
     unknown.addresses.remove(&(1, mac(1)));
     bench.devices.set_kernel_paths(&unknown).unwrap();
-    assert!(!one.reaches(2) && !two.reaches(1), "who sends is not known, or to whom");
+    assert!(!first.reaches(2) && !second.reaches(1), "who sends is not known, or to whom");
     assert!(bench.reaches_switch(2));
     bench.devices.set_kernel_paths(&bench.table(&[1, 1, 2])).unwrap();
-    assert!(one.reaches(2));
+    assert!(first.reaches(2));
 }
 
 #[test]
 fn an_address_that_moves_is_forgotten_at_once() {
     let bench = Bench::new(3);
-    let [one, two, three] = [1, 2, 3].map(|port| bench.guest(port));
+    let [first, second, third] = [1, 2, 3].map(|port| bench.guest(port));
     bench.devices.set_kernel_paths(&bench.table(&[1, 1, 1])).unwrap();
-    assert!(one.reaches(2) && three.reaches(2));
-    // Guest three uses the address of guest two.
-    three.netns.run(&format!("ip link set eth0 address {}", mac(2)));
-    three.meet(3);
-    assert!(!three.reaches(1));
+    assert!(first.reaches(2) && third.reaches(2));
+    // The third guest uses the address of the second one.
+    third.netns.run(&format!("ip link set eth0 address {}", mac(2)));
+    third.meet(3);
+    assert!(!third.reaches(1));
     assert!(bench.reaches_switch(3), "the switch learns it");
-    assert!(!one.reaches(2) && bench.reaches_switch(1), "it is nowhere");
+    assert!(!first.reaches(2) && bench.reaches_switch(1), "it is nowhere");
 
     // A configured address does not move, and ports with learning off learn no addresses.
     for (fixed, learns) in [(true, true), (false, false)] {
@@ -168,53 +168,54 @@ fn an_address_that_moves_is_forgotten_at_once() {
         table.ports.insert(PortId(3), KernelPathPort { group: 1, is_learning: learns, mtu: 1500 });
         bench.devices.set_kernel_paths(&KernelPathTable::default()).unwrap();
         bench.devices.set_kernel_paths(&table).unwrap();
-        assert!(!three.reaches(1) && one.reaches(2) && two.reaches(1), "{fixed} {learns}");
+        assert!(!third.reaches(1) && first.reaches(2) && second.reaches(1), "{fixed} {learns}");
     }
 }
 
 #[test]
 fn frames_that_are_too_long_and_programs_of_others_are_left_alone() {
     let bench = Bench::new(2);
-    let one = bench.guest(1);
+    let guest = bench.guest(1);
     bench.devices.set_kernel_paths(&bench.table(&[1, 1])).unwrap();
     // The guests set their own MTU; the configured one applies.
     bench.guests.iter().for_each(|guest| drop(guest.netns.run("ip link set eth0 mtu 9000")));
     let pings = |bytes: u32| {
         let size = format!("-s{}", bytes - 28);
-        let arguments = ["netns", "exec", one.netns.name(), "ping", "-qc2", "-i.01", "-W1", &size];
+        let arguments =
+            ["netns", "exec", guest.netns.name(), "ping", "-qc2", "-i.01", "-W1", &size];
         Command::new("ip").args(arguments).arg("10.3.0.2").output().unwrap().status.success()
     };
     assert!(pings(1500) && !pings(1501) && !pings(9000));
     assert!(bench.reaches_switch(1));
     // Frames that are not permitted still reach the filters of other programs.
-    one.netns.run("ip link set lo up");
-    one.netns.run(
+    guest.netns.run("ip link set lo up");
+    guest.netns.run(
         "tc filter add dev eth0 egress prio 60000 protocol ip u32 match u32 0 0 \
          action mirred egress mirror dev lo",
     );
     assert!(pings(1500));
     assert!(!pings(1501));
-    let output = one.netns.run("tc -s filter show dev eth0 egress");
+    let output = guest.netns.run("tc -s filter show dev eth0 egress");
     assert!(output.contains(" 2 pkt"), "{output}");
 }
 
 #[test]
 fn frames_sent_directly_to_the_path_device_are_checked_again() {
     let bench = Bench::new(2);
-    let one = bench.guest(1);
+    let guest = bench.guest(1);
     bench.devices.set_kernel_paths(&bench.table(&[1, 1])).unwrap();
-    assert!(one.reaches(2));
+    assert!(guest.reaches(2));
     let before = bench.counters(2);
     // Root in the first guest removes the program and sends arbitrary frames on the way: with the
     // other guest's address, and to an unknown one.
-    let index = one.netns.run("cat /sys/class/net/eth0/ifindex");
+    let index = guest.netns.run("cat /sys/class/net/eth0/ifindex");
     let veth = veth::name(index.trim().parse().unwrap());
-    one.netns.run("tc qdisc del dev eth0 clsact");
-    one.netns.run(&format!("ip addr add 10.3.1.1/24 dev {veth}"));
+    guest.netns.run("tc qdisc del dev eth0 clsact");
+    guest.netns.run(&format!("ip addr add 10.3.1.1/24 dev {veth}"));
     for (source, to) in [(mac(2), mac(2)), (mac(9), mac(2)), (mac(1), mac(9))] {
-        one.netns.run(&format!("ip link set {veth} address {source}"));
-        one.netns.run(&format!("ip neigh replace 10.3.1.2 lladdr {to} dev {veth}"));
-        let arguments = ["netns", "exec", one.netns.name(), "ping", "-qc2", "-i.01", "-W.1"];
+        guest.netns.run(&format!("ip link set {veth} address {source}"));
+        guest.netns.run(&format!("ip neigh replace 10.3.1.2 lladdr {to} dev {veth}"));
+        let arguments = ["netns", "exec", guest.netns.name(), "ping", "-qc2", "-i.01", "-W.1"];
         Command::new("ip").args(arguments).arg("10.3.1.2").output().unwrap();
     }
     assert_eq!(bench.counters(2), before);

@@ -70,14 +70,16 @@ impl SriovHost for SriovAdapters {
     fn adapters(&self) -> Result<Vec<PfProperties>, DeviceError> {
         let folders = self.sysfs.pci_devices();
         let folders = folders.map_err(|cause| host("device", "reading sysfs", &cause))?;
-        let found: Vec<_> =
+        let adapter_folders: Vec<_> =
             folders.into_iter().filter_map(|folder| Some((pf_address(&folder)?, folder))).collect();
-        if found.is_empty() {
+        if adapter_folders.is_empty() {
             return Ok(Vec::new());
         }
         let devices = NetDevs::find()?;
-        let mut adapters: Vec<_> =
-            found.iter().map(|(address, folder)| adapter(*address, folder, &devices)).collect();
+        let mut adapters: Vec<_> = adapter_folders
+            .iter()
+            .map(|(address, folder)| adapter(*address, folder, &devices))
+            .collect();
         adapters.sort_by_key(|adapter| adapter.address);
         Ok(adapters)
     }

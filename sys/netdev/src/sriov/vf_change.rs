@@ -78,16 +78,16 @@ mod tests {
             rates_mbps: Some((0, 50)),
             link_state: Some(VfLinkState::Enable),
         };
-        let all = messages(9, 2, &change);
-        let fields: Vec<_> = all.iter().map(|(field, _)| *field).collect();
+        let bodies = messages(9, 2, &change);
+        let fields: Vec<_> = bodies.iter().map(|(field, _)| *field).collect();
         let expected = ["mac", "vlan", "spoof_check", "trust", "bandwidth_max_bps", "link_state"];
         assert_eq!(fields, expected);
-        for (_, body) in &all {
+        for (_, body) in &bodies {
             assert_eq!(suimon_netif::attributes::u32_at(body, 4), Some(9));
         }
         // Combines the settings of all messages to those of one function.
         let mut info = Vec::new();
-        for (_, body) in &all {
+        for (_, body) in &bodies {
             let list = attribute(&body[LINK_BYTES..], VFINFO_LIST).unwrap();
             info.extend(attribute(list, VF_INFO).unwrap());
         }

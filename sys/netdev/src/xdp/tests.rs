@@ -270,11 +270,11 @@ fn frames_of_the_link_go_to_the_kernel_and_not_to_the_switch() {
     let received = receive_where(bench.source.as_mut(), is_ours).unwrap();
     assert_eq!(received.bytes(), last.bytes());
     // The kernel may deliver it shortly after the switch received the last frame.
-    let (mut heard, limit) = (Vec::new(), Instant::now() + LIMIT);
-    while heard.is_empty() && Instant::now() < limit {
-        control.receive(&mut |frame| heard.push(frame.bytes.to_vec())).unwrap();
+    let (mut frames, limit) = (Vec::new(), Instant::now() + LIMIT);
+    while frames.is_empty() && Instant::now() < limit {
+        control.receive(&mut |frame| frames.push(frame.bytes.to_vec())).unwrap();
     }
-    assert_eq!(heard, [slow.bytes()]);
+    assert_eq!(frames, [slow.bytes()]);
 }
 
 /// Returns a UDP/IPv4 frame with a partial checksum.

@@ -103,10 +103,10 @@ fn virtio_disks_come_and_go_and_there_are_only_so_many_ports() {
     let mut spec = site.spec("disks");
     host.prepare(&spec.folder, spec.user).unwrap();
     let path = |name: &str| spec.folder.join(name);
-    let (own, late) = (path("own.sock"), path("late.sock"));
-    let (_own, _late) = (Backend::listen(&own), Backend::listen(&late));
+    let (own_socket, late) = (path("own.sock"), path("late.sock"));
+    let (_own, _late) = (Backend::listen(&own_socket), Backend::listen(&late));
     let virtio = |socket: &Path| VmDiskKind::Virtio { socket: socket.to_owned(), queues: 2 };
-    spec.disks = vec![disk("own", virtio(&own))];
+    spec.disks = vec![disk("own", virtio(&own_socket))];
     let (vm, notices) = site.start(&host, &spec);
     let late_disk = disk("late", virtio(&late));
     vm.execute(&VmCommand::PlugDisk(late_disk.clone())).unwrap();

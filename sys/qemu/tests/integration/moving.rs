@@ -144,26 +144,26 @@ fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
     let (vm, notices) = site.start(&host, &site.obedient("a"));
     let spec = arriving(&far, "a", &*vm);
     let receiver = || {
-        let (remote, told) = far.start(&far_host, &spec);
+        let (remote, far_notices) = far.start(&far_host, &spec);
         let near_end = remote.migrate_in().unwrap();
-        (remote, told, near_end)
+        (remote, far_notices, near_end)
     };
     // The migration is cancelled while it waits with only the final part not sent.
-    let (_there, told, near_end) = receiver();
+    let (_there, far_notices, near_end) = receiver();
     vm.migrate_out(near_end, &SPEC).unwrap();
     wait_phase(&*vm, &SendingPhase::Waiting);
     vm.execute(&VmCommand::CancelMigration).unwrap();
     notices.wait(&VmNotice::State(VmRunState::Running));
     echoes(&*vm, b'1');
     assert!(matches!(vm.migration_status().unwrap().phase, SendingPhase::Failed(_)));
-    assert!(!told.wait_end().0);
+    assert!(!far_notices.wait_end().0);
 
     // The destination ends while the source is waiting.
-    let (remote, told, near_end) = receiver();
+    let (remote, far_notices, near_end) = receiver();
     vm.migrate_out(near_end, &SPEC).unwrap();
     wait_phase(&*vm, &SendingPhase::Waiting);
     far_host.kill(&remote.identity()).unwrap();
-    told.wait_end();
+    far_notices.wait_end();
     vm.execute(&VmCommand::FinishMigration).unwrap();
     until("failure", || {
         matches!(vm.migration_status().unwrap().phase, SendingPhase::Failed(_)).then_some(())

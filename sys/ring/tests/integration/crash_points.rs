@@ -140,9 +140,9 @@ fn receive_survives(features: u64) -> usize {
     // The second frame fills several buffers, which become visible together or not at all.
     let frames: Vec<_> =
         [(1, 60), (2, 700), (3, 90)].iter().map(|(seed, len)| pattern(*seed, *len)).collect();
-    let held: Vec<_> = frames.iter().map(|bytes| frame(bytes)).collect();
+    let sent_frames: Vec<_> = frames.iter().map(|bytes| frame(bytes)).collect();
     let snapshots = crash_everywhere(&vm, &file, || {
-        for frame in &held {
+        for frame in &sent_frames {
             assert_eq!(ring.transmit(frame).unwrap(), TransmitResult::Accepted);
         }
         ring.flush().unwrap();

@@ -55,9 +55,9 @@ fn survives(features: u64) -> usize {
         disk.carry_out(&mut *queue, index);
     }
     queue.flush().unwrap();
-    let answered: Vec<_> =
+    let completed: Vec<_> =
         driver.reap_any_order().iter().map(|used| sector_of(&vm, &driver, used.head)).collect();
-    assert_eq!(answered, [2, 0]);
+    assert_eq!(completed, [2, 0]);
     for sector in 10..14 {
         offer(&mut driver, sector);
     }

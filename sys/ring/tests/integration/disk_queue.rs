@@ -300,10 +300,10 @@ fn agrees(size: u16, features: u64, rounds: Vec<Round>) {
         // The driver's events are set before any chain is returned.
         count(&interrupts);
         compare(&mut driver, &mut letter, 0);
-        let taken = disk.receive(&mut *queue, round.max);
+        let received = disk.receive(&mut *queue, round.max);
         let calls = count(&interrupts);
         let (expected, inside_count) = letter.receive(round.max);
-        assert_eq!(taken, expected);
+        assert_eq!(received, expected);
         assert!(inside_count > 0 || calls == 0);
         compare(&mut driver, &mut letter, calls);
         for index in round.answers.iter().take(disk.under_way.len().min(round.answers.len())) {

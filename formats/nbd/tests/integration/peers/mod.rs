@@ -131,7 +131,7 @@ fn nbdinfo_reads_export_properties() {
         assert_eq!(info["extended"], true);
     }
     let framing = if extended { Framing::Extended } else { Framing::Structured };
-    assert!(server.seen().framings.iter().all(|seen| *seen == framing));
+    assert!(server.seen().framings.iter().all(|actual| *actual == framing));
     let disk = &info["exports"][0];
     for (field, expected) in [
         ("export-name", json!("disk")),

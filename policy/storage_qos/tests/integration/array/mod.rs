@@ -241,8 +241,8 @@ impl Rig {
                 }
             }
             while self.agenda.peek().is_some_and(|entry| entry.0.0 <= self.now) {
-                let Some(Reverse((_, _, what))) = self.agenda.pop() else { break };
-                match what {
+                let Some(Reverse((_, _, entry))) = self.agenda.pop() else { break };
+                match entry {
                     What::Complete { disk, since, bytes } => self.complete(disk, since, bytes),
                     What::Ask { disk } => self.ask(disk),
                 }

@@ -171,7 +171,8 @@ impl Host {
             let mut waiting: f64 = queues.iter().map(|queue| self.weights[*queue]).sum();
             let mut by_want = queues;
             let relative_demand = |queue: usize| self.loads[queue] / self.weights[queue];
-            by_want.sort_by(|one, two| relative_demand(*one).total_cmp(&relative_demand(*two)));
+            by_want
+                .sort_by(|left, right| relative_demand(*left).total_cmp(&relative_demand(*right)));
             let mut used = other;
             // Work takes longer because of the sibling and of external load.
             let speed = speed / self.stretch[index];
