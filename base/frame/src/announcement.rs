@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reverse_arp_asks_for_its_own_address() {
+    fn a_reverse_arp_requests_its_own_address() {
         let addresses = ["ffffffffffff", "020000aabbcc"];
         let body =
             ["8035", "0001080006040003", "020000aabbcc", "00000000", "020000aabbcc", "00000000"];

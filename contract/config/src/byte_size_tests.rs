@@ -73,7 +73,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn what_is_shown_is_read_again(bytes in any::<u64>(), shift in 0u32..50) {
+    fn displayed_sizes_parse_to_the_same_size(bytes in any::<u64>(), shift in 0u32..50) {
         let size = ByteSize::new(bytes << shift);
         prop_assert_eq!(size.to_string().parse::<ByteSize>(), Ok(size));
     }

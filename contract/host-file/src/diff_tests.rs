@@ -323,12 +323,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn nothing_stands_between_a_state_and_itself(a in hosts()) {
+    fn the_plan_between_equal_states_is_empty(a in hosts()) {
         prop_assert!(Plan::between(&a, &a).is_empty());
     }
 
     #[test]
-    fn a_plan_leads_where_it_says(a in hosts(), b in hosts()) {
+    fn a_plan_leads_to_its_target(a in hosts(), b in hosts()) {
         let plan = Plan::between(&a, &b);
         prop_assert_eq!(carried_out(&a, &plan), resources(&b));
         prop_assert_eq!(Plan::between(&b, &a).is_empty(), plan.is_empty());

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn pauses_double_up_to_thirty_times_and_start_anew_after_calm() {
+fn pauses_double_up_to_thirty_times_and_restart_after_calm() {
     let mut failing = RetryState::default();
     let first = Duration::from_secs(1);
     let mut now = Instant::now();

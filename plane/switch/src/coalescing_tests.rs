@@ -291,7 +291,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn every_port_is_given_what_it_would_be_given_without(
+    fn every_port_receives_the_same_frames_as_without_coalescing(
         batches in prop::collection::vec(orders(), 1..3),
     ) {
         let (mut with, mut without) = (World::new(true), World::new(false));

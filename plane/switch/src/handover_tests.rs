@@ -200,7 +200,7 @@ fn buffered_frames_are_bounded() {
 }
 
 #[test]
-fn a_queue_that_is_gone_is_nowhere() {
+fn a_removed_queue_has_no_location() {
     let mut routes = QueueLocations::new(WorkerId(0));
     routes.adopt(&[(QUEUE, WorkerId(0))], 0, |_| true);
     assert_eq!(routes.route(QUEUE), QueueLocation::Here);

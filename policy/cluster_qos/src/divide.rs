@@ -128,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_made_and_nothing_is_lost(
+        fn the_sum_of_shares_is_the_demand_or_the_total(
             total in 0_u64..1 << 62,
             claims in prop::collection::vec((0_u64..1 << 58, 0_u64..1 << 40), 0..20),
             pairs in prop::collection::vec((0_u64..1 << 40, any::<bool>()), 10),

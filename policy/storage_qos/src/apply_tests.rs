@@ -201,7 +201,7 @@ proptest! {
 
     /// Changes that no store produces, with slots outside of its bounds.
     #[test]
-    fn absurd_changes_do_no_harm(changes in prop::collection::vec(
+    fn invalid_changes_cause_no_failure(changes in prop::collection::vec(
         (0u8..5, prop_oneof![0u32..6, any::<u32>()], prop_oneof![0u32..6, any::<u32>()], any_limits()), 1..60,
     )) {
         let mut scheduler = StoreScheduler::new(StoreSpec { waiting_max: 8, ..StoreSpec::default() });

@@ -80,7 +80,7 @@ proptest! {
     /// For any load, the estimate is never above the throughput of the best half second and never
     /// below that of the worst.
     #[test]
-    fn it_is_never_above_what_was_delivered(
+    fn the_estimate_is_never_above_the_throughput(
         samples in prop::collection::vec((20_000u64..20_000_000, 1u32..64, any::<bool>()), 1..40),
     ) {
         let mut estimate = Estimate::default();

@@ -144,7 +144,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn any_team_after_any_events_sends_only_where_it_may_and_in_fair_shares(
+    fn any_team_after_any_events_uses_permitted_members_in_fair_shares(
         spec in spec(),
         events in prop::collection::vec(event(), 0..25),
     ) {
@@ -226,7 +226,7 @@ proptest! {
     }
 
     #[test]
-    fn what_arrives_on_all_members_is_taken_once_and_nothing_of_ones_own(
+    fn frames_received_on_all_members_are_accepted_once_and_own_frames_never(
         spec in spec(),
         events in prop::collection::vec(event(), 0..15),
         own in 0u32..6,
@@ -265,7 +265,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_frames_leave_somewhere(
+    fn arbitrary_frames_get_a_member(
         spec in spec(),
         bytes in prop::collection::vec(any::<u8>(), 0..200),
         kind in prop::sample::select(vec![[0x08u8, 0x00], [0x86, 0xdd], [0x81, 0x00], [0x08, 0x06]]),

@@ -79,7 +79,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_queue_has_two_owners_and_none_stays_free_while_somebody_has_none(
+        fn queues_have_one_owner_and_none_stays_free_while_a_port_needs_one(
             queues in 0_u16..9,
             nics in proptest::collection::btree_set(0_u32..12, 0..12),
             before in proptest::collection::btree_map(0_u32..12, 0_u16..9, 0..12),

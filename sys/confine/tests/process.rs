@@ -209,7 +209,7 @@ fn can_do_its_work(namespace: &File, confinement: &Confinement) {
     }
     // Without the capability the kernel itself rejects the call, which is not counted.
     if status("CapEff") & 1 << 13 != 0 {
-        control_sockets_are_opened_and_asked();
+        control_sockets_are_opened_and_queried();
     }
     let directory = std::env::temp_dir().join(format!("suimon-confine-{}", std::process::id()));
     std::fs::create_dir(&directory).expect("a directory");
@@ -230,7 +230,7 @@ fn can_do_its_work(namespace: &File, confinement: &Confinement) {
 
 /// Members of a team get their sockets for LACPDUs whenever a team is created or a device returns,
 /// long after the process was confined.
-fn control_sockets_are_opened_and_asked() {
+fn control_sockets_are_opened_and_queried() {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     let socket = works!(SYS_socket, libc::AF_PACKET, kind, 0);
     let word = size_of::<libc::c_int>();

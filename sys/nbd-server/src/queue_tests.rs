@@ -215,7 +215,7 @@ fn invalid_requests_end_the_connection_as_a_protocol_violation() {
 }
 
 #[test]
-fn a_client_that_leaves_with_or_without_a_word_is_gone() {
+fn a_client_that_disconnects_with_or_without_notice_is_removed() {
     for bytes in [header(0, DISCONNECT, 1, 0, 0), Vec::new(), header(0, WRITE, 1, 0, 512)] {
         let (mut queue, mut client) = connection();
         client.write_all(&bytes).unwrap();

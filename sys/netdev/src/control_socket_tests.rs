@@ -370,7 +370,7 @@ fn a_missing_device_is_reported_until_its_successor_is_opened() {
 }
 
 #[test]
-fn a_device_that_moves_away_is_gone() {
+fn a_device_that_moves_to_another_namespace_is_missing() {
     let bench = Bench::new();
     let mut near = bench.control();
     let other_netns = TestNetns::new();

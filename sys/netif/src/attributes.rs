@@ -94,7 +94,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_put_in_is_read_again(
+        fn encoded_attributes_decode_to_the_same_values(
             bodies in prop::collection::vec(
                 prop::collection::vec((0u16..0x4000, prop::collection::vec(any::<u8>(), 0..20)), 0..5),
                 0..4,

@@ -86,7 +86,7 @@ fn a_path_with_commas_stays_one_value() {
 }
 
 #[test]
-fn each_version_has_its_own_words_for_coming_back() {
+fn each_version_has_its_own_options_for_reconnecting() {
     let old = argument_words(&spec(), OLD, VmAccelerator::Tcg);
     assert!(values(&old, "-chardev").iter().any(|text| text.ends_with(",reconnect=1")));
     assert!(!values(&old, "-netdev")[1].contains("reconnect"));
@@ -136,7 +136,7 @@ fn devices_are_where_they_can_be_taken_away_and_started_from_in_order() {
 }
 
 #[test]
-fn a_kernel_gets_its_words_as_they_are() {
+fn a_kernel_gets_its_command_line_unchanged() {
     let command_line = "-S console=ttyS0,115200 init=\"a b\"".to_owned();
     let boot = VmBoot::Direct {
         kernel: "/boot/vmlinuz,initrd=/etc/shadow".into(),

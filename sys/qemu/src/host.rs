@@ -101,7 +101,7 @@ impl QemuHost {
         let (session, greeted) = Session::start(parts).map_err(host)?;
         let shared = Arc::clone(session.shared());
         let negotiated = negotiate(&shared, &greeted, begin);
-        let (machine, cpus) = negotiated.map_err(|error| why_gone(&shared, error))?;
+        let (machine, cpus) = negotiated.map_err(|error| disconnect_error(&shared, error))?;
         Ok(QemuVm {
             identity: identity.clone(),
             machine,
@@ -171,7 +171,7 @@ fn negotiate(
 
 /// Adds the reason for a process's end to an error. The launcher reports it shortly after the
 /// monitor was closed.
-fn why_gone(shared: &Shared, error: VmError) -> VmError {
+fn disconnect_error(shared: &Shared, error: VmError) -> VmError {
     if error.kind != VmErrorKind::NotRunning {
         return error;
     }

@@ -46,7 +46,7 @@ proptest! {
 }
 
 #[test]
-fn ends_of_the_address_space_are_borne() {
+fn ranges_at_the_end_of_the_address_space_are_tolerated() {
     let (file, log) = create_log(1, 0);
     log.mark(u64::MAX, 1);
     log.mark(u64::MAX, u64::MAX);

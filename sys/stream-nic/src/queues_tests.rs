@@ -133,7 +133,7 @@ proptest! {
 
     /// At any reading speed, QEMU receives complete frames in order, and exactly the accepted ones.
     #[test]
-    fn what_was_accepted_arrives_whole_and_in_order(
+    fn accepted_frames_arrive_complete_and_in_order(
         steps in prop::collection::vec((1_usize..60, 18_usize..9000, 0_usize..80_000), 1..60),
     ) {
         let (_, mut sink, mut qemu, session) = connection();

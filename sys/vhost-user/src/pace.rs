@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_stands_or_jumps_is_no_trouble() {
+    fn a_clock_that_stops_or_jumps_is_tolerated() {
         let mut pace = MessageRateLimit::new(u64::MAX - 5);
         assert_eq!(pace.take(u64::MAX), Decision::Now);
         assert_eq!(pace.take(0), Decision::Now);

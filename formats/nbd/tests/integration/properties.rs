@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn a_request_is_read_as_it_was_sent(
+    fn encoded_requests_decode_to_the_same_request(
         framing in any_framing(),
         kind in 0u16..9,
         flags in prop_oneof![Just(0u16), 0u16..64],

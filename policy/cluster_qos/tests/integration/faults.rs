@@ -376,7 +376,7 @@ fn a_slow_clock_gets_no_lease() {
 /// A node removed by force releases its reservation; if it still runs, it is counted again and
 /// reported.
 #[test]
-fn a_node_that_is_gone() {
+fn a_node_reported_as_gone() {
     let capability = SharedStoreCapacity::Declared(CAPABILITY);
     let mut cluster = Cluster::new(Parameters::default(), capability, 5);
     for id in 1..=2 {

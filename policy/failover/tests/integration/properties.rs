@@ -198,7 +198,7 @@ proptest! {
 
     /// One path per NIC, no VF assigned twice, no reassignment within the hold-down: see [`World`].
     #[test]
-    fn whatever_happens(steps in prop::collection::vec((0_u64..8_000, step()), 1..120)) {
+    fn invariants_hold_after_any_events(steps in prop::collection::vec((0_u64..8_000, step()), 1..120)) {
         drive(&steps);
     }
 

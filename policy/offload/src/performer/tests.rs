@@ -102,7 +102,7 @@ proptest! {
     /// Work of a disabled capability is done before the frame comes in or by software, never left
     /// to the port with the capability disabled.
     #[test]
-    fn what_is_switched_off_is_left_to_nobody_behind_it(
+    fn disabled_offloads_have_no_later_performer(
         bits in any::<[bool; 6]>(),
         is_nic in any::<bool>(),
         active in prop::collection::vec(0..Feature::ALL.len(), 0..12),

@@ -83,7 +83,7 @@ fn a_partial_checksum_leaves_in_the_form_of_its_ingress() {
 proptest! {
     /// For any missing offloads of the egress, the returned step produces frames that it accepts.
     #[test]
-    fn the_step_makes_frames_that_the_egress_takes(
+    fn steps_produce_frames_that_the_egress_accepts(
         egress in offloads(),
         payload_bytes in 0usize..5000,
         gso_size in prop::option::of(1u16..3000),

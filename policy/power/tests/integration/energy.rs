@@ -36,7 +36,7 @@ proptest! {
 
     /// Arbitrary counter values cause no overflow and no implausible power.
     #[test]
-    fn absurd_counters_do_no_harm(
+    fn invalid_counters_cause_no_failure(
         all in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()), 0..30),
     ) {
         let mut meter = EnergyMeter::default();

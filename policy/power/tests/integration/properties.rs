@@ -204,7 +204,7 @@ proptest! {
     /// External changes of frequencies, governors and states during a plan are left alone and
     /// reported.
     #[test]
-    fn what_others_change_is_left_alone_and_said(
+    fn external_changes_are_kept_and_reported(
         machine in any_machine(),
         spec in any_spec(),
         at in any::<prop::sample::Index>(),
@@ -240,7 +240,7 @@ proptest! {
 
     /// The daemon may crash between any two writes; records are durable before the first.
     #[test]
-    fn whoever_dies_between_writes_can_restore(
+    fn a_process_killed_between_writes_can_restore(
         machine in any_machine(),
         spec in any_spec(),
         dies_after in 0usize..12,
@@ -278,7 +278,7 @@ proptest! {
     }
 
     #[test]
-    fn water_marks_are_apart_and_what_is_asked_for_wins(spec in any_spec()) {
+    fn water_marks_differ_and_explicit_values_take_precedence(spec in any_spec()) {
         let share = spec.data_plane();
         prop_assert!(share.vmq_high_percent >= share.vmq_low_percent + 30, "{share:?}");
         prop_assert!(share.vmq_high_percent <= 95);

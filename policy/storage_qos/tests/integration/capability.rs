@@ -86,7 +86,7 @@ proptest! {
     /// For any device and load, the estimate never exceeds the throughput of the best second by
     /// more than the completions at the edges of a sample.
     #[test]
-    fn an_estimate_is_never_above_what_was_delivered(
+    fn an_estimate_is_never_above_the_throughput(
         servers in 1usize..32,
         fixed_ns in 400_000u64..8_000_000,
         noise_percent in 0u64..60,

@@ -22,9 +22,9 @@ fn any_array() -> impl Strategy<Value = Array> {
 
 /// Minimum and maximum of a disk in thousandths of the array's capacity (0: none), weight and queue
 /// depth.
-type Wish = (u64, u64, u16, u32);
+type DiskSetup = (u64, u64, u16, u32);
 
-fn any_wishes() -> impl Strategy<Value = Vec<Wish>> {
+fn any_disk_setups() -> impl Strategy<Value = Vec<DiskSetup>> {
     let min = prop_oneof![2 => Just(0u64), 1 => 10u64..300];
     let max = prop_oneof![2 => Just(0u64), 1 => 20u64..600];
     prop::collection::vec((min, max, 50u16..400, 1u32..32), 2..12)
@@ -41,7 +41,7 @@ proptest! {
     /// Disks with permanent demand: no maximum is exceeded, each minimum is met, no capacity is
     /// unused, and the remaining capacity is shared by weight.
     #[test]
-    fn what_is_set_is_what_is_got(array in any_array(), wishes in any_wishes(), bytes in 1u32..130_000) {
+    fn limits_are_met(array in any_array(), disk_setups in any_disk_setups(), bytes in 1u32..130_000) {
         let cost = u64::from(bytes.div_ceil(8192));
         let capacity = array.capability(cost);
         let mut rig = Rig::new(array.clone(), capacity);
@@ -49,7 +49,7 @@ proptest! {
         // Each disk must have queued requests, also with most of its requests in the device.
         let depth = 5 * array.servers as u32 + 8;
         let mut disks = Vec::new();
-        for (disk, (min, max, weight, more)) in (0u32..).zip(&wishes) {
+        for (disk, (min, max, weight, more)) in (0u32..).zip(&disk_setups) {
             let max = max * capacity / 1000;
             let mut min = (min * capacity / 1000).min(if max == 0 { u64::MAX } else { max });
             if promised + min > capacity * 85 / 100 { min = 0; }
@@ -61,7 +61,7 @@ proptest! {
         }
         // Enough requests that one request is less than half a percent.
         let warm = Duration::from_secs(10);
-        let requests = capacity / cost / wishes.len() as u64;
+        let requests = capacity / cost / disk_setups.len() as u64;
         let span = Duration::from_secs((400 * 8 / requests.max(1)).clamp(20, 120));
         rig.run(warm);
         let from = rig.now;
@@ -76,7 +76,7 @@ proptest! {
         // A maximum is made up for within CATCH_UP only. If the array takes longer for one request
         // of each disk, a disk may be queued longer, and stays below its maximum by up to 2.8 % (19
         // 000 disks with random limits).
-        let turn_ns = SECOND * cost * wishes.len() as u64 / capacity;
+        let turn_ns = SECOND * cost * disk_setups.len() as u64 / capacity;
         let unfairness = if u128::from(turn_ns) > CATCH_UP.as_nanos() { 0.05 } else { 0.02 };
         for ((disk, (_, min, max)), share) in (0u32..).zip(&disks).zip(&shares) {
             let got = rig.iops(disk, from);

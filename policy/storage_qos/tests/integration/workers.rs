@@ -322,7 +322,7 @@ proptest! {
     /// A disk that is removed while its requests are on several workers leaves no charges: its
     /// requests and loans are returned, and the next disk in its slot has its full share.
     #[test]
-    fn a_disk_that_goes_takes_nothing_with_it(
+    fn a_removed_disk_loses_no_capacity(
         seed in any::<u64>(),
         max in prop_oneof![Just(0u64), 200u64..5000],
         counts in prop::collection::vec(1u32..60, 3),

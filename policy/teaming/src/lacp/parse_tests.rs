@@ -198,7 +198,7 @@ proptest! {
     }
 
     #[test]
-    fn a_frame_with_any_changes_is_read_or_refused_at_a_place_within_it(
+    fn a_modified_frame_is_read_or_refused_at_a_position_within_it(
         changes in proptest::collection::vec((0..SLOW_FRAME_BYTES, any::<u8>()), 0..8),
         bytes in 0..=SLOW_FRAME_BYTES,
     ) {
@@ -218,7 +218,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_built_is_read(
+    fn encoded_frames_decode_to_the_same_pdu(
         (version, collector_max_delay) in any::<(u8, u16)>(),
         (actor, partner) in (end(), end()),
         (requester_port, transaction, system) in any::<(u16, u32, [u8; 6])>(),

@@ -252,7 +252,7 @@ fn an_externally_moved_queue_stays_until_load_moves_it() {
 }
 
 #[test]
-fn explanations_are_in_words() {
+fn explanations_are_displayed_as_text() {
     let mut bench = Bench::new(&workers(4, 1, 1), 1, &[100], &[]);
     bench.observe();
     bench.observe();

@@ -263,7 +263,7 @@ proptest! {
     /// Arbitrary measurements at arbitrary times: no panic, no move to an unknown worker, and no
     /// more moves than the budget.
     #[test]
-    fn absurd_measurements_do_no_harm(
+    fn invalid_measurements_cause_no_failure(
         said in prop::collection::vec(
             (any::<u64>(), any::<u64>(), 0u32..6, any::<u64>(), 0u16..10, any::<u64>()), 1..60,
         ),

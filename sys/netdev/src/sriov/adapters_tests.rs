@@ -179,7 +179,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_content_makes_it_panic(
+    fn no_content_causes_a_panic(
         contents in prop::collection::vec("[0-9a-fx \\n-]{0,40}", 6),
         link in "[a-z0-9:./]{1,20}",
     ) {

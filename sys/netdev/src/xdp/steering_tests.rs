@@ -192,7 +192,7 @@ fn a_device_that_looks_at_no_vlans_steers_by_address() {
 }
 
 #[test]
-fn queues_that_are_not_there_and_failures_to_undo_do_no_harm() {
+fn missing_queues_and_failures_to_undo_are_tolerated() {
     let device = Device::with_room(8);
     let mut steering = Steering::new(device.clone(), 2);
     device.change(|inner| inner.refuses_to_spread = true);

@@ -191,7 +191,7 @@ proptest! {
     /// Arbitrary contents of files cause no panic, and no CPU or policy that does not exist is
     /// reported.
     #[test]
-    fn whatever_files_say_is_survived(
+    fn arbitrary_contents_of_files_are_tolerated(
         contents in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 24),
     ) {
         let sysfs = FakeSysfs::new();

@@ -215,7 +215,7 @@ proptest! {
 
     /// Any contents of the region: the ring is rejected, or serves requests until it ends.
     #[test]
-    fn an_in_flight_region_of_any_content_is_borne(
+    fn an_in_flight_region_of_any_content_is_tolerated(
         is_packed in any::<bool>(),
         bytes in prop::collection::vec(prop_oneof![4 => 0..20_u8, 1 => any::<u8>()], 0..700),
         from in 0..3_usize,

@@ -140,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn receive_rings_deliver_whole_frames_or_nothing(
+    fn receive_rings_deliver_complete_frames_or_nothing(
         size_log in 2..7_u32,
         base in prop_oneof![Just(0_u16), Just(0xfff0), any::<u16>()],
         features in features(),

@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn receive_rings_deliver_whole_frames_or_nothing(
+    fn receive_rings_deliver_complete_frames_or_nothing(
         (size, base) in any_position(),
         features in features(),
         buffers in prop::collection::vec((chain(), 1..4000_usize), 1..100),
@@ -163,7 +163,7 @@ proptest! {
 
     /// A ring that is dropped and created again from its position continues there.
     #[test]
-    fn a_ring_goes_on_from_its_position(
+    fn a_ring_continues_from_its_position(
         (size, base) in any_position(),
         steps in prop::collection::vec(0..20_usize, 1..30),
     ) {
