@@ -166,21 +166,21 @@ proptest! {
     #[test]
     fn a_disk_is_made_or_changed_only_where_its_store_and_policy_are(a in hosts(), b in hosts()) {
         let name_of = |name: &crate::Name| name.to_string();
-        let mut there: Vec<String> = a.stores.iter().map(|s| format!("store/{}", s.name)).collect();
-        there.extend(a.qos_policies.iter().map(|p| format!("qos_policy/{}", p.name)));
+        let mut present: Vec<String> = a.stores.iter().map(|s| format!("store/{}", s.name)).collect();
+        present.extend(a.qos_policies.iter().map(|p| format!("qos_policy/{}", p.name)));
         for step in Plan::between(&a, &b).steps {
             let (kind, name) = step.resource.split_once('/').unwrap_or((&step.resource, ""));
             match (kind, step.action) {
-                ("store" | "qos_policy", PlanAction::Create) => there.push(step.resource),
+                ("store" | "qos_policy", PlanAction::Create) => present.push(step.resource),
                 ("store" | "qos_policy", PlanAction::Delete) => {
-                    there.retain(|resource| *resource != step.resource);
+                    present.retain(|resource| *resource != step.resource);
                 }
                 ("disk", PlanAction::Create | PlanAction::ChangeLive | PlanAction::Replace) => {
                     let disk = b.disks.iter().find(|disk| name_of(&disk.name) == name).unwrap();
                     let policy = disk.qos_policy.iter().map(|name| format!("qos_policy/{name}"));
-                    let needed = policy.chain([format!("store/{}", disk.store)]);
-                    for resource in needed {
-                        prop_assert!(there.contains(&resource), "{}", resource);
+                    let required = policy.chain([format!("store/{}", disk.store)]);
+                    for resource in required {
+                        prop_assert!(present.contains(&resource), "{}", resource);
                     }
                 }
                 _ => {}

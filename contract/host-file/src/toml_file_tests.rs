@@ -325,10 +325,10 @@ proptest! {
     }
 
     #[test]
-    fn no_damage_to_a_good_file_panics(at in 0..WHOLE.len(), config_with in "\\PC{0,4}", cut in 0usize..40) {
+    fn no_damage_to_a_good_file_panics(start in 0..WHOLE.len(), config_with in "\\PC{0,4}", cut in 0usize..40) {
         let mut text = WHOLE.to_owned();
-        let end = (at + cut).min(text.len());
-        text.replace_range(at..end, &config_with);
+        let end = (start + cut).min(text.len());
+        text.replace_range(start..end, &config_with);
         if let Err(errors) = parse_toml(&text, None) {
             prop_assert!(!errors.is_empty());
         }

@@ -117,15 +117,15 @@ proptest! {
             prop_oneof![any::<u8>(), Just(b'\n'), Just(b'{'), Just(b'"'), Just(b'}')], 0..200),
         cuts in prop::collection::vec(0_usize..200, 0..8),
     ) {
-        let whole = [b"\xff".as_slice(), &bytes.iter().map(|b| b & 0x7f).collect::<Vec<_>>()].concat();
-        let mut cuts: Vec<usize> = cuts.into_iter().filter(|cut| *cut < whole.len()).collect();
-        cuts.extend([0, whole.len()]);
+        let input = [b"\xff".as_slice(), &bytes.iter().map(|b| b & 0x7f).collect::<Vec<_>>()].concat();
+        let mut cuts: Vec<usize> = cuts.into_iter().filter(|cut| *cut < input.len()).collect();
+        cuts.extend([0, input.len()]);
         cuts.sort_unstable();
-        let pieces: Vec<&[u8]> = cuts.windows(2).map(|pair| &whole[pair[0]..pair[1]]).collect();
-        let at_once = answers(AgentCommand::Info, &[&whole]);
-        let until = at_once.iter().position(Result::is_err).map_or(at_once.len(), |at| at + 1);
+        let pieces: Vec<&[u8]> = cuts.windows(2).map(|pair| &input[pair[0]..pair[1]]).collect();
+        let at_once = answers(AgentCommand::Info, &[&input]);
+        let end = at_once.iter().position(Result::is_err).map_or(at_once.len(), |index| index + 1);
         let in_pieces = answers(AgentCommand::Info, &pieces);
-        prop_assert_eq!(&at_once[..until], &in_pieces[..until.min(in_pieces.len())]);
+        prop_assert_eq!(&at_once[..end], &in_pieces[..end.min(in_pieces.len())]);
         for value in at_once.into_iter().flatten() {
             let _ = (agent_version(&value), decode_agent_system(&value), agent_interfaces(&value));
         }

@@ -132,15 +132,15 @@ proptest! {
             bitmaps.set(range, is_present, &geometry);
             expected[from as usize..(from + len) as usize].fill(is_present);
         }
-        let mut found = Vec::new();
-        while found.len() < 900 {
-            let at = found.len() as u64;
-            let rest = ByteRange::new((first + at) << 9, (900 - at) << 9).unwrap();
+        let mut runs = Vec::new();
+        while runs.len() < 900 {
+            let offset = runs.len() as u64;
+            let rest = ByteRange::new((first + offset) << 9, (900 - offset) << 9).unwrap();
             let (is_present, len) = bitmaps.first_run(rest, &geometry);
             prop_assert!(len > 0);
-            prop_assert_ne!(found.last(), Some(&is_present), "runs are as long as they can be");
-            found.resize(found.len() + (len >> 9) as usize, is_present);
+            prop_assert_ne!(runs.last(), Some(&is_present), "runs are as long as they can be");
+            runs.resize(runs.len() + (len >> 9) as usize, is_present);
         }
-        prop_assert_eq!(found, expected);
+        prop_assert_eq!(runs, expected);
     }
 }

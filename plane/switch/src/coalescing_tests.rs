@@ -299,18 +299,18 @@ proptest! {
             with.send(orders);
             without.send(orders);
         }
-        let (found, expected) = (with.take(), without.take());
-        for (id, (found, expected)) in (0..PORTS).zip(found.into_iter().zip(expected)) {
+        let (actual, expected) = (with.take(), without.take());
+        for (id, (frames, expected)) in (0..PORTS).zip(actual.into_iter().zip(expected)) {
             let (segments, units) = with.coalesced(id);
             let absorbed = (segments - units) as usize;
-            prop_assert_eq!(found.len() + absorbed, expected.len(), "port {}", id);
+            prop_assert_eq!(frames.len() + absorbed, expected.len(), "port {}", id);
             prop_assert_eq!(without.coalesced(id), (0, 0));
-            let joined = found.iter().filter(|frame| frame.meta.is_coalesced).count();
+            let joined = frames.iter().filter(|frame| frame.meta.is_coalesced).count();
             prop_assert_eq!(joined as u64, units);
             if id == PLAIN || id == REFUSER {
-                prop_assert_eq!(bytes_of(&found), bytes_of(&expected), "port {}", id);
+                prop_assert_eq!(bytes_of(&frames), bytes_of(&expected), "port {}", id);
             }
-            prop_assert_eq!(streams(found), streams(expected), "port {}", id);
+            prop_assert_eq!(streams(frames), streams(expected), "port {}", id);
         }
     }
 }

@@ -299,8 +299,8 @@ proptest! {
     ) {
         let mut script = Script::new(look_ns);
         let mut last = StageTimes::default();
-        for (what, work, ns) in steps {
-            match what {
+        for (action, work, ns) in steps {
+            match action {
                 0..8 => {
                     let work: Vec<_> =
                         work.into_iter().map(|(stage, ns)| (Stage::ALL[stage], ns)).collect();
@@ -308,12 +308,12 @@ proptest! {
                 }
                 8..10 => script.sleep(ns),
                 _ => {
-                    let told = script.published();
-                    prop_assert_eq!(sum(&told), script.elapsed_ns());
+                    let published = script.published();
+                    prop_assert_eq!(sum(&published), script.elapsed_ns());
                     for stage in Stage::ALL {
-                        prop_assert!(told.ns(stage) >= last.ns(stage));
+                        prop_assert!(published.ns(stage) >= last.ns(stage));
                     }
-                    last = told;
+                    last = published;
                 }
             }
         }

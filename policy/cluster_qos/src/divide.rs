@@ -133,19 +133,19 @@ mod tests {
             claims in prop::collection::vec((0_u64..1 << 58, 0_u64..1 << 40), 0..20),
             pairs in prop::collection::vec((0_u64..1 << 40, any::<bool>()), 10),
         ) {
-            let claims: Vec<_> = claims.into_iter().map(|(wanted, weight)| claim(wanted, weight)).collect();
+            let claims: Vec<_> = claims.into_iter().map(|(demand, weight)| claim(demand, weight)).collect();
             let claimants: Vec<_> = claims.chunks(2).zip(&pairs)
-                .map(|(claims, (has, is_open))| Claimant { has: if *is_open { 0 } else { *has }, ..Claimant::new(claims) })
+                .map(|(claims, (assigned, is_open))| Claimant { has: if *is_open { 0 } else { *assigned }, ..Claimant::new(claims) })
                 .collect();
             let shares = divide(total, &claimants);
             let sum: u128 = shares.iter().map(|share| u128::from(*share)).sum();
-            let wanted = |of: &Claimant<'_>| {
-                let all: u64 = of.claims.iter().map(|claim| claim.demand_iops).sum();
-                all.saturating_sub(of.has)
+            let demand_of = |claimant: &Claimant<'_>| {
+                let demand_sum: u64 = claimant.claims.iter().map(|claim| claim.demand_iops).sum();
+                demand_sum.saturating_sub(claimant.has)
             };
-            let all: u128 = claimants.iter().map(|of| u128::from(wanted(of))).sum();
-            prop_assert_eq!(sum, all.min(u128::from(total)));
-            prop_assert!(shares.iter().zip(&claimants).all(|(share, of)| *share <= wanted(of)));
+            let demand_sum: u128 = claimants.iter().map(|claimant| u128::from(demand_of(claimant))).sum();
+            prop_assert_eq!(sum, demand_sum.min(u128::from(total)));
+            prop_assert!(shares.iter().zip(&claimants).all(|(share, claimant)| *share <= demand_of(claimant)));
         }
     }
 }

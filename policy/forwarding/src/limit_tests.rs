@@ -124,22 +124,22 @@ proptest! {
                     state = next;
                     admitted.push((now, cost));
                 }
-                Err(at) if patience && at != Time::NEVER => {
+                Err(time) if patience && time != Time::NEVER => {
                     // The returned time is the earliest at which the cost is admitted.
-                    let before = Time::from_ns(at.as_ns() - 1);
+                    let before = Time::from_ns(time.as_ns() - 1);
                     prop_assert!(limit.admit(state, before, cost).is_err());
-                    state = limit.admit(state, at, cost).unwrap();
-                    admitted.push((at, cost));
-                    now = at;
+                    state = limit.admit(state, time, cost).unwrap();
+                    admitted.push((time, cost));
+                    now = time;
                 }
                 Err(_) => {}
             }
         }
         for first in 0..admitted.len() {
             let mut sum = 0u128;
-            for (at, cost) in &admitted[first..] {
+            for (time, cost) in &admitted[first..] {
                 sum += u128::from(*cost);
-                let window_ns = at.since(admitted[first].0).as_nanos();
+                let window_ns = time.since(admitted[first].0).as_nanos();
                 // In 8 billionths of a byte, so that nothing is rounded here.
                 let allowed = u128::from(rate) * window_ns
                     + (u128::from(burst) + 1) * 8 * u128::from(SECOND);

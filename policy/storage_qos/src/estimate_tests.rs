@@ -84,23 +84,23 @@ proptest! {
         samples in prop::collection::vec((20_000u64..20_000_000, 1u32..64, any::<bool>()), 1..40),
     ) {
         let mut estimate = Estimate::default();
-        let (mut at, mut most, mut least) = (SECOND, 0u64, u64::MAX);
+        let (mut now_ns, mut highest, mut lowest) = (SECOND, 0u64, u64::MAX);
         for (every_ns, cost, is_full) in samples {
-            let begun = at;
+            let window_start = now_ns;
             let mut operations = 0u64;
-            while at < begun + SECOND / 2 {
-                at += every_ns;
+            while now_ns < window_start + SECOND / 2 {
+                now_ns += every_ns;
                 operations += u64::from(cost);
-                estimate.handle_completed(Time::from_ns(at), cost.into(), 1, is_full);
+                estimate.handle_completed(Time::from_ns(now_ns), cost.into(), 1, is_full);
             }
-            let told = estimate.sample(Time::from_ns(at), 8);
-            prop_assert!(is_full || !told);
+            let is_sampled = estimate.sample(Time::from_ns(now_ns), 8);
+            prop_assert!(is_full || !is_sampled);
             // One more completion may be counted at either end of the time span.
-            let rate = operations * SECOND / (at - begun);
-            (most, least) = (most.max(rate + 1), least.min(rate));
-            if let Some(found) = estimate.found() {
-                prop_assert!(found.iops <= most, "{found:?} above {most}");
-                prop_assert!(found.iops + 2 >= least, "{found:?} below {least}");
+            let rate = operations * SECOND / (now_ns - window_start);
+            (highest, lowest) = (highest.max(rate + 1), lowest.min(rate));
+            if let Some(actual) = estimate.found() {
+                prop_assert!(actual.iops <= highest, "{actual:?} above {highest}");
+                prop_assert!(actual.iops + 2 >= lowest, "{actual:?} below {lowest}");
             }
         }
     }

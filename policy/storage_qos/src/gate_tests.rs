@@ -91,37 +91,37 @@ proptest! {
         cost in 1_u32..8,
     ) {
         let mut gate = CapMeter::default();
-        let (mut now, mut went) = (0, Vec::new());
+        let (mut now, mut admitted) = (0, Vec::new());
         // Permitted rates with the begin of each.
         let mut allowed: Vec<(u64, u64)> = Vec::new();
         for (span, leased, reserved, lease) in &caps {
-            let until = now + lease;
+            let end = now + lease;
             let cap =
-                TimedRateLimit { leased: Some((*leased, time_at(until))), reserved_iops: *reserved, later: None };
+                TimedRateLimit { leased: Some((*leased, time_at(end))), reserved_iops: *reserved, later: None };
             gate.set(time_at(now), Some(cap));
             allowed.push((now, (*leased).max(*reserved)));
-            if until < now + span {
-                allowed.push((until, *reserved));
+            if end < now + span {
+                allowed.push((end, *reserved));
             }
-            went.extend(run_bounded(&mut gate, now, now + span, cost));
+            admitted.extend(run_bounded(&mut gate, now, now + span, cost));
             now += span;
         }
-        let most = allowed.iter().map(|(_, rate)| *rate).max().unwrap_or_default();
-        let carried = |from: u64, until: u64| {
+        let rate_max = allowed.iter().map(|(_, rate)| *rate).max().unwrap_or_default();
+        let capacity_between = |from: u64, to: u64| {
             let mut sum = 0_u128;
             for (index, (begin, rate)) in allowed.iter().enumerate() {
                 let end = allowed.get(index + 1).map_or(now, |next| next.0);
-                let (begin, end) = ((*begin).max(from), end.min(until));
+                let (begin, end) = ((*begin).max(from), end.min(to));
                 sum += u128::from(end.saturating_sub(begin)) * u128::from(*rate);
             }
             sum / u128::from(SECOND)
         };
-        let slack = u128::from(most) * CATCH_UP.as_nanos() / u128::from(SECOND)
+        let slack = u128::from(rate_max) * CATCH_UP.as_nanos() / u128::from(SECOND)
             + u128::from(cost) + 1;
-        for (first, from) in went.iter().enumerate().step_by(7) {
-            for (last, until) in went.iter().enumerate().skip(first).step_by(5) {
-                let done = (last - first + 1) as u128 * u128::from(cost);
-                prop_assert!(done <= carried(*from, *until) + slack, "{done} from {from} to {until}");
+        for (first, from) in admitted.iter().enumerate().step_by(7) {
+            for (last, to) in admitted.iter().enumerate().skip(first).step_by(5) {
+                let completed = (last - first + 1) as u128 * u128::from(cost);
+                prop_assert!(completed <= capacity_between(*from, *to) + slack, "{completed} from {from} to {to}");
             }
         }
     }

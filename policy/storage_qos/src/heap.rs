@@ -183,15 +183,15 @@ mod tests {
         /// The heap behaves like a sorted list for any sequence of operations.
         #[test]
         fn the_first_is_the_least(ops in prop::collection::vec((0u32..40, prop::option::of(0u64..30)), 1..300)) {
-            let (mut heap, mut places) = (Heap::default(), Positions::default());
-            places.reserve(40);
+            let (mut heap, mut positions) = (Heap::default(), Positions::default());
+            positions.reserve(40);
             let mut model = BTreeMap::new();
             for (id, key) in ops {
                 if let Some(key) = key {
-                    heap.set(&mut places, id, key);
+                    heap.set(&mut positions, id, key);
                     model.insert(id, key);
                 } else {
-                    heap.remove(&mut places, id);
+                    heap.remove(&mut positions, id);
                     model.remove(&id);
                 }
                 prop_assert_eq!(heap.first().map(|entry| entry.key), model.values().min().copied());

@@ -297,8 +297,8 @@ proptest! {
                     now = now + Duration::from_nanos(ns);
                 }
                 Deed::Submit(disk, count) => model.submit(now, disk, count),
-                Deed::Complete(at) => model.complete(now, at),
-                Deed::Enter(at, phase) => model.enter(now, at, phase),
+                Deed::Complete(index) => model.complete(now, index),
+                Deed::Enter(index, phase) => model.enter(now, index, phase),
                 Deed::Observe => drop(model.scheduler.observe(now)),
             }
             model.poll(now);
@@ -312,12 +312,12 @@ proptest! {
         }
         for disk in 0..2 {
             let view = model.scheduler.view(now, DiskSlot(disk as u32)).unwrap();
-            let sum = |of: fn(&Sample) -> u64| model.ended[disk].iter().map(of).sum::<u64>();
+            let sum = |value_of: fn(&Sample) -> u64| model.ended[disk].iter().map(value_of).sum::<u64>();
             let waits: u64 = QueueCause::ALL.into_iter().map(|cause| view.done.waits.ns(cause)).sum();
-            prop_assert_eq!(waits, sum(|of| of.dispatched.ns_since(of.submitted)));
+            prop_assert_eq!(waits, sum(|sample| sample.dispatched.ns_since(sample.submitted)));
             let time = model.scheduler.time_of(DiskSlot(disk as u32));
-            let in_flight = sum(|of| of.completed.ns_since(of.dispatched));
-            let phase = |phase| model.ended[disk].iter().map(|of| of.phases_ns[phase as usize]).sum::<u64>();
+            let in_flight = sum(|sample| sample.completed.ns_since(sample.dispatched));
+            let phase = |phase| model.ended[disk].iter().map(|sample| sample.phases_ns[phase as usize]).sum::<u64>();
             prop_assert_eq!((time.in_flight_ns, time.device_ns), (in_flight, phase(RequestPhase::Data)));
             let phases = [time.metadata_ns, time.flush_ns, time.discard_ns, time.unmeasured_ns];
             let each = [RequestPhase::Metadata, RequestPhase::Flush, RequestPhase::Discard, RequestPhase::Unmeasured].map(phase);
@@ -347,10 +347,10 @@ proptest! {
         let waits: Vec<_> = QueueCause::ALL.into_iter().zip(waits).collect();
         let delivery = Delivery { window_ns, ..window(time, &waits) };
         let shares = delivery.time_shares();
-        prop_assert_eq!(shares.iter().map(|of| u64::from(of.share_ppm)).sum::<u64>(), u64::from(ALL_PPM));
-        let limits: Vec<_> = shares.iter().filter(|of| of.factor != LimitingFactor::DeviceService).collect();
+        prop_assert_eq!(shares.iter().map(|share| u64::from(share.share_ppm)).sum::<u64>(), u64::from(ALL_PPM));
+        let limits: Vec<_> = shares.iter().filter(|share| share.factor != LimitingFactor::DeviceService).collect();
         prop_assert!(limits.windows(2).all(|pair| pair[0].share_ppm >= pair[1].share_ppm));
-        prop_assert!(shares.iter().rev().skip(1).all(|of| of.factor != LimitingFactor::DeviceService));
+        prop_assert!(shares.iter().rev().skip(1).all(|share| share.factor != LimitingFactor::DeviceService));
         let _ = (delivery.queue_depth_milli(), delivery.device_latency_ns());
     }
 }

@@ -149,25 +149,25 @@ proptest! {
         parts in prop::collection::vec((0_u64..300, 0_u64..3000, 0_u64..4000), 1..12)
     ) {
         let (mut scheduler, _) = scheduler(100_000);
-        let mut tells = std::collections::BTreeMap::new();
-        let mut when = 0;
+        let mut changes = std::collections::BTreeMap::new();
+        let mut time_ms = 0;
         for (after, reserved, leased) in parts {
-            tells.insert(when, part(Some((leased, when + after / 2)), reserved).unwrap());
-            when += after + 1;
+            changes.insert(time_ms, part(Some((leased, time_ms + after / 2)), reserved).unwrap());
+            time_ms += after + 1;
         }
-        let end = when + 100;
-        let got = run(&mut scheduler, (0, end), &[0, 1], |ms| {
-            tells.get(&ms).map(|part| Change::Part(POLICY, Some(*part)))
+        let end = time_ms + 100;
+        let dispatched = run(&mut scheduler, (0, end), &[0, 1], |ms| {
+            changes.get(&ms).map(|part| Change::Part(POLICY, Some(*part)))
         });
         let mut allowed = 0_u128;
         let mut highest = 0;
         for ms in 0..end {
-            let (_, part) = tells.range(..=ms).next_back().unwrap();
+            let (_, part) = changes.range(..=ms).next_back().unwrap();
             let rate = part.max.unwrap().iops_at(time_at(ms));
             highest = highest.max(rate);
             allowed += u128::from(rate);
         }
-        let most = allowed / 1000 + u128::from(highest) / 50 + 3;
-        prop_assert!(got.len() as u128 <= most, "{} of {most}", got.len());
+        let max = allowed / 1000 + u128::from(highest) / 50 + 3;
+        prop_assert!(dispatched.len() as u128 <= max, "{} of {max}", dispatched.len());
     }
 }

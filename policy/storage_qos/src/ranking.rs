@@ -156,12 +156,12 @@ mod tests {
         ) {
             let mut ranking = Ranking::default();
             let mut model = BTreeMap::new();
-            let mut room = 0;
+            let mut capacity = 0;
             for (id, key, count) in ops {
                 ranking.reserve(count);
-                room = room.max(count.next_power_of_two() as u32);
+                capacity = capacity.max(count.next_power_of_two() as u32);
                 match key {
-                    Some(key) if id < room => {
+                    Some(key) if id < capacity => {
                         ranking.set(id, key);
                         model.insert(id, key);
                     }

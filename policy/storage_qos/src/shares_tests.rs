@@ -13,17 +13,17 @@ proptest! {
         grows in any::<bool>(),
     ) {
         let (mut shares, mut model) = (WeightOrder::default(), BTreeMap::new());
-        let mut room = if grows { 0 } else { 12 };
-        shares.reserve(room as usize);
+        let mut table_len = if grows { 0 } else { 12 };
+        shares.reserve(table_len as usize);
         // Keys grow like those of served flows, and are sometimes far ahead or behind.
-        for (at, (id, key, count)) in ops.into_iter().enumerate() {
+        for (step, (id, key, count)) in ops.into_iter().enumerate() {
             if grows {
                 shares.reserve(count);
-                room = room.max(count as u32);
+                table_len = table_len.max(count as u32);
             }
             let capacity = shares.row.len();
-            match key.map(|key| key + at as u64 / 2) {
-                Some(key) if id < room => {
+            match key.map(|key| key + step as u64 / 2) {
+                Some(key) if id < table_len => {
                     shares.set(id, key);
                     model.insert(id, key);
                 }

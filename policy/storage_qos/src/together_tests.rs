@@ -129,29 +129,29 @@ proptest! {
         let mut now = Time::from_ns(1 << 44);
         let (depth_min, depth_max) = depth;
         let spec = StoreSpec { depth_min, depth_max, ..StoreSpec::default() };
-        let (mut single, mut many) = (Side::new(&limits, &spec, now), Side::new(&limits, &spec, now));
+        let (mut single, mut batched) = (Side::new(&limits, &spec, now), Side::new(&limits, &spec, now));
         for deed in deeds {
             match deed {
                 Deed::Wait(ns) => now = now + Duration::from_nanos(ns),
                 Deed::Cap(iops) => {
-                    [&mut single, &mut many].into_iter().for_each(|side| side.cap(now, iops));
+                    [&mut single, &mut batched].into_iter().for_each(|side| side.cap(now, iops));
                 }
                 Deed::Come(disk, sizes) => {
                     sizes.iter().for_each(|&bytes| single.submit(now, DiskSlot(disk), bytes));
-                    many.submit_together(now, DiskSlot(disk), &sizes);
+                    batched.submit_together(now, DiskSlot(disk), &sizes);
                 }
-                Deed::End(at, count) => {
-                    for side in [&mut single, &mut many] {
-                        let Some(((slot, bytes), requests)) = side.take(at, count) else { continue };
+                Deed::End(index, count) => {
+                    for side in [&mut single, &mut batched] {
+                        let Some(((slot, bytes), requests)) = side.take(index, count) else { continue };
                         let latency_ns = Some(100_000 * u64::from(requests));
-                        let of = Completed { operation: IoKind::Read, bytes, requests, latency_ns };
-                        side.scheduler.handle_completed(now, slot, of);
+                        let completed = Completed { operation: IoKind::Read, bytes, requests, latency_ns };
+                        side.scheduler.handle_completed(now, slot, completed);
                     }
                 }
             }
-            prop_assert_eq!(single.poll(now), many.poll(now));
-            prop_assert_eq!(&single.in_device, &many.in_device);
-            prop_assert_eq!(single.state(), many.state());
+            prop_assert_eq!(single.poll(now), batched.poll(now));
+            prop_assert_eq!(&single.in_device, &batched.in_device);
+            prop_assert_eq!(single.state(), batched.state());
         }
     }
 
@@ -167,41 +167,41 @@ proptest! {
         let spec = StoreSpec { depth_min: 64, depth_max: 64, ..StoreSpec::default() };
         let limits = Limits { min_iops: None, ..limits };
         let sides = || Side::new(&[limits; DISKS as usize], &spec, Time::from_ns(1 << 44));
-        let (mut single, mut many) = (sides(), sides());
+        let (mut single, mut batched) = (sides(), sides());
         for (deed, is_measured) in deeds {
             match deed {
                 Deed::Wait(ns) => now = now + Duration::from_nanos(ns),
                 Deed::Cap(iops) => {
-                    [&mut single, &mut many].into_iter().for_each(|side| side.cap(now, iops));
+                    [&mut single, &mut batched].into_iter().for_each(|side| side.cap(now, iops));
                 }
                 Deed::Come(disk, sizes) => {
-                    for side in [&mut single, &mut many] {
+                    for side in [&mut single, &mut batched] {
                         sizes.iter().for_each(|&bytes| side.submit(now, DiskSlot(disk), bytes));
                     }
                 }
-                Deed::End(at, count) => {
-                    let Some(((slot, bytes), requests)) = single.take(at, count) else { continue };
-                    many.take(at, count);
+                Deed::End(index, count) => {
+                    let Some(((slot, bytes), requests)) = single.take(index, count) else { continue };
+                    batched.take(index, count);
                     let one_ns = is_measured.then_some(100_000);
                     let operation = IoKind::Read;
-                    let one = Completed { operation, bytes, requests: 1, latency_ns: one_ns };
+                    let single_completion = Completed { operation, bytes, requests: 1, latency_ns: one_ns };
                     for _ in 0..requests {
-                        single.scheduler.handle_completed(now, slot, one);
+                        single.scheduler.handle_completed(now, slot, single_completion);
                     }
                     let latency_ns = one_ns.map(|ns| ns * u64::from(requests));
-                    let of = Completed { requests, latency_ns, ..one };
-                    many.scheduler.handle_completed(now, slot, of);
-                    prop_assert_eq!(single.scheduler.in_flight(), many.scheduler.in_flight());
+                    let batch_completion = Completed { requests, latency_ns, ..single_completion };
+                    batched.scheduler.handle_completed(now, slot, batch_completion);
+                    prop_assert_eq!(single.scheduler.in_flight(), batched.scheduler.in_flight());
                 }
             }
-            prop_assert_eq!(single.poll(now), many.poll(now));
-            prop_assert_eq!(&single.in_device, &many.in_device);
+            prop_assert_eq!(single.poll(now), batched.poll(now));
+            prop_assert_eq!(&single.in_device, &batched.in_device);
         }
         now = now + Duration::from_secs(1);
         for disk in 0..DISKS {
             single.scheduler.observe(now);
-            many.scheduler.observe(now);
-            let views = [&single, &many].map(|side| side.scheduler.view(now, DiskSlot(disk)));
+            batched.scheduler.observe(now);
+            let views = [&single, &batched].map(|side| side.scheduler.view(now, DiskSlot(disk)));
             prop_assert_eq!(format!("{:?}", views[0]), format!("{:?}", views[1]));
         }
     }

@@ -121,22 +121,22 @@ proptest! {
         let mut now = 1_000_000_000;
         let (mut busy_until, mut last_on) = ([0; 3], [0; 3]);
         let mut last = 0;
-        for (at, (pause, bytes, wanted)) in frames.into_iter().enumerate() {
+        for (index, (pause, bytes, preferred)) in frames.into_iter().enumerate() {
             now += pause;
-            let (member, after) = rules.step(state, slot(wanted), Time::from_ns(now), bytes);
+            let (member, after) = rules.step(state, slot(preferred), Time::from_ns(now), bytes);
             state = after;
             let member = member.index();
             let per_kib = ns_per_kib(speeds[member]);
             // The frame follows other traffic and frames of this bucket in the queue; it is dropped
             // if the queue is full.
-            let starts = (now + queued[at] * per_kib / 1024).max(busy_until[member]);
+            let starts = (now + queued[index] * per_kib / 1024).max(busy_until[member]);
             if starts > now + QUEUED_BYTES_MAX * per_kib / 1024 {
                 continue;
             }
             busy_until[member] = starts + u64::from(bytes) * per_kib / 1024;
             // The path behind a member is a queue too; it preserves order.
-            last_on[member] = (busy_until[member] + delays[at]).max(last_on[member]);
-            prop_assert!(last_on[member] >= last, "frame {} overtakes", at);
+            last_on[member] = (busy_until[member] + delays[index]).max(last_on[member]);
+            prop_assert!(last_on[member] >= last, "frame {} overtakes", index);
             last = last_on[member];
         }
     }

@@ -165,11 +165,11 @@ proptest! {
         spec in spec(),
         events in prop::collection::vec(event(), 0..25),
     ) {
-        let (mut one, mut other) = (World::of(spec.clone(), 6), World::of(spec, 6));
+        let (mut first_world, mut other) = (World::of(spec.clone(), 6), World::of(spec, 6));
         for event in events {
-            let (first, second) = (carry_out(&mut one, event.clone()), carry_out(&mut other, event));
+            let (first, second) = (carry_out(&mut first_world, event.clone()), carry_out(&mut other, event));
             prop_assert_eq!(first, second);
-            prop_assert_eq!(one.team.distribution(), other.team.distribution());
+            prop_assert_eq!(first_world.team.distribution(), other.team.distribution());
         }
     }
 
@@ -209,13 +209,13 @@ proptest! {
             let announced = carry_out(&mut world, event);
             let mut upstream = Upstream::default();
             for _ in 0..2 {
-                send_all(&mut world).into_iter().flatten().for_each(|shown| upstream.receive(shown));
+                send_all(&mut world).into_iter().flatten().for_each(|frame| upstream.receive(frame));
                 world.pause();
             }
             prop_assert!(upstream.moved.is_empty(), "{:?}", upstream.moved);
             for port in (0..12).filter(|port| !announced.contains(port)) {
-                let place = |upstream: &Upstream| upstream.learned.get(&port_mac(port)).copied();
-                if let (Some(before), Some(now)) = (place(&before), place(&upstream)) {
+                let location = |upstream: &Upstream| upstream.learned.get(&port_mac(port)).copied();
+                if let (Some(before), Some(now)) = (location(&before), location(&upstream)) {
                     prop_assert_eq!(before, now, "port {} moved in silence", port);
                 }
             }
@@ -229,7 +229,7 @@ proptest! {
     fn frames_received_on_all_members_are_accepted_once_and_own_frames_never(
         spec in spec(),
         events in prop::collection::vec(event(), 0..15),
-        own in 0u32..6,
+        own_port in 0u32..6,
     ) {
         let spec = TeamSpec { mode: TeamMode::SwitchIndependent, ..spec };
         let mut world = World::of(spec, 6);
@@ -238,12 +238,12 @@ proptest! {
                 carry_out(&mut world, event);
             }
         }
-        let all: Vec<u32> = world.team.spec().members.iter().map(|member| member.id.0).collect();
+        let members: Vec<u32> = world.team.spec().members.iter().map(|member| member.id.0).collect();
         let copies = usize::from(world.team.distribution().is_up());
         for port in 0..8 {
-            let stranger = MacAddr::new([2, 9, 9, 9, 9, 9]);
-            prop_assert_eq!(world.copies(&all, stranger, port), copies);
-            prop_assert_eq!(world.copies(&all, port_mac(own), port), 0);
+            let unknown_mac = MacAddr::new([2, 9, 9, 9, 9, 9]);
+            prop_assert_eq!(world.copies(&members, unknown_mac, port), copies);
+            prop_assert_eq!(world.copies(&members, port_mac(own_port), port), 0);
         }
     }
 
@@ -256,12 +256,12 @@ proptest! {
         addresses in any::<[u8; 32]>(),
     ) {
         let mut world = World::of(spec, 6);
-        let mut places = payloads.iter().enumerate().map(|(at, payload)| {
-            let fragment = fragment(is_ipv6, protocol, at as u8, &addresses, payload);
+        let mut placements = payloads.iter().enumerate().map(|(index, payload)| {
+            let fragment = fragment(is_ipv6, protocol, index as u8, &addresses, payload);
             world.send(2, &frame(&fragment))
         });
-        let first = places.next().unwrap();
-        prop_assert!(places.all(|place| place == first));
+        let first = placements.next().unwrap();
+        prop_assert!(placements.all(|placement| placement == first));
     }
 
     #[test]

@@ -186,13 +186,13 @@ proptest! {
         let mut last = vec![None::<usize>; BUCKETS];
         for (period, some_loads) in series.iter().enumerate() {
             let mut bytes = vec![0; BUCKETS];
-            for (at, load) in some_loads.iter().enumerate() {
-                let phase = if square { (period + at) % 2 } else { 1 };
-                bytes[at * 7] = load * phase as u64;
+            for (index, load) in some_loads.iter().enumerate() {
+                let phase = if square { (period + index) % 2 } else { 1 };
+                bytes[index * 7] = load * phase as u64;
             }
             model.period(&bytes, |_| true);
             for bucket in model.moves.clone() {
-                prop_assert!(last[bucket].is_none_or(|at| period - at >= usize::from(PINNED_PERIODS)));
+                prop_assert!(last[bucket].is_none_or(|moved_period| period - moved_period >= usize::from(PINNED_PERIODS)));
                 prop_assert!(model.active.contains(model.assigned[bucket]));
                 last[bucket] = Some(period);
             }

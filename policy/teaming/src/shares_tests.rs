@@ -99,63 +99,63 @@ proptest! {
 
     #[test]
     fn shares_are_fair_and_a_member_moves_only_its_own(
-        things in 1u32..400,
+        items in 1u32..400,
         capacities in prop::collection::vec(prop::sample::select(vec![1u32, 10, 25, 100, 400]), 2..32),
         changed in any::<prop::sample::Index>(),
     ) {
-        let at = changed.index(capacities.len());
-        let mut settled = Settled::new(things, &capacities);
-        settled.assert_fair(things);
-        let before = settled.homes(things);
+        let index = changed.index(capacities.len());
+        let mut settled = Settled::new(items, &capacities);
+        settled.assert_fair(items);
+        let before = settled.homes(items);
 
         let mut without = capacities.clone();
-        without[at] = 0;
+        without[index] = 0;
         settled.settle(&without);
-        settled.assert_fair(things);
-        let between = settled.homes(things);
+        settled.assert_fair(items);
+        let between = settled.homes(items);
         for (before, between) in before.iter().zip(&between) {
-            prop_assert!(before == between || *before == Some(slot(at)));
+            prop_assert!(before == between || *before == Some(slot(index)));
         }
 
         settled.settle(&capacities);
-        settled.assert_fair(things);
-        for (between, after) in between.iter().zip(&settled.homes(things)) {
-            prop_assert!(between == after || *after == Some(slot(at)));
+        settled.assert_fair(items);
+        for (between, after) in between.iter().zip(&settled.homes(items)) {
+            prop_assert!(between == after || *after == Some(slot(index)));
         }
     }
 
     #[test]
     fn any_history_ends_fair(
-        things in 1u32..200,
+        items in 1u32..200,
         history in prop::collection::vec(prop::collection::vec(0u32..50, 1..8), 1..12),
     ) {
-        let mut settled = Settled::new(things, &[]);
+        let mut settled = Settled::new(items, &[]);
         for capacities in history {
             settled.settle(&capacities);
-            settled.assert_fair(things);
+            settled.assert_fair(items);
         }
     }
 
     #[test]
     fn adding_a_thing_moves_no_other_and_removing_one_moves_at_most_one(
-        things in 1u32..100,
+        items in 1u32..100,
         capacities in prop::collection::vec(1u32..40, 1..8),
-        gone in any::<prop::sample::Index>(),
+        removed in any::<prop::sample::Index>(),
     ) {
-        let mut settled = Settled::new(things, &capacities);
-        let before = settled.homes(things);
-        settled.shares.set_items((0..=things).map(u64::from));
+        let mut settled = Settled::new(items, &capacities);
+        let before = settled.homes(items);
+        settled.shares.set_items((0..=items).map(u64::from));
         settled.settle(&capacities);
-        prop_assert_eq!(&settled.homes(things), &before);
-        settled.assert_fair(things + 1);
+        prop_assert_eq!(&settled.homes(items), &before);
+        settled.assert_fair(items + 1);
 
-        let before = settled.homes(things + 1);
-        let gone = gone.index(things as usize + 1);
-        settled.shares.set_items((0..=u64::from(things)).filter(|thing| *thing != gone as u64));
+        let before = settled.homes(items + 1);
+        let removed = removed.index(items as usize + 1);
+        settled.shares.set_items((0..=u64::from(items)).filter(|item| *item != removed as u64));
         settled.settle(&capacities);
-        settled.assert_fair(things);
-        let after = settled.homes(things + 1);
-        let moved = (0..=things as usize).filter(|at| *at != gone && before[*at] != after[*at]);
+        settled.assert_fair(items);
+        let after = settled.homes(items + 1);
+        let moved = (0..=items as usize).filter(|index| *index != removed && before[*index] != after[*index]);
         prop_assert!(moved.count() <= 1);
     }
 }

@@ -86,15 +86,15 @@ mod tests {
         ) {
             let nics: Vec<PortId> = nics.into_iter().map(PortId).collect();
             let before = before.into_iter().map(|(port, queue)| (PortId(port), queue)).collect();
-            let own = own_queues(queues, &nics, &before);
-            let mut taken: Vec<u16> = own.values().copied().collect();
-            taken.sort_unstable();
-            taken.dedup();
-            prop_assert_eq!(taken.len(), own.len());
-            prop_assert!(taken.iter().all(|queue| (1..queues).contains(queue)));
-            prop_assert_eq!(own.len(), nics.len().min(usize::from(queues.saturating_sub(1))));
+            let assigned = own_queues(queues, &nics, &before);
+            let mut queue_numbers: Vec<u16> = assigned.values().copied().collect();
+            queue_numbers.sort_unstable();
+            queue_numbers.dedup();
+            prop_assert_eq!(queue_numbers.len(), assigned.len());
+            prop_assert!(queue_numbers.iter().all(|queue| (1..queues).contains(queue)));
+            prop_assert_eq!(assigned.len(), nics.len().min(usize::from(queues.saturating_sub(1))));
             // The assignment is stable when repeated.
-            prop_assert_eq!(own_queues(queues, &nics, &own), own);
+            prop_assert_eq!(own_queues(queues, &nics, &assigned), assigned);
         }
     }
 }

@@ -154,7 +154,7 @@ proptest! {
         let of_export = limits(7, 7 * RESERVED_BYTES + spare / 2);
         let mut open: Vec<Model> = Vec::new();
         for action in actions {
-            let place = |connection: usize| (!open.is_empty()).then(|| connection % open.len());
+            let connection_index = |connection: usize| (!open.is_empty()).then(|| connection % open.len());
             match action {
                 Action::Connect { peer, export, is_greedy } => {
                     let names = ["a", "b"];
@@ -166,23 +166,23 @@ proptest! {
                     }));
                 }
                 Action::Request { connection, bytes } => {
-                    let Some(at) = place(connection) else { continue };
-                    let stuck = open[at].held.is_empty() && open[at].left > 0;
-                    prop_assert!(open[at].step(bytes) || !stuck);
+                    let Some(index) = connection_index(connection) else { continue };
+                    let stuck = open[index].held.is_empty() && open[index].left > 0;
+                    prop_assert!(open[index].step(bytes) || !stuck);
                 }
                 Action::Collect { connection } => {
-                    let Some(at) = place(connection) else { continue };
-                    if !open[at].is_greedy {
-                        open[at].collect();
+                    let Some(index) = connection_index(connection) else { continue };
+                    if !open[index].is_greedy {
+                        open[index].collect();
                     }
                 }
                 Action::Release { connection } => {
-                    let Some(at) = place(connection) else { continue };
-                    open[at].pool.release_unused(&mut |_| {});
+                    let Some(index) = connection_index(connection) else { continue };
+                    open[index].pool.release_unused(&mut |_| {});
                 }
                 Action::Disconnect { connection } => {
-                    let Some(at) = place(connection) else { continue };
-                    open.swap_remove(at);
+                    let Some(index) = connection_index(connection) else { continue };
+                    open.swap_remove(index);
                 }
             }
             let usage = budgets.usage();
@@ -190,14 +190,14 @@ proptest! {
             prop_assert!(usage.peers.iter().chain(&usage.exports).all(|(_, level)| is_within_limits(level)));
         }
         // Greedy clients take the remaining memory and do not return it.
-        for greedy in open.iter_mut().filter(|of| of.is_greedy) {
+        for greedy in open.iter_mut().filter(|client| client.is_greedy) {
             greedy.left = u64::MAX;
             while greedy.step(1 << 20) {}
         }
-        for of in open.iter_mut().filter(|of| !of.is_greedy) {
-            while of.left > 0 {
-                of.collect();
-                prop_assert!(of.step(PAYLOAD_MAX));
+        for client in open.iter_mut().filter(|client| !client.is_greedy) {
+            while client.left > 0 {
+                client.collect();
+                prop_assert!(client.step(PAYLOAD_MAX));
             }
         }
         drop(open);

@@ -110,11 +110,11 @@ mod tests {
                 let body = inner(attributes);
                 push_message(&mut datagram, NetlinkMessage { kind: 7, flags: 1, sequence, body: &body });
             }
-            let found: Vec<_> = messages(&datagram).collect();
-            prop_assert_eq!(found.len(), bodies.len());
-            for (message, put) in found.iter().zip(&bodies) {
+            let read_messages: Vec<_> = messages(&datagram).collect();
+            prop_assert_eq!(read_messages.len(), bodies.len());
+            for (message, attributes_in) in read_messages.iter().zip(&bodies) {
                 let read = attributes(message.body).map(|(kind, value)| (kind, value.to_vec()));
-                prop_assert_eq!(read.collect::<Vec<_>>(), put.clone());
+                prop_assert_eq!(read.collect::<Vec<_>>(), attributes_in.clone());
             }
         }
 

@@ -112,13 +112,13 @@ proptest! {
     ) {
         let (recorded, sequence) = if is_family { (FAMILY, 1) } else { (FEATURES, 2) };
         let mut bytes = recorded.to_vec();
-        for (at, byte) in damage {
-            let at = at % bytes.len();
-            bytes[at] = byte;
+        for (position, byte) in damage {
+            let index = position % bytes.len();
+            bytes[index] = byte;
         }
         let _ = family(&bytes, sequence);
-        if let Ok(found) = features(&bytes, sequence, NUMBER) {
-            prop_assert!(found.iter().count() <= Feature::ALL.len());
+        if let Ok(decoded) = features(&bytes, sequence, NUMBER) {
+            prop_assert!(decoded.iter().count() <= Feature::ALL.len());
         }
     }
 
@@ -128,8 +128,8 @@ proptest! {
         body.extend(bytes);
         let mut datagram = Vec::new();
         push_message(&mut datagram, NetlinkMessage { kind: NUMBER, flags: 0, sequence: 2, body: &body });
-        if let Ok(found) = features(&datagram, 2, NUMBER) {
-            prop_assert!(found.iter().count() <= Feature::ALL.len());
+        if let Ok(decoded) = features(&datagram, 2, NUMBER) {
+            prop_assert!(decoded.iter().count() <= Feature::ALL.len());
         }
     }
 }
@@ -187,8 +187,8 @@ proptest! {
         if is_notice {
             bytes[HEADER_BYTES] = LINK_MODES_NOTIFICATION;
         }
-        for (at, byte) in damage {
-            bytes[at] = byte;
+        for (position, byte) in damage {
+            bytes[position] = byte;
         }
         bytes.truncate(len);
         let _ = speed(&bytes, 2, NUMBER);

@@ -81,12 +81,12 @@ fn a_table_is_read_as_far_as_it_goes() {
 
 proptest! {
     #[test]
-    fn every_rule_comes_back(mac in any::<[u8; 6]>(), vlan in 0_u16..4095, queue: u16, at: u32) {
+    fn every_rule_comes_back(mac in any::<[u8; 6]>(), vlan in 0_u16..4095, queue: u16, location: u32) {
         let mac = MacAddr::new(mac);
         let rule = FlowRule { mac, vlan: VlanId::new(vlan), queue };
-        let request = FlowRequest::insert(&rule, at);
+        let request = FlowRequest::insert(&rule, location);
         prop_assert_eq!(request.rule(), mac.is_station().then_some(rule));
-        prop_assert_eq!(request.location(), at);
+        prop_assert_eq!(request.location(), location);
     }
 
     #[test]

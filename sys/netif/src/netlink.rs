@@ -178,12 +178,12 @@ mod tests {
             attribute_len in 0_u16..20,
         ) {
             let _ = link_messages(&bytes).count();
-            let mut near = message(libc::RTM_NEWLINK, 0, &bytes);
-            near[..4].copy_from_slice(&len.to_ne_bytes());
-            if let Some(place) = near.get_mut(32..34) {
-                place.copy_from_slice(&attribute_len.to_ne_bytes());
+            let mut datagram = message(libc::RTM_NEWLINK, 0, &bytes);
+            datagram[..4].copy_from_slice(&len.to_ne_bytes());
+            if let Some(field) = datagram.get_mut(32..34) {
+                field.copy_from_slice(&attribute_len.to_ne_bytes());
             }
-            prop_assert!(link_messages(&near).count() <= near.len() / HEADER_BYTES + 1);
+            prop_assert!(link_messages(&datagram).count() <= datagram.len() / HEADER_BYTES + 1);
         }
     }
 }

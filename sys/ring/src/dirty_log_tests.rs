@@ -32,16 +32,16 @@ proptest! {
         // 20 bytes have 160 bits, for 160 pages or 655 360 bytes.
         let (file, log) = create_log(20, offset);
         let mut expected = std::collections::BTreeSet::new();
-        let mut beyond = 0;
+        let mut out_of_range = 0;
         for (addr, bytes) in writes {
             log.mark(addr, bytes);
-            let pages = (addr..addr + bytes).map(|at| at / 4096);
-            let (inside, outside): (Vec<_>, Vec<_>) = pages.partition(|page| *page < 160);
-            expected.extend(inside);
-            beyond += u64::from(!outside.is_empty());
+            let pages = (addr..addr + bytes).map(|byte_addr| byte_addr / 4096);
+            let (in_range, outside): (Vec<_>, Vec<_>) = pages.partition(|page| *page < 160);
+            expected.extend(in_range);
+            out_of_range += u64::from(!outside.is_empty());
         }
         prop_assert_eq!(bits(&file, 20, offset), expected.into_iter().collect::<Vec<_>>());
-        prop_assert_eq!(log.out_of_range_writes(), beyond);
+        prop_assert_eq!(log.out_of_range_writes(), out_of_range);
     }
 }
 

@@ -240,7 +240,7 @@ proptest! {
             for table in ["a", "b", "c"] {
                 let expected: Vec<_> = model
                     .iter()
-                    .filter(|((of, key), _)| of == table && key.as_str() >= "b")
+                    .filter(|((entry_table, key), _)| entry_table == table && key.as_str() >= "b")
                     .map(|((_, key), value)| (key.clone(), value.clone()))
                     .collect();
                 prop_assert_eq!(store.scan(table, "b", 99).unwrap(), expected);

@@ -138,7 +138,7 @@ proptest! {
     ) {
         let (_, mut sink, mut qemu, session) = connection();
         let (mut number, mut accepted, mut read) = (0, Vec::new(), Vec::new());
-        let mut room = vec![0; 80_000];
+        let mut buffer = vec![0; 80_000];
         for (frames, bytes, reads) in steps {
             for _ in 0..frames {
                 number += 1;
@@ -147,15 +147,15 @@ proptest! {
                 }
             }
             sink.flush().unwrap();
-            if let Ok(count) = qemu.read(&mut room[..reads.max(1)]) {
-                read.extend_from_slice(&room[..count]);
+            if let Ok(count) = qemu.read(&mut buffer[..reads.max(1)]) {
+                read.extend_from_slice(&buffer[..count]);
             }
         }
         loop {
             // The NIC's task does this when there is room again.
             session.send_pending().unwrap();
-            match qemu.read(&mut room) {
-                Ok(count) => read.extend_from_slice(&room[..count]),
+            match qemu.read(&mut buffer) {
+                Ok(count) => read.extend_from_slice(&buffer[..count]),
                 Err(_) => break,
             }
         }

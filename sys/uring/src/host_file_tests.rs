@@ -41,19 +41,19 @@ proptest! {
         let mut model = Vec::new();
         for change in changes {
             match change {
-                Change::Write(at, bytes) => {
-                    file.write_at(at, &bytes).unwrap();
-                    let end = at as usize + bytes.len();
+                Change::Write(offset, bytes) => {
+                    file.write_at(offset, &bytes).unwrap();
+                    let end = offset as usize + bytes.len();
                     if model.len() < end {
                         model.resize(end, 0);
                     }
-                    model[at as usize..end].copy_from_slice(&bytes);
+                    model[offset as usize..end].copy_from_slice(&bytes);
                 }
-                Change::Zero(at, len) => {
-                    file.zero(at, len).unwrap();
-                    let end = model.len().min((at + len) as usize);
-                    if let Some(place) = model.get_mut(at as usize..end) {
-                        place.fill(0);
+                Change::Zero(offset, len) => {
+                    file.zero(offset, len).unwrap();
+                    let end = model.len().min((offset + len) as usize);
+                    if let Some(zeroed) = model.get_mut(offset as usize..end) {
+                        zeroed.fill(0);
                     }
                 }
                 Change::SetLen(len) => {
@@ -64,9 +64,9 @@ proptest! {
             prop_assert_eq!(file.len().unwrap(), model.len() as u64);
         }
         file.flush().unwrap();
-        let mut found = vec![9; model.len()];
-        file.read_at(0, &mut found).unwrap();
-        prop_assert!(found == model);
+        let mut content = vec![9; model.len()];
+        file.read_at(0, &mut content).unwrap();
+        prop_assert!(content == model);
     }
 }
 

@@ -61,28 +61,28 @@ proptest! {
         let mut model = Vec::new();
         for change in changes {
             match change {
-                Change::Write { at, len, byte } => {
+                Change::Write { at: offset, len, byte } => {
                     bench.payload(0, PayloadUse::Source, &[(0, len)]);
                     bench.memory.fill(0, &vec![byte; len]);
-                    let done = bench.run(|table| {
+                    let completion = bench.run(|table| {
                         let from = part(table, 0, len as u64);
-                        FileRequest::Write { offset: at, from, is_durable: false }
+                        FileRequest::Write { offset, from, is_durable: false }
                     });
-                    prop_assert!(done.result.is_ok());
-                    write_model(&mut model, at, len, byte);
+                    prop_assert!(completion.result.is_ok());
+                    write_model(&mut model, offset, len, byte);
                 }
-                Change::External { at, len, byte } => {
-                    pwrite(&*bench.file, &vec![byte; len], at).unwrap();
-                    write_model(&mut model, at, len, byte);
+                Change::External { at: offset, len, byte } => {
+                    pwrite(&*bench.file, &vec![byte; len], offset).unwrap();
+                    write_model(&mut model, offset, len, byte);
                 }
-                Change::Zero { at, len, may_unmap } => {
+                Change::Zero { at: offset, len, may_unmap } => {
                     // Disks discard only within the file.
-                    let len = len.min((model.len() as u64).saturating_sub(at));
+                    let len = len.min((model.len() as u64).saturating_sub(offset));
                     if len > 0 {
-                        let range = ByteRange::new(at, len).unwrap();
-                        let done = bench.run(|_| FileRequest::Zero { range, may_unmap, only_if_fast: false });
-                        prop_assert!(done.result.is_ok());
-                        model[at as usize..(at + len) as usize].fill(0);
+                        let range = ByteRange::new(offset, len).unwrap();
+                        let completion = bench.run(|_| FileRequest::Zero { range, may_unmap, only_if_fast: false });
+                        prop_assert!(completion.result.is_ok());
+                        model[offset as usize..(offset + len) as usize].fill(0);
                     }
                 }
                 Change::SetLen(len) => {
@@ -94,10 +94,10 @@ proptest! {
             let len = model.len();
             if len > 0 {
                 bench.payload(1, PayloadUse::Destination, &[(0, len)]);
-                let done = bench.run(|table| {
+                let completion = bench.run(|table| {
                     FileRequest::Read { offset: 0, to: part(table, 1, len as u64) }
                 });
-                prop_assert!(done.result.is_ok());
+                prop_assert!(completion.result.is_ok());
                 prop_assert!(bench.memory.bytes(0, len) == model);
             }
         }

@@ -112,7 +112,7 @@ mod tests {
             changes in proptest::collection::vec(
                 (any::<bool>(), 0..PART_PAGES * 3 * Pages::BYTES, 0..300 * Pages::BYTES), 1..20),
         ) {
-            let of = |offset: u64, len: u64| match len {
+            let pages_of = |offset: u64, len: u64| match len {
                 0 => 0..0,
                 _ => offset / Pages::BYTES..(offset + len).div_ceil(Pages::BYTES),
             };
@@ -122,14 +122,14 @@ mod tests {
             for (is_added, offset, len) in changes.clone() {
                 if is_added {
                     pages.add(offset, len);
-                    model.extend(of(offset, len).filter(|page| *page < PART_PAGES * 2));
+                    model.extend(pages_of(offset, len).filter(|page| *page < PART_PAGES * 2));
                 } else {
                     pages.remove(offset, len);
-                    model.retain(|page| !of(offset, len).contains(page));
+                    model.retain(|page| !pages_of(offset, len).contains(page));
                 }
             }
             for (_, offset, len) in changes {
-                let expected = of(offset, len).all(|page| model.contains(&page))
+                let expected = pages_of(offset, len).all(|page| model.contains(&page))
                     && offset + len <= PART_PAGES * 2 * Pages::BYTES;
                 prop_assert_eq!(pages.has(offset, len), expected);
                 let first = offset / Pages::BYTES;

@@ -71,16 +71,16 @@ proptest! {
     #[test]
     fn an_update_equals_a_new_sum(
         mut words in prop::collection::vec(any::<u16>(), 1..40),
-        at in any::<prop::sample::Index>(),
+        position in any::<prop::sample::Index>(),
         new_word in any::<u16>(),
     ) {
         // An all-zero header is meaningless and excluded by RFC 1624.
         words.push(0x4500);
         let sum = |words: &[u16]| words.iter().fold(Sum::ZERO, |sum, word| sum.add_word(*word));
         let old_checksum = sum(&words).checksum();
-        let at = at.index(words.len() - 1);
-        let updated = update(old_checksum, words[at], new_word);
-        words[at] = new_word;
+        let index = position.index(words.len() - 1);
+        let updated = update(old_checksum, words[index], new_word);
+        words[index] = new_word;
         prop_assert_eq!(updated, sum(&words).checksum());
     }
 

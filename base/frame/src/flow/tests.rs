@@ -208,8 +208,8 @@ proptest! {
         is_whole: bool,
     ) {
         let mut packet = packet(is_ipv6, protocol);
-        for (at, byte) in changes {
-            packet[at] = byte;
+        for (index, byte) in changes {
+            packet[index] = byte;
         }
         let mut frame = Frame::new(0);
         frame.fill(&packet[..if is_whole { packet.len() } else { bytes }]);

@@ -71,9 +71,9 @@ proptest! {
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
         let mut body = body();
-        for (at, byte) in changes {
-            let at = at.index(body.len());
-            body[at] = byte;
+        for (position, byte) in changes {
+            let index = position.index(body.len());
+            body[index] = byte;
         }
         if let Some(cut) = cut {
             body.truncate(cut.index(body.len()));

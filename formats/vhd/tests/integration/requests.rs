@@ -206,7 +206,7 @@ proptest! {
             CreateParameters::Dynamic { block_size }
         };
         let initial: Vec<u64> =
-            (0..sectors).map(|at| if is_differencing { PARENT_SECTOR | at } else { 0 }).collect();
+            (0..sectors).map(|sector| if is_differencing { PARENT_SECTOR | sector } else { 0 }).collect();
         let file = created(disk, sectors * SECTOR);
         file.clear_log();
         let before = file.content();
@@ -217,13 +217,13 @@ proptest! {
         for (number, op) in (1..).zip(&ops) {
             engine.carry_out(number, op);
         }
-        let done = file.log();
-        for begun in (0..=done.len()).step_by(3).chain([done.len()]) {
-            let crash = Crash { before: &before, ops: &done, started: begun };
-            let allowed = engine.history.allowed(begun, &initial);
+        let file_log = file.log();
+        for started in (0..=file_log.len()).step_by(3).chain([file_log.len()]) {
+            let crash = Crash { before: &before, ops: &file_log, started };
+            let allowed = engine.history.allowed(started, &initial);
             for (order, fates) in fates(crash.unsynced(), &mut rng).into_iter().take(6) {
-                let (file, found) = reopened(crash.file(&order, &fates), &allowed)?;
-                continue_workload(&file, found, &mut rng)?;
+                let (file, contents) = reopened(crash.file(&order, &fates), &allowed)?;
+                continue_workload(&file, contents, &mut rng)?;
             }
         }
     }

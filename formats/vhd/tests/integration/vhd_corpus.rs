@@ -130,19 +130,19 @@ proptest! {
     /// Structures with wrong fields and correct checksums.
     #[test]
     fn structures_with_wrong_fields_pass_the_oracle(
-        which in 0_usize..3,
+        seed_index in 0_usize..3,
         options in 0_u8..8,
         changes in proptest::collection::vec((0_usize..4, 0_usize..512, number()), 1..5),
     ) {
-        let (_, seed, _) = &seeds()[which];
+        let (_, seed, _) = &seeds()[seed_index];
         let (start, mut image) = (2 + SCRIPT.len(), seed.clone());
         let end = image.len() - 512;
-        for (structure, at, bytes) in changes {
+        for (structure, position, bytes) in changes {
             // Footer copy, header, table, footer; fields are chosen more often than other bytes.
             let (from, fields) = [(start, 84), (start + 512, 64), (start + 1536, 40), (end, 84)][structure];
-            let at = from + if at % 4 == 0 { at } else { at % fields / 4 * 4 };
-            let len = bytes.len().min(image.len() - at);
-            image[at..at + len].copy_from_slice(&bytes[..len]);
+            let offset = from + if position % 4 == 0 { position } else { position % fields / 4 * 4 };
+            let len = bytes.len().min(image.len() - offset);
+            image[offset..offset + len].copy_from_slice(&bytes[..len]);
         }
         image[0] = options | MEND;
         check(&image);

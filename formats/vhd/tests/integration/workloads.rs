@@ -102,7 +102,7 @@ proptest! {
         ops in proptest::collection::vec(op(), 1..40),
     ) {
         let is_differencing = matches!(disk, CreateParameters::Differencing { .. });
-        let of_parent = |at: u64| if is_differencing { PARENT_SECTOR | at } else { 0 };
+        let of_parent = |sector: u64| if is_differencing { PARENT_SECTOR | sector } else { 0 };
         let file = created(disk, sectors * SECTOR);
         let mut model = Model { numbers: (0..sectors).map(of_parent).collect() };
         let mut rest = ops.as_slice();

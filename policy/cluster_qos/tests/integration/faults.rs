@@ -255,27 +255,27 @@ proptest! {
         let cluster = drive(seed, 3, false, &steps);
         for node in cluster.nodes.values() {
             let text = serde_json::to_string(&node.allocator_heard).unwrap();
-            let heard: Vec<(Time, Option<AllocatorEvent>)> = serde_json::from_str(&text).unwrap();
-            let mut again = [Allocator::new(cluster.terms), Allocator::new(cluster.terms)];
-            for ((at, event), (told_at, told)) in heard.iter().zip(&node.allocator_heard) {
-                for (allocator, event, at) in [(0, event, at), (1, told, told_at)] {
+            let inputs: Vec<(Time, Option<AllocatorEvent>)> = serde_json::from_str(&text).unwrap();
+            let mut replayed = [Allocator::new(cluster.terms), Allocator::new(cluster.terms)];
+            for ((time, event), (second_time, second_event)) in inputs.iter().zip(&node.allocator_heard) {
+                for (allocator, event, time) in [(0, event, time), (1, second_event, second_time)] {
                     match event {
-                        Some(event) => again[allocator].handle(*at, event),
-                        None => again[allocator].handle_deadline(*at),
+                        Some(event) => replayed[allocator].handle(*time, event),
+                        None => replayed[allocator].handle_deadline(*time),
                     }
                 }
-                let [one, two] = &mut again;
-                let actions: Vec<_> = std::iter::from_fn(|| one.poll_action()).collect();
-                let others: Vec<_> = std::iter::from_fn(|| two.poll_action()).collect();
-                prop_assert_eq!(&actions, &others);
+                let [first, second] = &mut replayed;
+                let actions: Vec<_> = std::iter::from_fn(|| first.poll_action()).collect();
+                let other_actions: Vec<_> = std::iter::from_fn(|| second.poll_action()).collect();
+                prop_assert_eq!(&actions, &other_actions);
                 let text = serde_json::to_string(&actions).unwrap();
-                prop_assert_eq!(serde_json::from_str::<Vec<AllocatorAction>>(&text).unwrap(), others);
+                prop_assert_eq!(serde_json::from_str::<Vec<AllocatorAction>>(&text).unwrap(), other_actions);
             }
-            let ended = format!("{:?}", again[0]);
-            prop_assert_eq!(ended, format!("{:?}", node.allocator));
+            let final_state = format!("{:?}", replayed[0]);
+            prop_assert_eq!(final_state, format!("{:?}", node.allocator));
             let text = serde_json::to_string(&node.member_heard).unwrap();
-            let heard: Vec<(Time, Option<MemberEvent>)> = serde_json::from_str(&text).unwrap();
-            prop_assert_eq!(heard, node.member_heard.clone());
+            let inputs: Vec<(Time, Option<MemberEvent>)> = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(inputs, node.member_heard.clone());
         }
     }
 }

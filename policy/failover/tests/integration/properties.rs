@@ -209,17 +209,17 @@ proptest! {
         let (record, actions) = drive(&steps);
         let text = serde_json::to_string(&record).unwrap();
         let read: Record = serde_json::from_str(&text).unwrap();
-        let mut again = Failover::new(SPEC);
-        let mut found = Vec::new();
+        let mut replayed = Failover::new(SPEC);
+        let mut replayed_actions = Vec::new();
         for (now, event) in read {
             match event {
-                Some(event) => again.handle(now, &event),
-                None => again.handle_deadline(now),
+                Some(event) => replayed.handle(now, &event),
+                None => replayed.handle_deadline(now),
             }
-            found.extend(std::iter::from_fn(|| again.poll_action()));
+            replayed_actions.extend(std::iter::from_fn(|| replayed.poll_action()));
         }
-        prop_assert_eq!(&found, &actions);
-        let text = serde_json::to_string(&found).unwrap();
+        prop_assert_eq!(&replayed_actions, &actions);
+        let text = serde_json::to_string(&replayed_actions).unwrap();
         prop_assert_eq!(serde_json::from_str::<Vec<FailoverAction>>(&text).unwrap(), actions);
     }
 
@@ -251,7 +251,7 @@ proptest! {
         while failover.poll_action().is_some() {}
         failover.handle_deadline(Time::ZERO + SPEC.hold_down);
         let actions = std::iter::from_fn(|| failover.poll_action());
-        let given: Vec<usize> = actions
+        let assigned: Vec<usize> = actions
             .filter_map(|action| match action {
                 FailoverAction::PlugVf { nic, .. } => usize::try_from(nic.0).ok(),
                 _ => None,
@@ -261,6 +261,6 @@ proptest! {
             (0..weights.len()).filter(|nic| weights[*nic] > 0).collect();
         expected.sort_by_key(|nic| (std::cmp::Reverse(weights[*nic]), *nic));
         expected.truncate(vfs.into());
-        prop_assert_eq!(given, expected);
+        prop_assert_eq!(assigned, expected);
     }
 }

@@ -133,9 +133,9 @@ proptest! {
         kind in kind(),
         side in side(),
     ) {
-        let found = effective(supported, &switches, kind, side);
-        prop_assert_eq!(found.offloads.intersection(supported), found.offloads);
-        prop_assert_eq!(found.offloads.intersection(found.offloads_from_uplink), found.offloads_from_uplink);
+        let result = effective(supported, &switches, kind, side);
+        prop_assert_eq!(result.offloads.intersection(supported), result.offloads);
+        prop_assert_eq!(result.offloads.intersection(result.offloads_from_uplink), result.offloads_from_uplink);
     }
 
     #[test]
@@ -166,14 +166,14 @@ proptest! {
         kind in kind(),
         side in side(),
     ) {
-        let found = effective(supported, &switches, kind, side);
-        let is_on = |capability| found.reason(capability) == Some(OffloadReason::On);
-        prop_assert_eq!(found.offloads.checksum, is_on(OffloadCapability::Checksum));
-        prop_assert_eq!(found.offloads.tcp4_segmentation, is_on(OffloadCapability::Tcp4Segmentation));
-        prop_assert_eq!(found.offloads.tcp6_segmentation, is_on(OffloadCapability::Tcp6Segmentation));
-        prop_assert_eq!(found.offloads.tcp_ecn_segmentation, is_on(OffloadCapability::TcpEcnSegmentation));
-        prop_assert_eq!(found.offloads.udp_segmentation, is_on(OffloadCapability::UdpSegmentation));
+        let result = effective(supported, &switches, kind, side);
+        let is_on = |capability| result.reason(capability) == Some(OffloadReason::On);
+        prop_assert_eq!(result.offloads.checksum, is_on(OffloadCapability::Checksum));
+        prop_assert_eq!(result.offloads.tcp4_segmentation, is_on(OffloadCapability::Tcp4Segmentation));
+        prop_assert_eq!(result.offloads.tcp6_segmentation, is_on(OffloadCapability::Tcp6Segmentation));
+        prop_assert_eq!(result.offloads.tcp_ecn_segmentation, is_on(OffloadCapability::TcpEcnSegmentation));
+        prop_assert_eq!(result.offloads.udp_segmentation, is_on(OffloadCapability::UdpSegmentation));
         prop_assert!(!is_on(OffloadCapability::IpChecksum));
-        prop_assert!(found.findings.is_sorted_by(|a, b| a.capability < b.capability));
+        prop_assert!(result.findings.is_sorted_by(|a, b| a.capability < b.capability));
     }
 }

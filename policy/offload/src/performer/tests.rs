@@ -117,7 +117,7 @@ proptest! {
             receive_coalescing,
         };
         let kind = if is_nic { PortKind::Nic } else { PortKind::Uplink };
-        let active: Vec<_> = active.into_iter().map(|at| Feature::ALL[at]).collect();
+        let active: Vec<_> = active.into_iter().map(|index| Feature::ALL[index]).collect();
         for finding in effective(ALL, &switches, kind, Side::Egress).findings {
             let doers = [
                 performer(kind, Side::Egress, &finding),

@@ -37,10 +37,10 @@ proptest! {
     /// Arbitrary counter values cause no overflow and no implausible power.
     #[test]
     fn invalid_counters_cause_no_failure(
-        all in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()), 0..30),
+        readings in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()), 0..30),
     ) {
         let mut meter = EnergyMeter::default();
-        for (ns, energy, range) in all {
+        for (ns, energy, range) in readings {
             let now = Time::ZERO + Duration::from_nanos(ns);
             meter.observe(now, &[reading("intel-rapl:0", "package-0", energy, range)]);
             for zone in meter.zones() {

@@ -187,13 +187,13 @@ proptest! {
         let mut records = Records::new();
         for spec in &specs {
             records = settle(Some(spec), &mut machine, records, &Overwrite::All);
-            for of in settings(spec, &machine) {
-                let value = machine.value(of.id);
-                prop_assert_eq!(value.as_deref(), Some(of.value.as_str()), "{:?}", of.id);
+            for setting in settings(spec, &machine) {
+                let value = machine.value(setting.id);
+                prop_assert_eq!(value.as_deref(), Some(setting.value.as_str()), "{:?}", setting.id);
             }
             // Settings that the plan does not require have their original values.
             for id in records.keys() {
-                prop_assert!(settings(spec, &machine).iter().any(|of| of.id == *id));
+                prop_assert!(settings(spec, &machine).iter().any(|setting| setting.id == *id));
             }
         }
         let records = settle(None, &mut machine, records, &Overwrite::Nothing);
@@ -207,16 +207,16 @@ proptest! {
     fn external_changes_are_kept_and_reported(
         machine in any_machine(),
         spec in any_spec(),
-        at in any::<prop::sample::Index>(),
+        position in any::<prop::sample::Index>(),
     ) {
         let mut machine = machine;
         let records = settle(Some(&spec), &mut machine, Records::new(), &Overwrite::All);
         let flags: Vec<_> = records.keys().copied().filter(|id| matches!(
             id, SettingId::Governor(_) | SettingId::Preference(_))).collect();
         prop_assume!(!flags.is_empty());
-        let id = flags[at.index(flags.len())];
+        let id = flags[position.index(flags.len())];
         let policy = |machine: &mut HostPowerSettings, number: u16, value: &str| {
-            let policy = machine.policies.iter_mut().find(|of| of.number == number).unwrap();
+            let policy = machine.policies.iter_mut().find(|policy| policy.number == number).unwrap();
             match id {
                 SettingId::Governor(_) => policy.governor = Some(value.to_owned()),
                 _ => policy.preference = Some(value.to_owned()),
@@ -226,11 +226,11 @@ proptest! {
             unreachable!()
         };
         policy(&mut machine, number, "somebody's");
-        for wanted in [settings(&spec, &machine), Vec::new()] {
-            let is_wanted = wanted.iter().any(|of| of.id == id);
-            let todo = reconcile(&wanted, &machine, &records, &Overwrite::Nothing);
-            prop_assert!(todo.writes.iter().all(|of| of.id != id));
-            prop_assert!(todo.external_changes.iter().any(|of| of.id == id && of.now == "somebody's"));
+        for targets in [settings(&spec, &machine), Vec::new()] {
+            let is_wanted = targets.iter().any(|setting| setting.id == id);
+            let todo = reconcile(&targets, &machine, &records, &Overwrite::Nothing);
+            prop_assert!(todo.writes.iter().all(|setting| setting.id != id));
+            prop_assert!(todo.external_changes.iter().any(|setting| setting.id == id && setting.now == "somebody's"));
             prop_assert_eq!(todo.records.contains_key(&id), is_wanted);
         }
         // Setting a plan again overwrites them, and their values become the original ones.
@@ -247,10 +247,10 @@ proptest! {
     ) {
         let before = machine.clone();
         let mut machine = machine;
-        let wanted = settings(&spec, &machine);
-        let todo = reconcile(&wanted, &machine, &Records::new(), &Overwrite::All);
-        for one in todo.writes.iter().take(dies_after) {
-            write(&mut machine, one);
+        let targets = settings(&spec, &machine);
+        let todo = reconcile(&targets, &machine, &Records::new(), &Overwrite::All);
+        for change in todo.writes.iter().take(dies_after) {
+            write(&mut machine, change);
         }
         let records = settle(None, &mut machine, todo.records, &Overwrite::Nothing);
         prop_assert!(records.is_empty());
@@ -262,7 +262,7 @@ proptest! {
         let before = machine.clone();
         let mut machine = machine;
         let records = settle(Some(&spec), &mut machine, Records::new(), &Overwrite::All);
-        let on = machine.clone();
+        let online = machine.clone();
         for cpu in &mut machine.cpus {
             cpu.online = false;
         }
@@ -272,7 +272,7 @@ proptest! {
             records.keys().copied().filter(|id| !matches!(id, SettingId::Turbo(_))).collect();
         prop_assert_eq!(&todo.waiting, &waits);
         // CPUs return with the settings they had when they went offline.
-        let mut machine = HostPowerSettings { turbo: machine.turbo, ..on };
+        let mut machine = HostPowerSettings { turbo: machine.turbo, ..online };
         settle(None, &mut machine, records, &Overwrite::Nothing);
         prop_assert_eq!(machine, before);
     }

@@ -99,20 +99,20 @@ proptest! {
             rig.set(disk, limits(0, 0, 100));
             rig.load(disk, Some(Load::full(bytes, *depth)));
         }
-        let begun = rig.now;
+        let start = rig.now;
         rig.run(Duration::from_secs(20));
         let cost = f64::from(bytes.div_ceil(8192));
-        let windows = (0..).map(|step| begun + step * SECOND / 4);
+        let windows = (0..).map(|step| start + step * SECOND / 4);
         let windows = windows.take_while(|from| from + SECOND / 2 <= rig.now);
         let delivered = |from: u64| -> f64 {
             rig.logs.values().map(|log| log.iops(from, from + SECOND / 2)).sum()
         };
-        let most = windows.map(delivered).fold(0.0, f64::max);
+        let highest = windows.map(delivered).fold(0.0, f64::max);
         if let Some(estimate) = rig.scheduler.estimate() {
             // One completion more or less at each edge of half a second, and the sample is not
             // aligned with the windows.
-            let slack = most * 0.1 + 4.0 * cost;
-            prop_assert!(estimate.iops as f64 <= most + slack, "{estimate:?} above {most}");
+            let slack = highest * 0.1 + 4.0 * cost;
+            prop_assert!(estimate.iops as f64 <= highest + slack, "{estimate:?} above {highest}");
         }
     }
 }

@@ -187,9 +187,9 @@ proptest! {
         let disks: Vec<Limits> = maximums.iter().map(|max| limits(0, *max, 100)).collect();
         let mut host = Host::new(workers, &disks, seed, 200_000);
         let mut submitted = 0;
-        for (at, disk, bytes, count, pause_ns) in bursts {
+        for (worker, disk, bytes, count, pause_ns) in bursts {
             for _ in 0..count {
-                host.submit(at % workers, disk % disks.len() as u32, bytes);
+                host.submit(worker % workers, disk % disks.len() as u32, bytes);
                 submitted += 1;
             }
             host.run(pause_ns, |_| ());
@@ -330,9 +330,9 @@ proptest! {
         late in any::<bool>(),
     ) {
         let mut host = Host::new(3, &[limits(0, max, 100)], seed, 200_000);
-        for (at, count) in counts.iter().enumerate() {
+        for (worker, count) in counts.iter().enumerate() {
             for _ in 0..*count {
-                host.submit(at, 0, 16_384);
+                host.submit(worker, 0, 16_384);
             }
         }
         host.run(pause_ns, |_| ());
@@ -343,9 +343,9 @@ proptest! {
         }
         for worker in &mut host.workers {
             let waiting = worker.waiting.remove(&0).unwrap_or_default();
-            let back: Vec<u32> =
+            let returned: Vec<u32> =
                 std::iter::from_fn(|| worker.borrower.withdraw(DiskSlot(0))).collect();
-            prop_assert_eq!(back, Vec::from(waiting));
+            prop_assert_eq!(returned, Vec::from(waiting));
         }
         host.run(SECOND / 20, |_| ());
         prop_assert!(host.device.is_empty());
@@ -358,8 +358,8 @@ proptest! {
             host.submit(number % 3, 0, 8192);
         }
         host.run(SECOND / 10, |_| ());
-        let done = host.logs[&0].dispatched.len();
-        prop_assert!((100..=124).contains(&done), "{done} in a tenth of a second");
+        let dispatched = host.logs[&0].dispatched.len();
+        prop_assert!((100..=124).contains(&dispatched), "{dispatched} in a tenth of a second");
     }
 }
 
@@ -377,10 +377,10 @@ proptest! {
         let disks = [Limits::default(), limits(0, 2000, 100)];
         let mut host = Host::new(workers, &disks, seed, 400_000);
         host.budget.observe(host.time());
-        let began = host.now;
-        for (at, disk, count, pause_ns) in bursts {
+        let start = host.now;
+        for (worker, disk, count, pause_ns) in bursts {
             for _ in 0..count {
-                host.submit(at % workers, disk, 4096);
+                host.submit(worker % workers, disk, 4096);
             }
             host.run(pause_ns, |_| ());
         }
@@ -392,7 +392,7 @@ proptest! {
             let time = view.short.time;
             prop_assert_eq!((time.in_flight_ns, view.in_flight), (expected, 0));
             prop_assert!(time.device_ns == expected && time.own_ns <= expected);
-            prop_assert!(view.done.busy_ns <= host.now - began);
+            prop_assert!(view.done.busy_ns <= host.now - start);
             prop_assert!(view.done.busy_ns <= time.busy_ns);
         }
         prop_assert_eq!(host.budget.in_device(), 0);

@@ -203,8 +203,8 @@ proptest! {
         bytes in 0..=SLOW_FRAME_BYTES,
     ) {
         let mut frame = *lacpdu().to_frame(SOURCE).bytes();
-        for (at, octet) in changes {
-            frame[at] = octet;
+        for (index, octet) in changes {
+            frame[index] = octet;
         }
         match parse_exact(&frame[..bytes]) {
             Err(PduError::Truncated { offset, .. }) => prop_assert!(offset <= bytes),

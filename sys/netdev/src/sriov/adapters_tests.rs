@@ -194,8 +194,8 @@ proptest! {
         }
         tree.link(&format!("{PF}/virtfn1"), &link);
         tree.link(&format!("{PF}/iommu_group"), &link);
-        let found = tree.adapters().adapters().unwrap();
-        prop_assert!(found.len() <= 1);
+        let adapters = tree.adapters().adapters().unwrap();
+        prop_assert!(adapters.len() <= 1);
         let _ = tree.adapters().set_vf_count("0000:01:00.0".parse().unwrap(), 1);
     }
 }

@@ -203,9 +203,9 @@ proptest! {
         let machine = files.settings();
         for plan in PowerPlan::ALL {
             let todo = decide(&PowerSpec::of(plan), &machine);
-            let settings: Vec<RequiredSetting> = todo.into_iter().flat_map(|of| of.settings).collect();
+            let settings: Vec<RequiredSetting> = todo.into_iter().flat_map(|action| action.settings).collect();
             let todo = reconcile(&settings, &machine, &Records::new(), &Overwrite::All);
-            prop_assert!(todo.writes.iter().all(|of| machine.value(of.id).is_some()));
+            prop_assert!(todo.writes.iter().all(|write| machine.value(write.id).is_some()));
         }
         files.energy();
         files.energy_unavailable_reason();

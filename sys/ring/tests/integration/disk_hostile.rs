@@ -224,8 +224,8 @@ proptest! {
         let vm = Vm::new(SIZE);
         let mut driver = AnyDriver::new(&vm, SIZE, features);
         for sector in 0..4 {
-            let wanted = Wanted::write(sector, vec![1; 512]);
-            driver.add_request(&[16, 512, 1], 2, false, &wanted.readable()).unwrap();
+            let request = Wanted::write(sector, vec![1; 512]);
+            driver.add_request(&[16, 512, 1], 2, false, &request.readable()).unwrap();
         }
         let (call, _far) = call_line();
         let setup = driver.setup(features, &call);

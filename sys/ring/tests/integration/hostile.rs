@@ -306,7 +306,7 @@ proptest! {
     #[test]
     fn random_rings_never_hang_or_crash(
         bytes in prop::collection::vec(any::<u8>(), 16 * 8 + 64),
-        near in prop::collection::vec((0..8_usize, 0..0x30_0000_u64, 0..3000_u32, 0..8_u16, 0..9_u16), 0..8),
+        descriptors in prop::collection::vec((0..8_usize, 0..0x30_0000_u64, 0..3000_u32, 0..8_u16, 0..9_u16), 0..8),
         avail in 0..20_u16,
         heads in prop::collection::vec(0..9_u16, 8),
         features in any::<u64>(),
@@ -314,12 +314,12 @@ proptest! {
         let vm = Vm::new(8);
         let driver = Driver::new(&vm, 8);
         vm.memory.write_slice(&bytes, GuestAddress(GUEST_BASE)).unwrap();
-        for (slot, addr, len, flags, next) in near {
+        for (slot, addr, len, flags, next) in descriptors {
             driver.store(slot as u16, GUEST_BASE + addr, len, flags, next);
         }
         driver.available.idx().store(avail);
-        for (nth, head) in heads.iter().enumerate() {
-            driver.available.ring().ref_at(nth).unwrap().store(*head);
+        for (index, head) in heads.iter().enumerate() {
+            driver.available.ring().ref_at(index).unwrap().store(*head);
         }
         let features = features | 1 << VIRTIO_RING_F_EVENT_IDX;
         let mut source = tx(&driver, features);

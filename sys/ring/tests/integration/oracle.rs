@@ -85,12 +85,12 @@ proptest! {
         rounds in rounds(),
     ) {
         let size = 1 << size_log;
-        let (ours, theirs) = (Vm::new(size), Vm::new(size));
-        let mut driver = Driver::starting_at(&ours, size, base);
-        let mut twin = Driver::starting_at(&theirs, size, base);
+        let (local_vm, reference_vm) = (Vm::new(size), Vm::new(size));
+        let mut driver = Driver::starting_at(&local_vm, size, base);
+        let mut twin = Driver::starting_at(&reference_vm, size, base);
         let (call, interrupts) = call_line();
         let kick = Arc::new(event());
-        let mut ring = TxRing::new(ours.map(), &driver.setup(features, Some(&kick), &call)).unwrap();
+        let mut ring = TxRing::new(local_vm.map(), &driver.setup(features, Some(&kick), &call)).unwrap();
         let mut reference = twin.reference(features & EVENT_IDX != 0);
         let header = header_bytes(features);
         let mut batch = FrameBatch::new();
@@ -123,9 +123,9 @@ proptest! {
                 received.extend(batch.frames().iter().map(|f| f.bytes().to_vec()));
             }
             prop_assert_eq!(received.len(), frames.len());
-            for ((got, want), (_, written)) in received.iter().zip(&frames).zip(&sent) {
-                prop_assert_eq!(&want[..], &written[..]);
-                prop_assert_eq!(&got[..], &want[header..]);
+            for ((actual, expected), (_, written)) in received.iter().zip(&frames).zip(&sent) {
+                prop_assert_eq!(&expected[..], &written[..]);
+                prop_assert_eq!(&actual[..], &expected[header..]);
             }
             prop_assert_eq!(driver.reap(), twin.reap());
             // The first interrupt after a start is unconditional. Several batches may interrupt
@@ -160,9 +160,9 @@ proptest! {
         let mut supply = buffers.iter().cycle();
         for (seed, (len, tagged, flush)) in frames.into_iter().enumerate() {
             while driver.free_slots() > 0 {
-                let (spec, room) = supply.next().unwrap();
-                let room = if spec.frame_bytes > 2000 { spec.frame_bytes + 16 } else { *room + header };
-                let lens = spec.lens(room);
+                let (spec, capacity) = supply.next().unwrap();
+                let capacity = if spec.frame_bytes > 2000 { spec.frame_bytes + 16 } else { *capacity + header };
+                let lens = spec.lens(capacity);
                 if driver.add(&lens, spec.indirect, true, &[]).is_none() { break; }
             }
             let bytes = pattern(seed, len);

@@ -137,9 +137,9 @@ proptest! {
         let mut supply = buffers.iter().cycle();
         for (seed, (len, flush)) in frames.into_iter().enumerate() {
             loop {
-                let (spec, room) = supply.next().unwrap();
-                let room = if spec.frame_bytes > 2000 { spec.frame_bytes + 16 } else { *room + HEADER };
-                if driver.add(&spec.lens(room), spec.indirect, true, &[]).is_none() { break; }
+                let (spec, capacity) = supply.next().unwrap();
+                let capacity = if spec.frame_bytes > 2000 { spec.frame_bytes + 16 } else { *capacity + HEADER };
+                if driver.add(&spec.lens(capacity), spec.indirect, true, &[]).is_none() { break; }
             }
             let bytes = pattern(seed, len);
             let mut frame = Frame::new(seed);
