@@ -50,7 +50,7 @@ pub fn check(input: &[u8]) -> Outcome {
     let complete = shake_hands(&exports, config[1], bytes, usize::MAX);
     let by_bytes = shake_hands(&exports, config[1], bytes, 1);
     assert_eq!(complete, by_bytes, "the same bytes in other pieces");
-    let Shaken { steps, output, end, consumed } = complete;
+    let HandshakeResult { steps, output, end, consumed } = complete;
     outcome.answered =
         steps.iter().filter(|step| matches!(step, ServerStep::OptionAcknowledged)).count();
     outcome.refused = steps.len() - outcome.answered;
@@ -108,7 +108,7 @@ enum End {
 }
 
 #[derive(Debug, PartialEq)]
-struct Shaken {
+struct HandshakeResult {
     steps: Vec<ServerStep>,
     output: Vec<u8>,
     end: End,
@@ -116,14 +116,18 @@ struct Shaken {
 }
 
 /// A handshake, of bytes that come in pieces of at most this size.
-fn shake_hands(exports: &[Export], config: u8, bytes: &[u8], piece: usize) -> Shaken {
+fn shake_hands(exports: &[Export], config: u8, bytes: &[u8], piece: usize) -> HandshakeResult {
     let mode = [TlsMode::Off, TlsMode::Allowed, TlsMode::Required][usize::from(config % 3)];
     let mut handshake = ServerHandshake::new(mode);
     if config & 0x80 != 0 {
         handshake.handle_shutdown();
     }
-    let mut shaken =
-        Shaken { steps: Vec::new(), output: GREETING.to_vec(), end: End::Open, consumed: 0 };
+    let mut shaken = HandshakeResult {
+        steps: Vec::new(),
+        output: GREETING.to_vec(),
+        end: End::Open,
+        consumed: 0,
+    };
     loop {
         let rest = &bytes[shaken.consumed..];
         let chunk = &rest[..rest.len().min(piece)];

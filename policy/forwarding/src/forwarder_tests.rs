@@ -45,12 +45,18 @@ fn send(
     verdicts[0]
 }
 
-fn says_hello(forwarder: &mut Forwarder, tables: &Tables, now: Time, from: u32, source: MacAddr) {
+fn send_broadcast(
+    forwarder: &mut Forwarder,
+    tables: &Tables,
+    now: Time,
+    from: u32,
+    source: MacAddr,
+) {
     send(forwarder, tables, now, from, source, MacAddr::BROADCAST);
 }
 
 /// Returns the port that gets a frame to `destination` from port 9; `None` if it is flooded.
-fn whereabouts(
+fn location_of(
     forwarder: &mut Forwarder,
     tables: &Tables,
     now: Time,
@@ -73,14 +79,14 @@ fn sorted(forwarder: &Forwarder, now: Time) -> Vec<(MacAddr, PortId)> {
 fn a_change_leaves_the_addresses_of_other_ports() {
     let mut forwarder = Forwarder::new(64);
     let before = tables(&[port(5), port(7), port(9)]);
-    says_hello(&mut forwarder, &before, time_at(1), 5, mac(5));
-    says_hello(&mut forwarder, &before, time_at(1), 7, mac(7));
+    send_broadcast(&mut forwarder, &before, time_at(1), 5, mac(5));
+    send_broadcast(&mut forwarder, &before, time_at(1), 7, mac(7));
     // Slots change: a trunk sorts first, and port 5 is removed.
     let uplink = ForwardingPortSpec::new(PortId(50), SWITCH, PortRole::Uplink);
     let after = tables(&[uplink, port(1), port(7), port(9)]);
     assert_ne!(before.slot(PortId(7)), after.slot(PortId(7)));
-    assert_eq!(whereabouts(&mut forwarder, &after, time_at(2), mac(7)), Some(PortId(7)));
-    assert_eq!(whereabouts(&mut forwarder, &after, time_at(2), mac(5)), None);
+    assert_eq!(location_of(&mut forwarder, &after, time_at(2), mac(7)), Some(PortId(7)));
+    assert_eq!(location_of(&mut forwarder, &after, time_at(2), mac(5)), None);
 }
 
 #[test]
@@ -89,13 +95,13 @@ fn a_port_that_moves_leaves_its_addresses_behind() {
     let switches = [SwitchSpec::new(SWITCH), SwitchSpec::new(other)];
     let mut forwarder = Forwarder::new(64);
     let before = tables(&[port(5), port(9)]);
-    says_hello(&mut forwarder, &before, time_at(1), 5, mac(5));
+    send_broadcast(&mut forwarder, &before, time_at(1), 5, mac(5));
     let moved = ForwardingPortSpec { switch: other, ..port(5) };
     let after = Tables::build(&switches, &[moved, port(9)]).unwrap();
     forwarder.handle_tables(&after);
     assert!(forwarder.is_empty());
     let in_vlan = ForwardingPortSpec { vlan: VlanMode::Access(VlanId::new(8)), ..port(5) };
-    says_hello(&mut forwarder, &before, time_at(1), 5, mac(5));
+    send_broadcast(&mut forwarder, &before, time_at(1), 5, mac(5));
     forwarder.handle_tables(&tables(&[in_vlan, port(9)]));
     assert!(forwarder.is_empty());
 }
@@ -106,9 +112,9 @@ fn a_new_switch_before_another_leaves_its_addresses() {
         |ids: &[u32]| ids.iter().map(|id| SwitchSpec::new(SwitchId(*id))).collect::<Vec<_>>();
     let mut forwarder = Forwarder::new(64);
     let before = Tables::build(&specs(&[3]), &[port(5), port(9)]).unwrap();
-    says_hello(&mut forwarder, &before, time_at(1), 5, mac(5));
+    send_broadcast(&mut forwarder, &before, time_at(1), 5, mac(5));
     let after = Tables::build(&specs(&[1, 2, 3]), &[port(5), port(9)]).unwrap();
-    assert_eq!(whereabouts(&mut forwarder, &after, time_at(1), mac(5)), Some(PortId(5)));
+    assert_eq!(location_of(&mut forwarder, &after, time_at(1), mac(5)), Some(PortId(5)));
     assert!(forwarder.entries(time_at(1)).all(|entry| entry.switch == SWITCH));
 }
 
@@ -125,7 +131,7 @@ fn an_address_that_alternates_between_ports_is_announced_a_bounded_number_of_tim
     for ms in 0..SECONDS * 1000 {
         let now = Time::from_ns(ms * 1_000_000);
         for from in [5, 7, 5, 7] {
-            says_hello(&mut forwarder, &tables, now, from, mac(1));
+            send_broadcast(&mut forwarder, &tables, now, from, mac(1));
             announced += std::iter::from_fn(|| forwarder.poll_announcement()).count();
         }
         // Changed tables do not reset the limit.
@@ -134,9 +140,9 @@ fn an_address_that_alternates_between_ports_is_announced_a_bounded_number_of_tim
     assert!((400..=2 * (100 + 240 * SECONDS as usize)).contains(&announced), "{announced}");
     // A moved guest is found at once after a pause.
     let later = time_at(60);
-    says_hello(&mut forwarder, &tables, later, 5, mac(1));
-    says_hello(&mut forwarder, &tables, later, 7, mac(1));
-    assert_eq!(whereabouts(&mut forwarder, &tables, later, mac(1)), Some(PortId(7)));
+    send_broadcast(&mut forwarder, &tables, later, 5, mac(1));
+    send_broadcast(&mut forwarder, &tables, later, 7, mac(1));
+    assert_eq!(location_of(&mut forwarder, &tables, later, mac(1)), Some(PortId(7)));
 }
 
 #[test]
@@ -145,7 +151,7 @@ fn all_addresses_of_a_port_may_move_at_once() {
     let tables = tables(&[port(5), port(7), port(9)]);
     for from in [5, 7] {
         for address in 0..1000 {
-            says_hello(&mut forwarder, &tables, time_at(1), from, mac(address));
+            send_broadcast(&mut forwarder, &tables, time_at(1), from, mac(address));
         }
     }
     let moved = forwarder.entries(time_at(1)).filter(|entry| entry.port == PortId(7)).count();
@@ -156,7 +162,7 @@ fn all_addresses_of_a_port_may_move_at_once() {
 fn equal_tables_cost_nothing() {
     let mut forwarder = Forwarder::new(1 << 17);
     let equal_tables = tables(&[port(5), port(9)]);
-    says_hello(&mut forwarder, &equal_tables, time_at(1), 5, mac(1));
+    send_broadcast(&mut forwarder, &equal_tables, time_at(1), 5, mac(1));
     // Also of the ports only those properties count that addresses depend on.
     let isolated = ForwardingPortSpec { isolated: true, ..port(5) };
     for equivalent in [&[port(5), port(9)], &[isolated, port(9)]] {
@@ -170,11 +176,11 @@ fn equal_tables_cost_nothing() {
 fn a_configured_address_replaces_the_learned_one() {
     let mut forwarder = Forwarder::new(64);
     let before = tables(&[port(5), port(7), port(9)]);
-    says_hello(&mut forwarder, &before, time_at(1), 5, mac(7));
+    send_broadcast(&mut forwarder, &before, time_at(1), 5, mac(7));
     let configured = ForwardingPortSpec { mac: Some(mac(7)), ..port(7) };
     let between = tables(&[port(5), configured, port(9)]);
-    assert_eq!(whereabouts(&mut forwarder, &between, time_at(1), mac(7)), Some(PortId(7)));
-    assert_eq!(whereabouts(&mut forwarder, &before, time_at(1), mac(7)), None);
+    assert_eq!(location_of(&mut forwarder, &between, time_at(1), mac(7)), Some(PortId(7)));
+    assert_eq!(location_of(&mut forwarder, &before, time_at(1), mac(7)), None);
 }
 
 #[test]
@@ -182,7 +188,7 @@ fn a_lower_bound_applies_to_learned_addresses() {
     let mut forwarder = Forwarder::new(64);
     let before = tables(&[port(5), port(9)]);
     for n in 0..10 {
-        says_hello(&mut forwarder, &before, time_at(1), 5, mac(n));
+        send_broadcast(&mut forwarder, &before, time_at(1), 5, mac(n));
     }
     forwarder.handle_tables(&tables(&[ForwardingPortSpec { learned_max: 3, ..port(5) }, port(9)]));
     assert_eq!(forwarder.len(), 3);
@@ -192,7 +198,7 @@ fn a_lower_bound_applies_to_learned_addresses() {
 fn a_station_that_moves_within_a_batch_is_followed_at_once() {
     let tables = tables(&[port(5), port(9)]);
     let mut forwarder = Forwarder::new(64);
-    says_hello(&mut forwarder, &tables, time_at(1), 5, mac(5));
+    send_broadcast(&mut forwarder, &tables, time_at(1), 5, mac(5));
     let mut frames = [Frame::new(0), Frame::new(1), Frame::new(2)];
     let broadcast = MacAddr::BROADCAST;
     let flows = [(mac(9), mac(5)), (mac(5), broadcast), (mac(9), mac(5))];
@@ -230,11 +236,11 @@ fn an_address_ages_from_its_last_frame() {
     let tables = tables(&[port(5), port(9)]);
     // One frame per minute keeps the entry.
     for minute in 0..20 {
-        says_hello(&mut forwarder, &tables, time_at(minute * 60), 5, mac(5));
+        send_broadcast(&mut forwarder, &tables, time_at(minute * 60), 5, mac(5));
     }
     let last = 19 * 60;
-    assert_eq!(whereabouts(&mut forwarder, &tables, time_at(last + 300), mac(5)), Some(PortId(5)));
-    assert_eq!(whereabouts(&mut forwarder, &tables, time_at(last + 376), mac(5)), None);
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(last + 300), mac(5)), Some(PortId(5)));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(last + 376), mac(5)), None);
     assert_eq!(sorted(&forwarder, time_at(last + 376)), [(mac(999), PortId(9))]);
 }
 
@@ -248,7 +254,7 @@ fn ageing_frees_entries_and_then_needs_no_deadline() {
     let tables = tables(&[uplink, port(9)]);
     assert_eq!(forwarder.next_deadline(), None);
     for n in 0..12_000 {
-        says_hello(&mut forwarder, &tables, time_at(10), 5, mac(n));
+        send_broadcast(&mut forwarder, &tables, time_at(10), 5, mac(n));
     }
     assert_eq!(forwarder.len(), 10_000);
     let mut calls = 0;
@@ -262,7 +268,7 @@ fn ageing_frees_entries_and_then_needs_no_deadline() {
     // Ageing, its quarter of tolerance, and one sweep.
     assert!(last <= time_at(10 + 300 + 75 + 76), "{last}");
     assert!(calls < 100, "{calls} calls");
-    says_hello(&mut forwarder, &tables, last, 5, mac(1));
+    send_broadcast(&mut forwarder, &tables, last, 5, mac(1));
     assert_eq!(forwarder.len(), 1);
 }
 
@@ -270,19 +276,19 @@ fn ageing_frees_entries_and_then_needs_no_deadline() {
 fn a_full_port_neither_learns_nor_takes_over() {
     let mut forwarder = Forwarder::new(64);
     let tables = tables(&[ForwardingPortSpec { learned_max: 2, ..port(5) }, port(7), port(9)]);
-    says_hello(&mut forwarder, &tables, time_at(1), 7, mac(7));
+    send_broadcast(&mut forwarder, &tables, time_at(1), 7, mac(7));
     for n in [1, 2, 3, 7] {
-        says_hello(&mut forwarder, &tables, time_at(1), 5, mac(n));
+        send_broadcast(&mut forwarder, &tables, time_at(1), 5, mac(n));
     }
     assert_eq!(
         sorted(&forwarder, time_at(1)),
         [(mac(1), PortId(5)), (mac(2), PortId(5)), (mac(7), PortId(7))]
     );
     // A removed address frees capacity for another.
-    says_hello(&mut forwarder, &tables, time_at(2), 7, mac(1));
-    says_hello(&mut forwarder, &tables, time_at(2), 5, mac(3));
-    assert_eq!(whereabouts(&mut forwarder, &tables, time_at(2), mac(1)), Some(PortId(7)));
-    assert_eq!(whereabouts(&mut forwarder, &tables, time_at(2), mac(3)), Some(PortId(5)));
+    send_broadcast(&mut forwarder, &tables, time_at(2), 7, mac(1));
+    send_broadcast(&mut forwarder, &tables, time_at(2), 5, mac(3));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(2), mac(1)), Some(PortId(7)));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(2), mac(3)), Some(PortId(5)));
 }
 
 #[test]
@@ -301,8 +307,8 @@ fn a_configured_address_cannot_be_hijacked() {
         assert!(matches!(verdict, Verdict::Flood { .. }), "{verdict:?}");
     }
     assert!(forwarder.is_empty());
-    assert_eq!(whereabouts(&mut forwarder, &tables, time_at(1), mac(5)), Some(PortId(5)));
-    assert_eq!(whereabouts(&mut forwarder, &tables, time_at(1), mac(7)), Some(PortId(7)));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(1), mac(5)), Some(PortId(5)));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(1), mac(7)), Some(PortId(7)));
     // An announcement of another worker does not change it either.
     let announcement = Learned {
         switch: SWITCH,
@@ -314,7 +320,7 @@ fn a_configured_address_cannot_be_hijacked() {
         is_first: false,
     };
     forwarder.handle_learned(&tables, time_at(1), announcement);
-    assert_eq!(whereabouts(&mut forwarder, &tables, time_at(1), mac(5)), Some(PortId(5)));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(1), mac(5)), Some(PortId(5)));
 }
 
 #[test]
@@ -326,9 +332,9 @@ fn a_bound_address_is_refused_from_other_nics_and_follows_its_station_to_an_upli
     let (unbound, tables) = (tables(&unbound), tables(&bound));
     let mut forwarder = Forwarder::new(64);
     // Another NIC has sent from the address before it was bound.
-    says_hello(&mut forwarder, &unbound, time_at(1), 6, mac(5));
-    assert_eq!(whereabouts(&mut forwarder, &unbound, time_at(1), mac(5)), Some(PortId(6)));
-    assert_eq!(whereabouts(&mut forwarder, &tables, time_at(1), mac(5)), None, "that is forgotten");
+    send_broadcast(&mut forwarder, &unbound, time_at(1), 6, mac(5));
+    assert_eq!(location_of(&mut forwarder, &unbound, time_at(1), mac(5)), Some(PortId(6)));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(1), mac(5)), None, "that is forgotten");
     let spoofed = Verdict::Drop(DropReason::SpoofedSource);
     let broadcast = MacAddr::BROADCAST;
     assert_eq!(
@@ -336,11 +342,11 @@ fn a_bound_address_is_refused_from_other_nics_and_follows_its_station_to_an_upli
         spoofed,
         "not learned yet"
     );
-    says_hello(&mut forwarder, &tables, time_at(1), 5, mac(5));
-    says_hello(&mut forwarder, &tables, time_at(1), 5, mac(50));
+    send_broadcast(&mut forwarder, &tables, time_at(1), 5, mac(5));
+    send_broadcast(&mut forwarder, &tables, time_at(1), 5, mac(50));
     assert_eq!(send(&mut forwarder, &tables, time_at(1), 6, mac(5), broadcast), spoofed);
-    assert_eq!(whereabouts(&mut forwarder, &tables, time_at(1), mac(5)), Some(PortId(5)));
-    assert_eq!(whereabouts(&mut forwarder, &tables, time_at(1), mac(50)), Some(PortId(5)));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(1), mac(5)), Some(PortId(5)));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(1), mac(50)), Some(PortId(5)));
     // An announcement of another worker does not change it either.
     let announcement = Learned {
         switch: SWITCH,
@@ -352,9 +358,9 @@ fn a_bound_address_is_refused_from_other_nics_and_follows_its_station_to_an_upli
         is_first: false,
     };
     forwarder.handle_learned(&tables, time_at(2), announcement);
-    assert_eq!(whereabouts(&mut forwarder, &tables, time_at(2), mac(5)), Some(PortId(5)));
-    says_hello(&mut forwarder, &tables, time_at(3), 7, mac(5));
-    assert_eq!(whereabouts(&mut forwarder, &tables, time_at(3), mac(5)), Some(PortId(7)));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(2), mac(5)), Some(PortId(5)));
+    send_broadcast(&mut forwarder, &tables, time_at(3), 7, mac(5));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(3), mac(5)), Some(PortId(7)));
     // The entry has expired.
     assert_eq!(send(&mut forwarder, &tables, time_at(1000), 6, mac(5), broadcast), spoofed);
 }
@@ -364,7 +370,7 @@ fn a_move_is_reported_with_the_port_of_the_previous_sighting() {
     let tables = tables(&[port(5), port(6), port(9)]);
     let mut forwarder = Forwarder::new(64);
     let mut report = |from, seconds| {
-        says_hello(&mut forwarder, &tables, time_at(seconds), from, mac(1));
+        send_broadcast(&mut forwarder, &tables, time_at(seconds), from, mac(1));
         let learned = forwarder.poll_announcement().unwrap();
         assert!(forwarder.poll_announcement().is_none());
         (learned.port, learned.moved_from, learned.is_first)
@@ -384,7 +390,7 @@ fn a_port_that_begins_to_bind_reports_its_next_source_as_the_first() {
     let (before, binding) = (tables(&ports), tables(&binding));
     let mut forwarder = Forwarder::new(64);
     let mut is_first = |tables: &Tables, from| {
-        says_hello(&mut forwarder, tables, time_at(1), from, mac(from));
+        send_broadcast(&mut forwarder, tables, time_at(1), from, mac(from));
         forwarder.poll_announcement().map(|learned| learned.is_first)
     };
     assert_eq!((is_first(&before, 5), is_first(&before, 6)), (Some(true), Some(true)));
@@ -449,7 +455,7 @@ fn replicas_agree_once_news_has_spread() {
         let replica = (step * 7 % 3) as usize;
         let from = [5, 7, 9][(step * 5 % 3) as usize];
         let now = Time::from_ns(step / 2 * 40_000_000);
-        says_hello(&mut replicas[replica], &tables, now, from, mac((step % 40) as u32));
+        send_broadcast(&mut replicas[replica], &tables, now, from, mac((step % 40) as u32));
         if step % 11 == 0 {
             spread(&mut replicas, &tables, now);
         }
@@ -484,7 +490,7 @@ fn two_sightings_in_one_instant_end_on_the_same_port() {
     for order in [[5, 7], [7, 5]] {
         let mut replicas = [Forwarder::new(64), Forwarder::new(64)];
         for (replica, from) in replicas.iter_mut().zip(order) {
-            says_hello(replica, &tables, time_at(1), from, mac(1));
+            send_broadcast(replica, &tables, time_at(1), from, mac(1));
         }
         let announcements = replicas.each_mut().map(|replica| replica.poll_announcement().unwrap());
         replicas[0].handle_learned(&tables, time_at(1), announcements[1]);
@@ -504,7 +510,7 @@ fn one_address_on_two_switches_is_two_addresses() {
     // A capacity so small that both are in the same bucket.
     let mut forwarder = Forwarder::new(2);
     for from in [5, 6] {
-        says_hello(&mut forwarder, &tables, time_at(1), from, mac(1));
+        send_broadcast(&mut forwarder, &tables, time_at(1), from, mac(1));
     }
     assert_eq!(sorted(&forwarder, time_at(1)), [(mac(1), PortId(5)), (mac(1), PortId(6))]);
     for (from, to) in [(9, 5), (8, 6)] {
@@ -520,7 +526,7 @@ fn an_address_in_use_is_announced_again_before_others_forget_it() {
     let mut replicas = [Forwarder::new(64), Forwarder::new(64)];
     let mut announced = 0;
     for second in 0..3000 {
-        says_hello(&mut replicas[0], &tables, time_at(second), 5, mac(5));
+        send_broadcast(&mut replicas[0], &tables, time_at(second), 5, mac(5));
         announced += usize::from(!replicas[0].announcements.is_empty());
         spread(&mut replicas, &tables, time_at(second));
         replicas[1].handle_age(time_at(second));
@@ -540,7 +546,7 @@ fn news_that_does_not_fit_is_reported_later() {
     let mut reported = std::collections::BTreeSet::new();
     for round in 0..4 {
         for n in 0..3000 {
-            says_hello(&mut forwarder, &tables, time_at(round), 5, mac(n));
+            send_broadcast(&mut forwarder, &tables, time_at(round), 5, mac(n));
         }
         assert!(
             forwarder.announcements.len() <= ANNOUNCEMENTS_MAX
@@ -593,7 +599,7 @@ fn neighbouring_addresses_fill_the_table_to_its_capacity() {
     for capacity in [0, 1, 64, 1024, 8192] {
         let mut forwarder = Forwarder::new(capacity as usize);
         for n in 0..capacity + 100 {
-            says_hello(&mut forwarder, &tables, time_at(1), 5, mac(n));
+            send_broadcast(&mut forwarder, &tables, time_at(1), 5, mac(n));
         }
         assert_eq!(forwarder.len(), capacity as usize);
         assert_eq!(forwarder.entries(time_at(1)).count(), capacity as usize);

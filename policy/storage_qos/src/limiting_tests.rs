@@ -258,7 +258,7 @@ impl Model {
 }
 
 #[derive(Clone, Debug)]
-enum Deed {
+enum Operation {
     Pass(u64),
     Submit(usize, usize),
     Complete(usize),
@@ -266,14 +266,14 @@ enum Deed {
     Observe,
 }
 
-fn any_deed() -> impl Strategy<Value = Deed> {
+fn any_operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
-        3 => (1u64..3_000_000).prop_map(Deed::Pass),
-        3 => (0usize..2, 1usize..12).prop_map(|(disk, count)| Deed::Submit(disk, count)),
-        4 => (0usize..64).prop_map(Deed::Complete),
+        3 => (1u64..3_000_000).prop_map(Operation::Pass),
+        3 => (0usize..2, 1usize..12).prop_map(|(disk, count)| Operation::Submit(disk, count)),
+        4 => (0usize..64).prop_map(Operation::Complete),
         2 => (0usize..64, prop::sample::select(&RequestPhase::ALL[..]))
-            .prop_map(|(at, phase)| Deed::Enter(at, phase)),
-        1 => Just(Deed::Observe),
+            .prop_map(|(at, phase)| Operation::Enter(at, phase)),
+        1 => Just(Operation::Observe),
     ]
 }
 
@@ -286,20 +286,20 @@ proptest! {
         max in 1u64..3000,
         min in 1u64..3000,
         depth in 1u32..32,
-        deeds in prop::collection::vec(any_deed(), 1..200),
+        deeds in prop::collection::vec(any_operation(), 1..200),
     ) {
         let mut now = START;
         let mut model = Model::new(max, min, depth);
         for deed in deeds {
             match deed {
-                Deed::Pass(ns) => {
+                Operation::Pass(ns) => {
                     model.pass(ns);
                     now = now + Duration::from_nanos(ns);
                 }
-                Deed::Submit(disk, count) => model.submit(now, disk, count),
-                Deed::Complete(index) => model.complete(now, index),
-                Deed::Enter(index, phase) => model.enter(now, index, phase),
-                Deed::Observe => drop(model.scheduler.observe(now)),
+                Operation::Submit(disk, count) => model.submit(now, disk, count),
+                Operation::Complete(index) => model.complete(now, index),
+                Operation::Enter(index, phase) => model.enter(now, index, phase),
+                Operation::Observe => drop(model.scheduler.observe(now)),
             }
             model.poll(now);
         }

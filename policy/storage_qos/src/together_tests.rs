@@ -17,7 +17,7 @@ const DISKS: u32 = 3;
 type Sent = (DiskSlot, u32);
 
 #[derive(Clone, Debug)]
-enum Deed {
+enum Operation {
     /// Advances time by nanoseconds.
     Wait(u64),
     /// Submits requests of a disk.
@@ -28,14 +28,14 @@ enum Deed {
     Cap(Option<u64>),
 }
 
-fn any_deed() -> impl Strategy<Value = Deed> {
+fn any_operation() -> impl Strategy<Value = Operation> {
     let bytes = prop_oneof![Just(512u32), Just(8192), Just(70_000), 1u32..2_000_000];
     prop_oneof![
-        2 => (0u64..30_000_000).prop_map(Deed::Wait),
-        1 => (0u64..100_000).prop_map(Deed::Wait),
-        4 => (0..DISKS, prop::collection::vec(bytes, 1..20)).prop_map(|(d, b)| Deed::Come(d, b)),
-        1 => prop::option::of(0u64..100_000).prop_map(Deed::Cap),
-        4 => (0usize..64, 1u32..20).prop_map(|(at, count)| Deed::End(at, count)),
+        2 => (0u64..30_000_000).prop_map(Operation::Wait),
+        1 => (0u64..100_000).prop_map(Operation::Wait),
+        4 => (0..DISKS, prop::collection::vec(bytes, 1..20)).prop_map(|(d, b)| Operation::Come(d, b)),
+        1 => prop::option::of(0u64..100_000).prop_map(Operation::Cap),
+        4 => (0usize..64, 1u32..20).prop_map(|(at, count)| Operation::End(at, count)),
     ]
 }
 
@@ -124,7 +124,7 @@ proptest! {
     fn coming_together_is_coming_one_by_one(
         limits in prop::collection::vec(any_limits(), DISKS as usize),
         depth in prop_oneof![Just((1u32, 2u32)), Just((4, 256)), Just((4096, 4096))],
-        deeds in prop::collection::vec(any_deed(), 1..120),
+        deeds in prop::collection::vec(any_operation(), 1..120),
     ) {
         let mut now = Time::from_ns(1 << 44);
         let (depth_min, depth_max) = depth;
@@ -132,15 +132,15 @@ proptest! {
         let (mut single, mut batched) = (Side::new(&limits, &spec, now), Side::new(&limits, &spec, now));
         for deed in deeds {
             match deed {
-                Deed::Wait(ns) => now = now + Duration::from_nanos(ns),
-                Deed::Cap(iops) => {
+                Operation::Wait(ns) => now = now + Duration::from_nanos(ns),
+                Operation::Cap(iops) => {
                     [&mut single, &mut batched].into_iter().for_each(|side| side.cap(now, iops));
                 }
-                Deed::Come(disk, sizes) => {
+                Operation::Come(disk, sizes) => {
                     sizes.iter().for_each(|&bytes| single.submit(now, DiskSlot(disk), bytes));
                     batched.submit_together(now, DiskSlot(disk), &sizes);
                 }
-                Deed::End(index, count) => {
+                Operation::End(index, count) => {
                     for side in [&mut single, &mut batched] {
                         let Some(((slot, bytes), requests)) = side.take(index, count) else { continue };
                         let latency_ns = Some(100_000 * u64::from(requests));
@@ -160,7 +160,7 @@ proptest! {
     #[test]
     fn ending_together_is_ending_one_by_one(
         limits in any_limits(),
-        deeds in prop::collection::vec((any_deed(), any::<bool>()), 1..120),
+        deeds in prop::collection::vec((any_operation(), any::<bool>()), 1..120),
     ) {
         let mut now = Time::from_ns(1 << 44);
         // Fixed depth, so that grouping of requests cannot change it.
@@ -170,16 +170,16 @@ proptest! {
         let (mut single, mut batched) = (sides(), sides());
         for (deed, is_measured) in deeds {
             match deed {
-                Deed::Wait(ns) => now = now + Duration::from_nanos(ns),
-                Deed::Cap(iops) => {
+                Operation::Wait(ns) => now = now + Duration::from_nanos(ns),
+                Operation::Cap(iops) => {
                     [&mut single, &mut batched].into_iter().for_each(|side| side.cap(now, iops));
                 }
-                Deed::Come(disk, sizes) => {
+                Operation::Come(disk, sizes) => {
                     for side in [&mut single, &mut batched] {
                         sizes.iter().for_each(|&bytes| side.submit(now, DiskSlot(disk), bytes));
                     }
                 }
-                Deed::End(index, count) => {
+                Operation::End(index, count) => {
                     let Some(((slot, bytes), requests)) = single.take(index, count) else { continue };
                     batched.take(index, count);
                     let one_ns = is_measured.then_some(100_000);

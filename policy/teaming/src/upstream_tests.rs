@@ -10,7 +10,7 @@ const INDEPENDENT: TeamMode = TeamMode::SwitchIndependent;
 const PORTS: u32 = 8;
 
 /// Sends frames of several kinds and flowlets from every port.
-fn speak(world: &mut World, upstream: &mut Upstream) {
+fn send_frames(world: &mut World, upstream: &mut Upstream) {
     for flow in 0..200 {
         for port in 0..PORTS {
             for frame in [udp(port_mac(port), flow), arp(port_mac(port))] {
@@ -28,7 +28,7 @@ fn one_source_is_never_shown_on_two_switch_ports_while_nothing_changes() {
     for algorithm in ALGORITHMS {
         let mut world = World::new(INDEPENDENT, algorithm, 3, PORTS);
         let mut upstream = Upstream::default();
-        speak(&mut world, &mut upstream);
+        send_frames(&mut world, &mut upstream);
         assert_eq!(upstream.moved, [], "{algorithm}");
         // Each port was seen under its own address, on the member by which it receives.
         for port in 0..PORTS {
@@ -48,7 +48,7 @@ fn even_an_uplinks_address_that_a_port_has_too_is_shown_in_one_place() {
         ports[4].mac = Some(members[1].mac);
         let _ = world.team.handle_ports(&ports);
         let mut upstream = Upstream::default();
-        speak(&mut world, &mut upstream);
+        send_frames(&mut world, &mut upstream);
         for flow in 0..200 {
             for frame in [udp(members[1].mac, flow), arp(members[1].mac)] {
                 upstream.receive(world.send(4, &frame).unwrap());
@@ -64,7 +64,7 @@ fn after_a_failure_and_a_return_only_announced_addresses_have_moved() {
         for failing in 0..3 {
             let mut world = World::new(INDEPENDENT, algorithm, 3, PORTS);
             let mut upstream = Upstream::default();
-            speak(&mut world, &mut upstream);
+            send_frames(&mut world, &mut upstream);
             for link in [DOWN, UP] {
                 let before = upstream.learned.clone();
                 let change = world.link(failing, link);
@@ -73,7 +73,7 @@ fn after_a_failure_and_a_return_only_announced_addresses_have_moved() {
                     upstream.learned.insert(port_mac(announcement.port.0), announcement.member);
                 }
                 upstream.moved.clear();
-                speak(&mut world, &mut upstream);
+                send_frames(&mut world, &mut upstream);
                 assert_eq!(upstream.moved, [], "{algorithm} {failing}");
                 for port in 0..PORTS {
                     let mac = port_mac(port);

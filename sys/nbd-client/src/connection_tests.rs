@@ -137,10 +137,10 @@ fn unusable_exports_are_reported() {
 }
 
 /// Function that returns a server's data after the handshake, given the first request.
-type Lie = fn(&[u8]) -> Vec<u8>;
+type InvalidReply = fn(&[u8]) -> Vec<u8>;
 
 /// Runs a server that sends invalid data.
-fn liar(mut stream: UnixStream, lie: Lie) {
+fn serve_invalid_reply(mut stream: UnixStream, invalid_reply: InvalidReply) {
     let reply = |option: u32, kind: u32, data: &[u8]| {
         let magic = 0x0003_e889_0455_65a9_u64.to_be_bytes();
         let header = [magic.as_slice(), &option.to_be_bytes()];
@@ -163,7 +163,7 @@ fn liar(mut stream: UnixStream, lie: Lie) {
     let mut request = [0; 28];
     stream.read_exact(&mut request).unwrap();
     // The client may close the connection earlier.
-    let _ = stream.write_all(&lie(&request));
+    let _ = stream.write_all(&invalid_reply(&request));
     // Until the client closes the connection.
     let _ = stream.read(&mut [0; 1]);
 }
@@ -191,7 +191,7 @@ fn repeated(request: &[u8], kind: u16, payload: &[u8], count: usize) -> Vec<u8> 
 
 #[test]
 fn a_server_that_lies_ends_the_connection() {
-    let lies: [(Lie, &str); 14] = [
+    let invalid_replies: [(InvalidReply, &str); 14] = [
         // Chunks without NBD_REPLY_FLAG_DONE: of the same bytes, of the same hole, without data,
         // with extents of no length, and with errors, without end.
         (
@@ -235,9 +235,9 @@ fn a_server_that_lies_ends_the_connection() {
         (|request| chunk(request, 77, &[]), "was not negotiated"),
         (|_| chunk(&[9; 16], 0, &[]), "not in flight"),
     ];
-    for (lie, reason) in lies {
+    for (invalid_reply, reason) in invalid_replies {
         let (near, far) = UnixStream::pair().unwrap();
-        let server = std::thread::spawn(move || liar(far, lie));
+        let server = std::thread::spawn(move || serve_invalid_reply(far, invalid_reply));
         let disk = NbdConnection::connect(near.into(), "", true, &start()).unwrap();
         let error = disk.read(range(0, 512), &mut Vec::new()).unwrap_err();
         assert!(

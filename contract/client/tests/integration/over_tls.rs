@@ -22,12 +22,12 @@ const HOST: &str =
     r#"{"name":"far","version":"7","uptime_s":1,"revision":2,"switches":0,"uplinks":0,"nics":0}"#;
 
 /// Certificate with its key.
-struct Made {
+struct CertifiedKey {
     certificate: Certificate,
     key: KeyPair,
 }
 
-impl Made {
+impl CertifiedKey {
     /// Creates a self-signed certificate for these names.
     fn by_itself(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Self {
         let key = KeyPair::generate().unwrap();
@@ -71,7 +71,7 @@ struct Files {
 }
 
 impl Files {
-    fn new(address: String, server_name: &str, authority: &[&Made]) -> Self {
+    fn new(address: String, server_name: &str, authority: &[&CertifiedKey]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let pem: String =
             authority.iter().map(|certificate| certificate.certificate.pem()).collect();
@@ -98,7 +98,10 @@ fn write_file(folder: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
 
 /// Serves one request with this response, then echoes. Returns the address, and the request once it
 /// is complete.
-async fn answering(certificate: &Made, answer: &str) -> (String, JoinHandle<Option<String>>) {
+async fn answering(
+    certificate: &CertifiedKey,
+    answer: &str,
+) -> (String, JoinHandle<Option<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (acceptor, answer) = (certificate.acceptor(), answer.to_owned());
@@ -130,7 +133,11 @@ fn ok(body: &str) -> String {
 
 /// Returns the error of a client that trusts `authority` at a server with the certificate
 /// `certificate`.
-async fn refused(certificate: &Made, server_name: &str, authority: &[&Made]) -> String {
+async fn refused(
+    certificate: &CertifiedKey,
+    server_name: &str,
+    authority: &[&CertifiedKey],
+) -> String {
     let (address, _asked) = answering(certificate, &ok(HOST)).await;
     let files = Files::new(address.clone(), server_name, authority);
     let error = files.client().host().await.unwrap_err();
@@ -142,11 +149,11 @@ async fn refused(certificate: &Made, server_name: &str, authority: &[&Made]) -> 
 
 #[tokio::test]
 async fn a_node_is_trusted_by_its_certificate_or_the_issuer_of_it() {
-    let authority = Made::as_openssl_does(&[]);
-    let signed = Made::by(&authority, &["far.example.net", "127.0.0.1"]);
-    let alone = Made::by_itself(&["far.example.net"], |_| {});
-    let openssl = Made::as_openssl_does(&["far.example.net"]);
-    let other = Made::as_openssl_does(&["far.example.net"]);
+    let authority = CertifiedKey::as_openssl_does(&[]);
+    let signed = CertifiedKey::by(&authority, &["far.example.net", "127.0.0.1"]);
+    let alone = CertifiedKey::by_itself(&["far.example.net"], |_| {});
+    let openssl = CertifiedKey::as_openssl_does(&["far.example.net"]);
+    let other = CertifiedKey::as_openssl_does(&["far.example.net"]);
     for (certificate, name, trusted) in [
         (&signed, "far.example.net", vec![&authority]),
         (&signed, "127.0.0.1", vec![&other, &authority]),
@@ -166,10 +173,10 @@ async fn a_node_is_trusted_by_its_certificate_or_the_issuer_of_it() {
 
 #[tokio::test]
 async fn a_node_with_another_certificate_does_not_receive_the_token() {
-    let authority = Made::as_openssl_does(&[]);
-    let signed = Made::by(&authority, &["far.example.net"]);
-    let openssl = Made::as_openssl_does(&["far.example.net"]);
-    let same_names = Made::as_openssl_does(&["far.example.net"]);
+    let authority = CertifiedKey::as_openssl_does(&[]);
+    let signed = CertifiedKey::by(&authority, &["far.example.net"]);
+    let openssl = CertifiedKey::as_openssl_does(&["far.example.net"]);
+    let same_names = CertifiedKey::as_openssl_does(&["far.example.net"]);
     for (certificate, trusted) in [(&signed, &same_names), (&openssl, &same_names)] {
         let text = refused(certificate, "far.example.net", &[trusted]).await;
         assert!(text.contains("nor signed by one of them"), "{text}");
@@ -183,10 +190,10 @@ async fn a_node_with_another_certificate_does_not_receive_the_token() {
         params.not_before = rcgen::date_time_ymd(2001, 1, 1);
         params.not_after = rcgen::date_time_ymd(2002, 1, 1);
     };
-    let old = Made::by_itself(&["far.example.net"], expired);
+    let old = CertifiedKey::by_itself(&["far.example.net"], expired);
     let text = refused(&old, "far.example.net", &[&old]).await;
     assert!(text.contains("expired"), "{text}");
-    let old = Made::by_itself(&["far.example.net"], |params| {
+    let old = CertifiedKey::by_itself(&["far.example.net"], |params| {
         expired(params);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     });
@@ -196,7 +203,7 @@ async fn a_node_with_another_certificate_does_not_receive_the_token() {
 
 #[tokio::test]
 async fn an_unreachable_node_is_reported_with_a_hint() {
-    let certificate = Made::by_itself(&["localhost"], |_| {});
+    let certificate = CertifiedKey::by_itself(&["localhost"], |_| {});
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     drop(listener);
@@ -223,7 +230,7 @@ async fn an_unreachable_node_is_reported_with_a_hint() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_node_is_not_waited_for() {
-    let certificate = Made::by_itself(&["localhost"], |_| {});
+    let certificate = CertifiedKey::by_itself(&["localhost"], |_| {});
     // The kernel accepts the connection, but no process does.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let files =
@@ -236,7 +243,7 @@ async fn a_silent_node_is_not_waited_for() {
 
 #[tokio::test]
 async fn a_node_that_does_not_reply_is_waited_for_until_the_timeout() {
-    let certificate = Made::by_itself(&["localhost"], |_| {});
+    let certificate = CertifiedKey::by_itself(&["localhost"], |_| {});
     let (address, _asked) = answering(&certificate, "").await;
     let files = Files::new(address, "localhost", &[&certificate]);
     let client = files.client().with_response_timeout(Duration::from_millis(300));
@@ -250,7 +257,7 @@ async fn a_node_that_does_not_reply_is_waited_for_until_the_timeout() {
 
 #[tokio::test]
 async fn a_line_to_an_arrival_carries_bytes_as_they_are() {
-    let certificate = Made::by_itself(&["localhost"], |_| {});
+    let certificate = CertifiedKey::by_itself(&["localhost"], |_| {});
     let disk = "root".parse().unwrap();
     for (line, path, protocol) in [
         (ArrivalLine::Memory, "/1.0/arrivals/00ff/memory", "suimon-memory"),
@@ -284,7 +291,7 @@ async fn a_line_to_an_arrival_carries_bytes_as_they_are() {
 
 #[test]
 fn files_that_cannot_be_used_are_named() {
-    let certificate = Made::by_itself(&["localhost"], |_| {});
+    let certificate = CertifiedKey::by_itself(&["localhost"], |_| {});
     let files = Files::new("localhost:1".to_owned(), "localhost", &[&certificate]);
     let error_with = |change: &dyn Fn(&mut TlsReach)| {
         let mut reach = files.reach.clone();

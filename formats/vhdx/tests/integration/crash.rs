@@ -148,7 +148,7 @@ impl Guest {
     }
 
     /// Checks the contents after a power failure at `started` file operations.
-    fn judge(&self, started: usize, bytes: &[u8]) {
+    fn check_contents(&self, started: usize, bytes: &[u8]) {
         let retained =
             self.durable.iter().filter(|(index, _)| *index <= started).map(|(_, index)| *index);
         let retained = retained.max().unwrap_or(0);
@@ -189,7 +189,7 @@ fn survives(spec: &NewImage, requests: &[Request], seed: u64) {
     points.extend((0..6).map(|_| numbers.below(ops.len())));
     for started in points {
         for bytes in remains(&guest.before, &ops, started, &mut numbers) {
-            guest.judge(started, &reopened(bytes, 1000));
+            guest.check_contents(started, &reopened(bytes, 1000));
         }
     }
 }

@@ -133,11 +133,11 @@ fn carry_out(cluster: &mut Cluster, step: &Step) {
         Step::Policy { min } => {
             let limits = PolicyLimits { min_iops: min, max_iops: Some(SHARED_MAX) };
             cluster.policies.insert(POLICY, limits);
-            cluster.tell_leader(&AllocatorEvent::PolicySet { policy: POLICY, limits });
+            cluster.send_to_leader(&AllocatorEvent::PolicySet { policy: POLICY, limits });
         }
         Step::RemovePolicy => {
             cluster.policies.remove(&POLICY);
-            cluster.tell_leader(&AllocatorEvent::PolicyRemoved { policy: POLICY });
+            cluster.send_to_leader(&AllocatorEvent::PolicyRemoved { policy: POLICY });
         }
         Step::Wait => {}
     }
@@ -254,10 +254,10 @@ proptest! {
     ) {
         let cluster = drive(seed, 3, false, &steps);
         for node in cluster.nodes.values() {
-            let text = serde_json::to_string(&node.allocator_heard).unwrap();
+            let text = serde_json::to_string(&node.allocator_events).unwrap();
             let inputs: Vec<(Time, Option<AllocatorEvent>)> = serde_json::from_str(&text).unwrap();
             let mut replayed = [Allocator::new(cluster.terms), Allocator::new(cluster.terms)];
-            for ((time, event), (second_time, second_event)) in inputs.iter().zip(&node.allocator_heard) {
+            for ((time, event), (second_time, second_event)) in inputs.iter().zip(&node.allocator_events) {
                 for (allocator, event, time) in [(0, event, time), (1, second_event, second_time)] {
                     match event {
                         Some(event) => replayed[allocator].handle(*time, event),
@@ -273,9 +273,9 @@ proptest! {
             }
             let final_state = format!("{:?}", replayed[0]);
             prop_assert_eq!(final_state, format!("{:?}", node.allocator));
-            let text = serde_json::to_string(&node.member_heard).unwrap();
+            let text = serde_json::to_string(&node.member_events).unwrap();
             let inputs: Vec<(Time, Option<MemberEvent>)> = serde_json::from_str(&text).unwrap();
-            prop_assert_eq!(inputs, node.member_heard.clone());
+            prop_assert_eq!(inputs, node.member_events.clone());
         }
     }
 }
@@ -392,7 +392,7 @@ fn a_node_reported_as_gone() {
     assert!(text.contains("NodeSilent"), "{text}");
     // The node still runs although it was reported as gone, which violates the assumption.
     cluster.checks.is_on = false;
-    cluster.tell_leader(&AllocatorEvent::NodeGone { node: NodeId(2) });
+    cluster.send_to_leader(&AllocatorEvent::NodeGone { node: NodeId(2) });
     cluster.run(10 * SECOND);
     assert!(cluster.cap(1) > 99_000 && !cluster.records.contains_key(&NodeId(2)));
     cluster.nodes.get_mut(&2).unwrap().is_cut_off = false;

@@ -156,7 +156,7 @@ fn a_policy_of_several_nodes() {
     let limits = PolicyLimits { min_iops: 3_000, max_iops: Some(9_000) };
     cluster.policies.insert(policy, limits);
     cluster.checks.policy_max.insert(policy, 9_000);
-    cluster.tell_leader(&AllocatorEvent::PolicySet { policy, limits });
+    cluster.send_to_leader(&AllocatorEvent::PolicySet { policy, limits });
     for node in 1..=3 {
         let mut load = disk(u64::from(node), 0, 0, 100);
         load.policy = Some(policy);
@@ -172,11 +172,11 @@ fn a_policy_of_several_nodes() {
     // Half is divided equally and indefinitely, the rest by demand.
     assert_eq!([cap_of(&cluster, 2), cap_of(&cluster, 3)], [1_500, 1_500]);
     assert_eq!(cap_of(&cluster, 1), 6_000);
-    let reserved: u64 = (1..=3).map(|node| cluster.kept(node).store.reserved_iops).sum();
+    let reserved: u64 = (1..=3).map(|node| cluster.durable_state(node).store.reserved_iops).sum();
     assert_eq!(reserved, 3_000 + 3 * 64);
     // A policy deleted while in use stays in effect, and this is reported.
     cluster.policies.remove(&policy);
-    cluster.tell_leader(&AllocatorEvent::PolicyRemoved { policy });
+    cluster.send_to_leader(&AllocatorEvent::PolicyRemoved { policy });
     cluster.run(5 * SECOND);
     assert!(cluster.notices.iter().any(|(_, notice)| matches!(notice, Notice::PolicyInUse { .. })));
     assert_eq!(cap_of(&cluster, 1), 6_000);

@@ -41,7 +41,7 @@ impl Guest {
     }
 
     /// Adds the other guests' addresses to this guest's neighbour table.
-    fn meet(&self, guests: u32) {
+    fn add_neighbours(&self, guests: u32) {
         for other in (1..=guests).filter(|other| *other != self.port.0) {
             let lladdr = mac(other);
             self.netns.run(&format!("ip neigh replace 10.3.0.{other} lladdr {lladdr} dev eth0"));
@@ -70,7 +70,7 @@ impl Bench {
             // Frames sent by the guests' stacks on their own would be counted.
             netns.run("sysctl -qw net.ipv6.conf.all.disable_ipv6=1");
             netns.run(&format!("ip addr add 10.3.0.{port}/24 dev eth0"));
-            bench.guest(port).meet(guests);
+            bench.guest(port).add_neighbours(guests);
         }
         bench
     }
@@ -155,7 +155,7 @@ fn an_address_that_moves_is_forgotten_at_once() {
     assert!(first.reaches(2) && third.reaches(2));
     // The third guest uses the address of the second one.
     third.netns.run(&format!("ip link set eth0 address {}", mac(2)));
-    third.meet(3);
+    third.add_neighbours(3);
     assert!(!third.reaches(1));
     assert!(bench.reaches_switch(3), "the switch learns it");
     assert!(!first.reaches(2) && bench.reaches_switch(1), "it is nowhere");

@@ -69,7 +69,7 @@ impl Registry {
     }
 
     /// Reaps processes that have ended, and truncates logs. Must be called once a second.
-    pub(crate) fn look_after(&self) {
+    pub(crate) fn maintain(&self) {
         let vms: Vec<_> = self.lock().values().cloned().collect();
         for vm in vms {
             if vm.poll_end().is_some() {

@@ -115,7 +115,7 @@ fn kill(starter: &Starter, identity: &VmIdentity) -> Result<(), VmError> {
         let text = format!("VM {name}: process {process} does not end: {error}");
         VmError::new(VmErrorKind::Timeout, text)
     })?;
-    starter.registry.look_after();
+    starter.registry.maintain();
     Ok(())
 }
 
@@ -128,7 +128,7 @@ fn watch(
     let vm = starter.registry.find(identity)?;
     loop {
         if let Some(exit) = vm.poll_end() {
-            starter.registry.look_after();
+            starter.registry.maintain();
             return Ok(Reply::Ended(exit));
         }
         let [has_ended, has_words] = wait_readable([vm.descriptor(), client.as_fd()], None)

@@ -96,8 +96,8 @@ impl Launcher {
             }
             if round.elapsed() >= ROUND {
                 round = Instant::now();
-                self.starter.registry.look_after();
-                self.starter.vfs.look_after();
+                self.starter.registry.maintain();
+                self.starter.vfs.maintain();
             }
             let clients = self.clients.load(Ordering::Relaxed);
             if clients > 0 || !self.starter.registry.running().is_empty() {

@@ -176,7 +176,7 @@ impl Vfs {
 
     /// Reaps child processes of changes that exceeded their time limit. Must be called once a
     /// second, and is called before each change.
-    pub(crate) fn look_after(&self) {
+    pub(crate) fn maintain(&self) {
         let mut unfinished = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner);
         unfinished.retain(|writer| writer.wait(Duration::ZERO).is_none());
     }
@@ -198,7 +198,7 @@ impl Vfs {
             |error| host(&format!("cannot change the driver of VF {}", vf.address), &error);
         let writes = writes.iter().map(|(path, text)| SysfsWrite::new(path, text));
         let writes = writes.collect::<io::Result<Vec<_>>>().map_err(failed)?;
-        self.look_after();
+        self.maintain();
         let writer = self.writers.start(&writes, lock.as_fd(), self.changes_max);
         let writer = writer.map_err(|error| match error.kind() {
             io::ErrorKind::ResourceBusy => VmError::new(VmErrorKind::Busy, error.to_string()),

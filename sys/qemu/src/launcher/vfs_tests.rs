@@ -123,7 +123,7 @@ fn a_qemu_that_keeps_a_vf_open_blocks_no_thread_and_one_change_is_pending() {
     }
     vfs.take(ADDRESS.parse().unwrap(), "web").unwrap();
     assert_eq!(read_to_string(probed).unwrap(), ADDRESS);
-    vfs.look_after();
+    vfs.maintain();
     assert!(vfs.unfinished.lock().unwrap().is_empty());
 }
 
@@ -186,13 +186,13 @@ fn every_child_is_reaped_also_after_errors() {
     // The same for a change that has exceeded its time limit.
     let unbind = hold(root.path(), &mut vfs);
     assert_eq!(error_of_take(&vfs).kind, VmErrorKind::Busy);
-    without_descriptors(|| vfs.look_after());
+    without_descriptors(|| vfs.maintain());
     assert_eq!(vfs.unfinished.lock().unwrap().len(), 1);
     assert_eq!(read_to_string(&unbind).unwrap(), ADDRESS);
     let limit = Instant::now() + Duration::from_secs(20);
     while !vfs.unfinished.lock().unwrap().is_empty() {
         assert!(Instant::now() < limit, "the child is not reaped");
-        vfs.look_after();
+        vfs.maintain();
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(has_no_child());

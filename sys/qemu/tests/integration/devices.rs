@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 
 use crate::support::backend::{Backend, listen_for_all};
-use crate::support::{Notices, Site, firmware, let_go};
+use crate::support::{Notices, Site, complete_unplug, firmware};
 use suimon_frame::MacAddr;
 use suimon_ports::{
     VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmErrorKind, VmHost, VmNicKind, VmNicSpec, VmSpec,
@@ -64,7 +64,7 @@ fn nics_come_and_go() {
 
     for name in ["second", "third.x", "first"] {
         vm.execute(&VmCommand::Unplug(VmDevice::Nic(name.to_owned()))).unwrap();
-        let_go(&*vm, &notices, VmDevice::Nic(name.to_owned()));
+        complete_unplug(&*vm, &notices, VmDevice::Nic(name.to_owned()));
         let error = vm.execute(&VmCommand::Unplug(VmDevice::Nic(name.to_owned()))).unwrap_err();
         assert_eq!(error.kind, VmErrorKind::Refused, "{error}");
     }
@@ -91,7 +91,7 @@ fn a_nic_is_adopted_with_its_vm_and_taken_away_by_another_daemon() {
     let vm = host.adopt(&identity, observer).unwrap();
     let device = VmDevice::Nic("late".to_owned());
     vm.execute(&VmCommand::Unplug(device.clone())).unwrap();
-    let_go(&*vm, &notices, device);
+    complete_unplug(&*vm, &notices, device);
     vm.execute(&VmCommand::PlugNic(late)).unwrap();
     host.kill(&vm.identity()).unwrap();
 }
@@ -112,7 +112,7 @@ fn virtio_disks_come_and_go_and_there_are_only_so_many_ports() {
     vm.execute(&VmCommand::PlugDisk(late_disk.clone())).unwrap();
     let device = VmDevice::Disk("late".to_owned());
     vm.execute(&VmCommand::Unplug(device.clone())).unwrap();
-    let_go(&*vm, &notices, device);
+    complete_unplug(&*vm, &notices, device);
     vm.execute(&VmCommand::PlugDisk(late_disk)).unwrap();
 
     for number in 0..14 {
@@ -162,7 +162,7 @@ impl NbdServer {
             .stdin(Stdio::null())
             .spawn()
             .unwrap();
-        support::until("qemu-nbd", || socket.exists().then_some(()));
+        support::wait_until("qemu-nbd", || socket.exists().then_some(()));
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o660)).unwrap();
         Self(child)
@@ -197,7 +197,7 @@ fn starts_from(name: &str, kind: fn(PathBuf) -> VmDiskKind, other_kind: fn(PathB
     spec.cdrom = Some(cdrom);
     let (vm, _notices) = site.start(&host, &spec);
     let log = spec.folder.join("console.log");
-    support::until("word of the boot sector", || {
+    support::wait_until("word of the boot sector", || {
         std::fs::read_to_string(&log).ok().filter(|content| content.contains(firmware::WORD))
     });
     host.kill(&vm.identity()).unwrap();

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use crate::support::backend::listen_for_all;
-use crate::support::{Notices, Site, let_go, until};
+use crate::support::{Notices, Site, complete_unplug, wait_until};
 use suimon_frame::MacAddr;
 use suimon_ports::{
     MigrationSource, MigrationSpec, SendingPhase, Vm, VmCommand, VmDevice, VmErrorKind, VmHost,
@@ -26,7 +26,7 @@ fn arriving(site: &Site, name: &str, source_vm: &dyn Vm) -> VmSpec {
 }
 
 fn wait_phase(vm: &dyn Vm, expected: &SendingPhase) {
-    until(&format!("{expected:?}"), || {
+    wait_until(&format!("{expected:?}"), || {
         (vm.migration_status().unwrap().phase == *expected).then_some(())
     });
 }
@@ -165,10 +165,10 @@ fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
     far_host.kill(&remote.identity()).unwrap();
     far_notices.wait_end();
     vm.execute(&VmCommand::FinishMigration).unwrap();
-    until("failure", || {
+    wait_until("failure", || {
         matches!(vm.migration_status().unwrap().phase, SendingPhase::Failed(_)).then_some(())
     });
-    until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
+    wait_until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
     echoes(&*vm, b'2');
 
     // Everything was sent, and the VM is nevertheless resumed at the source.
@@ -199,7 +199,7 @@ fn is_taken(vm: &dyn Vm, port: Option<u8>, mac: Option<MacAddr>) -> bool {
     vm.migrate_out(near_end, &SPEC).unwrap();
     wait_phase(vm, &SendingPhase::Waiting);
     vm.execute(&VmCommand::FinishMigration).unwrap();
-    let is_taken = until("the end", || match vm.migration_status().unwrap().phase {
+    let is_taken = wait_until("the end", || match vm.migration_status().unwrap().phase {
         SendingPhase::Done => Some(true),
         SendingPhase::Failed(_) => Some(false),
         _ => None,
@@ -226,17 +226,17 @@ fn plugged_devices_keep_their_slots() {
     };
     assert_eq!(placements(), [(device("first"), 0), (device("second"), 1)]);
     vm.execute(&VmCommand::Unplug(device("first"))).unwrap();
-    let_go(&*vm, &notices, device("first"));
+    complete_unplug(&*vm, &notices, device("first"));
     let layout = vm.layout().unwrap();
     assert!(layout.machine.starts_with("pc-q35-"), "{layout:?}");
     assert_eq!(placements(), [(device("second"), 1)]);
     let mac = layout.plugged[0].mac;
 
     assert!(!is_taken(&*vm, None, mac));
-    until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
+    wait_until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
     // QEMU assigns a second NIC another address than an only one.
     assert!(!is_taken(&*vm, Some(1), None));
-    until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
+    wait_until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
     assert!(is_taken(&*vm, Some(1), mac));
     host.kill(&vm.identity()).unwrap();
 }

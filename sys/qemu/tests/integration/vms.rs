@@ -123,7 +123,7 @@ fn a_guest_uses_its_console_panics_resets_and_powers_off() {
     drop(line);
 
     // Another client may connect to the console now.
-    let mut line = support::until("console", || vm.console().ok().map(UnixStream::from));
+    let mut line = support::wait_until("console", || vm.console().ok().map(UnixStream::from));
     line.write_all(b"o").unwrap();
     let (is_orderly, reason) = notices.wait_end();
     assert!(is_orderly, "{reason}");
@@ -211,7 +211,7 @@ fn a_vm_outlives_its_launcher() {
     host.kill(&vm.identity()).unwrap();
     let (is_orderly, reason) = notices.wait_end();
     assert!(!is_orderly && reason.contains("earlier launcher"), "{reason}");
-    support::until("end of the process", || (!is_running(identity.process)).then_some(()));
+    support::wait_until("end of the process", || (!is_running(identity.process)).then_some(()));
     assert!(host.running().unwrap().is_empty());
 }
 
@@ -229,7 +229,7 @@ fn an_unused_launcher_exits_and_one_with_a_vm_does_not() {
     drop(vm);
     let socket = site.socket();
     let connect_error = || UnixStream::connect(&socket).err();
-    support::until("end of the launcher", || {
+    support::wait_until("end of the launcher", || {
         connect_error().filter(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
     });
 }

@@ -157,26 +157,26 @@ impl Cluster {
             records: self.records.iter().map(|(node, grant)| (*node, grant.clone())).collect(),
             policies: self.policies.iter().map(|(policy, limits)| (*policy, *limits)).collect(),
         };
-        self.tell_allocator(id, &event);
+        self.send_to_allocator(id, &event);
         let reports: Vec<LoadReport> = self.last_reports.values().cloned().collect();
         for report in reports {
-            self.tell_allocator(id, &AllocatorEvent::Reported { report });
+            self.send_to_allocator(id, &AllocatorEvent::Reported { report });
         }
     }
 
-    pub(crate) fn tell_leader(&mut self, event: &AllocatorEvent) {
-        self.tell_allocator(self.leader, event);
+    pub(crate) fn send_to_leader(&mut self, event: &AllocatorEvent) {
+        self.send_to_allocator(self.leader, event);
     }
 
     pub(crate) fn allocator(&self) -> &Allocator {
         &self.nodes[&self.leader].allocator
     }
 
-    fn tell_allocator(&mut self, id: u32, event: &AllocatorEvent) {
+    fn send_to_allocator(&mut self, id: u32, event: &AllocatorEvent) {
         let now = self.now;
         if let Some(node) = self.nodes.get_mut(&id) {
             let local = node.clock.at(now);
-            node.hear_allocator(local, Some(event));
+            node.handle_allocator_event(local, Some(event));
             self.carry_out(id);
         }
     }
@@ -259,9 +259,9 @@ impl Cluster {
                 // stopped.
                 for id in leaders {
                     let node = &self.nodes[&id];
-                    if node.allocator.term().is_some() && node.hears(self.now) {
+                    if node.allocator.term().is_some() && node.is_reachable(self.now) {
                         let event = AllocatorEvent::Reported { report: report.clone() };
-                        self.tell_allocator(id, &event);
+                        self.send_to_allocator(id, &event);
                     }
                 }
             }
@@ -280,22 +280,23 @@ impl Cluster {
             }
             Message::Grant { to, grant } => {
                 let now = self.now;
-                let Some(node) = self.nodes.get_mut(&to).filter(|node| node.hears(now)) else {
+                let Some(node) = self.nodes.get_mut(&to).filter(|node| node.is_reachable(now))
+                else {
                     return;
                 };
                 let local = node.clock.at(now);
-                node.hear_member(local, Some(&MemberEvent::Granted { grant }));
+                node.handle_member_event(local, Some(&MemberEvent::Granted { grant }));
                 self.carry_out(to);
             }
             Message::Answer { to, term, is_written } => {
                 let node = self.nodes.get_mut(&to);
-                let Some(node) = node.filter(|node| node.hears(self.now)) else { return };
+                let Some(node) = node.filter(|node| node.is_reachable(self.now)) else { return };
                 if node.allocator.term() != Some(term) || node.write_until.take().is_none() {
                     return;
                 }
                 let event =
                     if is_written { AllocatorEvent::Written } else { AllocatorEvent::WriteFailed };
-                self.tell_allocator(to, &event);
+                self.send_to_allocator(to, &event);
             }
         }
     }
@@ -309,18 +310,18 @@ impl Cluster {
         let local = node.clock.at(now);
         if node.write_until.is_some_and(|deadline| deadline <= now) {
             node.write_until = None;
-            node.hear_allocator(local, Some(&AllocatorEvent::WriteFailed));
+            node.handle_allocator_event(local, Some(&AllocatorEvent::WriteFailed));
         }
         if node.next_sample <= now {
             node.next_sample = now + SAMPLE;
             let event = node.sample(local);
-            node.hear_member(local, Some(&event));
+            node.handle_member_event(local, Some(&event));
         }
         if node.member.next_deadline().is_some_and(|deadline| deadline <= local) {
-            node.hear_member(local, None);
+            node.handle_member_event(local, None);
         }
         if node.allocator.next_deadline().is_some_and(|deadline| deadline <= local) {
-            node.hear_allocator(local, None);
+            node.handle_allocator_event(local, None);
         }
         self.carry_out(id);
     }
@@ -361,7 +362,7 @@ impl Cluster {
         self.nodes[&id].cap_at(self.now)
     }
 
-    pub(crate) fn kept(&self, id: u32) -> &DurableState {
+    pub(crate) fn durable_state(&self, id: u32) -> &DurableState {
         &self.nodes[&id].durable
     }
 }

@@ -49,8 +49,8 @@ pub(crate) struct Node {
     /// Delay of grants.
     pub(crate) grants_late: u64,
     /// Events that both state machines processed since the daemon started; `None` for a deadline.
-    pub(crate) member_heard: Vec<(Time, Option<MemberEvent>)>,
-    pub(crate) allocator_heard: Vec<(Time, Option<AllocatorEvent>)>,
+    pub(crate) member_events: Vec<(Time, Option<MemberEvent>)>,
+    pub(crate) allocator_events: Vec<(Time, Option<AllocatorEvent>)>,
 }
 
 impl Node {
@@ -84,8 +84,8 @@ impl Node {
             store_does: None,
             latency_ns: 1_000_000,
             grants_late: 0,
-            member_heard: Vec::new(),
-            allocator_heard: Vec::new(),
+            member_events: Vec::new(),
+            allocator_events: Vec::new(),
         }
     }
 
@@ -97,31 +97,31 @@ impl Node {
         let (id, durable) = (NodeId(self.id), self.durable.clone());
         self.member = Member::new(terms, local, id, self.incarnation, durable);
         self.allocator = Allocator::new(terms);
-        (self.member_heard, self.allocator_heard) = (Vec::new(), Vec::new());
+        (self.member_events, self.allocator_events) = (Vec::new(), Vec::new());
         self.write_until = None;
     }
 
-    pub(crate) fn hear_member(&mut self, local: Time, event: Option<&MemberEvent>) {
+    pub(crate) fn handle_member_event(&mut self, local: Time, event: Option<&MemberEvent>) {
         match event {
             Some(event) => self.member.handle(local, event),
             None => self.member.handle_deadline(local),
         }
-        self.member_heard.push((local, event.cloned()));
+        self.member_events.push((local, event.cloned()));
     }
 
-    pub(crate) fn hear_allocator(&mut self, local: Time, event: Option<&AllocatorEvent>) {
+    pub(crate) fn handle_allocator_event(&mut self, local: Time, event: Option<&AllocatorEvent>) {
         match event {
             Some(event) => self.allocator.handle(local, event),
             None => self.allocator.handle_deadline(local),
         }
-        self.allocator_heard.push((local, event.cloned()));
+        self.allocator_events.push((local, event.cloned()));
     }
 
     pub(crate) fn runs(&self, now: u64) -> bool {
         now >= self.frozen_until
     }
 
-    pub(crate) fn hears(&self, now: u64) -> bool {
+    pub(crate) fn is_reachable(&self, now: u64) -> bool {
         self.runs(now) && !self.is_cut_off
     }
 

@@ -122,7 +122,7 @@ struct Client {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum AgendaEvent {
     Complete { disk: u32, since: u64, bytes: u32 },
     Ask { disk: u32 },
 }
@@ -137,7 +137,7 @@ pub(crate) struct Rig {
     /// Largest delay of timers.
     pub(crate) late_ns: u64,
     clients: BTreeMap<u32, Client>,
-    agenda: BinaryHeap<Reverse<(u64, u64, What)>>,
+    agenda: BinaryHeap<Reverse<(u64, u64, AgendaEvent)>>,
     number: u64,
     queue: VecDeque<(u32, u64, u32)>,
     serving: usize,
@@ -243,8 +243,10 @@ impl Rig {
             while self.agenda.peek().is_some_and(|entry| entry.0.0 <= self.now) {
                 let Some(Reverse((_, _, entry))) = self.agenda.pop() else { break };
                 match entry {
-                    What::Complete { disk, since, bytes } => self.complete(disk, since, bytes),
-                    What::Ask { disk } => self.ask(disk),
+                    AgendaEvent::Complete { disk, since, bytes } => {
+                        self.complete(disk, since, bytes)
+                    }
+                    AgendaEvent::Ask { disk } => self.ask(disk),
                 }
             }
             self.pump();
@@ -252,7 +254,7 @@ impl Rig {
         self.now = deadline;
     }
 
-    fn at(&mut self, time_ns: u64, event: What) {
+    fn schedule(&mut self, time_ns: u64, event: AgendaEvent) {
         self.number += 1;
         self.agenda.push(Reverse((time_ns, self.number, event)));
     }
@@ -272,7 +274,7 @@ impl Rig {
             if load.every_ns > 0 {
                 client.next_ns = now + load.every_ns;
                 let next = client.next_ns;
-                self.at(next, What::Ask { disk });
+                self.schedule(next, AgendaEvent::Ask { disk });
             }
             self.requests.insert(tag, load.bytes);
             match self.scheduler.submit(Time::from_ns(now), slot, load.bytes, tag).unwrap() {
@@ -325,7 +327,7 @@ impl Rig {
             self.serving += 1;
             let cost = u64::from(Normalization::default().cost(bytes));
             let service_ns = self.array.service_ns(cost, &mut self.dice).max(1);
-            self.at(self.now + service_ns, What::Complete { disk, since, bytes });
+            self.schedule(self.now + service_ns, AgendaEvent::Complete { disk, since, bytes });
         }
     }
 
@@ -347,7 +349,7 @@ impl Rig {
         if client.load.is_some_and(|load| load.every_ns == 0) {
             // The VM receives the completion and submits the next request shortly afterwards.
             client.next_ns = self.now + 2000;
-            self.at(self.now + 2000, What::Ask { disk });
+            self.schedule(self.now + 2000, AgendaEvent::Ask { disk });
         } else {
             self.ask(disk);
         }

@@ -85,7 +85,7 @@ impl Site {
         let child = self.launcher_command(qemu).spawn().unwrap();
         self.launcher = Some(child);
         let socket = self.socket();
-        until("launcher", || QemuHost::connect(&socket, Arc::new(|| Ok(()))).ok());
+        wait_until("launcher", || QemuHost::connect(&socket, Arc::new(|| Ok(()))).ok());
     }
 
     pub(crate) fn kill_launcher(&mut self) {
@@ -197,9 +197,9 @@ pub(crate) struct Notices {
     receiver: Receiver<VmNotice>,
 }
 
-struct Teller(Mutex<Sender<VmNotice>>);
+struct NoticeSender(Mutex<Sender<VmNotice>>);
 
-impl VmObserver for Teller {
+impl VmObserver for NoticeSender {
     fn handle_notice(&self, notice: VmNotice) {
         let _ = self.0.lock().unwrap().send(notice);
     }
@@ -208,7 +208,7 @@ impl VmObserver for Teller {
 impl Notices {
     pub(crate) fn new() -> (Arc<dyn VmObserver>, Self) {
         let (sender, receiver) = channel();
-        (Arc::new(Teller(Mutex::new(sender))), Self { receiver })
+        (Arc::new(NoticeSender(Mutex::new(sender))), Self { receiver })
     }
 
     /// Returns the next notice that is not one of `earlier`.
@@ -258,7 +258,7 @@ impl Notices {
 ///
 /// QEMU reports a device as deleted once every CPU has left translated code (an RCU grace period).
 /// A BIOS that waits for a disk's completion never leaves it, so the machine is paused.
-pub(crate) fn let_go(vm: &dyn Vm, notices: &Notices, device: VmDevice) {
+pub(crate) fn complete_unplug(vm: &dyn Vm, notices: &Notices, device: VmDevice) {
     vm.execute(&VmCommand::Reset).unwrap();
     vm.execute(&VmCommand::Pause).unwrap();
     notices.wait(&VmNotice::Unplugged(device));
@@ -266,7 +266,7 @@ pub(crate) fn let_go(vm: &dyn Vm, notices: &Notices, device: VmDevice) {
 }
 
 /// Calls `condition` repeatedly until it returns a value.
-pub(crate) fn until<T>(subject: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_until<T>(subject: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + LIMIT;
     loop {
         if let Some(value) = condition() {
