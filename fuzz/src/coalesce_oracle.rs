@@ -46,11 +46,11 @@ type Shown = (Option<u16>, Vec<u8>);
 /// # Panics
 /// The code under test got something wrong.
 pub fn check(input: &[u8]) -> Joined {
-    let mut flows: [Flow; FLOWS] = std::array::from_fn(|nth| Flow {
+    let mut flows: [Flow; FLOWS] = std::array::from_fn(|index| Flow {
         // One flow wraps around, in both of its numbers.
-        sequence: [7, u32::MAX - 3000, 1 << 31, 0][nth],
-        identification: [0xfffe, 0, 77, 0][nth],
-        segment_bytes: [1448, 300, 1428, 257][nth],
+        sequence: [7, u32::MAX - 3000, 1 << 31, 0][index],
+        identification: [0xfffe, 0, 77, 0][index],
+        segment_bytes: [1448, 300, 1428, 257][index],
     });
     let (mut frames, mut lanes) = (Vec::new(), Vec::new());
     for order in input.chunks_exact(ORDER_BYTES).take(BATCH_FRAMES_MAX + 3) {
@@ -61,12 +61,16 @@ pub fn check(input: &[u8]) -> Joined {
         }
     }
     let before: Vec<Vec<Shown>> = frames.iter_mut().map(show).collect();
-    let coalesced = coalesce(&mut frames, |at| lanes[at]);
+    let coalesced = coalesce(&mut frames, |index| lanes[index]);
     check_forms(&frames, &lanes, coalesced);
     let after: Vec<Vec<Shown>> = frames
         .iter_mut()
         .enumerate()
-        .map(|(at, frame)| if coalesced.was_merged_away(at) { Vec::new() } else { show(frame) })
+        .map(
+            |(index, frame)| {
+                if coalesced.was_merged_away(index) { Vec::new() } else { show(frame) }
+            },
+        )
         .collect();
     check_order(&lanes, &before, &after);
     Joined { frames: frames.len(), absorbed: coalesced.merged_count() as usize }
@@ -90,9 +94,9 @@ fn frame_of(
     flows: &mut [Flow; FLOWS],
     position: usize,
 ) -> Option<Frame> {
-    let [who, size, flags, state, alter_at, alter_by, damage, _] = *order;
-    let nth = usize::from(who & 3);
-    let flow = &mut flows[nth];
+    let [selector, size, flags, state, alter_at, alter_by, damage, _] = *order;
+    let index = usize::from(selector & 3);
+    let flow = &mut flows[index];
     let step = usize::from(flow.segment_bytes);
     // Mostly whole segments; several as one large frame; something else.
     let (payload_bytes, segment_bytes) = match size {
@@ -103,9 +107,13 @@ fn frame_of(
         _ => (usize::from(size - 0xbc) * step / 60, None),
     };
     let sample = Sample {
-        is_ipv6: nth >= 2,
-        is_udp: who & 0xf0 == 0xf0,
-        tags: if who & 0x0c == 0x0c { vec![(0x8100, u16::from(nth == 0) + 5)] } else { Vec::new() },
+        is_ipv6: index >= 2,
+        is_udp: selector & 0xf0 == 0xf0,
+        tags: if selector & 0x0c == 0x0c {
+            vec![(0x8100, u16::from(index == 0) + 5)]
+        } else {
+            Vec::new()
+        },
         tcp_flags: match flags {
             0..=0x9f => 0x10,
             0xa0..=0xbf => 0x18,
@@ -114,15 +122,15 @@ fn frame_of(
             0xd0..=0xd7 => 0x50,
             _ => flags,
         },
-        source_port: 1000 + nth as u16,
+        source_port: 1000 + index as u16,
         sequence: flow.sequence,
         identification: flow.identification,
         segment_bytes,
-        payload: (0..payload_bytes).map(|at| (at * 7 + position) as u8).collect(),
+        payload: (0..payload_bytes).map(|offset| (offset * 7 + position) as u8).collect(),
         ..Sample::default()
     };
     flow.sequence = flow.sequence.wrapping_add(payload_bytes as u32);
-    if who & 0x40 == 0 {
+    if selector & 0x40 == 0 {
         let segments = segment_bytes.map_or(1, |step| payload_bytes.div_ceil(step.into()));
         flow.identification = flow.identification.wrapping_add(segments as u16);
     }
@@ -131,8 +139,8 @@ fn frame_of(
     let transport_at = usize::from(header.csum_start);
     if alter_at >= 0xc0 {
         let network_bytes = if sample.is_ipv6 { 40 } else { 20 };
-        let at = usize::from(alter_at - 0xc0) + transport_at - network_bytes - 14;
-        if let Some(byte) = bytes.get_mut(at) {
+        let offset = usize::from(alter_at - 0xc0) + transport_at - network_bytes - 14;
+        if let Some(byte) = bytes.get_mut(offset) {
             *byte ^= alter_by;
         }
     }
@@ -141,8 +149,8 @@ fn frame_of(
     seal(&mut bytes, &sample, transport_at, is_partial);
     let mut is_intact = true;
     if damage >= 0xf0 {
-        let at = usize::from(damage & 15) * 5 + transport_at - 20;
-        if let Some(byte) = bytes.get_mut(at) {
+        let offset = usize::from(damage & 15) * 5 + transport_at - 20;
+        if let Some(byte) = bytes.get_mut(offset) {
             *byte ^= alter_by;
             is_intact = alter_by == 0;
         }
@@ -176,8 +184,8 @@ fn seal(bytes: &mut [u8], sample: &Sample, transport_at: usize, is_partial: bool
     put(bytes, transport_at + field_at, sum);
 }
 
-fn put(bytes: &mut [u8], at: usize, value: u16) {
-    bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
+fn put(bytes: &mut [u8], offset: usize, value: u16) {
+    bytes[offset..offset + 2].copy_from_slice(&value.to_be_bytes());
 }
 
 /// What an egress without offloads sends of a frame. The frame stays as it is.
@@ -189,56 +197,59 @@ fn show(frame: &mut Frame) -> Vec<Shown> {
         complete_checksum(&mut plain);
         return vec![(tag, plain.bytes().to_vec())];
     }
-    let mut shown = Vec::new();
+    let mut observed = Vec::new();
     let mut segments = segment(frame, false).expect("what was let in or joined can be cut");
-    while let Some(piece) = segments.next_segment() {
-        shown.push((tag, piece.bytes().to_vec()));
+    while let Some(segment) = segments.next_segment() {
+        observed.push((tag, segment.bytes().to_vec()));
     }
-    shown
+    observed
 }
 
 /// Whatever was joined is a frame that its egress takes and that a peer lets in.
 fn check_forms(frames: &[Frame], lanes: &[CoalesceTarget], coalesced: Coalesced) {
-    for (at, frame) in frames.iter().enumerate() {
-        assert_eq!(frame.meta.is_coalesced, coalesced.is_merged(at), "at {at}");
+    for (index, frame) in frames.iter().enumerate() {
+        assert_eq!(frame.meta.is_coalesced, coalesced.is_merged(index), "at {index}");
         if !frame.meta.is_coalesced {
             continue;
         }
-        assert!(!coalesced.was_merged_away(at), "a unit was absorbed by another");
-        let CoalesceTarget::Egress(_, takes) = lanes[at] else { panic!("joined for no egress") };
+        assert!(!coalesced.was_merged_away(index), "a unit was absorbed by another");
+        let CoalesceTarget::Egress(_, offloads) = lanes[index] else {
+            panic!("joined for no egress")
+        };
         let gso = frame.meta.gso.expect("a joined frame is a large one");
-        assert!(takes.accepts(gso), "a frame that its egress does not take");
+        assert!(offloads.accepts(gso), "a frame that its egress does not take");
         assert!(matches!(frame.meta.checksum, Checksum::Partial { .. }));
         let wire = frame.wire_format();
         let tag = wire.tag.iter().flatten().copied();
         let bytes: Vec<u8> =
             wire.front.iter().copied().chain(tag).chain(wire.rest.iter().copied()).collect();
-        let mut again = Frame::new(0);
-        again.fill(&bytes);
-        again.validate_ingress(&wire.header, ALL).expect("a peer lets a joined frame in");
-        assert_eq!((again.bytes(), again.meta.gso), (frame.bytes(), frame.meta.gso));
-        assert_eq!(again.meta.checksum, frame.meta.checksum);
+        let mut readmitted = Frame::new(0);
+        readmitted.fill(&bytes);
+        readmitted.validate_ingress(&wire.header, ALL).expect("a peer lets a joined frame in");
+        assert_eq!((readmitted.bytes(), readmitted.meta.gso), (frame.bytes(), frame.meta.gso));
+        assert_eq!(readmitted.meta.checksum, frame.meta.checksum);
     }
 }
 
 /// Per egress, each flow together with what nothing may overtake shows the same.
 fn check_order(lanes: &[CoalesceTarget], before: &[Vec<Shown>], after: &[Vec<Shown>]) {
-    let keys: Vec<Key> = before.iter().map(|shown| Key::of(shown)).collect();
+    let keys: Vec<Key> = before.iter().map(|frame_segments| Key::of(frame_segments)).collect();
     for (lane, key) in lanes.iter().zip(&keys) {
-        let of_flow = |shown: &[Vec<Shown>]| -> Vec<Shown> {
-            let places = (0..shown.len()).filter(|at| {
-                lanes[*at] == CoalesceTarget::Multiple
-                    || (lanes[*at] == *lane && (keys[*at] == *key || keys[*at] == Key::Fragment))
+        let of_flow = |observed: &[Vec<Shown>]| -> Vec<Shown> {
+            let indices = (0..observed.len()).filter(|index| {
+                lanes[*index] == CoalesceTarget::Multiple
+                    || (lanes[*index] == *lane
+                        && (keys[*index] == *key || keys[*index] == Key::Fragment))
             });
-            places.flat_map(|at| shown[at].clone()).collect()
+            indices.flat_map(|index| observed[index].clone()).collect()
         };
-        let (expected, found) = (of_flow(before), of_flow(after));
-        assert_eq!(expected.len(), found.len(), "frames of {key:?} to {lane:?}");
-        for (nth, (expected, found)) in expected.iter().zip(&found).enumerate() {
-            assert_eq!(expected, found, "frame {nth} of {key:?} to {lane:?}");
+        let (expected, actual) = (of_flow(before), of_flow(after));
+        assert_eq!(expected.len(), actual.len(), "frames of {key:?} to {lane:?}");
+        for (index, (expected, actual)) in expected.iter().zip(&actual).enumerate() {
+            assert_eq!(expected, actual, "frame {index} of {key:?} to {lane:?}");
         }
     }
-    let count = |shown: &[Vec<Shown>]| shown.iter().map(Vec::len).sum::<usize>();
+    let count = |observed: &[Vec<Shown>]| observed.iter().map(Vec::len).sum::<usize>();
     assert_eq!(count(before), count(after));
 }
 
@@ -252,15 +263,15 @@ enum Key {
 }
 
 impl Key {
-    fn of(shown: &[Shown]) -> Self {
-        let Some((_, bytes)) = shown.first() else { return Self::Other };
-        let mut at = 12;
-        while matches!(bytes.get(at..at + 2), Some([0x81, 0x00] | [0x88, 0xa8])) {
-            at += 4;
+    fn of(observed: &[Shown]) -> Self {
+        let Some((_, bytes)) = observed.first() else { return Self::Other };
+        let mut offset = 12;
+        while matches!(bytes.get(offset..offset + 2), Some([0x81, 0x00] | [0x88, 0xa8])) {
+            offset += 4;
         }
-        match bytes.get(at..at + 2) {
+        match bytes.get(offset..offset + 2) {
             Some([0x08, 0x00]) => {
-                let ip = &bytes[at + 2..];
+                let ip = &bytes[offset + 2..];
                 let header_bytes = 4 * usize::from(ip[0] & 15);
                 match (ip[9], ip[6] & 0x3f, ip[7], ip[0] >> 4) {
                     (6, 0, 0, 4) if header_bytes >= 20 && ip.len() >= header_bytes + 20 => {
@@ -270,8 +281,8 @@ impl Key {
                     _ => Self::Other,
                 }
             }
-            Some([0x86, 0xdd]) if bytes.get(at + 8) == Some(&6) => {
-                let ip = &bytes[at + 2..];
+            Some([0x86, 0xdd]) if bytes.get(offset + 8) == Some(&6) => {
+                let ip = &bytes[offset + 2..];
                 Self::Tcp(ip[8..44].to_vec())
             }
             _ => Self::Other,

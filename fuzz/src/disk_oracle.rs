@@ -36,20 +36,20 @@ const CALLS: usize = 6;
 /// Runs a ring over the memory described by `input`.
 pub fn check(input: &[u8]) {
     let Some((choice, image)) = input.split_first_chunk::<4>() else { return };
-    let [size, flags, base, how] = *choice;
+    let [size, flags, base, mode] = *choice;
     let bits = [RING_PACKED, EVENT_IDX, INDIRECT_DESC, FLUSH, DISCARD, WRITE_ZEROES];
-    let chosen = bits.iter().enumerate().filter(|(nth, _)| flags >> nth & 1 != 0);
-    let features = chosen.fold(VERSION_1, |all, (_, bit)| all | bit);
+    let chosen = bits.iter().enumerate().filter(|(index, _)| flags >> index & 1 != 0);
+    let features = chosen.fold(VERSION_1, |sum, (_, bit)| sum | bit);
     let is_packed = features & RING_PACKED != 0;
     let size = if is_packed { u16::from(size % 65) } else { 1 << (size % 7) };
     let mut memory = GuestImage::new(image);
     // Random addresses are hardly ever inside memory; bring them near it.
-    if how & 1 != 0 {
+    if mode & 1 != 0 {
         memory.bring_near(16 * usize::from(size));
     }
     let base =
         if is_packed { u16::from(base & 0x7f) | u16::from(base & 0x80) << 8 } else { base.into() };
-    Ring { size, features, base, records: Records::chosen_by(how), memory }.check();
+    Ring { size, features, base, records: Records::chosen_by(mode), memory }.check();
 }
 
 /// Why nothing more is expected.
@@ -102,15 +102,15 @@ impl Ring {
         let addresses = self.addresses();
         let guest = self.memory.open(self.size.into(), self.features, self.base, addresses);
         let records = guest.records(self.records, self.has(RING_PACKED), addresses.used);
-        let shape = GuestVisibleDisk {
+        let disk = GuestVisibleDisk {
             bytes: DISK_SECTORS * 512,
             sector_bytes: 512,
             is_read_only: false,
             serial: "fuzz".into(),
         };
-        let facts = Arc::new(DiskProperties::new(&shape));
-        let made = DiskRing::with_tracking(guest.memory.clone(), &guest.setup, records, facts);
-        let Ok(ring) = made else { return };
+        let facts = Arc::new(DiskProperties::new(&disk));
+        let result = DiskRing::with_tracking(guest.memory.clone(), &guest.setup, records, facts);
+        let Ok(ring) = result else { return };
         let mut queue = ring.into_queue();
         let (expected, end) = self.read_ring(&guest.bytes());
         let mut under_way = Vec::new();
@@ -146,7 +146,7 @@ impl Ring {
         } else {
             self.split_chains(memory)
         };
-        let mut asked = Vec::new();
+        let mut requests = Vec::new();
         for chain in chains {
             let Some(parts) = chain.and_then(|chain| read_parts(memory, &chain)) else {
                 end = End::Broken;
@@ -156,9 +156,9 @@ impl Ring {
                 end = End::Inside;
                 break;
             };
-            asked.push(request);
+            requests.push(request);
         }
-        (asked, end)
+        (requests, end)
     }
 
     /// The buffers of each chain that is available; `None` for one that is broken.
@@ -166,29 +166,30 @@ impl Ring {
         let addresses = self.addresses();
         let available = addresses.available as usize;
         let size = usize::from(self.size);
-        let ahead = (number(memory, available + 2, 2) as u16).wrapping_sub(self.base);
-        if ahead > self.size {
+        let pending = (number(memory, available + 2, 2) as u16).wrapping_sub(self.base);
+        if pending > self.size {
             return (vec![], End::Broken);
         }
         let (mut chains, mut heads) = (Vec::new(), Vec::new());
-        for nth in 0..ahead {
-            let entry = usize::from(self.base.wrapping_add(nth)) % size;
+        for index in 0..pending {
+            let entry = usize::from(self.base.wrapping_add(index)) % size;
             let head = number(memory, available + 4 + 2 * entry, 2) as usize;
             if head >= size || heads.contains(&head) {
                 return (chains, End::Broken);
             }
             heads.push(head);
-            let mut at = Some(head);
+            let mut next = Some(head);
             let mut chain = Vec::new();
             let mut is_whole = true;
-            while let Some(index) = at {
+            while let Some(index) = next {
                 if index >= size || chain.len() == size {
                     is_whole = false;
                     break;
                 }
-                let found = descriptor(memory, 16 * index, false);
-                at = (found.flags & (NEXT | INDIRECT) == NEXT).then_some(usize::from(found.next));
-                chain.push(found);
+                let descriptor = descriptor(memory, 16 * index, false);
+                next = (descriptor.flags & (NEXT | INDIRECT) == NEXT)
+                    .then_some(usize::from(descriptor.next));
+                chain.push(descriptor);
             }
             chains.push(
                 Some(chain).filter(|_| is_whole).and_then(|chain| self.resolve(memory, chain)),
@@ -198,30 +199,30 @@ impl Ring {
     }
 
     fn packed_chains(&self, memory: &[u8]) -> (Vec<Option<Vec<Descriptor>>>, End) {
-        let (mut at, mut wrap) = (self.base & 0x7fff, self.base & 0x8000 != 0);
-        let (mut left, mut chains) = (self.size, Vec::new());
-        while left > 0 {
+        let (mut offset, mut wrap) = (self.base & 0x7fff, self.base & 0x8000 != 0);
+        let (mut remaining, mut chains) = (self.size, Vec::new());
+        while remaining > 0 {
             let mut chain: Vec<Descriptor> = Vec::new();
             loop {
-                let found = descriptor(memory, 16 * usize::from(at), true);
-                let is_available =
-                    (found.flags & AVAIL != 0) == wrap && (found.flags & USED != 0) != wrap;
+                let descriptor = descriptor(memory, 16 * usize::from(offset), true);
+                let is_available = (descriptor.flags & AVAIL != 0) == wrap
+                    && (descriptor.flags & USED != 0) != wrap;
                 if chain.is_empty() && !is_available {
                     return (chains, End::Empty);
                 }
-                if chain.len() == usize::from(left) {
+                if chain.len() == usize::from(remaining) {
                     return (chains, End::Broken);
                 }
-                at += 1;
-                if at == self.size {
-                    (at, wrap) = (0, !wrap);
+                offset += 1;
+                if offset == self.size {
+                    (offset, wrap) = (0, !wrap);
                 }
-                chain.push(found);
-                if found.flags & NEXT == 0 {
+                chain.push(descriptor);
+                if descriptor.flags & NEXT == 0 {
                     break;
                 }
             }
-            left -= chain.len() as u16;
+            remaining -= chain.len() as u16;
             chains.push(self.resolve(memory, chain));
         }
         (chains, End::Empty)
@@ -229,10 +230,10 @@ impl Ring {
 
     /// Puts an indirect table in its place.
     fn resolve(&self, memory: &[u8], mut chain: Vec<Descriptor>) -> Option<Vec<Descriptor>> {
-        let Some(nth) = chain.iter().position(|one| one.flags & INDIRECT != 0) else {
+        let Some(index) = chain.iter().position(|entry| entry.flags & INDIRECT != 0) else {
             return Some(chain);
         };
-        let (table, is_packed) = (chain[nth], self.has(RING_PACKED));
+        let (table, is_packed) = (chain[index], self.has(RING_PACKED));
         let entries = table.len / 16;
         let max = TABLE_ENTRIES_MAX.max(self.size.into()) as u64;
         let is_allowed = self.has(INDIRECT_DESC)
@@ -242,39 +243,45 @@ impl Ring {
         if !is_allowed {
             return None;
         }
-        chain.truncate(nth);
+        chain.truncate(index);
         let (mut index, mut count) = (0, 0);
         loop {
-            let at = table.addr.checked_add(16 * index)?;
-            if at.checked_add(16)? > MEMORY_BYTES as u64 || index >= entries || count == entries {
+            let address = table.addr.checked_add(16 * index)?;
+            if address.checked_add(16)? > MEMORY_BYTES as u64
+                || index >= entries
+                || count == entries
+            {
                 return None;
             }
-            let found = descriptor(memory, at as usize, is_packed);
-            if !is_packed && found.flags & INDIRECT != 0 {
+            let descriptor = descriptor(memory, address as usize, is_packed);
+            if !is_packed && descriptor.flags & INDIRECT != 0 {
                 return None;
             }
-            chain.push(found);
+            chain.push(descriptor);
             count += 1;
-            let more = if is_packed { index + 1 < entries } else { found.flags & NEXT != 0 };
-            if !more {
+            let has_next =
+                if is_packed { index + 1 < entries } else { descriptor.flags & NEXT != 0 };
+            if !has_next {
                 return Some(chain);
             }
-            index = if is_packed { index + 1 } else { found.next.into() };
+            index = if is_packed { index + 1 } else { descriptor.next.into() };
         }
     }
 
     /// What the disk is asked; `None` if it is not.
-    fn judge(&self, (readable, room): &(Vec<u8>, u64)) -> Option<Asked> {
+    fn judge(&self, (readable, space): &(Vec<u8>, u64)) -> Option<Asked> {
         let kind = number(readable, 0, 4) as u32;
         let payload = &readable[16..];
         let (sector, bytes) = match kind {
-            0 => (number(readable, 8, 8), *room),
+            0 => (number(readable, 8, 8), *space),
             1 => (number(readable, 8, 8), payload.len() as u64),
             4 => return Some((kind, 0, 0)),
             11 | 13 => {
                 let feature = if kind == 11 { DISCARD } else { WRITE_ZEROES };
-                let known = u64::from(kind == 13);
-                if !self.has(feature) || payload.len() != 16 || number(payload, 12, 4) & !known != 0
+                let known_flags = u64::from(kind == 13);
+                if !self.has(feature)
+                    || payload.len() != 16
+                    || number(payload, 12, 4) & !known_flags != 0
                 {
                     return None;
                 }
@@ -314,8 +321,8 @@ fn read_parts(memory: &[u8], chain: &[Descriptor]) -> Option<(Vec<u8>, u64)> {
     (readable.len() >= 16).then_some((readable, writable.checked_sub(1)?))
 }
 
-fn compare(expected: &[Asked], end: End, found: &[DiskRequest], has_failed: bool) {
-    let found: Vec<Asked> = found
+fn compare(expected: &[Asked], end: End, actual: &[DiskRequest], has_failed: bool) {
+    let actual: Vec<Asked> = actual
         .iter()
         .map(|request| {
             let kind = match request.op {
@@ -330,47 +337,48 @@ fn compare(expected: &[Asked], end: End, found: &[DiskRequest], has_failed: bool
         })
         .collect();
     match end {
-        End::Empty => assert_eq!((&found[..], has_failed), (expected, false)),
+        End::Empty => assert_eq!((&actual[..], has_failed), (expected, false)),
         // Chains are looked at some at a time before the first of them is taken.
         End::Broken => {
-            assert!(has_failed && expected.starts_with(&found), "{expected:?} {found:?}");
+            assert!(has_failed && expected.starts_with(&actual), "{expected:?} {actual:?}");
         }
         End::Inside => {
-            let both = expected.len().min(found.len());
-            assert_eq!(expected[..both], found[..both]);
-            assert!(both == expected.len() || has_failed);
+            let common = expected.len().min(actual.len());
+            assert_eq!(expected[..common], actual[..common]);
+            assert!(common == expected.len() || has_failed);
         }
     }
 }
 
 fn check_requests(queue: &dyn DiskQueue, under_way: &[DiskRequest]) {
     assert!(under_way.len() <= queue.tags() as usize);
-    for (nth, request) in under_way.iter().enumerate() {
+    for (index, request) in under_way.iter().enumerate() {
         assert!(request.tag < queue.tags());
-        assert!(under_way[..nth].iter().all(|other| other.tag != request.tag));
+        assert!(under_way[..index].iter().all(|other| other.tag != request.tag));
         assert!(request.range.is_within(DISK_SECTORS * 512) && request.range.is_aligned(512));
     }
 }
 
 /// Answers every second of those under way, the last first; in the last call all of them.
 fn answer_some(queue: &mut dyn DiskQueue, under_way: &mut Vec<DiskRequest>, call: usize) {
-    for nth in (0..under_way.len()).rev() {
-        if nth % 2 == call % 2 || call + 1 == CALLS {
-            let request = under_way.remove(nth);
+    for index in (0..under_way.len()).rev() {
+        if index % 2 == call % 2 || call + 1 == CALLS {
+            let request = under_way.remove(index);
             queue.zero_payload(request.tag, 0, request.range.len());
-            let outcome = if nth % 3 == 0 { DiskOutcome::Failed } else { DiskOutcome::Done };
+            let outcome = if index % 3 == 0 { DiskOutcome::Failed } else { DiskOutcome::Done };
             queue.complete(request.tag, outcome);
         }
     }
 }
 
-fn descriptor(memory: &[u8], at: usize, is_packed: bool) -> Descriptor {
-    let (third, fourth) = (number(memory, at + 12, 2) as u16, number(memory, at + 14, 2) as u16);
+fn descriptor(memory: &[u8], offset: usize, is_packed: bool) -> Descriptor {
+    let (third, fourth) =
+        (number(memory, offset + 12, 2) as u16, number(memory, offset + 14, 2) as u16);
     let (flags, next) = if is_packed { (fourth, third) } else { (third, fourth) };
-    Descriptor { addr: number(memory, at, 8), len: number(memory, at + 8, 4), flags, next }
+    Descriptor { addr: number(memory, offset, 8), len: number(memory, offset + 8, 4), flags, next }
 }
 
 /// The little-endian number in so many bytes.
-fn number(memory: &[u8], at: usize, bytes: usize) -> u64 {
-    memory[at..at + bytes].iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte))
+fn number(memory: &[u8], offset: usize, bytes: usize) -> u64 {
+    memory[offset..offset + bytes].iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }

@@ -62,8 +62,8 @@ pub fn check(input: &[u8]) -> Outcome {
     match (frame.meta.gso, frame.meta.checksum) {
         (Some(gso), Checksum::Partial { start, offset }) => {
             assert!(allowed.accepts(gso), "a large frame that was not allowed");
-            let place = (usize::from(start), usize::from(offset));
-            check_segments(&mut frame, gso, place, control & PARTIAL_SEGMENTS != 0)
+            let checksum_fields = (usize::from(start), usize::from(offset));
+            check_segments(&mut frame, gso, checksum_fields, control & PARTIAL_SEGMENTS != 0)
         }
         (Some(_), _) => panic!("a large frame without partial checksum"),
         (None, Checksum::Partial { start, offset }) => {
@@ -76,24 +76,24 @@ pub fn check(input: &[u8]) -> Outcome {
 }
 
 /// The wire shows the very bytes that came in, and a header that says the same.
-fn check_wire(frame: &Frame, given: &VnetHeader, bytes: &[u8]) {
+fn check_wire(frame: &Frame, expected: &VnetHeader, bytes: &[u8]) {
     let wire = frame.wire_format();
-    let mut shown = wire.front.to_vec();
-    shown.extend(wire.tag.iter().flatten());
-    shown.extend(wire.rest);
-    assert_eq!(shown, bytes, "the wire does not show what came in");
+    let mut actual = wire.front.to_vec();
+    actual.extend(wire.tag.iter().flatten());
+    actual.extend(wire.rest);
+    assert_eq!(actual, bytes, "the wire does not show what came in");
     assert_eq!(wire.wire_len(), bytes.len());
     assert_eq!(wire.tag.is_some(), bytes[12..14] == [0x81, 0]);
     if let Checksum::Partial { .. } = frame.meta.checksum {
         assert_eq!(wire.header.flags, VnetHeader::NEEDS_CSUM);
-        assert_eq!(wire.header.csum_start, given.csum_start);
-        assert_eq!(wire.header.csum_offset, given.csum_offset);
+        assert_eq!(wire.header.csum_start, expected.csum_start);
+        assert_eq!(wire.header.csum_offset, expected.csum_offset);
     } else {
         assert_eq!(wire.header.csum_start, 0);
     }
     if frame.meta.gso.is_some() {
-        assert_eq!(wire.header.gso_type, given.gso_type);
-        assert_eq!(wire.header.gso_size, given.gso_size);
+        assert_eq!(wire.header.gso_type, expected.gso_type);
+        assert_eq!(wire.header.gso_size, expected.gso_size);
         let field_end = wire.header.csum_start + wire.header.csum_offset + 2;
         assert!(wire.header.hdr_len >= field_end && usize::from(wire.header.hdr_len) < bytes.len());
     } else {
@@ -104,13 +104,13 @@ fn check_wire(frame: &Frame, given: &VnetHeader, bytes: &[u8]) {
 /// What goes out can come in again and is the same.
 fn check_readmission(frame: &Frame, allowed: Offloads) {
     let wire = frame.wire_format();
-    let mut again = Frame::new(0);
-    let whole = [wire.front, &wire.tag.unwrap_or_default()[..], wire.rest].concat();
-    let whole = if wire.tag.is_some() { whole } else { wire.front.to_vec() };
-    again.fill(&whole);
-    again.validate_ingress(&wire.header, allowed).expect("what went out is not admitted");
-    assert_eq!(again.bytes(), frame.bytes());
-    assert_eq!(again.meta, frame.meta);
+    let mut readmitted = Frame::new(0);
+    let complete = [wire.front, &wire.tag.unwrap_or_default()[..], wire.rest].concat();
+    let complete = if wire.tag.is_some() { complete } else { wire.front.to_vec() };
+    readmitted.fill(&complete);
+    readmitted.validate_ingress(&wire.header, allowed).expect("what went out is not admitted");
+    assert_eq!(readmitted.bytes(), frame.bytes());
+    assert_eq!(readmitted.meta, frame.meta);
 }
 
 /// Completing stores the complement of the sum, and nothing else changes.
@@ -149,18 +149,18 @@ fn check_segments(
     let count = payload.len().div_ceil(step);
     assert_eq!(segments.remaining(), count);
     for (index, part) in payload.chunks(step).enumerate() {
-        let piece = segments.next_segment().expect("too few segments");
+        let segment = segments.next_segment().expect("too few segments");
         let expected = layout.expected(&original, index, part, index + 1 == count, step, partial);
-        assert_eq!(piece.bytes(), expected, "segment {index} of {count}");
-        assert_eq!(piece.meta.tag, meta.tag);
-        assert_eq!(piece.meta.gso, None);
-        assert_eq!(flow_hash(piece), hash, "segment {index} belongs to another flow");
+        assert_eq!(segment.bytes(), expected, "segment {index} of {count}");
+        assert_eq!(segment.meta.tag, meta.tag);
+        assert_eq!(segment.meta.gso, None);
+        assert_eq!(flow_hash(segment), hash, "segment {index} belongs to another flow");
         let checksum = if partial {
             Checksum::Partial { start: start as u16, offset: offset as u16 }
         } else {
             Checksum::Verified
         };
-        assert_eq!(piece.meta.checksum, checksum);
+        assert_eq!(segment.meta.checksum, checksum);
     }
     assert!(segments.next_segment().is_none(), "too many segments");
     drop(segments);
@@ -274,9 +274,9 @@ impl Layout {
     }
 }
 
-fn set(bytes: &mut [u8], at: usize, value: usize) {
+fn set(bytes: &mut [u8], offset: usize, value: usize) {
     let value = u16::try_from(value).expect("a 16-bit field");
-    bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
+    bytes[offset..offset + 2].copy_from_slice(&value.to_be_bytes());
 }
 
 /// RFC 1071, as it reads: 16-bit words, carries added back, odd byte padded.

@@ -145,7 +145,7 @@ impl Sample {
     fn transport(&self) -> Vec<u8> {
         let [high, low] = self.source_port.to_be_bytes();
         let mut header = vec![high, low, 0, 80];
-        let at = if self.is_udp {
+        let offset = if self.is_udp {
             header.extend(((8 + self.payload.len()) as u16).to_be_bytes());
             header.extend([0, 0]);
             6
@@ -160,7 +160,7 @@ impl Sample {
         let transport_bytes = (header.len() + self.payload.len()) as u32;
         let pseudo =
             [&self.addresses()[..], &transport_bytes.to_be_bytes(), &[0, 0, 0, self.protocol()]];
-        header[at..at + 2].copy_from_slice(&naive_sum(&pseudo.concat()).to_be_bytes());
+        header[offset..offset + 2].copy_from_slice(&naive_sum(&pseudo.concat()).to_be_bytes());
         [header, self.payload.clone()].concat()
     }
 }

@@ -71,11 +71,11 @@ impl GuestImage {
         let file = memfd();
         file.write_all_at(&self.bytes, 0).unwrap();
         let half = MEMORY_BYTES as u64 / 2;
-        let spec = |at: u64| RegionSpec {
-            guest_addr: at,
+        let spec = |address: u64| RegionSpec {
+            guest_addr: address,
             size: half,
-            user_addr: at,
-            mmap_offset: at,
+            user_addr: address,
+            mmap_offset: address,
             fd: file.as_fd(),
         };
         let memory = Arc::new(GuestMemory::map(&[spec(0), spec(half)]).unwrap());
@@ -135,11 +135,11 @@ impl OpenGuest {
         }
         let queue_size = u16::try_from(self.setup.size).unwrap_or(0);
         if chosen.has_inflight() && queue_size > 0 {
-            let shape = InflightLayout { queues: 1, queue_size, is_packed };
-            let (region, fd) = Inflight::create(shape).unwrap();
+            let layout = InflightLayout { queues: 1, queue_size, is_packed };
+            let (region, fd) = Inflight::create(layout).unwrap();
             // Behind the ring, where the input still reaches.
             let from = 1100;
-            let bytes = &self.bytes()[from..from + shape.bytes() as usize];
+            let bytes = &self.bytes()[from..from + layout.bytes() as usize];
             let file = File::from(fd);
             file.write_all_at(bytes, 0).unwrap();
             // Of most versions nothing more would be seen.

@@ -84,9 +84,9 @@ impl World {
         };
         let now = Time::ZERO + SECOND;
         let mut lacp = Lacp::new(spec.clone()).expect("the specification can be");
-        let members = (0..MEMBERS).map(|nth| {
-            let id = MemberId(nth as u32);
-            let port = nth as u16 + 1;
+        let members = (0..MEMBERS).map(|index| {
+            let id = MemberId(index as u32);
+            let port = index as u16 + 1;
             let mac = MacAddr::new([2, 0, 0, 0, 1, port as u8]);
             lacp.add_member(id, LacpPortSpec { port, priority: 0x8000, mac }, now)
                 .expect("it can be");
@@ -104,28 +104,28 @@ impl World {
 
     fn step(&mut self, step: u8, script: &mut impl Iterator<Item = u8>) {
         let mut next = || script.next().unwrap_or(0);
-        let at = usize::from(step >> 3) % MEMBERS;
+        let index = usize::from(step >> 3) % MEMBERS;
         match step % 8 {
             0 => self.now = self.now + Duration::from_millis(10 * u64::from(next())),
-            1 => self.set_link(at, next()),
+            1 => self.set_link(index, next()),
             2 => {
                 let options = next();
-                let frame = self.partner_frame(at, options, &mut next);
-                self.arrive(at, &frame);
+                let frame = self.partner_frame(index, options, &mut next);
+                self.arrive(index, &frame);
             }
             3 => {
                 let len = usize::from(next());
                 let frame: Vec<u8> = (0..len).map(|_| next()).collect();
-                self.arrive(at, &frame);
+                self.arrive(index, &frame);
             }
             4 => {
                 let frame = marker_frame(next());
-                self.arrive(at, &frame);
+                self.arrive(index, &frame);
             }
             5 => {
-                let from = usize::from(next()) % MEMBERS;
-                if let Some(frame) = self.members[from].sent {
-                    self.arrive(at, &frame);
+                let sender = usize::from(next()) % MEMBERS;
+                if let Some(frame) = self.members[sender].sent {
+                    self.arrive(index, &frame);
                 }
             }
             6 => {
@@ -137,42 +137,43 @@ impl World {
                 self.lacp.set_spec(self.spec.clone(), self.now).expect("it can be");
             }
             _ => {
-                let mut frame = self.partner_frame(at, 7, &mut next);
+                let mut frame = self.partner_frame(index, 7, &mut next);
                 let len = frame.len();
                 frame[usize::from(next()) % len] = next();
                 frame.truncate(len - usize::from(next() % 8));
-                self.arrive(at, &frame);
+                self.arrive(index, &frame);
             }
         }
     }
 
-    fn set_link(&mut self, at: usize, options: u8) {
+    fn set_link(&mut self, index: usize, options: u8) {
         let speed_mbps = if options & 2 == 0 { 10_000 } else { 1000 };
         let link = (options & 1 != 0).then_some(Link { speed_mbps, full_duplex: options & 4 == 0 });
-        self.members[at].has_link = link.is_some();
-        self.lacp.handle_link(self.members[at].id, link, self.now).expect("it is a member");
+        self.members[index].has_link = link.is_some();
+        self.lacp.handle_link(self.members[index].id, link, self.now).expect("it is a member");
     }
 
-    fn arrive(&mut self, at: usize, frame: &[u8]) {
-        let before = self.lacp.member_state(self.members[at].id).expect("it is a member");
-        let answer = self.lacp.handle_frame(self.members[at].id, frame, self.now);
-        let after = self.lacp.member_state(self.members[at].id).expect("it is a member");
+    fn arrive(&mut self, index: usize, frame: &[u8]) {
+        let before = self.lacp.member_state(self.members[index].id).expect("it is a member");
+        let answer = self.lacp.handle_frame(self.members[index].id, frame, self.now);
+        let after = self.lacp.member_state(self.members[index].id).expect("it is a member");
         if answer.is_err() {
             // A wrong frame is counted and changes nothing else.
-            let counted = |state: &suimon_teaming::lacp::MemberState| {
+            let count = |state: &suimon_teaming::lacp::MemberState| {
                 state.counters.illegal_rx + state.counters.unknown_rx
             };
-            assert_eq!(counted(&after), counted(&before) + 1);
+            assert_eq!(count(&after), count(&before) + 1);
             assert_eq!((after.receive, after.mux), (before.receive, before.mux));
             assert_eq!(after.partner, before.partner);
         }
     }
 
     /// A LACPDU as a partner sends it: that knows us or not, that is in sync or not.
-    fn partner_frame(&self, at: usize, options: u8, next: &mut impl FnMut() -> u8) -> Vec<u8> {
-        let mut frame = vec![0x01, 0x80, 0xc2, 0, 0, 2, 2, 0, 0, 0, 9, at as u8, 0x88, 0x09, 1, 1];
+    fn partner_frame(&self, index: usize, options: u8, next: &mut impl FnMut() -> u8) -> Vec<u8> {
+        let mut frame =
+            vec![0x01, 0x80, 0xc2, 0, 0, 2, 2, 0, 0, 0, 9, index as u8, 0x88, 0x09, 1, 1];
         let system = if options & 0x40 == 0 { 9 } else { next() };
-        frame.extend([1, 20, 0x80, 0, 2, 0, 0, 0, 0, system, 0, 7, 0x80, 0, 0, 10 + at as u8]);
+        frame.extend([1, 20, 0x80, 0, 2, 0, 0, 0, 0, system, 0, 7, 0x80, 0, 0, 10 + index as u8]);
         let state = if options & 0x80 == 0 {
             0x05 | (options & 1) << 3 | (options & 6) << 3
         } else {
@@ -180,7 +181,7 @@ impl World {
         };
         frame.extend([state | options & 2, 0, 0, 0]);
         frame.extend([2, 20]);
-        match self.members[at].sent {
+        match self.members[index].sent {
             Some(sent) if options & 8 == 0 => frame.extend(&sent[18..36]),
             _ => frame.extend([0; 18]),
         }

@@ -29,11 +29,11 @@ fn byte_at(offset: u64) -> u8 {
 
 /// The disk from here on, piece by piece.
 fn extents_from(offset: u64) -> impl Iterator<Item = StatusExtent> {
-    let mut at = offset;
+    let mut position = offset;
     std::iter::from_fn(move || {
-        let length = PIECE_BYTES - at % PIECE_BYTES;
-        let extent = StatusExtent { length, state: state_at(at) };
-        at += length;
+        let length = PIECE_BYTES - position % PIECE_BYTES;
+        let extent = StatusExtent { length, state: state_at(position) };
+        position += length;
         Some(extent)
     })
 }
@@ -43,7 +43,7 @@ fn extents_from(offset: u64) -> impl Iterator<Item = StatusExtent> {
 /// # Panics
 /// The answer is not the disk's.
 pub fn carry_out(transmission: &RequestParser, framing: Framing, ask: &Ask, request: Request) {
-    let mut sent = Vec::new();
+    let mut output = Vec::new();
     let mut head = [0; REPLY_BYTES_MAX];
     let mut covered = 0;
     match request.command {
@@ -53,17 +53,17 @@ pub fn carry_out(transmission: &RequestParser, framing: Framing, ask: &Ask, requ
             let chunks = transmission.read_chunks(request.reply_to, range, dont_fragment, extents);
             for chunk in chunks {
                 let used = chunk.encode_head(&mut head).expect("there is room");
-                sent.extend_from_slice(&head[..used]);
+                output.extend_from_slice(&head[..used]);
                 if chunk.kind() == ChunkKind::Data {
                     let end = chunk.offset() + u64::from(chunk.length());
-                    sent.extend((chunk.offset()..end).map(byte_at));
+                    output.extend((chunk.offset()..end).map(byte_at));
                 }
             }
         }
-        NbdCommand::BlockStatus { range, first_only: one } => {
+        NbdCommand::BlockStatus { range, first_only } => {
             covered = range.length;
             let mut out = [0xff; STATUS_BYTES];
-            let reply = transmission.block_status(request.reply_to, range, one, &mut out);
+            let reply = transmission.block_status(request.reply_to, range, first_only, &mut out);
             let mut reply = reply.expect("there is room");
             for extent in extents_from(range.offset) {
                 if !reply.push(extent) {
@@ -71,14 +71,14 @@ pub fn carry_out(transmission: &RequestParser, framing: Framing, ask: &Ask, requ
                 }
             }
             let used = reply.finish();
-            sent.extend_from_slice(&out[..used]);
+            output.extend_from_slice(&out[..used]);
         }
         _ => {
             let used = request.reply_to.done(&mut head).expect("there is room");
-            sent.extend_from_slice(&head[..used]);
+            output.extend_from_slice(&head[..used]);
         }
     }
-    let mut bytes = &sent[..];
+    let mut bytes = &output[..];
     let answer = answer(framing, ask, &mut bytes);
     assert!(bytes.is_empty(), "bytes after the reply");
     assert_eq!(answer.error, None);
@@ -92,33 +92,33 @@ pub fn carry_out(transmission: &RequestParser, framing: Framing, ask: &Ask, requ
 /// All of the range is there, once, and as the disk has it.
 fn judge_read(ask: &Ask, answer: &Answer) {
     let mut read = vec![None; ask.length as usize];
-    let pieces = answer.data.iter().map(|(offset, data)| (*offset, data.clone()));
+    let parts = answer.data.iter().map(|(offset, data)| (*offset, data.clone()));
     let holes = answer.holes.iter().map(|(offset, length)| (*offset, vec![0; *length as usize]));
-    for (offset, data) in pieces.chain(holes) {
-        for (at, byte) in (offset..).zip(data) {
-            let place = &mut read[usize::try_from(at - ask.offset).expect("it is inside")];
-            assert_eq!(place.replace(byte), None, "a byte twice");
+    for (offset, data) in parts.chain(holes) {
+        for (position, byte) in (offset..).zip(data) {
+            let slot = &mut read[usize::try_from(position - ask.offset).expect("it is inside")];
+            assert_eq!(slot.replace(byte), None, "a byte twice");
         }
     }
-    for (at, byte) in (ask.offset..).zip(read) {
-        assert_eq!(byte, Some(byte_at(at)), "at {at}");
+    for (position, byte) in (ask.offset..).zip(read) {
+        assert_eq!(byte, Some(byte_at(position)), "at {position}");
     }
     assert!(ask.flags & DF == 0 || answer.data.len() == 1 && answer.holes.is_empty());
 }
 
 /// Extents are the disk's, differ from their neighbours, and do not exceed the range.
 fn judge_extents(ask: &Ask, covered: u64, answer: &Answer) {
-    let mut at = ask.offset;
+    let mut offset = ask.offset;
     let mut before = None;
     for (length, state) in &answer.extents {
         assert_ne!(before.replace(*state), Some(*state), "neighbours of one state");
-        let end = at + length;
+        let end = offset + length;
         // Within a piece nothing changes.
-        while at < end {
-            assert_eq!(u64::from(state_at(at).bits()), *state, "at {at}");
-            at = end.min((at / PIECE_BYTES + 1) * PIECE_BYTES);
+        while offset < end {
+            assert_eq!(u64::from(state_at(offset).bits()), *state, "at {offset}");
+            offset = end.min((offset / PIECE_BYTES + 1) * PIECE_BYTES);
         }
     }
-    assert!(at <= ask.offset + covered);
+    assert!(offset <= ask.offset + covered);
     assert!(ask.flags & REQ_ONE == 0 || answer.extents.len() == 1);
 }

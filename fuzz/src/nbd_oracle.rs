@@ -47,10 +47,10 @@ pub fn check(input: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
     let Some((config, bytes)) = input.split_first_chunk::<2>() else { return outcome };
     let exports = exports(config[0]);
-    let whole = shake_hands(&exports, config[1], bytes, usize::MAX);
+    let complete = shake_hands(&exports, config[1], bytes, usize::MAX);
     let by_bytes = shake_hands(&exports, config[1], bytes, 1);
-    assert_eq!(whole, by_bytes, "the same bytes in other pieces");
-    let Shaken { steps, output, end, consumed } = whole;
+    assert_eq!(complete, by_bytes, "the same bytes in other pieces");
+    let HandshakeResult { steps, output, end, consumed } = complete;
     outcome.answered =
         steps.iter().filter(|step| matches!(step, ServerStep::OptionAcknowledged)).count();
     outcome.refused = steps.len() - outcome.answered;
@@ -108,7 +108,7 @@ enum End {
 }
 
 #[derive(Debug, PartialEq)]
-struct Shaken {
+struct HandshakeResult {
     steps: Vec<ServerStep>,
     output: Vec<u8>,
     end: End,
@@ -116,18 +116,22 @@ struct Shaken {
 }
 
 /// A handshake, of bytes that come in pieces of at most this size.
-fn shake_hands(exports: &[Export], config: u8, bytes: &[u8], piece: usize) -> Shaken {
+fn shake_hands(exports: &[Export], config: u8, bytes: &[u8], piece: usize) -> HandshakeResult {
     let mode = [TlsMode::Off, TlsMode::Allowed, TlsMode::Required][usize::from(config % 3)];
     let mut handshake = ServerHandshake::new(mode);
     if config & 0x80 != 0 {
         handshake.handle_shutdown();
     }
-    let mut shaken =
-        Shaken { steps: Vec::new(), output: GREETING.to_vec(), end: End::Open, consumed: 0 };
+    let mut shaken = HandshakeResult {
+        steps: Vec::new(),
+        output: GREETING.to_vec(),
+        end: End::Open,
+        consumed: 0,
+    };
     loop {
         let rest = &bytes[shaken.consumed..];
-        let given = &rest[..rest.len().min(piece)];
-        let result = handshake.handle_bytes(exports, given, &mut shaken.output);
+        let chunk = &rest[..rest.len().min(piece)];
+        let result = handshake.handle_bytes(exports, chunk, &mut shaken.output);
         let Ok(ServerProgress { consumed, step }) = result else {
             // Nobody asks how far it had come.
             (shaken.end, shaken.consumed) = (End::Cut, 0);
@@ -136,12 +140,12 @@ fn shake_hands(exports: &[Export], config: u8, bytes: &[u8], piece: usize) -> Sh
             assert_eq!(shaken.output.len(), before, "an answer after the end");
             return shaken;
         };
-        assert!(consumed <= given.len());
+        assert!(consumed <= chunk.len());
         shaken.consumed += consumed;
         match step {
             ServerStep::NeedsBytes => {
-                assert_eq!(consumed, given.len());
-                if given.len() == rest.len() {
+                assert_eq!(consumed, chunk.len());
+                if chunk.len() == rest.len() {
                     return shaken;
                 }
             }
@@ -169,8 +173,8 @@ fn judge_replies(output: &[u8], end: &End, steps: &[ServerStep]) {
     // An export that was asked for by its name comes without the head of a reply.
     let tail = match end {
         End::Negotiated(_) => [134, 10].into_iter().find(|bytes| {
-            let at = output.len().checked_sub(*bytes);
-            at.is_some_and(|at| output[at..].starts_with(&DISK_BYTES.to_be_bytes()))
+            let index = output.len().checked_sub(*bytes);
+            index.is_some_and(|offset| output[offset..].starts_with(&DISK_BYTES.to_be_bytes()))
         }),
         _ => None,
     };
@@ -197,7 +201,7 @@ fn judge_replies(output: &[u8], end: &End, steps: &[ServerStep]) {
                 assert_eq!(reply.option, 3);
                 let length = data.number(4) as usize;
                 let name = data.take(length);
-                assert!(["a", "", "large"].iter().any(|known| known.as_bytes() == name));
+                assert!(["a", "", "large"].iter().any(|recorded| recorded.as_bytes() == name));
             }
             INFO => {
                 assert!([6, 7].contains(&reply.option));

@@ -20,23 +20,23 @@ pub enum Shaken {
 /// Hands a handshake the bytes, so many at a time; what it sent, and what came of it.
 fn shake(bytes: &[u8], piece: usize) -> (Vec<u8>, Shaken) {
     let mut client = ClientHandshake::new("disk").expect("the name is short");
-    let (mut output, mut held, mut rest) = (Vec::new(), Vec::new(), bytes);
+    let (mut output, mut received, mut rest) = (Vec::new(), Vec::new(), bytes);
     loop {
-        let progress = match client.handle_bytes(&held, &mut output) {
+        let progress = match client.handle_bytes(&received, &mut output) {
             Ok(progress) => progress,
             Err(error) => return (output, Shaken::Refused(error.to_string())),
         };
-        assert!(progress.consumed <= held.len(), "it takes what is there");
-        held.drain(..progress.consumed);
+        assert!(progress.consumed <= received.len(), "it takes what is there");
+        received.drain(..progress.consumed);
         match progress.step {
             ClientStep::Continue => assert!(progress.consumed > 0, "it gets on"),
             ClientStep::Negotiated(export) => {
-                return (output, Shaken::Agreed(export, held.len() + rest.len()));
+                return (output, Shaken::Agreed(export, received.len() + rest.len()));
             }
             ClientStep::NeedsBytes if rest.is_empty() => return (output, Shaken::Waits),
             ClientStep::NeedsBytes => {
                 let (next, behind) = rest.split_at(piece.min(rest.len()));
-                held.extend_from_slice(next);
+                received.extend_from_slice(next);
                 rest = behind;
             }
         }
@@ -55,15 +55,15 @@ fn head_bytes(bytes: &[u8]) -> usize {
 fn replies(mut bytes: &[u8]) {
     while let Ok(reply) = ReplyReader.read(bytes) {
         let ParsedReply::Chunk { consumed, replied, .. } = &reply else {
-            let ParsedReply::Incomplete { required: needed } = reply else { return };
-            assert!(needed > bytes.len(), "it is not all there");
+            let ParsedReply::Incomplete { required } = reply else { return };
+            assert!(required > bytes.len(), "it is not all there");
             return;
         };
         assert_eq!(*consumed, head_bytes(bytes));
         for cut in 0..*consumed {
             let part = ReplyReader.read(&bytes[..cut]);
             assert!(
-                matches!(part, Ok(ParsedReply::Incomplete { required: needed }) if needed > cut),
+                matches!(part, Ok(ParsedReply::Incomplete { required }) if required > cut),
                 "{part:?}"
             );
         }
@@ -87,7 +87,7 @@ pub fn check(input: &[u8]) -> Option<Shaken> {
         replies(bytes);
         return None;
     }
-    let whole = shake(bytes, bytes.len().max(1));
-    assert_eq!(shake(bytes, usize::from(*first)), whole, "in pieces as in one");
-    Some(whole.1)
+    let complete = shake(bytes, bytes.len().max(1));
+    assert_eq!(shake(bytes, usize::from(*first)), complete, "in pieces as in one");
+    Some(complete.1)
 }

@@ -39,18 +39,18 @@ thread_local! {
 /// Runs both kinds of ring over the memory described by `input`.
 pub fn check(input: &[u8]) {
     let Some((choice, image)) = input.split_first_chunk::<4>() else { return };
-    let [size, flags, base, how] = *choice;
+    let [size, flags, base, mode] = *choice;
     let size = u16::from(size % 65);
     let bits = [EVENT_IDX, INDIRECT_DESC, MERGEABLE, IN_ORDER, 1, 2, 1 << 7, 1 << 11];
-    let chosen = bits.iter().enumerate().filter(|(nth, _)| flags >> nth & 1 != 0);
-    let features = chosen.fold(VERSION_1 | RING_PACKED, |all, (_, bit)| all | bit);
+    let chosen = bits.iter().enumerate().filter(|(index, _)| flags >> index & 1 != 0);
+    let features = chosen.fold(VERSION_1 | RING_PACKED, |features, (_, bit)| features | bit);
     let mut memory = GuestImage::new(image);
     // Random addresses are hardly ever inside memory; bring them near it.
-    if how & 1 != 0 {
+    if mode & 1 != 0 {
         memory.bring_near(16 * usize::from(size));
     }
     let base = u16::from(base & 0x7f) | u16::from(base & 0x80) << 8;
-    let ring = Ring { size, features, base, records: Records::chosen_by(how), memory };
+    let ring = Ring { size, features, base, records: Records::chosen_by(mode), memory };
     ring.check_transmit();
     ring.check_receive();
 }
@@ -86,8 +86,8 @@ impl Ring {
     }
 
     fn addresses(&self) -> RingAddresses {
-        let at = self.events_at() as u64;
-        RingAddresses { descriptors: 0, available: at, used: at + 4 }
+        let offset = self.events_at() as u64;
+        RingAddresses { descriptors: 0, available: offset, used: offset + 4 }
     }
 
     fn check_transmit(&self) {
@@ -102,21 +102,21 @@ impl Ring {
         let is_known = !self.records.has_inflight();
         BATCH.with_borrow_mut(|batch| {
             for _ in 0..8 {
-                let (at, malformed) = (ring.state().next_avail(), ring.malformed());
-                let expected = self.read_ring(&guest.bytes(), at);
+                let (index, malformed) = (ring.state().next_avail(), ring.malformed());
+                let expected = self.read_ring(&guest.bytes(), index);
                 batch.clear();
                 let received = ring.receive(batch);
                 batch.frames_mut().iter_mut().for_each(|frame| frame.linearize());
                 ring.release();
                 assert!(batch.frames().iter().all(|frame| frame.len() <= FRAME_BYTES_MAX));
-                let taken = batch.len() + (ring.malformed() - malformed) as usize;
+                let used = batch.len() + (ring.malformed() - malformed) as usize;
                 if is_known {
-                    compare(&expected, batch.frames(), taken, received.is_err());
-                    assert_eq!(ring.state().next_avail(), self.position(at, &expected, taken));
+                    compare(&expected, batch.frames(), used, received.is_err());
+                    assert_eq!(ring.state().next_avail(), self.position(index, &expected, used));
                 }
                 let _ = ring.arm();
                 ring.disarm();
-                if received.map_or(true, |count| count == 0) && taken == 0 {
+                if received.map_or(true, |count| count == 0) && used == 0 {
                     break;
                 }
             }
@@ -130,29 +130,29 @@ impl Ring {
     fn position(&self, from: u16, expected: &Expected, chains: usize) -> u16 {
         let steps: u32 =
             expected.chains[..chains].iter().map(|(_, descriptors)| u32::from(*descriptors)).sum();
-        let at = u32::from(from & 0x7fff) + steps;
-        let turns = at / u32::from(self.size);
-        (at % u32::from(self.size)) as u16 | (from & 0x8000) ^ ((turns % 2) as u16) << 15
+        let index = u32::from(from & 0x7fff) + steps;
+        let rounds = index / u32::from(self.size);
+        (index % u32::from(self.size)) as u16 | (from & 0x8000) ^ ((rounds % 2) as u16) << 15
     }
 
     /// Reads what is available from a position on, once around at most.
     fn read_ring(&self, memory: &[u8], from: u16) -> Expected {
         let mut expected = Expected::default();
-        let mut at = from & 0x7fff;
+        let mut offset = from & 0x7fff;
         let mut wrap = from & 0x8000 != 0;
-        let mut left = self.size;
-        while left > 0 {
-            let first = descriptor(memory, 16 * usize::from(at));
+        let mut remaining = self.size;
+        while remaining > 0 {
+            let first = descriptor(memory, 16 * usize::from(offset));
             if (first.flags & AVAIL != 0) != wrap || (first.flags & USED != 0) == wrap {
                 return expected;
             }
             let mut chain = vec![first];
             while chain[chain.len() - 1].flags & NEXT != 0 {
-                if chain.len() == usize::from(left) {
+                if chain.len() == usize::from(remaining) {
                     expected.is_broken = true;
                     return expected;
                 }
-                let next = (usize::from(at) + chain.len()) % usize::from(self.size);
+                let next = (usize::from(offset) + chain.len()) % usize::from(self.size);
                 chain.push(descriptor(memory, 16 * next));
             }
             let Some(bytes) = self.read_chain(memory, &chain) else {
@@ -161,11 +161,11 @@ impl Ring {
             };
             let descriptors = chain.len() as u16;
             expected.chains.push((bytes, descriptors));
-            left -= descriptors;
-            if at + descriptors >= self.size {
+            remaining -= descriptors;
+            if offset + descriptors >= self.size {
                 wrap = !wrap;
             }
-            at = (at + descriptors) % self.size;
+            offset = (offset + descriptors) % self.size;
         }
         expected
     }
@@ -191,9 +191,9 @@ impl Ring {
             }
             // A table may leave memory behind the point where the chain is refused
             // for its length.
-            let inside = (end.min(MEMORY_BYTES as u64)).saturating_sub(table) / 16;
-            for nth in 0..inside {
-                buffers.push(descriptor(memory, (table + 16 * nth) as usize));
+            let available = (end.min(MEMORY_BYTES as u64)).saturating_sub(table) / 16;
+            for index in 0..available {
+                buffers.push(descriptor(memory, (table + 16 * index) as usize));
             }
             if end > MEMORY_BYTES as u64 {
                 return None;
@@ -220,8 +220,8 @@ impl Ring {
         let guest = self.memory.open(self.size.into(), self.features, self.base, self.addresses());
         let mask = Arc::new(OffloadMask::new(Offloads::TCP));
         let records = guest.records(self.records, true, self.events_at() as u64 + 4);
-        let made = RxRing::with_tracking(guest.memory.clone(), &guest.setup, records, mask);
-        let Ok(mut ring) = made else { return };
+        let result = RxRing::with_tracking(guest.memory.clone(), &guest.setup, records, mask);
+        let Ok(mut ring) = result else { return };
         BATCH.with_borrow_mut(|batch| {
             batch.clear();
             let frame = batch.spare().expect("an empty batch has room");
@@ -249,9 +249,9 @@ impl Ring {
         }
         let events = self.events_at();
         let mut may_change: Vec<_> = std::iter::once(events + 4..events + 8).collect();
-        for at in (0..events).step_by(16) {
-            may_change.push(at + 8..at + 16);
-            let described = descriptor(self.memory.bytes(), at);
+        for index in (0..events).step_by(16) {
+            may_change.push(index + 8..index + 16);
+            let described = descriptor(self.memory.bytes(), index);
             if !may_fill_buffers || described.flags & WRITE == 0 {
                 continue;
             }
@@ -268,30 +268,30 @@ impl Ring {
 }
 
 /// What was received is what stood there, in order, less what is no frame.
-fn compare(expected: &Expected, frames: &[Frame], taken: usize, failed: bool) {
-    assert!(taken <= expected.chains.len(), "{taken} chains out of nowhere");
+fn compare(expected: &Expected, frames: &[Frame], count: usize, failed: bool) {
+    assert!(count <= expected.chains.len(), "{count} chains out of nowhere");
     if failed {
         assert!(expected.is_broken, "a fault without reason");
-    } else if taken == 0 {
+    } else if count == 0 {
         assert!(expected.chains.is_empty() && !expected.is_broken, "nothing was taken");
     }
-    let mut chains = expected.chains[..taken].iter();
+    let mut chains = expected.chains[..count].iter();
     for frame in frames {
         let wire = frame.wire_format();
         let mut bytes = wire.front.to_vec();
         bytes.extend(wire.tag.as_ref().map_or(&[][..], |tag| tag.as_slice()));
         bytes.extend(wire.rest);
-        let found = chains.any(|(chain, _)| chain.len() > 12 && chain[12..] == bytes[..]);
-        assert!(found, "a frame that nobody sent");
+        let is_expected = chains.any(|(chain, _)| chain.len() > 12 && chain[12..] == bytes[..]);
+        assert!(is_expected, "a frame that nobody sent");
     }
 }
 
-fn descriptor(memory: &[u8], at: usize) -> Descriptor {
-    let number = |from: usize, bytes: usize| {
-        memory[at + from..at + from + bytes]
+fn descriptor(memory: &[u8], offset: usize) -> Descriptor {
+    let number = |start: usize, bytes: usize| {
+        memory[offset + start..offset + start + bytes]
             .iter()
             .rev()
-            .fold(0_u64, |all, b| all << 8 | u64::from(*b))
+            .fold(0_u64, |sum, b| sum << 8 | u64::from(*b))
     };
     Descriptor { addr: number(0, 8), len: number(8, 4) as usize, flags: number(14, 2) as u16 }
 }

@@ -29,12 +29,12 @@ pub struct Outcome {
 /// # Panics
 /// A promise is broken.
 pub fn check(input: &[u8]) -> Outcome {
-    let whole = read(input, usize::MAX);
-    for pieces in [1, 7] {
-        assert_eq!(read(input, pieces), whole, "the same bytes in pieces of {pieces}");
+    let expected = read(input, usize::MAX);
+    for chunk_bytes in [1, 7] {
+        assert_eq!(read(input, chunk_bytes), expected, "the same bytes in pieces of {chunk_bytes}");
     }
     read_agent(input);
-    let (messages, error) = whole;
+    let (messages, error) = expected;
     judge(input, &messages, error.as_ref());
     let mut outcome = Outcome { was_cut: error.is_some(), ..Outcome::default() };
     for message in &messages {
@@ -60,10 +60,10 @@ pub fn check(input: &[u8]) -> Outcome {
     outcome
 }
 
-fn read(input: &[u8], piece: usize) -> (Vec<QmpMessage>, Option<QmpReadError>) {
+fn read(input: &[u8], chunk_bytes: usize) -> (Vec<QmpMessage>, Option<QmpReadError>) {
     let mut reader = QmpReader::new();
     let mut messages = Vec::new();
-    for bytes in input.chunks(piece.min(input.len().max(1))) {
+    for bytes in input.chunks(chunk_bytes.min(input.len().max(1))) {
         reader.handle_bytes(bytes);
         loop {
             match reader.poll_message() {
@@ -87,7 +87,7 @@ fn read_agent(input: &[u8]) {
     while let Ok(Some(value)) = reader.poll_response(command) {
         let texts =
             [agent_version(&value), agent_host_name(&value), decode_agent_system(&value).name];
-        let names = agent_interfaces(&value).into_iter().map(|found| Some(found.name));
+        let names = agent_interfaces(&value).into_iter().map(|interface| Some(interface.name));
         for text in texts.into_iter().chain(names).flatten() {
             assert!(text.chars().count() <= AGENT_TEXT_CHARS_MAX, "{text:?} is too long");
             assert!(!text.chars().any(char::is_control), "{text:?} is not fit to be shown");

@@ -41,9 +41,9 @@ pub fn damaged_corpus_passes(target: &str, check: impl Fn(&[u8])) {
     );
     run(damage, |(seed, changes, cut)| {
         let mut input = seed.get(&corpus).clone();
-        for (at, byte) in changes {
+        for (position, byte) in changes {
             let len = input.len();
-            input[at.index(len)] = byte;
+            input[position.index(len)] = byte;
         }
         if let Some(cut) = cut {
             input.truncate(cut.index(input.len()));

@@ -30,18 +30,19 @@ thread_local! {
 /// Runs both kinds of ring over the memory described by `input`.
 pub fn check(input: &[u8]) {
     let Some((choice, image)) = input.split_first_chunk::<4>() else { return };
-    let [size_log, flags, base, how] = *choice;
+    let [size_log, flags, base, mode] = *choice;
     let size = 1_u16 << (size_log % 7);
     let mut memory = GuestImage::new(image);
     // Random addresses are hardly ever inside memory; bring them near it.
-    if how & 1 != 0 {
+    if mode & 1 != 0 {
         memory.bring_near(16 * usize::from(size));
     }
     let features = [EVENT_IDX, INDIRECT_DESC, MERGEABLE, VERSION_1, 1, 2, 1 << 7, 1 << 11];
     let bits = features.iter().enumerate();
-    let features = bits.filter(|(nth, _)| flags >> nth & 1 != 0).fold(0, |all, (_, bit)| all | bit);
-    let features = features | if how & 8 != 0 { IN_ORDER } else { 0 };
-    let records = Records::chosen_by(how);
+    let features =
+        bits.filter(|(index, _)| flags >> index & 1 != 0).fold(0, |sum, (_, bit)| sum | bit);
+    let features = features | if mode & 8 != 0 { IN_ORDER } else { 0 };
+    let records = Records::chosen_by(mode);
     let ring = Ring { size, features, base: u16::from(base), records, memory };
     ring.check_transmit();
     ring.check_receive();
@@ -104,8 +105,8 @@ impl Ring {
         let guest = self.memory.open(self.size.into(), self.features, self.base, self.addresses());
         let mask = Arc::new(OffloadMask::new(Offloads::TCP));
         let records = guest.records(self.records, false, self.used_at() as u64);
-        let made = RxRing::with_tracking(guest.memory.clone(), &guest.setup, records, mask);
-        let Ok(mut ring) = made else { return };
+        let result = RxRing::with_tracking(guest.memory.clone(), &guest.setup, records, mask);
+        let Ok(mut ring) = result else { return };
         BATCH.with_borrow_mut(|batch| {
             batch.clear();
             let frame = batch.spare().expect("an empty batch has room");
@@ -136,8 +137,9 @@ impl Ring {
             // the table says then depends on when it is read.
             let table = &self.memory.bytes()[..16 * usize::from(self.size)];
             for descriptor in table.chunks_exact(16) {
-                let word =
-                    |at: usize| u64::from_le_bytes(descriptor[at..at + 8].try_into().unwrap());
+                let word = |offset: usize| {
+                    u64::from_le_bytes(descriptor[offset..offset + 8].try_into().unwrap())
+                };
                 let (addr, rest) = (word(0), word(8));
                 if rest >> 32 & WRITE == 0 || addr >= MEMORY_BYTES as u64 {
                     continue;

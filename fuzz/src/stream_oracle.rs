@@ -23,33 +23,34 @@ pub struct Outcome {
 /// A promise is broken.
 pub fn check(input: &[u8]) -> Outcome {
     let (expected, was_cut) = walk(input);
-    for pieces in [usize::MAX, 1, 7, 1500] {
-        let (frames, error) = read(input, pieces);
-        assert!(frames == expected, "frames in pieces of {pieces}");
-        assert_eq!(error.is_some(), was_cut, "in pieces of {pieces}");
+    for chunk_bytes in [usize::MAX, 1, 7, 1500] {
+        let (frames, error) = read(input, chunk_bytes);
+        assert!(frames == expected, "frames in pieces of {chunk_bytes}");
+        assert_eq!(error.is_some(), was_cut, "in pieces of {chunk_bytes}");
     }
     Outcome { frames: expected.len(), was_cut }
 }
 
 fn walk(input: &[u8]) -> (Vec<&[u8]>, bool) {
-    let (mut frames, mut at) = (Vec::new(), 0);
-    while at + 4 <= input.len() {
-        let length = input[at..at + 4].iter().fold(0_usize, |sum, byte| sum * 256 + *byte as usize);
+    let (mut frames, mut offset) = (Vec::new(), 0);
+    while offset + 4 <= input.len() {
+        let length =
+            input[offset..offset + 4].iter().fold(0_usize, |sum, byte| sum * 256 + *byte as usize);
         if length == 0 || length > NET_BUFSIZE {
             return (frames, true);
         }
-        if at + 4 + length > input.len() {
+        if offset + 4 + length > input.len() {
             break;
         }
-        frames.push(&input[at + 4..at + 4 + length]);
-        at += 4 + length;
+        frames.push(&input[offset + 4..offset + 4 + length]);
+        offset += 4 + length;
     }
     (frames, false)
 }
 
-fn read(input: &[u8], piece: usize) -> (Vec<Vec<u8>>, Option<FramingError>) {
+fn read(input: &[u8], chunk_bytes: usize) -> (Vec<Vec<u8>>, Option<FramingError>) {
     let mut reader = Reader::new();
-    let (mut frames, mut left) = (Vec::new(), input);
+    let (mut frames, mut remaining) = (Vec::new(), input);
     loop {
         let is_ready = reader.is_ready();
         let frame = reader.next_frame().map(|frame| frame.map(<[u8]>::to_vec));
@@ -59,14 +60,14 @@ fn read(input: &[u8], piece: usize) -> (Vec<Vec<u8>>, Option<FramingError>) {
             Ok(None) => {
                 let space = reader.space_mut();
                 assert!(!space.is_empty(), "there is room for what is missing");
-                let bytes = piece.min(space.len()).min(left.len());
+                let bytes = chunk_bytes.min(space.len()).min(remaining.len());
                 if bytes == 0 {
                     return (frames, None);
                 }
-                let (now, later) = left.split_at(bytes);
+                let (now, rest) = remaining.split_at(bytes);
                 space[..bytes].copy_from_slice(now);
                 reader.advance(bytes);
-                left = later;
+                remaining = rest;
             }
             Err(error) => {
                 assert_eq!(reader.next_frame(), Err(error), "an error stays");

@@ -63,9 +63,9 @@ pub fn check(input: &[u8]) -> Outcome {
         }
     };
     let of_table = |field| field != "sector bitmap";
-    let damage = report.findings.iter().filter(|found| of_table(found.error.field));
+    let damage = report.findings.iter().filter(|finding| of_table(finding.error.field));
     assert!(
-        damage.clone().all(|found| found.severity != suimon_vhd::FindingSeverity::Damage),
+        damage.clone().all(|finding| finding.severity != suimon_vhd::FindingSeverity::Damage),
         "{report:?}"
     );
     outcome.opened = Some(vhd.footer().disk_type);
@@ -73,7 +73,7 @@ pub fn check(input: &[u8]) -> Outcome {
     let mut disk = TestDisk { image: vhd, file: &file, parent: None };
     outcome.in_file = judge_places(&mut disk, &sectors, file.bytes().len() as u64);
     let mut model: Model =
-        sectors.iter().map(|at| (*at, disk.read(range(*at, 1)).unwrap())).collect();
+        sectors.iter().map(|sector| (*sector, disk.read(range(*sector, 1)).unwrap())).collect();
     assert!(file.log().is_empty(), "an image that is only read is changed");
     if disk.image.disk_geometry().block > WRITTEN_BLOCK_MAX {
         return outcome;
@@ -100,10 +100,10 @@ pub fn check(input: &[u8]) -> Outcome {
 
 /// Gives footers at both ends, and the header that each names, checksums that fit.
 fn mend(image: &mut [u8]) {
-    let fix = |bytes: &mut [u8], at: usize| {
-        bytes[at..at + 4].fill(0);
+    let fix = |bytes: &mut [u8], offset: usize| {
+        bytes[offset..offset + 4].fill(0);
         let sum: u32 = bytes.iter().map(|byte| u32::from(*byte)).sum();
-        bytes[at..at + 4].copy_from_slice(&(!sum).to_be_bytes());
+        bytes[offset..offset + 4].copy_from_slice(&(!sum).to_be_bytes());
     };
     let len = image.len();
     for footer in [0, len.saturating_sub(512)] {
@@ -123,11 +123,11 @@ fn range(sector: u64, sectors: u64) -> ByteRange {
 
 /// The sectors that are looked at: the first of the first blocks, and the disk's last.
 fn sectors(vhd: &Vhd) -> Vec<u64> {
-    let shape = vhd.disk_geometry();
-    assert!(shape.size > 0 && shape.size % SECTOR == 0 && shape.size <= 2040 << 30);
-    let total = shape.size / SECTOR;
-    let block = if shape.block == 0 { total } else { shape.block / SECTOR };
-    let starts = (0..total.div_ceil(block).min(BLOCKS_MAX)).map(|nth| nth * block);
+    let geometry = vhd.disk_geometry();
+    assert!(geometry.size > 0 && geometry.size % SECTOR == 0 && geometry.size <= 2040 << 30);
+    let total = geometry.size / SECTOR;
+    let block = if geometry.block == 0 { total } else { geometry.block / SECTOR };
+    let starts = (0..total.div_ceil(block).min(BLOCKS_MAX)).map(|block_index| block_index * block);
     let mut sectors: Vec<u64> = starts
         .flat_map(|start| start..(start + block.min(SECTORS_MAX)).min(total))
         .chain([total - 1])
@@ -138,7 +138,7 @@ fn sectors(vhd: &Vhd) -> Vec<u64> {
 
 /// Each sector is in one place, within `len` bytes of the file; how many are there.
 fn judge_places(disk: &mut TestDisk<'_, Vhd>, sectors: &[u64], len: u64) -> u64 {
-    let mut places = Vec::new();
+    let mut offsets = Vec::new();
     for sector in sectors {
         let mut extents: Vec<ImageExtent> = Vec::new();
         while let Translation::NeedsMetadata(need) =
@@ -148,19 +148,17 @@ fn judge_places(disk: &mut TestDisk<'_, Vhd>, sectors: &[u64], len: u64) -> u64 
             let bytes = disk_bytes(disk, need);
             disk.image.handle_metadata(need, &bytes).unwrap();
         }
-        let [ImageExtent { location: place, len: SECTOR }] = extents[..] else {
-            panic!("{extents:?}")
-        };
-        if let Location::File(offset) = place {
+        let [ImageExtent { location, len: SECTOR }] = extents[..] else { panic!("{extents:?}") };
+        if let Location::File(offset) = location {
             assert!(offset % SECTOR == 0 && offset + SECTOR <= len, "{offset} of {len}");
-            places.push(offset);
+            offsets.push(offset);
         }
     }
-    let found = places.len() as u64;
-    places.sort_unstable();
-    places.dedup();
-    assert_eq!(places.len() as u64, found, "two sectors are in one place");
-    found
+    let count = offsets.len() as u64;
+    offsets.sort_unstable();
+    offsets.dedup();
+    assert_eq!(offsets.len() as u64, count, "two sectors are in one place");
+    count
 }
 
 fn disk_bytes(disk: &TestDisk<'_, Vhd>, range: ByteRange) -> Vec<u8> {
@@ -171,8 +169,8 @@ fn disk_bytes(disk: &TestDisk<'_, Vhd>, range: ByteRange) -> Vec<u8> {
 
 fn compare(disk: &mut TestDisk<'_, Vhd>, model: &Model) {
     for (sector, expected) in model {
-        let found = disk.read(range(*sector, 1)).unwrap();
-        assert!(found == *expected, "sector {sector} is something else");
+        let actual = disk.read(range(*sector, 1)).unwrap();
+        assert!(actual == *expected, "sector {sector} is something else");
     }
 }
 
@@ -189,19 +187,21 @@ fn carry_out(
     match step[0] % 8 {
         0..=3 => {
             disk.write(first * SECTOR, &vec![step[0] | 1; (count * SECTOR) as usize]).unwrap();
-            for (_, held) in model.range_mut(first..first + count) {
-                held.fill(step[0] | 1);
+            for (_, content) in model.range_mut(first..first + count) {
+                content.fill(step[0] | 1);
             }
             outcome.writes += 1;
         }
         4 | 5 => {
-            let kept = disk.discard(range(first, count)).unwrap();
-            let is_kept = |at: u64| {
-                kept.iter().any(|kept| (kept.offset()..kept.end()).contains(&(at * SECTOR)))
+            let retained = disk.discard(range(first, count)).unwrap();
+            let is_kept = |sector: u64| {
+                retained
+                    .iter()
+                    .any(|range| (range.offset()..range.end()).contains(&(sector * SECTOR)))
             };
-            for (at, held) in model.range_mut(first..first + count) {
-                if !is_kept(*at) {
-                    held.fill(0);
+            for (sector, content) in model.range_mut(first..first + count) {
+                if !is_kept(*sector) {
+                    content.fill(0);
                     outcome.discarded += 1;
                 }
             }

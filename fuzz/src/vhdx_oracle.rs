@@ -146,14 +146,14 @@ fn image(options: u8) -> Vec<u8> {
     file.bytes()
 }
 
-fn guids(nth: u128) -> WriteGuids {
-    let guid = |kind| Guid::new(nth << 8 | kind);
+fn guids(index: u128) -> WriteGuids {
+    let guid = |kind| Guid::new(index << 8 | kind);
     WriteGuids { file_write: guid(4), data_write: guid(5), log: guid(6) }
 }
 
 /// Changes up to 8 bytes of a structure: which one, where in it, what and how. The
-/// structure's checksum becomes right if `how` says so.
-fn inflict(bytes: &mut Vec<u8>, [area, low, high, value, how]: [u8; 5]) {
+/// structure's checksum becomes right if `mode` says so.
+fn inflict(bytes: &mut Vec<u8>, [area, low, high, value, mode]: [u8; 5]) {
     const KB: usize = 1 << 10;
     let megabyte = MB as usize;
     let (start, len) = match area % 9 {
@@ -170,12 +170,12 @@ fn inflict(bytes: &mut Vec<u8>, [area, low, high, value, how]: [u8; 5]) {
             return bytes.truncate(len);
         }
     };
-    let at = start + usize::from(u16::from_le_bytes([low, high])) % len;
-    let number = u64::from(value) << (8 * (how & 7));
-    let width = 1 << (how >> 3 & 3);
-    let Some(place) = bytes.get_mut(at..at + width) else { return };
-    place.copy_from_slice(&number.to_le_bytes()[..width]);
-    if how & 0x80 == 0 {
+    let offset = start + usize::from(u16::from_le_bytes([low, high])) % len;
+    let number = u64::from(value) << (8 * (mode & 7));
+    let width = 1 << (mode >> 3 & 3);
+    let Some(target) = bytes.get_mut(offset..offset + width) else { return };
+    target.copy_from_slice(&number.to_le_bytes()[..width]);
+    if mode & 0x80 == 0 {
         make_good(bytes, start, area % 9);
     }
 }
@@ -215,9 +215,9 @@ fn judge_places(image: &mut Vhdx, file: &MemoryFile) {
     let size = image.disk_geometry().size;
     let file_len = file.len().expect("files in memory do not fail").next_multiple_of(MB);
     let block = image.block_bytes();
-    let mut places = Vec::new();
-    let all = ByteRange::new(0, size).expect("a disk has at most 64 TB");
-    for (_, piece) in all.blocks(QUESTION).take(QUESTIONS_MAX as usize) {
+    let mut ranges = Vec::new();
+    let full_range = ByteRange::new(0, size).expect("a disk has at most 64 TB");
+    for (_, piece) in full_range.blocks(QUESTION).take(QUESTIONS_MAX as usize) {
         let mut extents: Vec<ImageExtent> = Vec::new();
         if !located(image, file, piece, &mut extents) {
             return;
@@ -226,11 +226,11 @@ fn judge_places(image: &mut Vhdx, file: &MemoryFile) {
         for extent in extents {
             let Location::File(offset) = extent.location else { continue };
             assert!(offset >= MB && offset + extent.len <= file_len + block, "{extent:?}");
-            places.push((offset, offset + extent.len));
+            ranges.push((offset, offset + extent.len));
         }
     }
-    places.sort_unstable();
-    for pair in places.windows(2) {
+    ranges.sort_unstable();
+    for pair in ranges.windows(2) {
         assert!(pair[0].1 <= pair[1].0, "{pair:?} share space");
     }
 }
@@ -273,36 +273,38 @@ impl Guest<'_> {
     /// Does what the script says, and compares.
     fn run(mut self, mut image: Vhdx, next: &mut impl FnMut() -> u8) -> usize {
         let mut writes = 0;
-        for nth in 0..REQUESTS_MAX {
+        for index in 0..REQUESTS_MAX {
             let kind = next();
             if kind == 0 {
                 break;
             }
             let sectors = self.window / self.sector;
-            let at = u64::from(u16::from_le_bytes([next(), next()])) % sectors;
-            let len = (u64::from(next()) * u64::from(next() % 16 + 1)).min(sectors - at);
-            let (offset, len) = (at * self.sector, len * self.sector);
+            let sector = u64::from(u16::from_le_bytes([next(), next()])) % sectors;
+            let len = (u64::from(next()) * u64::from(next() % 16 + 1)).min(sectors - sector);
+            let (offset, len) = (sector * self.sector, len * self.sector);
             let mut parent = |_, bytes: &mut [u8]| bytes.fill(7);
             let mut disk = TestDisk { image, file: self.file, parent: Some(&mut parent) };
-            let done = match kind % 4 {
+            let result = match kind % 4 {
                 0 | 1 => {
                     writes += 1;
                     self.expected[offset as usize..(offset + len) as usize].fill(kind);
                     disk.write(offset, &vec![kind; len as usize])
                 }
-                2 => disk.discard(ByteRange::new(offset, len).expect("it is small")).map(|kept| {
-                    let mut at = offset;
-                    let end = ByteRange::new(offset + len, 0).expect("it is small");
-                    for kept in kept.into_iter().chain([end]) {
-                        self.expected[at as usize..kept.offset() as usize].fill(0);
-                        at = kept.end();
-                    }
-                }),
+                2 => disk.discard(ByteRange::new(offset, len).expect("it is small")).map(
+                    |retained| {
+                        let mut position = offset;
+                        let end = ByteRange::new(offset + len, 0).expect("it is small");
+                        for range in retained.into_iter().chain([end]) {
+                            self.expected[position as usize..range.offset() as usize].fill(0);
+                            position = range.end();
+                        }
+                    },
+                ),
                 _ => disk.flush(),
             };
             image = disk.image;
             // The file is full, or ends where a sector bitmap should be.
-            if done.is_err() {
+            if result.is_err() {
                 return writes;
             }
             if kind & 0x80 != 0 {
@@ -314,12 +316,12 @@ impl Guest<'_> {
                 if ended.is_err() {
                     return writes;
                 }
-                let guids = guids(2 + nth as u128);
+                let guids = guids(2 + index as u128);
                 image = Vhdx::open(self.file, &guids).expect("what was written here opens");
             }
         }
-        let found = read(image, self.file, self.window);
-        assert!(found.is_none_or(|found| found == self.expected), "it has something else");
+        let actual = read(image, self.file, self.window);
+        assert!(actual.is_none_or(|actual| actual == self.expected), "it has something else");
         writes
     }
 }

@@ -1,10 +1,9 @@
 //! Any sequence of messages, as a front-end might send it.
 //!
-//! The input is cut into messages: request, flags, descriptors, payload. Checked:
-//! nothing crashes, no queue is handed over twice, none is left when the device
-//! is gone, no ring is taken back that [`VhostUserDevice::stops`] lacks, and an answer is as long as its header
-//! says. What is no request stands
-//! for what happens beside them: a fault is asked for, the MTU changes.
+//! The input is cut into messages: request, flags, descriptors, payload. Checked: nothing crashes,
+//! no queue is handed over twice, none is left when the device is gone, no ring is taken back that
+//! [`VhostUserDevice::stops`] lacks, and an answer is as long as its header says. What is no
+//! request stands for what happens beside them: a fault is asked for, the MTU changes.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -85,13 +84,13 @@ pub fn check(input: &[u8]) {
         (Model::Nic(nic), Offer::new(2, true, &OffloadToggles::default(), 0))
     });
     check_device(input, 1, |host| {
-        let shape = GuestVisibleDisk {
+        let disk = GuestVisibleDisk {
             bytes: 1 << 20,
             sector_bytes: 512,
             is_read_only: false,
             serial: String::new(),
         };
-        let facts = Arc::new(DiskProperties::new(&shape));
+        let facts = Arc::new(DiskProperties::new(&disk));
         let disk =
             DiskModel { disk: DiskId(1), host, properties: facts, physical_sector_bytes: 4096 };
         (Model::Disk(disk), Offer::disk(2, false, 0))
@@ -107,23 +106,24 @@ fn check_device(input: &[u8], rings: usize, model: impl Fn(Arc<Register>) -> (Mo
         offer,
         faults: Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap()),
     });
-    let mut rest = input;
+    let mut remaining = input;
     for _ in 0..MESSAGES_MAX {
-        let Some(([request, flags, kinds, words], tail)) = rest.split_first_chunk::<4>() else {
+        let Some(([request, flags, kinds, size_words], tail)) = remaining.split_first_chunk::<4>()
+        else {
             break;
         };
-        let payload_bytes = (usize::from(words & 0x3f) * 4).min(tail.len());
+        let payload_bytes = (usize::from(size_words & 0x3f) * 4).min(tail.len());
         let (payload, tail) = tail.split_at(payload_bytes);
-        rest = tail;
-        let head = [u32::from(*request), u32::from(*flags), payload_bytes as u32];
-        let head: [u8; HEADER_BYTES] =
-            head.map(u32::to_ne_bytes).as_flattened().try_into().unwrap();
+        remaining = tail;
+        let header = [u32::from(*request), u32::from(*flags), payload_bytes as u32];
+        let header: [u8; HEADER_BYTES] =
+            header.map(u32::to_ne_bytes).as_flattened().try_into().unwrap();
         if *request >= BESIDE {
             device.set_mtu(68 + u16::from(*flags));
             assert!(device.take_fault().is_none(), "no ring was driven");
             continue;
         }
-        let Ok(header) = Header::decode(&head) else { continue };
+        let Ok(header) = Header::decode(&header) else { continue };
         let Ok(message) = FrontEndMessage::parse(&header, payload, descriptors(*kinds)) else {
             continue;
         };

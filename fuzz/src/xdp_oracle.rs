@@ -71,10 +71,10 @@ pub fn check(input: &[u8]) -> Outcome {
     let Some((choice, script)) = input.split_first() else { return Outcome::default() };
     let mtu = if choice & 1 == 0 { 1500 } else { 9000 };
     let file = memfd();
-    let umem: Vec<u8> = (0..UMEM_BYTES).map(|at| (at * 7 + at / 251) as u8).collect();
+    let umem: Vec<u8> = (0..UMEM_BYTES).map(|index| (index * 7 + index / 251) as u8).collect();
     file.write_all_at(&umem, Layout::CHUNKS_AT).unwrap();
-    let called: OwnedFd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
-    let queue = Layout::open(file.as_fd(), called, mtu).unwrap();
+    let fd: OwnedFd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
+    let queue = Layout::open(file.as_fd(), fd, mtu).unwrap();
     let mut bench = Bench {
         file,
         queue,
@@ -137,14 +137,14 @@ impl Bench {
         }
     }
 
-    fn word(&self, ring: u64, at: u64) -> u32 {
+    fn word(&self, ring: u64, offset: u64) -> u32 {
         let mut word = [0; 4];
-        self.file.read_exact_at(&mut word, ring + at).unwrap();
+        self.file.read_exact_at(&mut word, ring + offset).unwrap();
         u32::from_ne_bytes(word)
     }
 
-    fn set_word(&self, ring: u64, at: u64, value: u32) {
-        self.file.write_all_at(&value.to_ne_bytes(), ring + at).unwrap();
+    fn set_word(&self, ring: u64, offset: u64, value: u32) {
+        self.file.write_all_at(&value.to_ne_bytes(), ring + offset).unwrap();
     }
 
     fn entry<const N: usize>(&self, ring: u64, index: u32) -> [u8; N] {
@@ -162,11 +162,11 @@ impl Bench {
     /// Has the switch do something, and looks what it wrote.
     fn watched<T>(&mut self, act: impl FnOnce(&mut Layout) -> T) -> T {
         self.before = self.snapshot();
-        let done = act(&mut self.queue);
+        let result = act(&mut self.queue);
         self.check_written();
         self.look_at_fill();
         self.look_at_tx();
-        done
+        result
     }
 
     /// Its own indices; entries of the rings it fills; chunks it sends from.
@@ -176,7 +176,7 @@ impl Bench {
             let first = ring + Layout::ENTRIES_AT;
             first..first + u64::from(Layout::CHUNKS) * bytes
         };
-        let word = |ring: u64, at: u64| ring + at..ring + at + 4;
+        let word = |ring: u64, offset: u64| ring + offset..ring + offset + 4;
         // In the order in which they lie there.
         let may_change = [
             word(Layout::RX_AT, Layout::CONSUMER_AT),
@@ -187,13 +187,16 @@ impl Bench {
             word(Layout::COMPLETION_AT, Layout::CONSUMER_AT),
             Layout::CHUNKS_AT + RECEIVE_BYTES as u64..Layout::BYTES,
         ];
-        let mut at = 0;
+        let mut offset = 0;
         for range in may_change {
-            let kept = at..range.start as usize;
-            assert!(self.before[kept.clone()] == after[kept.clone()], "changed within {kept:#x?}");
-            at = range.end as usize;
+            let unchanged = offset..range.start as usize;
+            assert!(
+                self.before[unchanged.clone()] == after[unchanged.clone()],
+                "changed within {unchanged:#x?}"
+            );
+            offset = range.end as usize;
         }
-        assert_eq!(at, after.len());
+        assert_eq!(offset, after.len());
     }
 
     /// Whatever the kernel may receive into is a chunk to be received into, and none
@@ -208,12 +211,12 @@ impl Bench {
         if self.outcome.is_honest {
             let count = end.wrapping_sub(self.taken.fill);
             assert!(count <= Layout::CHUNKS, "the fill ring holds {count}");
-            for nth in 0..count {
-                let index = self.taken.fill.wrapping_add(nth);
+            for index in 0..count {
+                let index = self.taken.fill.wrapping_add(index);
                 self.filled.push_back(u64::from_ne_bytes(self.entry(Layout::FILL_AT, index)));
             }
-            let apart: BTreeSet<u64> = self.filled.iter().copied().collect();
-            assert_eq!(apart.len(), self.filled.len(), "a chunk was given twice");
+            let distinct: BTreeSet<u64> = self.filled.iter().copied().collect();
+            assert_eq!(distinct.len(), self.filled.len(), "a chunk was given twice");
         }
         // This kernel takes all at once.
         self.taken.fill = end;
@@ -228,10 +231,10 @@ impl Bench {
                 // It was never written.
                 continue;
             }
-            let inside = (RECEIVE_BYTES as u64..UMEM_BYTES as u64).contains(&address);
-            assert!(inside, "{address:#x} is not sent from");
-            let at = address as usize % Layout::CHUNK_BYTES;
-            assert!(at + len <= Layout::CHUNK_BYTES, "{len} bytes leave a chunk");
+            let is_inside = (RECEIVE_BYTES as u64..UMEM_BYTES as u64).contains(&address);
+            assert!(is_inside, "{address:#x} is not sent from");
+            let offset = address as usize % Layout::CHUNK_BYTES;
+            assert!(offset + len <= Layout::CHUNK_BYTES, "{len} bytes leave a chunk");
         }
         if self.outcome.is_honest {
             let end = self.word(Layout::TX_AT, Layout::PRODUCER_AT);
@@ -246,8 +249,8 @@ impl Bench {
     }
 
     fn receive(&mut self) {
-        let (expected, pieces) = self.expected();
-        let mut found = Vec::new();
+        let (expected, descriptors) = self.expected();
+        let mut received = Vec::new();
         BATCH.with_borrow_mut(|batch| {
             batch.clear();
             let malformed = self.queue.source.malformed();
@@ -255,48 +258,48 @@ impl Bench {
             assert_eq!(count, batch.len());
             let refused = self.queue.source.malformed() - malformed;
             assert_eq!(expected.len(), count + refused as usize);
-            found.extend(batch.frames().iter().map(wire));
+            received.extend(batch.frames().iter().map(wire));
         });
-        self.next = self.next.wrapping_add(pieces);
-        self.outcome.received += found.len();
+        self.next = self.next.wrapping_add(descriptors);
+        self.outcome.received += received.len();
         // Those that were refused are left out of what was found.
-        let mut good = expected.into_iter().flatten().filter(|bytes| is_frame(bytes));
-        for bytes in found {
-            assert_eq!(Some(bytes), good.next());
+        let mut valid = expected.into_iter().flatten().filter(|bytes| is_frame(bytes));
+        for bytes in received {
+            assert_eq!(Some(bytes), valid.next());
         }
-        assert_eq!(good.next(), None, "a frame was refused");
+        assert_eq!(valid.next(), None, "a frame was refused");
     }
 
     /// The frames that the RX ring holds to their end, as the kernel's documentation has
     /// it, and in how many entries; `None` for one that does not lie in chunks.
     fn expected(&self) -> (Vec<Option<Vec<u8>>>, u32) {
         let end = self.word(Layout::RX_AT, Layout::PRODUCER_AT);
-        let known = end.wrapping_sub(self.next).min(Layout::CHUNKS);
-        let (mut frames, mut frame, mut pieces) = (Vec::new(), Some(Vec::new()), 0);
-        for nth in 0..known {
-            let (address, len, options) = self.piece(Layout::RX_AT, self.next.wrapping_add(nth));
-            let at = address % Layout::CHUNK_BYTES as u64;
-            let fits =
-                address < RECEIVE_BYTES as u64 && at + len as u64 <= Layout::CHUNK_BYTES as u64;
-            frame = frame.filter(|_| fits).map(|mut frame: Vec<u8>| {
+        let available = end.wrapping_sub(self.next).min(Layout::CHUNKS);
+        let (mut frames, mut frame, mut descriptors) = (Vec::new(), Some(Vec::new()), 0);
+        for index in 0..available {
+            let (address, len, options) = self.piece(Layout::RX_AT, self.next.wrapping_add(index));
+            let offset = address % Layout::CHUNK_BYTES as u64;
+            let is_valid =
+                address < RECEIVE_BYTES as u64 && offset + len as u64 <= Layout::CHUNK_BYTES as u64;
+            frame = frame.filter(|_| is_valid).map(|mut frame: Vec<u8>| {
                 let begin = frame.len();
                 frame.resize(begin + len, 0);
-                let place = Layout::CHUNKS_AT + address;
-                self.file.read_exact_at(&mut frame[begin..], place).unwrap();
+                let file_offset = Layout::CHUNKS_AT + address;
+                self.file.read_exact_at(&mut frame[begin..], file_offset).unwrap();
                 frame
             });
             if options & CONTINUED == 0 {
                 frames.push(frame.replace(Vec::new()));
-                pieces = nth + 1;
+                descriptors = index + 1;
             }
         }
-        (frames, pieces)
+        (frames, descriptors)
     }
 
     fn send(&mut self, len: usize, tag: u8) {
         let len = len.max(14);
         let mut frame = Frame::new(0);
-        let bytes: Vec<u8> = (0..len).map(|at| (at * 13 + len) as u8).collect();
+        let bytes: Vec<u8> = (0..len).map(|index| (index * 13 + len) as u8).collect();
         frame.fill(&bytes);
         if tag & 1 != 0 {
             frame.meta.tag = Some(VlanTag::from_tci(u16::from(tag)));
@@ -310,34 +313,34 @@ impl Bench {
         }
     }
 
-    fn arrive(&mut self, len: [u8; 2], options: u8, more: u8, at: [u8; 2], how: u8) {
+    fn arrive(&mut self, len: [u8; 2], options: u8, continues: u8, offset: [u8; 2], mode: u8) {
         let len = u32::from(u16::from_le_bytes(len));
-        let (address, len, options) = if how & 1 == 0 {
+        let (address, len, options) = if mode & 1 == 0 {
             // An honest kernel has room in its ring, and a chunk.
             let waiting = self
                 .word(Layout::RX_AT, Layout::PRODUCER_AT)
                 .wrapping_sub(self.word(Layout::RX_AT, Layout::CONSUMER_AT));
             let is_full = self.outcome.is_honest && waiting >= Layout::CHUNKS;
             let Some(chunk) = self.filled.pop_front().filter(|_| !is_full) else { return };
-            let at = u32::from(u16::from_le_bytes(at)) % 300;
-            let room = Layout::CHUNK_BYTES as u32 - at;
-            (chunk + u64::from(at), len % (room + 1), u32::from(more & 1))
+            let offset = u32::from(u16::from_le_bytes(offset)) % 300;
+            let capacity = Layout::CHUNK_BYTES as u32 - offset;
+            (chunk + u64::from(offset), len % (capacity + 1), u32::from(continues & 1))
         } else {
             self.outcome.is_honest = false;
-            let [low, high] = at;
+            let [low, high] = offset;
             let address = u32::from_le_bytes([low, high, options & 3, 0]);
-            (address.into(), len, u32::from(options) << 8 | u32::from(more & 1))
+            (address.into(), len, u32::from(options) << 8 | u32::from(continues & 1))
         };
         let index = self.word(Layout::RX_AT, Layout::PRODUCER_AT);
         let entry =
             [address.to_ne_bytes(), (u64::from(len) | u64::from(options) << 32).to_ne_bytes()];
-        let place = entry_at(Layout::RX_AT, index, 16);
-        self.file.write_all_at(entry.as_flattened(), place).unwrap();
+        let file_offset = entry_at(Layout::RX_AT, index, 16);
+        self.file.write_all_at(entry.as_flattened(), file_offset).unwrap();
         self.set_word(Layout::RX_AT, Layout::PRODUCER_AT, index.wrapping_add(1));
     }
 
-    fn complete(&mut self, address: [u8; 3], how: u8) {
-        let address = if how & 1 == 0 {
+    fn complete(&mut self, address: [u8; 3], mode: u8) {
+        let address = if mode & 1 == 0 {
             let end = self.word(Layout::TX_AT, Layout::PRODUCER_AT);
             if self.taken.tx == end {
                 return;
@@ -353,8 +356,8 @@ impl Bench {
             u32::from_le_bytes([a, b, c & 3, 0]).into()
         };
         let index = self.word(Layout::COMPLETION_AT, Layout::PRODUCER_AT);
-        let place = entry_at(Layout::COMPLETION_AT, index, 8);
-        self.file.write_all_at(&address.to_ne_bytes(), place).unwrap();
+        let offset = entry_at(Layout::COMPLETION_AT, index, 8);
+        self.file.write_all_at(&address.to_ne_bytes(), offset).unwrap();
         self.set_word(Layout::COMPLETION_AT, Layout::PRODUCER_AT, index.wrapping_add(1));
     }
 
@@ -363,11 +366,11 @@ impl Bench {
         if !self.outcome.is_honest || address >= UMEM_BYTES as u64 {
             return;
         }
-        let mut piece = vec![0; len];
-        self.file.read_exact_at(&mut piece, Layout::CHUNKS_AT + address).unwrap();
+        let mut content = vec![0; len];
+        self.file.read_exact_at(&mut content, Layout::CHUNKS_AT + address).unwrap();
         let oldest = self.unsent.front().expect("nothing was sent");
         let expected = oldest.get(self.written..self.written + len);
-        assert_eq!(expected, Some(&piece[..]));
+        assert_eq!(expected, Some(&content[..]));
         self.written += len;
         if options & CONTINUED == 0 {
             assert_eq!(self.written, oldest.len());
@@ -376,18 +379,18 @@ impl Bench {
         }
     }
 
-    fn set_index(&mut self, which: u8, value: u32) {
+    fn set_index(&mut self, selector: u8, value: u32) {
         self.outcome.is_honest = false;
         let rings = [Layout::RX_AT, Layout::FILL_AT, Layout::TX_AT, Layout::COMPLETION_AT];
-        let ring = rings[usize::from(which & 3)];
+        let ring = rings[usize::from(selector & 3)];
         let words = [Layout::PRODUCER_AT, Layout::CONSUMER_AT];
-        self.set_word(ring, words[usize::from(which >> 2 & 1)], value);
+        self.set_word(ring, words[usize::from(selector >> 2 & 1)], value);
     }
 
-    fn set_flags(&mut self, wants: [u8; 4]) {
+    fn set_flags(&mut self, flags: [u8; 4]) {
         let rings = [Layout::RX_AT, Layout::FILL_AT, Layout::TX_AT, Layout::COMPLETION_AT];
-        for (ring, wants) in rings.into_iter().zip(wants) {
-            self.set_word(ring, Layout::FLAGS_AT, u32::from(wants & 1));
+        for (ring, flags) in rings.into_iter().zip(flags) {
+            self.set_word(ring, Layout::FLAGS_AT, u32::from(flags & 1));
         }
     }
 }

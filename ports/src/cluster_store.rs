@@ -181,19 +181,19 @@ pub trait ClusterKvStore: Send + Sync {
     fn elect(
         &self,
         key: &str,
-        who: &[u8],
+        candidate: &[u8],
         lease: &dyn ClusterLease,
     ) -> Result<ClusterElection, ClusterStoreError> {
         loop {
-            let put = ClusterChange::Put(key.to_owned(), who.to_vec(), Some(lease.id()));
-            let made = self.commit(&[ClusterCondition::Absent(key.to_owned())], &[put])?;
-            if let ClusterCommit::Committed(revision) = made {
+            let put = ClusterChange::Put(key.to_owned(), candidate.to_vec(), Some(lease.id()));
+            let outcome = self.commit(&[ClusterCondition::Absent(key.to_owned())], &[put])?;
+            if let ClusterCommit::Committed(revision) = outcome {
                 return Ok(ClusterElection::Elected(revision));
             }
             let view = self.read(key)?;
-            let found = view.entries.into_iter().find(|entry| entry.key == key);
-            match found {
-                Some(entry) if entry.value == who => {
+            let current = view.entries.into_iter().find(|entry| entry.key == key);
+            match current {
+                Some(entry) if entry.value == candidate => {
                     return Ok(ClusterElection::Elected(entry.created));
                 }
                 Some(entry) => return Ok(ClusterElection::OtherLeader(entry.value, entry.created)),

@@ -86,26 +86,27 @@ pub enum ControlError {
 /// LACPDUs and Marker PDUs addressed to [`MacAddr::SLOW_PROTOCOLS`] (IEEE 802.3 Annex 57A, IEEE
 /// 802.1AX), excluding those sent by this host.
 ///
-/// The CPU time for received frames is bounded: a call receives at most [`CONTROL_FRAMES_PER_CALL_MAX`]
-/// frames and is followed by a pause if it received that many, so that a device delivers at most
-/// 400 frames per second. Meanwhile the kernel queues a few dozen frames and drops and counts the
-/// others ([`ControlSocket::dropped_frames`]). Frames with an invalid length or TLV length are queued
-/// separately and returned only if no valid frame is queued, so that they cannot displace LACPDUs.
-/// Well-formed LACPDUs of a flood compete with genuine ones for the queue.
+/// The CPU time for received frames is bounded: a call receives at most
+/// [`CONTROL_FRAMES_PER_CALL_MAX`] frames and is followed by a pause if it received that many, so
+/// that a device delivers at most 400 frames per second. Meanwhile the kernel queues a few dozen
+/// frames and drops and counts the others ([`ControlSocket::dropped_frames`]). Frames with an
+/// invalid length or TLV length are queued separately and returned only if no valid frame is
+/// queued, so that they cannot displace LACPDUs. Well-formed LACPDUs of a flood compete with
+/// genuine ones for the queue.
 ///
 /// Used on control-plane threads, not on workers.
 ///
 /// [`MacAddr::SLOW_PROTOCOLS`]: suimon_frame::MacAddr::SLOW_PROTOCOLS
 pub trait ControlSocket: Send {
-    /// Passes the queued frames to `take` in order. Does not block. A device that is down has no
-    /// frames, which is not an error.
+    /// Passes the queued frames to `handle_frame` in order. Does not block. A device that is down
+    /// has no frames, which is not an error.
     ///
     /// # Errors
     /// [`ControlError::DeviceMissing`], on every call until the socket is reopened, or
     /// [`ControlError::Host`]. Frames passed before the error remain valid.
     fn receive(
         &mut self,
-        take: &mut dyn FnMut(ControlFrame<'_>),
+        handle_frame: &mut dyn FnMut(ControlFrame<'_>),
     ) -> Result<NextReceive, ControlError>;
 
     /// Sends one complete Ethernet frame of any protocol, optionally tagged, without FCS. Does not

@@ -148,8 +148,8 @@ pub enum DeviceNotice {
     /// change; follows [`DeviceNotice::LinkUp`] or [`DeviceNotice::LinkDown`] if one of these is
     /// emitted too.
     LinkChanged(LinkProperties),
-    /// The open device is no longer the one the port is configured for: it was deleted or moved, or a
-    /// new device has taken its name. It must be closed and reopened.
+    /// The open device is no longer the one the port is configured for: it was deleted or moved, or
+    /// a new device has taken its name. It must be closed and reopened.
     Lost {
         /// Reason for the loss, in words.
         reason: String,
@@ -269,7 +269,7 @@ pub trait PortDevice: Send {
     ///
     /// # Errors
     /// Fails if the host rejects the change; the device keeps its previous configuration.
-    fn change(&mut self, to: &PortDeviceSpec) -> Result<bool, DeviceError>;
+    fn change(&mut self, spec: &PortDeviceSpec) -> Result<bool, DeviceError>;
 
     /// Replaces the receive queue steering rules of the device. The result appears in
     /// [`DeviceStatus::steering`]. Steering affects only the receiving queue, not the forwarding
@@ -312,9 +312,9 @@ pub trait DeviceFactory: Send + Sync {
         spec: &PortDeviceSpec,
     ) -> Result<Option<DeviceFeatures>, DeviceError>;
 
-    /// Returns the index of the network device that has the name in `spec` now. `None` if there is no
-    /// such device, or if opening the port creates it. Another index than before tells that another
-    /// device has taken the name. Does not block.
+    /// Returns the index of the network device that has the name in `spec` now. `None` if there is
+    /// no such device, or if opening the port creates it. Another index than before tells that
+    /// another device has taken the name. Does not block.
     fn device_index(&self, spec: &PortDeviceSpec) -> Option<u32>;
 
     /// Replaces the kernel path table. When the call returns, the kernel forwards exactly the
@@ -322,8 +322,8 @@ pub trait DeviceFactory: Send + Sync {
     /// device opened without [`TapSpec::kernel_path`], are ignored.
     ///
     /// Returns the source addresses, with their group, of frames forwarded since the previous
-    /// report. Reported at most once per [`KERNEL_PATH_REPORT_INTERVAL`]; other calls return an empty
-    /// list.
+    /// report. Reported at most once per [`KERNEL_PATH_REPORT_INTERVAL`]; other calls return an
+    /// empty list.
     ///
     /// [`KERNEL_PATH_REPORT_INTERVAL`]: crate::KERNEL_PATH_REPORT_INTERVAL
     ///

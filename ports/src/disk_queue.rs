@@ -102,8 +102,8 @@ pub trait DiskQueue: Send {
     /// concrete type.
     fn payloads(&self) -> &dyn Any;
 
-    /// Zeroes `len` bytes of the payload of a read, starting at byte `from`.
-    fn zero_payload(&mut self, tag: u32, from: u64, len: u64);
+    /// Zeroes `len` bytes of the payload of a read, starting at byte `offset`.
+    fn zero_payload(&mut self, tag: u32, offset: u64, len: u64);
 
     /// Stores the allocation status for a [`DiskOp::Status`] request, from the start of its range.
     /// The extents may cover less or more than the range. Queues that never emit `Status` need not
@@ -116,15 +116,16 @@ pub trait DiskQueue: Send {
     /// with [`DiskQueue::flush`].
     fn complete(&mut self, tag: u32, outcome: DiskOutcome);
 
-    /// Takes back a request that was not completed. [`DiskQueue::receive`] returns it again before any
-    /// other. Returns false if the queue does not support this; the request must be completed then.
+    /// Takes back a request that was not completed. [`DiskQueue::receive`] returns it again before
+    /// any other. Returns false if the queue does not support this; the request must be completed
+    /// then.
     fn reclaim(&mut self, request: DiskRequest) -> bool {
         let _ = request;
         false
     }
 
-    /// Returns true if requests that are in flight when the queue is dropped are returned again by the
-    /// client's next queue.
+    /// Returns true if requests that are in flight when the queue is dropped are returned again by
+    /// the client's next queue.
     fn outlives(&self) -> bool {
         false
     }

@@ -99,8 +99,8 @@ pub trait DiskFile: ImageFile + Send + Sync {
         self.flush_failure()?.reason()
     }
 
-    /// Removes unmodified contents of the file from the host's page cache, so that reads return what
-    /// the device has. Pages that were written and not written back stay.
+    /// Removes unmodified contents of the file from the host's page cache, so that reads return
+    /// what the device has. Pages that were written and not written back stay.
     ///
     /// # Errors
     /// Fails with the error of the system call.
@@ -162,8 +162,8 @@ pub enum FileRequest<'a> {
     },
     /// Makes all previously completed writes durable.
     Flush,
-    /// Deallocates a range whose contents are not needed. Nothing is written: where the file system or
-    /// device cannot deallocate, the operation succeeds without effect.
+    /// Deallocates a range whose contents are not needed. Nothing is written: where the file system
+    /// or device cannot deallocate, the operation succeeds without effect.
     Discard(ByteRange),
     /// Zeroes a range of the file.
     Zero {
@@ -171,8 +171,8 @@ pub enum FileRequest<'a> {
         range: ByteRange,
         /// True if the range may be deallocated.
         may_unmap: bool,
-        /// True if the operation fails with [`io::ErrorKind::Unsupported`] where zeros would have to be
-        /// written.
+        /// True if the operation fails with [`io::ErrorKind::Unsupported`] where zeros would have
+        /// to be written.
         only_if_fast: bool,
     },
     /// Extends the file to at least `len`. Allocates space if the store has ample free space;
@@ -222,7 +222,7 @@ pub trait FileIo: Send {
     fn submit_queued(&mut self) -> io::Result<()>;
 
     /// Appends completions and returns how many were appended.
-    fn poll_done(&mut self, done: &mut Vec<FileCompletion>) -> usize;
+    fn poll_done(&mut self, completions: &mut Vec<FileCompletion>) -> usize;
 
     /// Returns true if operations completed during submission and their completions are available
     /// to [`FileIo::poll_done`].

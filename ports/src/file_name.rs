@@ -116,8 +116,8 @@ mod tests {
 
     #[test]
     fn file_names_stay_within_the_store() {
-        let long = "x".repeat(256);
-        let deep = "x/".repeat(600) + "x";
+        let long_name = "x".repeat(256);
+        let deep_path = "x/".repeat(600) + "x";
         for (name, expected) in [
             ("a", None),
             ("a/b c/..d", None),
@@ -131,8 +131,8 @@ mod tests {
             ("./a", Some(FileNameError::DotComponent)),
             ("a\0", Some(FileNameError::ControlCharacter)),
             ("a\n", Some(FileNameError::ControlCharacter)),
-            (&long, Some(FileNameError::TooLong)),
-            (&deep, Some(FileNameError::TooLong)),
+            (&long_name, Some(FileNameError::TooLong)),
+            (&deep_path, Some(FileNameError::TooLong)),
         ] {
             assert_eq!(FileName::new(name).err(), expected, "{name:?}");
         }

@@ -38,5 +38,5 @@ pub trait SocketFiles: Send + Sync {
     ///
     /// # Errors
     /// Fails if the host rejects the removal.
-    fn remove_stale(&self, left: &StaleSocket) -> io::Result<bool>;
+    fn remove_stale(&self, stale: &StaleSocket) -> io::Result<bool>;
 }

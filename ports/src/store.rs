@@ -45,7 +45,7 @@ pub trait StateStore: Send + Sync {
     fn scan(
         &self,
         table: &str,
-        from: &str,
+        start: &str,
         limit: usize,
     ) -> Result<Vec<(String, Vec<u8>)>, StateStoreError>;
 

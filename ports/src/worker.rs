@@ -25,13 +25,13 @@ pub trait Wait: Send {
     /// Unregisters a descriptor. Unknown descriptors are ignored.
     fn unwatch(&mut self, fd: BorrowedFd<'_>);
 
-    /// Appends the tokens of readable descriptors to `ready`. With `until` = `Some(t)`, blocks
+    /// Appends the tokens of readable descriptors to `ready`. With `deadline` = `Some(t)`, blocks
     /// until a descriptor is readable, the waker is called, the thread is interrupted (for example
     /// by a completion in its io_uring) or `t` has passed. With `None`, does not block.
     ///
     /// # Errors
     /// Error of the system call.
-    fn wait(&mut self, until: Option<Time>, ready: &mut Vec<u64>) -> io::Result<()>;
+    fn wait(&mut self, deadline: Option<Time>, ready: &mut Vec<u64>) -> io::Result<()>;
 
     /// Yields the CPU to other runnable threads, if there are any.
     fn yield_now(&mut self);

@@ -1,8 +1,8 @@
 //! Checks ARCHITECTURE.md: every path exists, and every name that the page attributes to a source
 //! file is in that file.
 //!
-//! A name belongs to a file in one of these notations: `` `FILE`: `NAME`, `NAME` ``, `` `FILE` (`NAME` ``
-//! and `` `NAME` in `FILE` ``.
+//! A name belongs to a file in one of these notations: `` `FILE`: `NAME`, `NAME` ``, `` `FILE`
+//! (`NAME` `` and `` `NAME` in `FILE` ``.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ const FILE: &str = "ARCHITECTURE.md";
 /// Lists the missing paths and names with their lines.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let text = fs::read_to_string(root.join(FILE)).context(FILE)?;
-    let mut wrong = Vec::new();
+    let mut violations = Vec::new();
     let mut names = 0;
     for (number, line) in text.lines().enumerate() {
         let pairs = pairs(line);
@@ -27,23 +27,24 @@ pub(crate) fn check(root: &Path) -> Result<()> {
         let paths =
             spans(line).into_iter().map(|(_, span)| span).filter(|span| is_source_path(span));
         let missing = paths.filter(|path| !root.join(path).exists());
-        wrong.extend(missing.map(|path| format!("{FILE}:{}: {path} does not exist", number + 1)));
+        violations
+            .extend(missing.map(|path| format!("{FILE}:{}: {path} does not exist", number + 1)));
         for (file, name) in pairs {
             // A missing file is reported above.
             let Ok(source) = fs::read_to_string(root.join(file)) else { continue };
             if !defines(&source, name) {
-                wrong.push(format!("{FILE}:{}: {file} has no `{name}`", number + 1));
+                violations.push(format!("{FILE}:{}: {file} has no `{name}`", number + 1));
             }
         }
     }
     if names == 0 {
         bail!("{FILE} names no function");
     }
-    if wrong.is_empty() {
+    if violations.is_empty() {
         println!("architecture: {names} names are in their files");
         return Ok(());
     }
-    bail!("{}", wrong.join("\n"))
+    bail!("{}", violations.join("\n"))
 }
 
 /// Returns the code spans of a line, each with the text before it.
@@ -78,25 +79,27 @@ fn pairs(line: &str) -> Vec<(&str, &str)> {
 /// Returns true for an identifier, with or without its type.
 fn is_name(span: &str) -> bool {
     span.starts_with(char::is_alphabetic)
-        && span.chars().all(|of| of.is_alphanumeric() || matches!(of, '_' | ':'))
+        && span
+            .chars()
+            .all(|character| character.is_alphanumeric() || matches!(character, '_' | ':'))
 }
 
 /// Returns true if a source file declares `name`, given as `function`, `Type` or `Type::function`.
 fn defines(source: &str, name: &str) -> bool {
-    let (of, last) = name.rsplit_once("::").unwrap_or((name, name));
+    let (parent, last) = name.rsplit_once("::").unwrap_or((name, name));
     let is_function = last.starts_with(char::is_lowercase);
-    let has = |word: &str, after: &str| {
-        source.match_indices(word).any(|(at, _)| {
+    let contains = |text: &str, after: &str| {
+        source.match_indices(text).any(|(position, _)| {
             let is_whole =
                 |text: Option<char>| text.is_none_or(|next| !next.is_alphanumeric() && next != '_');
-            let rest = source.get(at + word.len()..).unwrap_or_default();
-            let start = source.get(..at).unwrap_or_default();
+            let rest = source.get(position + text.len()..).unwrap_or_default();
+            let start = source.get(..position).unwrap_or_default();
             start.ends_with(after)
                 && is_whole(rest.chars().next())
                 && (!after.is_empty() || is_whole(start.chars().next_back()))
         })
     };
-    has(last, if is_function { "fn " } else { "" }) && has(of, "")
+    contains(last, if is_function { "fn " } else { "" }) && contains(parent, "")
 }
 
 #[cfg(test)]
@@ -107,13 +110,13 @@ mod tests {
     fn names_belong_to_the_file_before_or_after_them() {
         let line = "| 1 | `plane/a.rs`: `Engine::run`, `stop` | by `Other::call`; `sys/b.rs` (`Spec`; \
                     its text), `LIMIT` in `base/c.rs`, `plane/d.rs` and `Lone` |";
-        let found = [
+        let expected = [
             ("plane/a.rs", "Engine::run"),
             ("plane/a.rs", "stop"),
             ("sys/b.rs", "Spec"),
             ("base/c.rs", "LIMIT"),
         ];
-        assert_eq!(pairs(line), found);
+        assert_eq!(pairs(line), expected);
     }
 
     #[test]

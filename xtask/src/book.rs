@@ -26,28 +26,28 @@ pub(crate) fn check(session: &Session) -> Result<()> {
     ensure!(status.success(), "scripts/book failed; `make setup` installs what it needs");
     let mut pages = Vec::new();
     pages_below(&book, &mut pages)?;
-    let mut wrong = BTreeSet::new();
+    let mut violations = BTreeSet::new();
     for page in &pages {
         let text = fs::read_to_string(page).with_context(|| format!("{}", page.display()))?;
         let name = page.strip_prefix(&book).unwrap_or(page);
-        wrong.extend(check_page(&book, name, &text));
+        violations.extend(check_page(&book, name, &text));
     }
     ensure!(pages.len() > 20, "the book has {} pages only", pages.len());
-    if wrong.is_empty() {
+    if violations.is_empty() {
         println!("book: {} pages, {BOOK}/index.html is the first", pages.len());
         return Ok(());
     }
-    let told: Vec<String> = wrong.iter().take(PRINTED_MAX).cloned().collect();
-    bail!("{} links are wrong, among them\n{}", wrong.len(), told.join("\n"))
+    let printed: Vec<String> = violations.iter().take(PRINTED_MAX).cloned().collect();
+    bail!("{} links are wrong, among them\n{}", violations.len(), printed.join("\n"))
 }
 
-fn pages_below(folder: &Path, into: &mut Vec<PathBuf>) -> Result<()> {
+fn pages_below(folder: &Path, pages: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| format!("{}", folder.display()))? {
         let path = entry?.path();
         if path.is_dir() {
-            pages_below(&path, into)?;
-        } else if path.extension().is_some_and(|of| of == "html") {
-            into.push(path);
+            pages_below(&path, pages)?;
+        } else if path.extension().is_some_and(|extension| extension == "html") {
+            pages.push(path);
         }
     }
     Ok(())
@@ -55,14 +55,14 @@ fn pages_below(folder: &Path, into: &mut Vec<PathBuf>) -> Result<()> {
 
 /// Returns the errors of a page, whose name is relative to the book.
 fn check_page(book: &Path, name: &Path, text: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
+    let mut violations = Vec::new();
     for tag in text.split('<').skip(1).filter_map(|rest| Some(rest.split_once('>')?.0)) {
         let tag = format!("<{tag}");
         let is_loaded = LOADED.iter().any(|start| tag.starts_with(start));
-        for target in ["href=\"", "src=\""].iter().filter_map(|of| value(&tag, of)) {
+        for target in ["href=\"", "src=\""].iter().filter_map(|attribute| value(&tag, attribute)) {
             if target.contains("://") || target.starts_with("//") {
                 if is_loaded {
-                    wrong.push(format!("{} loads {target}", name.display()));
+                    violations.push(format!("{} loads {target}", name.display()));
                 }
                 continue;
             }
@@ -70,13 +70,13 @@ fn check_page(book: &Path, name: &Path, text: &str) -> Vec<String> {
             if path.is_empty() || path.starts_with("mailto:") || path.starts_with("data:") {
                 continue;
             }
-            let at = book.join(flat(name.parent().unwrap_or(Path::new("")), path));
-            if !at.is_file() {
-                wrong.push(format!("{} links to {target}, which is no page", name.display()));
+            let file = book.join(flat(name.parent().unwrap_or(Path::new("")), path));
+            if !file.is_file() {
+                violations.push(format!("{} links to {target}, which is no page", name.display()));
             }
         }
     }
-    wrong
+    violations
 }
 
 fn value<'t>(tag: &'t str, before: &str) -> Option<&'t str> {
@@ -85,15 +85,15 @@ fn value<'t>(tag: &'t str, before: &str) -> Option<&'t str> {
 
 /// Resolves a path relative to a folder, without `..`.
 fn flat(folder: &Path, path: &str) -> PathBuf {
-    let mut at = folder.to_owned();
+    let mut result = folder.to_owned();
     for part in Path::new(path).components() {
         match part {
-            Component::ParentDir => drop(at.pop()),
-            Component::Normal(name) => at.push(name),
+            Component::ParentDir => drop(result.pop()),
+            Component::Normal(name) => result.push(name),
             _ => {}
         }
     }
-    at
+    result
 }
 
 #[cfg(test)]
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_to_nothing_and_what_comes_from_elsewhere_are_found() {
+    fn broken_links_and_external_resources_are_reported() {
         let book = tempfile::tempdir().unwrap();
         fs::create_dir_all(book.path().join("docs/css")).unwrap();
         fs::write(book.path().join("index.html"), "").unwrap();
@@ -109,9 +109,9 @@ mod tests {
         let page = "<a href=\"../index.html#top\"> <a href=\"#here\"> <link href=\"css/a.css\"> \
                     <a href=\"https://elsewhere.example/\"> <a href=\"gone.html\"> \
                     <a href=\"css\"> <script src=\"https://elsewhere.example/a.js\">";
-        let wrong = check_page(book.path(), Path::new("docs/a.html"), page);
+        let violations = check_page(book.path(), Path::new("docs/a.html"), page);
         assert_eq!(
-            wrong,
+            violations,
             [
                 "docs/a.html links to gone.html, which is no page",
                 "docs/a.html links to css, which is no page",

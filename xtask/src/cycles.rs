@@ -42,11 +42,11 @@ pub(crate) fn check(root: &Path, name: Option<&str>) -> Result<()> {
 
 /// Returns the cycles of all crates.
 pub(crate) fn violations(metadata: &Metadata) -> Result<Vec<String>> {
-    let mut found = Vec::new();
+    let mut violations = Vec::new();
     for package in &metadata.packages {
         let cycles = cycles_of(metadata, package)?;
         let name = package.name.as_str();
-        found.extend(cycles.iter().map(|cycle| {
+        violations.extend(cycles.iter().map(|cycle| {
             format!(
                 "{name}: files import each other; move what they share into a file below them:\n    \
                  {}",
@@ -54,7 +54,7 @@ pub(crate) fn violations(metadata: &Metadata) -> Result<Vec<String>> {
             )
         }));
     }
-    Ok(found)
+    Ok(violations)
 }
 
 /// Cycle of imports between files of one crate.
@@ -66,19 +66,19 @@ struct Cycle {
 
 /// Returns the cycles of a crate's library and programs.
 fn cycles_of(metadata: &Metadata, package: &Package) -> Result<Vec<Cycle>> {
-    let mut found = Vec::new();
+    let mut violations = Vec::new();
     for target in &package.targets {
         if target.kind.iter().any(|kind| matches!(kind.as_str(), "lib" | "bin")) {
             let imports = Imports::read(&target.src_path)?;
             let targets: Vec<Vec<usize>> =
                 imports.edges.iter().map(|edges| edges.keys().copied().collect()).collect();
             let groups = strongly_connected(&targets);
-            found.extend(
+            violations.extend(
                 groups.iter().map(|group| describe(&metadata.workspace_root, &imports, group)),
             );
         }
     }
-    Ok(found)
+    Ok(violations)
 }
 
 fn describe(root: &Path, imports: &Imports, group: &[usize]) -> Cycle {
@@ -103,7 +103,7 @@ fn strongly_connected(targets: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let reach: Vec<Vec<bool>> = (0..targets.len()).map(|node| reached(targets, node)).collect();
     let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (node, reached) in reach.iter().enumerate() {
-        let first = reach.iter().enumerate().find(|(other, back)| reached[*other] && back[node]);
+        let first = reach.iter().enumerate().find(|(other, row)| reached[*other] && row[node]);
         if let Some((first, _)) = first {
             groups.entry(first).or_default().push(node);
         }
@@ -113,14 +113,14 @@ fn strongly_connected(targets: &[Vec<usize>]) -> Vec<Vec<usize>> {
 
 /// Returns which nodes can be reached from `start` by at least one edge.
 fn reached(targets: &[Vec<usize>], start: usize) -> Vec<bool> {
-    let mut seen = vec![false; targets.len()];
+    let mut visited = vec![false; targets.len()];
     let mut open = targets[start].clone();
     while let Some(node) = open.pop() {
-        if !std::mem::replace(&mut seen[node], true) {
+        if !std::mem::replace(&mut visited[node], true) {
             open.extend(&targets[node]);
         }
     }
-    seen
+    visited
 }
 
 #[cfg(test)]
@@ -148,43 +148,43 @@ mod tests {
 
     #[test]
     fn files_that_import_each_other_are_found_with_the_names() {
-        let found = cycles(&[
+        let result = cycles(&[
             ("lib.rs", "mod a;\nmod b;\nmod c;\n"),
             ("a.rs", "use crate::b::B;\npub struct A(B);\n"),
             ("b.rs", "pub struct B;\nfn f() -> Option<super::a::A> { None }\n"),
             ("c.rs", "use crate::a::A;\nstruct C(A);\n"),
         ]);
-        assert_eq!(found, [["a.rs -> b.rs: B", "b.rs -> a.rs: A"]]);
+        assert_eq!(result, [["a.rs -> b.rs: B", "b.rs -> a.rs: A"]]);
     }
 
     #[test]
     fn an_import_through_a_re_export_counts_for_the_defining_file() {
-        let found = cycles(&[
+        let result = cycles(&[
             ("lib.rs", "mod a;\npub use a::*;\n"),
             ("a/mod.rs", "mod b;\nmod c;\npub use self::b::B;\n"),
             ("a/b.rs", "use crate::a::c::C;\npub struct B(C);\n"),
             ("a/c.rs", "use crate::B;\npub struct C;\nfn f(_: B) {}\n"),
         ]);
-        assert_eq!(found, [["a/b.rs -> a/c.rs: C", "a/c.rs -> a/b.rs: B"]]);
+        assert_eq!(result, [["a/b.rs -> a/c.rs: C", "a/c.rs -> a/b.rs: B"]]);
     }
 
     #[test]
     fn paths_in_macros_count() {
-        let found = cycles(&[
+        let result = cycles(&[
             ("lib.rs", "mod a;\nmod b;\n"),
             ("a.rs", "pub const A: u8 = 1;\nfn f() { println!(\"{}\", crate::b::B) }\n"),
             ("b.rs", "pub const B: u8 = super::a::A;\n"),
         ]);
-        assert_eq!(found, [["a.rs -> b.rs: B", "b.rs -> a.rs: A"]]);
+        assert_eq!(result, [["a.rs -> b.rs: B", "b.rs -> a.rs: A"]]);
     }
 
     #[test]
     fn declarations_re_exports_and_tests_are_no_imports() {
-        let found = cycles(&[
+        let result = cycles(&[
             ("lib.rs", "mod a;\npub use a::A;\npub struct Root;\n"),
             ("a.rs", "use crate::Root;\npub struct A(Root);\n#[cfg(test)]\nmod tests;\n"),
             ("a/tests.rs", "use super::*;\n"),
         ]);
-        assert_eq!(found, Vec::<Vec<String>>::new());
+        assert_eq!(result, Vec::<Vec<String>>::new());
     }
 }

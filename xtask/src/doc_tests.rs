@@ -20,16 +20,16 @@ const RUST: [&str; 5] = ["rust", "no_run", "should_panic", "compile_fail", "test
 /// An example fails, or a source file cannot be read.
 pub(crate) fn run(session: &Session) -> Result<()> {
     let root = session.root();
-    let mut words = vec!["test".to_owned(), "--doc".to_owned(), "--quiet".to_owned()];
+    let mut arguments = vec!["test".to_owned(), "--doc".to_owned(), "--quiet".to_owned()];
     for package in metadata::read(root)?.packages {
         let is_library = |target: &metadata::Target| target.kind.iter().any(|kind| kind == "lib");
         if package.targets.iter().any(is_library) && has_examples(package.folder())? {
-            words.extend(["--package".to_owned(), package.name]);
+            arguments.extend(["--package".to_owned(), package.name]);
         }
     }
-    if words.len() > 3 {
-        let status = session.run(workspace::cargo(root).args(&words))?;
-        ensure!(status.success(), "cargo {} failed", words.join(" "));
+    if arguments.len() > 3 {
+        let status = session.run(workspace::cargo(root).args(&arguments))?;
+        ensure!(status.success(), "cargo {} failed", arguments.join(" "));
     }
     Ok(())
 }

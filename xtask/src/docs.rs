@@ -1,6 +1,6 @@
-//! Generated documents that are checked in: the OpenAPI document of the API, the reference pages, and the
-//! list of decisions. They are checked in so that a review shows changes of the contract, and compared with
-//! the code by `docs --check`.
+//! Generated documents that are checked in: the OpenAPI document of the API, the reference pages,
+//! and the list of decisions. They are checked in so that a review shows changes of the contract,
+//! and compared with the code by `docs --check`.
 
 mod alerts;
 mod api;
@@ -30,12 +30,13 @@ const TABLES: [&str; 2] = ["<!-- Written by `sim tables`. -->\n", "<!-- Up to he
 /// Writes all generated pages below `root`.
 pub(crate) fn write(root: &Path) -> Result<()> {
     for (path, bytes) in generate(root)? {
-        let to = root.join(&path);
-        if let Some(folder) = to.parent() {
+        let target = root.join(&path);
+        if let Some(folder) = target.parent() {
             fs::create_dir_all(folder)?;
         }
-        if fs::read(&to).ok().as_ref() != Some(&bytes) {
-            fs::write(&to, bytes).with_context(|| format!("cannot write {}", to.display()))?;
+        if fs::read(&target).ok().as_ref() != Some(&bytes) {
+            fs::write(&target, bytes)
+                .with_context(|| format!("cannot write {}", target.display()))?;
             println!("wrote {}", path.display());
         }
     }
@@ -150,9 +151,9 @@ fn simulator(root: &Path) -> Result<Vec<u8>> {
     let page = fs::read_to_string(root.join(SIMULATOR)).context(SIMULATOR)?;
     let [begin, end] = TABLES;
     let parts =
-        page.split_once(begin).and_then(|(head, rest)| Some((head, rest.split_once(end)?.1)));
-    let (head, tail) = parts.with_context(|| format!("{SIMULATOR} has no place for tables"))?;
-    Ok(format!("{head}{begin}\n{tables}{end}{tail}").into_bytes())
+        page.split_once(begin).and_then(|(before, rest)| Some((before, rest.split_once(end)?.1)));
+    let (before, tail) = parts.with_context(|| format!("{SIMULATOR} has no place for tables"))?;
+    Ok(format!("{before}{begin}\n{tables}{end}{tail}").into_bytes())
 }
 
 /// Runs a program of the workspace and returns its output. `cargo run` would compile dependencies a

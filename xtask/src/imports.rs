@@ -30,12 +30,12 @@ impl Imports {
         let tree = ModuleTree::read(root_file, &read_source)?;
         let mut edges = vec![BTreeMap::<usize, BTreeSet<String>>::new(); tree.files.len()];
         for (id, items) in &tree.items {
-            let mut references = References { tree: &tree, module: *id, found: Vec::new() };
+            let mut references = References { tree: &tree, module: *id, targets: Vec::new() };
             for item in items {
                 references.visit_item(item);
             }
             let from = tree.file_of(*id);
-            for (to, name) in references.found {
+            for (to, name) in references.targets {
                 if to != from {
                     edges[from].entry(to).or_default().insert(name);
                 }
@@ -55,13 +55,13 @@ fn read_source(path: &Path) -> Result<syn::File> {
 struct References<'tree> {
     tree: &'tree ModuleTree,
     module: ModuleId,
-    found: Vec<(usize, String)>,
+    targets: Vec<(usize, String)>,
 }
 
 impl References<'_> {
     fn refer(&mut self, path: &[String]) {
         if let Some(Definition { file, name: Some(name) }) = self.tree.resolve(self.module, path) {
-            self.found.push((file, name));
+            self.targets.push((file, name));
         }
     }
 
@@ -111,7 +111,7 @@ impl<'ast> Visit<'ast> for References<'_> {
                 continue;
             };
             if !(is_export && self.tree.is_below(file, self.module)) {
-                self.found.push((file, name));
+                self.targets.push((file, name));
             }
         }
     }

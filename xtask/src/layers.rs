@@ -39,10 +39,10 @@ pub(crate) fn edges(metadata: &Metadata) -> Result<Vec<String>> {
             let to = layer_of_crate(metadata, target)?;
             let is_for_tests = dependency.kind.as_deref() == Some("dev");
             let objection = violation((&package.name, from), (&target.name, to), is_for_tests);
-            if let Some(why) = objection {
+            if let Some(reason) = objection {
                 let kind = dependency.kind.as_deref().map_or(String::new(), |k| format!("{k}-"));
                 violations.push(format!(
-                    "{} ({}) has a {kind}dependency on {} ({}): {why}",
+                    "{} ({}) has a {kind}dependency on {} ({}): {reason}",
                     package.name,
                     from.name(),
                     target.name,

@@ -24,9 +24,9 @@ pub(crate) fn report(root: &Path) -> Result<()> {
             let Ok(text) = fs::read_to_string(&path) else { continue };
             let lines = code_lines(&text);
             if lines > CODE_LINES_MAX {
-                let shown = path.strip_prefix(root).unwrap_or(&path).display();
+                let display = path.strip_prefix(root).unwrap_or(&path).display();
                 println!(
-                    "warning: {shown} has {lines} lines of code (about {CODE_LINES_MAX} is one subject)"
+                    "warning: {display} has {lines} lines of code (about {CODE_LINES_MAX} is one subject)"
                 );
             }
         }

@@ -102,5 +102,5 @@ fn in_session(run: impl FnOnce(&mut Session) -> Result<()>) -> Result<()> {
 }
 
 fn list(parts: &[Part]) -> String {
-    parts.iter().map(|part| format!("\n  {:12} {}", part.name, part.about)).collect()
+    parts.iter().map(|part| format!("\n  {:12} {}", part.name, part.description)).collect()
 }

@@ -75,11 +75,11 @@ impl ModuleTree {
     fn resolve_globs(&mut self) {
         for id in 0..self.modules.len() {
             let paths = self.modules[id].globs.iter();
-            let found = paths.filter_map(|path| match self.target(id, path, 0)? {
+            let targets = paths.filter_map(|path| match self.target(id, path, 0)? {
                 Target::Module(from) => (from != id).then_some(from),
                 Target::Item(..) => None,
             });
-            self.modules[id].glob_modules = found.collect();
+            self.modules[id].glob_modules = targets.collect();
         }
     }
 
@@ -106,17 +106,17 @@ impl ModuleTree {
     ) -> Result<ModuleId> {
         let id = self.modules.len();
         self.modules.push(Module { parent, file, ..Module::default() });
-        let mut own = Vec::new();
+        let mut module_items = Vec::new();
         for item in items.into_iter().filter(|item| !is_for_tests(item)) {
             match item {
                 syn::Item::Mod(module) => self.add_child(id, module, folder, source)?,
                 item => {
                     self.define(id, &item);
-                    own.push(item);
+                    module_items.push(item);
                 }
             }
         }
-        self.items.push((id, own));
+        self.items.push((id, module_items));
         Ok(id)
     }
 
@@ -128,16 +128,16 @@ impl ModuleTree {
         source: Source<'_>,
     ) -> Result<()> {
         let name = module.ident.to_string();
-        let below = folder.join(&name);
+        let child_folder = folder.join(&name);
         let child = if let Some((_, items)) = module.content {
             let file = self.modules[parent].file;
-            self.add_module(Some(parent), file, items, &below, source)?
+            self.add_module(Some(parent), file, items, &child_folder, source)?
         } else {
-            let candidates = [folder.join(format!("{name}.rs")), below.join("mod.rs")];
+            let candidates = [folder.join(format!("{name}.rs")), child_folder.join("mod.rs")];
             let Some(path) = candidates.into_iter().find(|path| path.is_file()) else {
                 return Ok(());
             };
-            self.add_file(Some(parent), &path, &below, source)?
+            self.add_file(Some(parent), &path, &child_folder, source)?
         };
         self.modules[parent].children.insert(name, child);
         Ok(())
@@ -201,21 +201,21 @@ impl ModuleTree {
 
     fn target(&self, module: ModuleId, path: &[String], depth: usize) -> Option<Target> {
         let (first, rest) = path.split_first()?;
-        let mut at = match first.as_str() {
+        let mut target = match first.as_str() {
             "crate" => Target::Module(0),
             "self" => Target::Module(module),
             "super" => Target::Module(self.modules[module].parent?),
             name => self.lookup(module, name, depth)?,
         };
         for name in rest {
-            at = match at {
+            target = match target {
                 Target::Module(id) if name == "super" => Target::Module(self.modules[id].parent?),
                 Target::Module(id) => self.lookup(id, name, depth)?,
                 // A variant or associated item belongs to its type.
                 item @ Target::Item(..) => return Some(item),
             };
         }
-        Some(at)
+        Some(target)
     }
 
     fn lookup(&self, id: ModuleId, name: &str, depth: usize) -> Option<Target> {
@@ -246,13 +246,13 @@ pub(crate) fn use_leaves(tree: &syn::UseTree) -> Vec<UseLeaf> {
 }
 
 fn add_leaves(tree: &syn::UseTree, prefix: &[String], leaves: &mut Vec<UseLeaf>) {
-    let with = |name: &syn::Ident| {
+    let join = |name: &syn::Ident| {
         let mut path = prefix.to_vec();
         path.push(name.to_string());
         path
     };
     match tree {
-        syn::UseTree::Path(path) => add_leaves(&path.tree, &with(&path.ident), leaves),
+        syn::UseTree::Path(path) => add_leaves(&path.tree, &join(&path.ident), leaves),
         syn::UseTree::Group(group) => {
             for tree in &group.items {
                 add_leaves(tree, prefix, leaves);
@@ -262,10 +262,10 @@ fn add_leaves(tree: &syn::UseTree, prefix: &[String], leaves: &mut Vec<UseLeaf>)
             leaves.push(UseLeaf { path: prefix.to_vec(), alias: prefix.last().cloned() });
         }
         syn::UseTree::Name(name) => {
-            leaves.push(UseLeaf { path: with(&name.ident), alias: Some(name.ident.to_string()) });
+            leaves.push(UseLeaf { path: join(&name.ident), alias: Some(name.ident.to_string()) });
         }
         syn::UseTree::Rename(name) => {
-            leaves.push(UseLeaf { path: with(&name.ident), alias: Some(name.rename.to_string()) });
+            leaves.push(UseLeaf { path: join(&name.ident), alias: Some(name.rename.to_string()) });
         }
         syn::UseTree::Glob(_) => leaves.push(UseLeaf { path: prefix.to_vec(), alias: None }),
     }

@@ -104,15 +104,15 @@ pub(crate) fn run(session: &Session, selection: &Selection<'_>) -> Result<Tests>
 
 /// Returns the seed of each kind of test with random cases: the user's value if it is set.
 fn seeds(seed: u64) -> Vec<(&'static str, String)> {
-    let of = |name| std::env::var(name).unwrap_or_else(|_| seed.to_string());
-    SEED_VARIABLES.iter().map(|name| (*name, of(name))).collect()
+    let value = |name| std::env::var(name).unwrap_or_else(|_| seed.to_string());
+    SEED_VARIABLES.iter().map(|name| (*name, value(name))).collect()
 }
 
 /// Formats variables as a shell expects them before a command.
 fn shell_assignments(variables: &[(&str, String)]) -> String {
-    let words: Vec<String> =
+    let assignments: Vec<String> =
         variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    words.join(" ")
+    assignments.join(" ")
 }
 
 /// Parses the JUnit report that nextest writes. `repeat_with` precedes the commands that repeat a

@@ -50,9 +50,9 @@ fn target_directory(root: &Path) -> std::path::PathBuf {
 
 /// Returns true if rustup has the toolchain, after trying to install it.
 fn is_installed(toolchain: &str) -> bool {
-    let words = ["toolchain", "install", toolchain, "--profile", "minimal", "--no-self-update"];
+    let arguments = ["toolchain", "install", toolchain, "--profile", "minimal", "--no-self-update"];
     let mut rustup = Command::new("rustup");
-    let status = rustup.args(words).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let status = rustup.args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
 
@@ -65,8 +65,8 @@ fn rust_version(manifest: &str) -> Result<String> {
 
 /// Returns true if the output of `cargo --version` is of this minor release.
 fn is_minor_release(output: &str, version: &str) -> bool {
-    let own = output.split_whitespace().nth(1).unwrap_or_default();
-    own.strip_prefix(version).is_some_and(|patch| patch.starts_with('.'))
+    let installed = output.split_whitespace().nth(1).unwrap_or_default();
+    installed.strip_prefix(version).is_some_and(|patch| patch.starts_with('.'))
 }
 
 #[cfg(test)]
@@ -74,12 +74,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_told_apart() {
+    fn versions_are_distinguished() {
         assert_eq!(rust_version("[package]\nrust-version = \"1.85\"\n").unwrap(), "1.85");
         assert!(rust_version("[package]\n").is_err());
         assert!(is_minor_release("cargo 1.85.1 (d73d2caf9 2024-12-31)\n", "1.85"));
-        for said in ["cargo 1.95.0 (f2d3ce0bd 2026-03-21)", "cargo 1.8.5", "cargo 1.850.0", ""] {
-            assert!(!is_minor_release(said, "1.85"), "{said}");
+        for output in ["cargo 1.95.0 (f2d3ce0bd 2026-03-21)", "cargo 1.8.5", "cargo 1.850.0", ""] {
+            assert!(!is_minor_release(output, "1.85"), "{output}");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Checks docs/resource-bounds.md: every file of the first column exists and contains the items that
-//! follow it, and every named test exists.
+//! Checks docs/resource-bounds.md: every file of the first column exists and contains the items
+//! that follow it, and every named test exists.
 //!
-//! The first column has the notation `` `FILE`, `ITEM`, `ITEM`; `FILE` ``. A file without a folder of
-//! crates is in the folder of the first file of its row. The last column names test functions.
+//! The first column has the notation `` `FILE`, `ITEM`, `ITEM`; `FILE` ``. A file without a folder
+//! of crates is in the folder of the first file of its row. The last column names test functions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,24 +28,24 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     for folder in FOLDERS {
         read_sources(&root.join(folder), &mut sources)?;
     }
-    let (mut rows, mut wrong) = (0, Vec::new());
+    let (mut rows, mut violations) = (0, Vec::new());
     for (number, line) in text.lines().enumerate() {
         let Some(row) = Row::parse(line) else { continue };
         rows += 1;
-        let at = |why: String| format!("{FILE}:{}: {why}", number + 1);
-        wrong.extend(row.missing_items(root).into_iter().map(at));
-        let has = |test: &&str| sources.contains(&format!("fn {test}("));
-        let missing = row.tests().filter(|test| !has(test));
-        wrong.extend(missing.map(|test| at(format!("there is no test {test}"))));
+        let locate = |reason: String| format!("{FILE}:{}: {reason}", number + 1);
+        violations.extend(row.missing_items(root).into_iter().map(locate));
+        let exists = |test: &&str| sources.contains(&format!("fn {test}("));
+        let missing = row.tests().filter(|test| !exists(test));
+        violations.extend(missing.map(|test| locate(format!("there is no test {test}"))));
     }
     if rows == 0 {
         bail!("{FILE} has no row");
     }
-    if wrong.is_empty() {
+    if violations.is_empty() {
         println!("resource bounds: the items and tests of {rows} rows exist");
         return Ok(());
     }
-    bail!("{}", wrong.join("\n"))
+    bail!("{}", violations.join("\n"))
 }
 
 /// Appends the source files of a folder.
@@ -72,17 +72,17 @@ impl<'a> Row<'a> {
     /// Parses a row; `None` for text, headings and separators.
     fn parse(line: &'a str) -> Option<Self> {
         let cells: Vec<&str> = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").collect();
-        let [place, _, _, tests] = <[&str; CELLS]>::try_from(cells).ok()?;
-        (place.contains('`')).then_some(Self { place, tests })
+        let [location, _, _, tests] = <[&str; CELLS]>::try_from(cells).ok()?;
+        (location.contains('`')).then_some(Self { place: location, tests })
     }
 
     /// Returns the test functions. Other code spans are files, crates and fuzz targets.
     fn tests(&self) -> impl Iterator<Item = &'a str> {
         let is_sentence = |span: &&str| {
             span.matches('_').count() >= 2
-                && span
-                    .chars()
-                    .all(|of| of.is_ascii_lowercase() || of.is_ascii_digit() || of == '_')
+                && span.chars().all(|character| {
+                    character.is_ascii_lowercase() || character.is_ascii_digit() || character == '_'
+                })
         };
         spans(self.tests).filter(is_sentence)
     }
@@ -126,20 +126,22 @@ fn spans(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// Returns true if a source file contains each part of `name`, given as `item` or `Type::field`, as a
-/// whole word.
+/// Returns true if a source file contains each part of `name`, given as `item` or `Type::field`, as
+/// a whole word.
 fn has_item(source: &str, name: &str) -> bool {
     let is_part = |next: char| next.is_alphanumeric() || next == '_';
-    name.split("::").all(|word| source.split(|next| !is_part(next)).any(|of| of == word))
+    name.split("::")
+        .all(|part| source.split(|next| !is_part(next)).any(|candidate| candidate == part))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn row(place: &str) -> Vec<String> {
+    fn row(location: &str) -> Vec<String> {
         let root = crate::workspace::root().unwrap();
-        let line = format!("| {place} | threads | 4 | `tests.rs`, `a_test_name`; `other_file` |");
+        let line =
+            format!("| {location} | threads | 4 | `tests.rs`, `a_test_name`; `other_file` |");
         let row = Row::parse(&line).unwrap();
         assert_eq!(row.tests().collect::<Vec<_>>(), ["a_test_name"]);
         row.missing_items(&root)
@@ -147,9 +149,9 @@ mod tests {
 
     #[test]
     fn files_and_items_exist() {
-        let place =
+        let location =
             "`xtask/src/resource_bounds.rs`, `Row::place`, `CELLS`; `specification.rs`, `Row`";
-        assert_eq!(row(place), [""; 0]);
+        assert_eq!(row(location), [""; 0]);
         assert_eq!(
             row("`xtask/src/specification.rs`, `Row::plac`; `gone.rs`, `Row`"),
             ["xtask/src/specification.rs has no `Row::plac`", "xtask/src/gone.rs does not exist"]

@@ -52,7 +52,7 @@ pub(crate) struct Session {
     root: PathBuf,
     interrupt: Interrupt,
     folder: RunFolder,
-    began: Instant,
+    started_at: Instant,
     stages: Vec<StageReport>,
     passed: u64,
     failures: Vec<String>,
@@ -78,7 +78,7 @@ impl Session {
             root: root.to_owned(),
             interrupt: Interrupt::install()?,
             folder: RunFolder::create()?,
-            began: Instant::now(),
+            started_at: Instant::now(),
             stages: Vec::new(),
             passed: 0,
             failures: Vec::new(),
@@ -119,9 +119,9 @@ impl Session {
             return false;
         }
         print_line(format_args!("==> {name}: started"));
-        let began = Instant::now();
+        let started_at = Instant::now();
         let result = run(self);
-        let duration = began.elapsed();
+        let duration = started_at.elapsed();
         let is_passed = self.record(name, result);
         let verdict = if is_passed { "passed" } else { "FAILED" };
         print_line(format_args!("==> {name}: {verdict} in {} s", duration.as_secs()));
@@ -169,10 +169,10 @@ impl Session {
         print_line(format_args!(
             "{:42}          {:7}",
             "all stages",
-            self.began.elapsed().as_secs()
+            self.started_at.elapsed().as_secs()
         ));
-        for what in &self.not_run {
-            print_line(format_args!("NOT RUN {what}"));
+        for part in &self.not_run {
+            print_line(format_args!("NOT RUN {part}"));
         }
         for failure in &self.failures {
             print_line(format_args!("FAILED {failure}"));

@@ -27,10 +27,10 @@ const NO_PANIC: &[&str] =
 
 /// Returns every rule that a crate's sources or configuration violate.
 pub(crate) fn violations(metadata: &Metadata) -> Result<Vec<String>> {
-    let mut found = strict_configuration(&metadata.workspace_root)?;
+    let mut violations = strict_configuration(&metadata.workspace_root)?;
     for package in &metadata.packages {
         let floor = layer_of_crate(metadata, package)?;
-        found.extend(manifest(package)?);
+        violations.extend(manifest(package)?);
         if floor == Layer::Outside {
             continue;
         }
@@ -38,14 +38,14 @@ pub(crate) fn violations(metadata: &Metadata) -> Result<Vec<String>> {
             if target.kind.iter().any(|kind| matches!(kind.as_str(), "lib" | "bin" | "proc-macro"))
             {
                 let text = read(&target.src_path)?;
-                found.extend(attributes(&package.name, &target.src_path, floor, &text));
+                violations.extend(attributes(&package.name, &target.src_path, floor, &text));
             }
         }
         if floor.is_pure() {
-            found.extend(strict_bans_apply(metadata, package)?);
+            violations.extend(strict_bans_apply(metadata, package)?);
         }
     }
-    Ok(found)
+    Ok(violations)
 }
 
 /// Checks that a crate's manifest enables the workspace's lints.
@@ -60,29 +60,29 @@ fn manifest(package: &Package) -> Result<Vec<String>> {
 }
 
 fn attributes(crate_name: &str, path: &Path, floor: Layer, text: &str) -> Vec<String> {
-    let given = inner_attributes(text);
-    let has = |level: &[&str], lint: &str| {
-        given
+    let levels = inner_attributes(text);
+    let has_level = |level: &[&str], lint: &str| {
+        levels
             .iter()
             .any(|(l, lints)| level.contains(&l.as_str()) && lints.iter().any(|x| x == lint))
     };
     let file = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let mut found = Vec::new();
+    let mut violations = Vec::new();
     if floor == Layer::Sys {
-        if !has(&["deny", "forbid"], "unsafe_code") {
-            found.push(format!("{crate_name}: {file} lacks #![deny(unsafe_code)] or forbid"));
+        if !has_level(&["deny", "forbid"], "unsafe_code") {
+            violations.push(format!("{crate_name}: {file} lacks #![deny(unsafe_code)] or forbid"));
         }
-    } else if !has(&["forbid"], "unsafe_code") {
-        found.push(format!("{crate_name}: {file} lacks #![forbid(unsafe_code)]"));
+    } else if !has_level(&["forbid"], "unsafe_code") {
+        violations.push(format!("{crate_name}: {file} lacks #![forbid(unsafe_code)]"));
     }
     if floor.must_not_panic() {
         for lint in NO_PANIC {
-            if !has(&["deny", "forbid"], lint) {
-                found.push(format!("{crate_name}: {file} lacks #![deny({lint})]"));
+            if !has_level(&["deny", "forbid"], lint) {
+                violations.push(format!("{crate_name}: {file} lacks #![deny({lint})]"));
             }
         }
     }
-    found
+    violations
 }
 
 /// Parses `#![level(lint, lint, …)]` of a source file, without comments.
@@ -113,14 +113,14 @@ fn strict_configuration(root: &Path) -> Result<Vec<String>> {
 /// the crate and the root: for a pure crate that must be the root's, and no source may disable the
 /// bans.
 fn strict_bans_apply(metadata: &Metadata, package: &Package) -> Result<Vec<String>> {
-    let mut found = Vec::new();
+    let mut violations = Vec::new();
     for folder in package.folder().ancestors() {
         if folder == metadata.workspace_root {
             break;
         }
         for name in ["clippy.toml", ".clippy.toml"] {
             if folder.join(name).exists() {
-                found.push(format!(
+                violations.push(format!(
                     "{}: {} hides the strict configuration at the root",
                     package.name,
                     folder.join(name).display()
@@ -132,15 +132,15 @@ fn strict_bans_apply(metadata: &Metadata, package: &Package) -> Result<Vec<Strin
         let text: String = read(&path)?.split_whitespace().collect();
         let switched_off =
             ["allow(clippy::disallowed", "warn(clippy::disallowed", "expect(clippy::disallowed"];
-        if switched_off.iter().any(|off| text.contains(off)) {
-            found.push(format!(
+        if switched_off.iter().any(|attribute| text.contains(attribute)) {
+            violations.push(format!(
                 "{}: {} switches a ban of its floor off",
                 package.name,
                 path.display()
             ));
         }
     }
-    Ok(found)
+    Ok(violations)
 }
 
 /// Returns all Rust files below `folder`, sorted.
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn each_floor_asks_for_its_attributes() {
+    fn each_floor_requires_its_attributes() {
         assert!(check(Layer::Base, GOOD).is_empty());
         assert!(check(Layer::Apps, "#![forbid(unsafe_code)]").is_empty());
         assert_eq!(check(Layer::Pure, "#![forbid(unsafe_code)]").len(), 3);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_configuration_bans_what_it_promises() {
+    fn the_root_configuration_is_strict() {
         let root = crate::workspace::root().unwrap();
         assert_eq!(strict_configuration(&root).unwrap(), Vec::<String>::new());
     }

@@ -18,21 +18,22 @@ const RIG: &str = "testing/rig/tests/";
 /// have.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let text = fs::read_to_string(root.join(FILE)).context(FILE)?;
-    let mut wrong = Vec::new();
+    let mut violations = Vec::new();
     let mut rows = 0;
     for (number, line) in text.lines().enumerate() {
         let Some(row) = Row::parse(line) else { continue };
         rows += 1;
-        wrong.extend(row.violations(root).map(|why| format!("{FILE}:{}: {why}", number + 1)));
+        violations
+            .extend(row.violations(root).map(|reason| format!("{FILE}:{}: {reason}", number + 1)));
     }
     if rows == 0 {
         bail!("{FILE} has no promise");
     }
-    if wrong.is_empty() {
+    if violations.is_empty() {
         println!("specification: {rows} promises name their tests and tier");
         return Ok(());
     }
-    bail!("{} promises are wrong:\n  {}", wrong.len(), wrong.join("\n  "))
+    bail!("{} promises are wrong:\n  {}", violations.len(), violations.join("\n  "))
 }
 
 /// Row of the table of promises.
@@ -54,9 +55,9 @@ impl<'a> Row<'a> {
     }
 
     fn violations(&self, root: &Path) -> impl Iterator<Item = String> {
-        let mut wrong = Vec::new();
+        let mut violations = Vec::new();
         if !["test", "full", "none"].contains(&self.tier) {
-            wrong.push(format!("the tier is test, full or none, not {:?}", self.tier));
+            violations.push(format!("the tier is test, full or none, not {:?}", self.tier));
         }
         // Files and crates are code spans; other words there explain them.
         let files = self.tests.split('`').skip(1).step_by(2).filter_map(source_path);
@@ -65,19 +66,19 @@ impl<'a> Row<'a> {
         for (name, file) in files {
             is_only_rig &= file.starts_with(RIG);
             let Ok(text) = fs::read_to_string(root.join(&file)) else {
-                wrong.push(format!("{name} does not exist"));
+                violations.push(format!("{name} does not exist"));
                 continue;
             };
             has_fast_test |= has_test_outside_full(&text);
         }
         // Crates named without a file have tests in the fast tier.
         let names_no_file =
-            self.tests.split('`').skip(1).step_by(2).any(|of| source_path(of).is_none());
+            self.tests.split('`').skip(1).step_by(2).any(|span| source_path(span).is_none());
         is_only_rig &= !names_no_file;
         if self.tier == "test" && is_only_rig && !has_fast_test {
-            wrong.push(format!("the tests of {} are all in the full tier", self.tests));
+            violations.push(format!("the tests of {} are all in the full tier", self.tests));
         }
-        wrong.into_iter()
+        violations.into_iter()
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
 /// Named part of the full tier or of the campaigns.
 pub(crate) struct Part {
     pub(crate) name: &'static str,
-    pub(crate) about: &'static str,
+    pub(crate) description: &'static str,
     run: fn(&mut Session) -> Result<()>,
 }
 
@@ -29,32 +29,40 @@ pub(crate) struct Part {
 pub(crate) const FULL: &[Part] = &[
     Part {
         name: "guard",
-        about: "everything that `make test` runs, with new cases of the property tests",
+        description: "everything that `make test` runs, with new cases of the property tests",
         run: guard_with_new_cases,
     },
-    Part { name: "long", about: "long and repetitive tests with peers and kills", run: long },
+    Part {
+        name: "long",
+        description: "long and repetitive tests with peers and kills",
+        run: long_tests,
+    },
     Part {
         name: "soak",
-        about: "12 minutes of load of every kind on one daemon, whose memory must not grow",
+        description: "12 minutes of load of every kind on one daemon, whose memory must not grow",
         run: soak,
     },
-    Part { name: "lab", about: "every plan of the lab, small", run: lab },
-    Part { name: "compilers", about: "oldest supported Rust, release profile", run: compilers },
-    Part { name: "fuzz", about: "every fuzz target for a minute", run: fuzz },
-    Part { name: "simulation", about: "1000 seeds of each scenario", run: simulation },
-    Part { name: "packages", about: "Debian packages on Debian 12 and 13", run: packages },
+    Part { name: "lab", description: "every plan of the lab, small", run: lab },
+    Part {
+        name: "compilers",
+        description: "oldest supported Rust, release profile",
+        run: compilers,
+    },
+    Part { name: "fuzz", description: "every fuzz target for a minute", run: fuzz },
+    Part { name: "simulation", description: "1000 seeds of each scenario", run: simulation },
+    Part { name: "packages", description: "Debian packages on Debian 12 and 13", run: packages },
 ];
 
 /// Open-ended runs, which are run once for an issue that requests one.
 pub(crate) const CAMPAIGNS: &[Part] = &[
-    Part { name: "swarm", about: "10 000 seeds of each scenario", run: swarm },
-    Part { name: "kills", about: "1000 kills of the daemon under load", run: kills },
+    Part { name: "swarm", description: "10 000 seeds of each scenario", run: swarm },
+    Part { name: "kills", description: "1000 kills of the daemon under load", run: kills },
     Part {
         name: "soak",
-        about: "the same load until the daemon has executed 10^8 requests",
+        description: "the same load until the daemon has executed 10^8 requests",
         run: long_soak,
     },
-    Part { name: "fuzz", about: "every fuzz target for an hour", run: fuzz_for_an_hour },
+    Part { name: "fuzz", description: "every fuzz target for an hour", run: fuzz_for_an_hour },
 ];
 
 /// Environment variables that set the number of kills of the tests that kill the daemon.
@@ -78,7 +86,7 @@ pub(crate) fn run_parts(session: &mut Session, parts: &[Part], names: &[&str]) -
     }
     check_root()?;
     for part in parts.iter().filter(|part| names.is_empty() || names.contains(&part.name)) {
-        print_line(format_args!("\n==> part {}: {}", part.name, part.about));
+        print_line(format_args!("\n==> part {}: {}", part.name, part.description));
         (part.run)(session)?;
     }
     Ok(())
@@ -124,8 +132,8 @@ fn guard_with(session: &mut Session, seed: Option<u64>) -> Result<()> {
 /// Builds and tests one package: its tests of the fast tier, or those of any tier with a name.
 pub(crate) fn package(session: &mut Session, name: &str, test: Option<&str>) -> Result<()> {
     let metadata = metadata::read(session.root())?;
-    let known = metadata.packages.iter().find(|package| package.name == name);
-    let package = known.with_context(|| {
+    let package = metadata.packages.iter().find(|package| package.name == name);
+    let package = package.with_context(|| {
         format!("there is no crate {name}; `cargo tree --workspace --depth 0` lists them")
     })?;
     let filter = match test {
@@ -185,7 +193,7 @@ fn check_root() -> Result<()> {
     Ok(())
 }
 
-fn long(session: &mut Session) -> Result<()> {
+fn long_tests(session: &mut Session) -> Result<()> {
     let filter = "test(/(^|::)full::/) - binary_id(suimon-rig::lab) - test(/^soak::/)";
     full_tests(session, "long tests", filter);
     Ok(())
@@ -213,8 +221,8 @@ fn compilers(session: &mut Session) -> Result<()> {
         let mut tests = Tests::default();
         match oldest_rust::check(session)? {
             Outcome::Compiles => tests.passed = 1,
-            Outcome::NotInstalled(why) => {
-                tests.not_run.push(format!("oldest supported Rust: {why}"));
+            Outcome::NotInstalled(reason) => {
+                tests.not_run.push(format!("oldest supported Rust: {reason}"));
             }
         }
         Ok(tests)

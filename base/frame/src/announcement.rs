@@ -39,8 +39,9 @@ impl Announcement {
     /// sender and target. Stations with an entry for the address update it.
     pub fn gratuitous_arp(mac: MacAddr, address: Ipv4Addr, tag: Option<VlanTag>) -> Self {
         let address = address.octets();
-        let (octets, nobody) = (mac.octets(), [0; 6]);
-        let fields = [&ETHERNET_AND_IPV4[..], &ARP_REQUEST, &octets, &address, &nobody, &address];
+        let (octets, target_mac) = (mac.octets(), [0; 6]);
+        let fields =
+            [&ETHERNET_AND_IPV4[..], &ARP_REQUEST, &octets, &address, &target_mac, &address];
         Self::new(mac, tag, ethertype::ARP, &fields)
     }
 
@@ -86,30 +87,30 @@ mod tests {
     }
 
     #[test]
-    fn a_reverse_arp_asks_for_its_own_address() {
-        let head = ["ffffffffffff", "020000aabbcc"];
+    fn a_reverse_arp_requests_its_own_address() {
+        let addresses = ["ffffffffffff", "020000aabbcc"];
         let body =
             ["8035", "0001080006040003", "020000aabbcc", "00000000", "020000aabbcc", "00000000"];
         let plain = Announcement::reverse_arp(MAC, None);
-        assert_eq!(hex(plain.bytes()), padded(&[&head[..], &body].concat(), 60));
+        assert_eq!(hex(plain.bytes()), padded(&[&addresses[..], &body].concat(), 60));
         let tag = VlanId::new(0x0123).map(VlanTag::for_vlan);
         let tagged = Announcement::reverse_arp(MAC, tag);
-        let expected = padded(&[&head[..], &["81000123"], &body].concat(), 64);
+        let expected = padded(&[&addresses[..], &["81000123"], &body].concat(), 64);
         assert_eq!(hex(tagged.bytes()), expected);
     }
 
     #[test]
     fn a_gratuitous_arp_is_a_request_for_its_own_address() {
-        let head = ["ffffffffffff", "020000aabbcc"];
+        let addresses = ["ffffffffffff", "020000aabbcc"];
         let body =
             ["0806", "0001080006040001", "020000aabbcc", "c0a80207", "000000000000", "c0a80207"];
         let address = Ipv4Addr::new(192, 168, 2, 7);
         let plain = Announcement::gratuitous_arp(MAC, address, None);
-        assert_eq!(hex(plain.bytes()), padded(&[&head[..], &body].concat(), 60));
+        assert_eq!(hex(plain.bytes()), padded(&[&addresses[..], &body].concat(), 60));
         // The priority is part of the tag.
         let tag = Some(VlanTag::from_tci(0xe005));
         let tagged = Announcement::gratuitous_arp(MAC, address, tag);
-        let expected = padded(&[&head[..], &["8100e005"], &body].concat(), 64);
+        let expected = padded(&[&addresses[..], &["8100e005"], &body].concat(), 64);
         assert_eq!(hex(tagged.bytes()), expected);
     }
 }

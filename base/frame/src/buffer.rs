@@ -25,9 +25,9 @@ const STAGGER_STEPS: usize = 32;
 ///
 /// A large frame may have a *tail*: the buffer contains its first bytes, including all headers, and
 /// the rest remains in the memory of its source ([`Frame::set_tail`]). The length includes the
-/// tail. Code that needs more than the headers calls [`Frame::linearize`] first; [`Frame::copy_from`],
-/// [`segment`](crate::segment()) and [`complete_checksum`](crate::complete_checksum) do so
-/// themselves.
+/// tail. Code that needs more than the headers calls [`Frame::linearize`] first;
+/// [`Frame::copy_from`], [`segment`](crate::segment()) and
+/// [`complete_checksum`](crate::complete_checksum) do so themselves.
 pub struct Frame {
     store: Box<[u8]>,
     headroom: usize,
@@ -126,9 +126,9 @@ impl Frame {
     #[cold]
     #[inline(never)]
     fn gather_tail(&mut self) {
-        let (held, end) = (self.start + self.filled, self.start + self.len);
+        let (start, end) = (self.start + self.filled, self.start + self.len);
         let mut tail = self.tail.reader(self.len - self.filled);
-        let count = self.store.get_mut(held..end).map_or(0, |room| tail.read(room));
+        let count = self.store.get_mut(start..end).map_or(0, |space| tail.read(space));
         // A reader returns the announced number of bytes; if fewer were read, the rest must not be
         // exposed.
         self.len = self.filled + count;

@@ -119,8 +119,9 @@ pub const fn update(old_checksum: u16, old_word: u16, new_word: u16) -> u16 {
 /// Completes a partial checksum and marks the frame as verified. Frames in other states are
 /// unchanged, and so are large frames, which are completed segment by segment.
 ///
-/// A result of 0 is stored as 0xffff, because UDP treats 0 as no checksum (RFC 768). TCP treats both
-/// alike; its 0 is stored as such, as segmentation does, so that the frame can be merged again.
+/// A result of 0 is stored as 0xffff, because UDP treats 0 as no checksum (RFC 768). TCP treats
+/// both alike; its 0 is stored as such, as segmentation does, so that the frame can be merged
+/// again.
 pub fn complete_checksum(frame: &mut Frame) {
     let Checksum::Partial { start, offset } = frame.meta.checksum else { return };
     if frame.meta.gso.is_some() {
@@ -139,10 +140,10 @@ pub fn complete_checksum(frame: &mut Frame) {
     }
 }
 
-/// Returns the checksum field at `at`.
+/// Returns the checksum field at `offset`.
 #[inline]
-pub(crate) fn field(bytes: &[u8], at: usize) -> u16 {
-    u16_at(bytes, at).unwrap_or_default()
+pub(crate) fn field(bytes: &[u8], offset: usize) -> u16 {
+    u16_at(bytes, offset).unwrap_or_default()
 }
 
 /// Adds two words with end-around carry.

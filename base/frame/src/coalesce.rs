@@ -91,16 +91,16 @@ fn coalesce_from(
 ) -> Coalesced {
     let mut units = MergeGroups::default();
     let mut coalesced = Coalesced::default();
-    for at in first..count {
-        if units.is_empty() && !frames.get(at).is_some_and(can_start) {
+    for index in first..count {
+        if units.is_empty() && !frames.get(index).is_some_and(can_start) {
             continue;
         }
-        match lane(at) {
+        match lane(index) {
             CoalesceTarget::Excluded => {}
             CoalesceTarget::Multiple => units.close_all(),
             CoalesceTarget::Egress(egress, offloads) => {
-                if let Some(unit) = units.handle(frames, at, egress, offloads) {
-                    coalesced.merged_count |= 1 << at;
+                if let Some(unit) = units.handle(frames, index, egress, offloads) {
+                    coalesced.merged_count |= 1 << index;
                     coalesced.units |= 1 << unit;
                 }
             }
@@ -121,7 +121,7 @@ struct MergeGroups {
 struct MergeGroup {
     egress: u16,
     /// Index of the first segment in the batch.
-    at: usize,
+    index: usize,
     /// View of the first segment before merging.
     first: SegmentView,
     /// True if the checksums of the first segment are verified.
@@ -143,8 +143,8 @@ impl MergeGroups {
         self.len = 0;
     }
 
-    fn close(&mut self, place: usize) {
-        if let Some(open) = self.open.get_mut(place..self.len) {
+    fn close(&mut self, index: usize) {
+        if let Some(open) = self.open.get_mut(index..self.len) {
             open.rotate_left(1);
             self.len -= 1;
         }
@@ -152,10 +152,10 @@ impl MergeGroups {
 
     /// Closes the units of an egress: no frame for it may move past the current one.
     fn close_egress(&mut self, egress: u16) {
-        for place in (0..self.len).rev() {
-            let unit = self.open.get(place).and_then(Option::as_ref);
+        for index in (0..self.len).rev() {
+            let unit = self.open.get(index).and_then(Option::as_ref);
             if unit.is_some_and(|unit| unit.egress == egress) {
-                self.close(place);
+                self.close(index);
             }
         }
     }
@@ -164,21 +164,21 @@ impl MergeGroups {
         if self.len == UNITS_MAX {
             self.close(0);
         }
-        if let Some(place) = self.open.get_mut(self.len) {
-            *place = Some(unit);
+        if let Some(slot) = self.open.get_mut(self.len) {
+            *slot = Some(unit);
             self.len += 1;
         }
     }
 
-    /// Processes the frame at `at`; returns the index of the unit it was merged into.
+    /// Processes the frame at `frame_index`; returns the index of the unit it was merged into.
     fn handle(
         &mut self,
         frames: &mut [Frame],
-        at: usize,
+        frame_index: usize,
         egress: u16,
-        takes: Offloads,
+        offloads: Offloads,
     ) -> Option<usize> {
-        let (before, [frame, ..]) = frames.split_at_mut_checked(at)? else { return None };
+        let (before, [frame, ..]) = frames.split_at_mut_checked(frame_index)? else { return None };
         let (view, may_join) = match classify(frame) {
             Kind::NotTcp => return None,
             Kind::Unclassifiable => {
@@ -188,28 +188,28 @@ impl MergeGroups {
             Kind::NotMergeable(view) => (view, false),
             Kind::Data(view) => (view, true),
         };
-        let place = self.open.iter().take(self.len).flatten().position(|unit| {
+        let index = self.open.iter().take(self.len).flatten().position(|unit| {
             unit.egress == egress
                 && before
-                    .get(unit.at)
+                    .get(unit.index)
                     .is_some_and(|head| view.is_same_flow(frame, &unit.first, head))
         });
-        if let Some(place) = place {
-            let unit = self.open.get_mut(place).and_then(Option::as_mut);
+        if let Some(index) = index {
+            let unit = self.open.get_mut(index).and_then(Option::as_mut);
             let joined = unit.filter(|_| may_join).and_then(|unit| {
-                let head = before.get_mut(unit.at)?;
+                let head = before.get_mut(unit.index)?;
                 let may_grow = unit.may_grow(&view);
-                unit.join(head, frame, &view).then_some((unit.at, may_grow))
+                unit.join(head, frame, &view).then_some((unit.index, may_grow))
             });
             if !matches!(joined, Some((_, true))) {
-                self.close(place);
+                self.close(index);
             }
             if let Some((unit, _)) = joined {
                 return Some(unit);
             }
         }
         if may_join {
-            if let Some(unit) = MergeGroup::new(frame, view, at, egress, takes) {
+            if let Some(unit) = MergeGroup::new(frame, view, frame_index, egress, offloads) {
                 self.begin(unit);
             }
         }
@@ -222,9 +222,9 @@ impl MergeGroup {
     fn new(
         frame: &Frame,
         view: SegmentView,
-        at: usize,
+        frame_index: usize,
         egress: u16,
-        takes: Offloads,
+        offloads: Offloads,
     ) -> Option<Self> {
         let gso = view.gso();
         let is_full = view.payload_bytes % usize::from(view.segment_bytes) == 0;
@@ -232,10 +232,10 @@ impl MergeGroup {
             && frame.len() + FIRST_PAYLOAD_BYTES_MIN <= FRAME_BYTES_MAX
             && is_full
             && view.flags & (tcp_flags::FIN | tcp_flags::PSH) == 0
-            && takes.accepts(gso);
+            && offloads.accepts(gso);
         may_begin.then_some(Self {
             egress,
-            at,
+            index: frame_index,
             first: view,
             is_checked: false,
             segments: view.segments(),
@@ -289,17 +289,17 @@ impl MergeGroup {
         if first.is_ipv6 {
             return Some(false);
         }
-        let counted = first.identification.wrapping_add(self.segments);
+        let expected = first.identification.wrapping_add(self.segments);
         let counts_up =
-            view.identification == counted && view.has_fixed_identification != Some(true);
-        let stays = view.identification == first.identification
+            view.identification == expected && view.has_fixed_identification != Some(true);
+        let is_constant = view.identification == first.identification
             && first.forbids_fragments
             && view.has_fixed_identification != Some(false);
         match self.has_fixed_identification {
-            Some(true) => stays.then_some(true),
+            Some(true) => is_constant.then_some(true),
             Some(false) => counts_up.then_some(false),
             None if counts_up => Some(false),
-            None => stays.then_some(true),
+            None => is_constant.then_some(true),
         }
     }
 

@@ -51,8 +51,8 @@ impl Frame {
         put(self.front_mut(), 6, &mac.octets());
     }
 
-    /// Returns true if a VLAN tag, of any type that switches interpret, follows the addresses in the
-    /// bytes: without a tag in the metadata it is the frame's first tag, otherwise the second.
+    /// Returns true if a VLAN tag, of any type that switches interpret, follows the addresses in
+    /// the bytes: without a tag in the metadata it is the frame's first tag, otherwise the second.
     #[inline]
     pub fn has_tag_in_bytes(&self) -> bool {
         let ethertype = self.ethertype();
@@ -73,16 +73,16 @@ impl Frame {
 /// end before. Skips at most two tags; a third is returned as the type.
 #[inline]
 pub(crate) fn innermost_type(bytes: &[u8]) -> Option<(u16, usize)> {
-    let mut at = ADDRESSES_BYTES;
-    let mut ethertype = u16_at(bytes, at)?;
+    let mut offset = ADDRESSES_BYTES;
+    let mut ethertype = u16_at(bytes, offset)?;
     for _ in 0..2 {
         if ethertype != ethertype::VLAN && ethertype != ethertype::SERVICE_VLAN {
             break;
         }
-        at += VLAN_TAG_BYTES;
-        ethertype = u16_at(bytes, at)?;
+        offset += VLAN_TAG_BYTES;
+        ethertype = u16_at(bytes, offset)?;
     }
-    Some((ethertype, at + 2))
+    Some((ethertype, offset + 2))
 }
 
 #[cfg(test)]

@@ -72,14 +72,14 @@ impl Plain {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let kind = u32_at(bytes, 12)? >> 8;
         let (addresses, protocol, ports) = if kind == 0x08_0045 {
-            let head = bytes.first_chunk::<38>()?;
-            if u16_at(head, 20)? & 0x3fff != 0 {
+            let headers = bytes.first_chunk::<38>()?;
+            if u16_at(headers, 20)? & 0x3fff != 0 {
                 return None;
             }
-            (mix(KEY, word(head, 26)?), head[23], u32_at(head, 34)?)
+            (mix(KEY, word(headers, 26)?), headers[23], u32_at(headers, 34)?)
         } else if kind >> 4 == 0x8_6dd6 {
-            let head = bytes.first_chunk::<58>()?;
-            (mix_all(array(head, 22)?), head[20], u32_at(head, 54)?)
+            let headers = bytes.first_chunk::<58>()?;
+            (mix_all(array(headers, 22)?), headers[20], u32_at(headers, 54)?)
         } else {
             return None;
         };
@@ -180,12 +180,12 @@ fn link_hash(bytes: &[u8]) -> u32 {
     macs_hash(bytes, kind)
 }
 
-/// Returns a hash of the two addresses and `rest`, in which bits 16 to 47 must be 0.
+/// Returns a hash of the two addresses and `low_bits`, in which bits 16 to 47 must be 0.
 #[inline]
-fn macs_hash(bytes: &[u8], rest: u64) -> u32 {
+fn macs_hash(bytes: &[u8], low_bits: u64) -> u32 {
     let first = word(bytes, 0).unwrap_or_default();
     let second = array(bytes, 8).map_or(0, |tail| u64::from(u32::from_be_bytes(*tail)));
-    finish(mix(mix(KEY, first), second << 16 | rest))
+    finish(mix(mix(KEY, first), second << 16 | low_bits))
 }
 
 #[inline]
@@ -195,8 +195,8 @@ fn mix_all(addresses: &[u8; 32]) -> u64 {
 }
 
 #[inline]
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    array(bytes, at).map(|word| u64::from_be_bytes(*word))
+fn word(bytes: &[u8], offset: usize) -> Option<u64> {
+    array(bytes, offset).map(|word| u64::from_be_bytes(*word))
 }
 
 /// Multiplies and folds the high half into the result, so that each input bit affects each output

@@ -44,7 +44,7 @@ pub enum FrameHeaderError {
 
 impl FrameHeaderError {
     #[inline]
-    pub(crate) fn truncated(layer: &'static str, at: usize, bytes: &[u8]) -> Self {
-        Self::Truncated { layer, at, len: bytes.len() }
+    pub(crate) fn truncated(layer: &'static str, offset: usize, bytes: &[u8]) -> Self {
+        Self::Truncated { layer, at: offset, len: bytes.len() }
     }
 }

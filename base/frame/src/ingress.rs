@@ -284,8 +284,8 @@ fn admit_gso(
         return Err(IngressError::NotAllowed { field: "gso_type", value: header.gso_type });
     }
     let (has_headers, checksum_at) = match gso.kind {
-        GsoKind::Tcp4 => (is(headers, Network::Ipv4, Transport::Tcp), TCP_CHECKSUM_AT),
-        GsoKind::Tcp6 => (is(headers, Network::Ipv6, Transport::Tcp), TCP_CHECKSUM_AT),
+        GsoKind::Tcp4 => (has_protocols(headers, Network::Ipv4, Transport::Tcp), TCP_CHECKSUM_AT),
+        GsoKind::Tcp6 => (has_protocols(headers, Network::Ipv6, Transport::Tcp), TCP_CHECKSUM_AT),
         GsoKind::Udp => (headers.transport == Transport::Udp, UDP_CHECKSUM_AT),
     };
     if !has_headers || headers.fragment.is_some() {
@@ -313,7 +313,7 @@ fn admit_gso(
     Ok((payload_bytes > usize::from(gso.segment_bytes)).then_some(gso))
 }
 
-fn is(headers: &Headers, network: Network, transport: Transport) -> bool {
+fn has_protocols(headers: &Headers, network: Network, transport: Transport) -> bool {
     headers.network == network && headers.transport == transport
 }
 

@@ -73,26 +73,26 @@ pub(crate) struct IpPacket {
 /// fragments of a datagram have the same result.
 #[inline]
 pub(crate) fn ip_packet(bytes: &[u8]) -> Option<IpPacket> {
-    let (kind, at) = innermost_type(bytes)?;
+    let (kind, offset) = innermost_type(bytes)?;
     let (network, header) = match kind {
-        ethertype::IPV4 => (Network::Ipv4, parse_ipv4(bytes, at)),
-        ethertype::IPV6 => (Network::Ipv6, parse_ipv6(bytes, at)),
+        ethertype::IPV4 => (Network::Ipv4, parse_ipv4(bytes, offset)),
+        ethertype::IPV6 => (Network::Ipv6, parse_ipv6(bytes, offset)),
         _ => return None,
     };
     let has_addresses = match header {
         Ok(_) => true,
         Err(FrameHeaderError::Version { .. }) => false,
-        Err(_) if network == Network::Ipv4 => bytes.len() >= at + IPV4_HEADER_BYTES,
-        Err(_) => bytes.len() >= at + IPV6_HEADER_BYTES,
+        Err(_) if network == Network::Ipv4 => bytes.len() >= offset + IPV4_HEADER_BYTES,
+        Err(_) => bytes.len() >= offset + IPV6_HEADER_BYTES,
     };
-    has_addresses.then_some(IpPacket { network, at, header: header.ok() })
+    has_addresses.then_some(IpPacket { network, at: offset, header: header.ok() })
 }
 
-/// Parses the IPv4 header at `at`.
+/// Parses the IPv4 header at `offset`.
 #[inline]
-pub(crate) fn parse_ipv4(bytes: &[u8], at: usize) -> Result<IpHeader, FrameHeaderError> {
+pub(crate) fn parse_ipv4(bytes: &[u8], offset: usize) -> Result<IpHeader, FrameHeaderError> {
     let header: &[u8; IPV4_HEADER_BYTES] =
-        array(bytes, at).ok_or(FrameHeaderError::truncated("IPv4", at, bytes))?;
+        array(bytes, offset).ok_or(FrameHeaderError::truncated("IPv4", offset, bytes))?;
     let [version_ihl, _, _, _, _, _, fragment_high, fragment_low, _, protocol, ..] = *header;
     if version_ihl >> 4 != 4 {
         return Err(FrameHeaderError::Version { expected: 4, found: version_ihl >> 4 });
@@ -101,9 +101,9 @@ pub(crate) fn parse_ipv4(bytes: &[u8], at: usize) -> Result<IpHeader, FrameHeade
     if header_bytes < IPV4_HEADER_BYTES {
         return Err(FrameHeaderError::HeaderLength { layer: "IPv4", bytes: header_bytes });
     }
-    let end = at + header_bytes;
+    let end = offset + header_bytes;
     if end > bytes.len() {
-        return Err(FrameHeaderError::truncated("IPv4 options", at, bytes));
+        return Err(FrameHeaderError::truncated("IPv4 options", offset, bytes));
     }
     let word = u16::from_be_bytes([fragment_high, fragment_low]);
     Ok(IpHeader {
@@ -113,16 +113,16 @@ pub(crate) fn parse_ipv4(bytes: &[u8], at: usize) -> Result<IpHeader, FrameHeade
     })
 }
 
-/// Parses the IPv6 header at `at` and its extension headers.
+/// Parses the IPv6 header at `offset` and its extension headers.
 #[inline]
-pub(crate) fn parse_ipv6(bytes: &[u8], at: usize) -> Result<IpHeader, FrameHeaderError> {
+pub(crate) fn parse_ipv6(bytes: &[u8], offset: usize) -> Result<IpHeader, FrameHeaderError> {
     let header: &[u8; IPV6_HEADER_BYTES] =
-        array(bytes, at).ok_or(FrameHeaderError::truncated("IPv6", at, bytes))?;
+        array(bytes, offset).ok_or(FrameHeaderError::truncated("IPv6", offset, bytes))?;
     let [version, _, _, _, _, _, next, ..] = *header;
     if version >> 4 != 6 {
         return Err(FrameHeaderError::Version { expected: 6, found: version >> 4 });
     }
-    walk_extensions(bytes, at + IPV6_HEADER_BYTES, next)
+    walk_extensions(bytes, offset + IPV6_HEADER_BYTES, next)
 }
 
 fn walk_extensions(bytes: &[u8], start: usize, first: u8) -> Result<IpHeader, FrameHeaderError> {
@@ -132,13 +132,13 @@ fn walk_extensions(bytes: &[u8], start: usize, first: u8) -> Result<IpHeader, Fr
         if header.fragment == Some(Fragment::Later) {
             return Ok(header);
         }
-        let at = header.end;
-        let length = || u8_at(bytes, at + 1).map(usize::from);
+        let offset = header.end;
+        let length = || u8_at(bytes, offset + 1).map(usize::from);
         let extension_bytes = match header.protocol {
             // Hop-by-hop, routing, destination, mobility, HIP, Shim6.
             0 | 43 | 60 | 135 | 139 | 140 => length().map(|units| (units + 1) * 8),
             44 => {
-                let word = u16_at(bytes, at + 2);
+                let word = u16_at(bytes, offset + 2);
                 header.fragment =
                     word.and_then(|word| fragment_position(word & 0xfff8 != 0, word & 1 != 0));
                 word.map(|_| 8)
@@ -147,9 +147,10 @@ fn walk_extensions(bytes: &[u8], start: usize, first: u8) -> Result<IpHeader, Fr
             51 => length().map(|units| (units + 2) * 4),
             _ => return Ok(header),
         };
-        let end = extension_bytes.map_or(usize::MAX, |extension| at + extension);
-        let next = u8_at(bytes, at).filter(|_| end <= bytes.len());
-        header.protocol = next.ok_or(FrameHeaderError::truncated("IPv6 extension", at, bytes))?;
+        let end = extension_bytes.map_or(usize::MAX, |extension| offset + extension);
+        let next = u8_at(bytes, offset).filter(|_| end <= bytes.len());
+        header.protocol =
+            next.ok_or(FrameHeaderError::truncated("IPv6 extension", offset, bytes))?;
         header.end = end;
     }
     match header.protocol {

@@ -65,19 +65,19 @@ pub fn segment(frame: &mut Frame, partial_checksum: bool) -> Result<Segments<'_>
     };
     let header_bytes = headers.payload_at;
     let mut front = [0; GSO_HEADER_BYTES_MAX];
-    let (Some(room), Some(given)) = (front.get_mut(..header_bytes), bytes.get(..header_bytes))
+    let (Some(target), Some(header)) = (front.get_mut(..header_bytes), bytes.get(..header_bytes))
     else {
         return Err(SegmentError::Headers { headers });
     };
-    room.copy_from_slice(given);
+    target.copy_from_slice(header);
     if !is_of_kind || bytes.len() == header_bytes {
         return Err(SegmentError::Headers { headers });
     }
     let sums = Sums::of(&front, &headers, bytes.len());
     let meta = frame.meta;
-    let whole = (frame.start(), frame.len());
+    let window = (frame.start(), frame.len());
     let segments = Segments {
-        large_frame: whole,
+        large_frame: window,
         meta,
         frame,
         gso,
@@ -176,22 +176,22 @@ impl Segments<'_> {
     /// computed, so that both phases can be timed.
     pub fn next_segment_timed(&mut self, on_headers_built: impl FnOnce()) -> Option<&Frame> {
         self.restore();
-        let left = self.payload_remaining();
-        if left == 0 {
+        let remaining = self.payload_remaining();
+        if remaining == 0 {
             return None;
         }
-        let taken = left.min(usize::from(self.gso.segment_bytes));
-        let len = self.headers.payload_at + taken;
+        let payload_bytes = remaining.min(usize::from(self.gso.segment_bytes));
+        let len = self.headers.payload_at + payload_bytes;
         self.write_network(len);
-        self.write_transport(len, taken == left);
+        self.write_transport(len, payload_bytes == remaining);
         on_headers_built();
-        self.write_checksum(len, taken);
+        self.write_checksum(len, payload_bytes);
         self.write_headers(len);
-        self.sent_bytes += taken;
+        self.sent_bytes += payload_bytes;
         if !self.meta.has_fixed_identification {
             self.identification = self.identification.wrapping_add(1);
         }
-        self.sequence = self.sequence.wrapping_add(taken as u32);
+        self.sequence = self.sequence.wrapping_add(payload_bytes as u32);
         Some(self.frame)
     }
 
@@ -211,29 +211,29 @@ impl Segments<'_> {
     }
 
     fn write_network(&mut self, len: usize) {
-        let Headers { network, network_at: at, .. } = self.headers;
+        let Headers { network, network_at: offset, .. } = self.headers;
         match network {
             Network::Ipv4 => {
-                let total = length(len - at);
+                let total = length(len - offset);
                 let identification = self.identification;
-                put(&mut self.front, at + 2, &total.to_be_bytes());
-                put(&mut self.front, at + 4, &identification.to_be_bytes());
+                put(&mut self.front, offset + 2, &total.to_be_bytes());
+                put(&mut self.front, offset + 4, &identification.to_be_bytes());
                 let checksum =
                     self.sums.network.add_word(total).add_word(identification).checksum();
-                put(&mut self.front, at + 10, &checksum.to_be_bytes());
+                put(&mut self.front, offset + 10, &checksum.to_be_bytes());
             }
             Network::Ipv6 => {
-                let payload = length(len - at - IPV6_HEADER_BYTES);
-                put(&mut self.front, at + 4, &payload.to_be_bytes());
+                let payload = length(len - offset - IPV6_HEADER_BYTES);
+                put(&mut self.front, offset + 4, &payload.to_be_bytes());
             }
             Network::Other => {}
         }
     }
 
     fn write_transport(&mut self, len: usize, is_last: bool) {
-        let Headers { transport, transport_at: at, .. } = self.headers;
+        let Headers { transport, transport_at: offset, .. } = self.headers;
         if transport == Transport::Udp {
-            put(&mut self.front, at + UDP_LENGTH_AT, &length(len - at).to_be_bytes());
+            put(&mut self.front, offset + UDP_LENGTH_AT, &length(len - offset).to_be_bytes());
             return;
         }
         let mut flags = self.tcp_flags;
@@ -243,26 +243,27 @@ impl Segments<'_> {
         if self.sent_bytes > 0 {
             flags &= !tcp_flags::CWR;
         }
-        put(&mut self.front, at + TCP_SEQUENCE_AT, &self.sequence.to_be_bytes());
-        put(&mut self.front, at + TCP_FLAGS_AT, &[flags]);
+        put(&mut self.front, offset + TCP_SEQUENCE_AT, &self.sequence.to_be_bytes());
+        put(&mut self.front, offset + TCP_FLAGS_AT, &[flags]);
     }
 
     fn write_checksum(&mut self, len: usize, payload_bytes: usize) {
-        let Headers { transport, transport_at: at, payload_at, .. } = self.headers;
-        let transport_bytes = length(len - at);
+        let Headers { transport, transport_at: offset, payload_at, .. } = self.headers;
+        let transport_bytes = length(len - offset);
         let checksum = if self.partial_checksum {
             self.sums.pseudo.add_word(transport_bytes).word()
         } else {
             let header = self.sums.transport.add_word(transport_bytes);
-            let from = payload_at + self.sent_bytes;
-            let payload = self.frame.window_bytes(self.large_frame).get(from..from + payload_bytes);
+            let start = payload_at + self.sent_bytes;
+            let payload =
+                self.frame.window_bytes(self.large_frame).get(start..start + payload_bytes);
             let payload = Sum::from_bytes(payload.unwrap_or_default());
             match transport {
                 Transport::Udp => {
                     header.add_word(transport_bytes).concat(payload).checksum_nonzero()
                 }
                 _ => {
-                    let flags_at = at + TCP_FLAGS_AT - 1;
+                    let flags_at = offset + TCP_FLAGS_AT - 1;
                     let [high, low] = [self.sequence >> 16, self.sequence].map(|word| word as u16);
                     let header =
                         header.add_word(high).add_word(low).add_word(field(&self.front, flags_at));
@@ -270,19 +271,19 @@ impl Segments<'_> {
                 }
             }
         };
-        put(&mut self.front, at + checksum_offset(&self.headers), &checksum.to_be_bytes());
+        put(&mut self.front, offset + checksum_offset(&self.headers), &checksum.to_be_bytes());
     }
 
     /// Turns the frame into the current segment: headers directly before its payload.
     fn write_headers(&mut self, len: usize) {
         let header_bytes = self.headers.payload_at;
         self.frame.set_window((self.large_frame.0 + self.sent_bytes, len));
-        let place = self.frame.bytes_mut().get_mut(..header_bytes);
-        if let (Some(place), Some(front), Some(covered)) =
-            (place, self.front.get(..header_bytes), self.overwritten.get_mut(..header_bytes))
+        let target = self.frame.bytes_mut().get_mut(..header_bytes);
+        if let (Some(target), Some(front), Some(covered)) =
+            (target, self.front.get(..header_bytes), self.overwritten.get_mut(..header_bytes))
         {
-            covered.copy_from_slice(place);
-            place.copy_from_slice(front);
+            covered.copy_from_slice(target);
+            target.copy_from_slice(front);
             self.is_covering = true;
         }
     }

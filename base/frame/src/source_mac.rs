@@ -92,9 +92,9 @@ mod tests {
     #[test]
     fn all_fragments_of_a_datagram_are_treated_alike() {
         let dhcp = packet(IPV4, 17, &[0, 68, 0, 67]);
-        for word in [[0x20, 0], [0, 1], [0x20, 9]] {
+        for fragment_field in [[0x20, 0], [0, 1], [0x20, 9]] {
             let mut fragment = dhcp.clone();
-            fragment[20..22].copy_from_slice(&word);
+            fragment[20..22].copy_from_slice(&fragment_field);
             assert!(!binds(&fragment));
         }
         let later = packet(IPV6, 44, &[58, 0, 0, 8, 0, 0, 0, 1, 135]);

@@ -14,9 +14,9 @@ pub const TAIL_SPANS_MAX: usize = 32;
 
 /// Memory that contains tails of frames. A frame with a tail holds a reference to it.
 pub trait TailMemory: Send + Sync {
-    /// Copies bytes from `address` to fill `into`. The owner may write concurrently; the result is
-    /// then any mixture. Addresses outside the memory, which sources do not use, read as zero.
-    fn read(&self, address: u64, into: &mut [u8]);
+    /// Copies bytes from `address` to fill `buffer`. The owner may write concurrently; the result
+    /// is then any mixture. Addresses outside the memory, which sources do not use, read as zero.
+    fn read(&self, address: u64, buffer: &mut [u8]);
 
     /// Returns the memory as [`Any`], for optimized access to known types.
     fn as_any(&self) -> &dyn Any;
@@ -96,11 +96,11 @@ impl<'a> TailReader<'a> {
     }
 
     /// Reads up to `into.len()` bytes; returns the number read.
-    pub fn read(&mut self, into: &mut [u8]) -> usize {
+    pub fn read(&mut self, buffer: &mut [u8]) -> usize {
         let mut count = 0;
-        while let Some((memory, span)) = self.next_span(into.len() - count) {
-            if let Some(room) = into.get_mut(count..count + span.bytes) {
-                memory.read(span.address, room);
+        while let Some((memory, span)) = self.next_span(buffer.len() - count) {
+            if let Some(target) = buffer.get_mut(count..count + span.bytes) {
+                memory.read(span.address, target);
             }
             count += span.bytes;
         }

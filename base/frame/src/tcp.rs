@@ -30,18 +30,18 @@ pub mod tcp_flags {
     pub const CWR: u8 = 0x80;
 }
 
-/// Returns the offset of the payload after the TCP header at `at`.
+/// Returns the offset of the payload after the TCP header at `offset`.
 #[inline]
-pub(crate) fn parse_tcp(bytes: &[u8], at: usize) -> Result<usize, FrameHeaderError> {
-    if at + TCP_HEADER_BYTES > bytes.len() {
-        return Err(FrameHeaderError::truncated("TCP", at, bytes));
+pub(crate) fn parse_tcp(bytes: &[u8], offset: usize) -> Result<usize, FrameHeaderError> {
+    if offset + TCP_HEADER_BYTES > bytes.len() {
+        return Err(FrameHeaderError::truncated("TCP", offset, bytes));
     }
-    let header_bytes = usize::from(u8_at(bytes, at + 12).unwrap_or_default() >> 4) * 4;
+    let header_bytes = usize::from(u8_at(bytes, offset + 12).unwrap_or_default() >> 4) * 4;
     if header_bytes < TCP_HEADER_BYTES {
         return Err(FrameHeaderError::HeaderLength { layer: "TCP", bytes: header_bytes });
     }
-    if at + header_bytes > bytes.len() {
-        return Err(FrameHeaderError::truncated("TCP options", at, bytes));
+    if offset + header_bytes > bytes.len() {
+        return Err(FrameHeaderError::truncated("TCP options", offset, bytes));
     }
-    Ok(at + header_bytes)
+    Ok(offset + header_bytes)
 }

@@ -10,13 +10,13 @@ pub(crate) const UDP_LENGTH_AT: usize = 4;
 /// Offset of the checksum field.
 pub(crate) const UDP_CHECKSUM_AT: usize = 6;
 
-/// Returns the offset of the payload after the UDP header at `at`.
+/// Returns the offset of the payload after the UDP header at `offset`.
 #[inline]
-pub(crate) fn parse_udp(bytes: &[u8], at: usize) -> Result<usize, FrameHeaderError> {
-    if at + UDP_HEADER_BYTES > bytes.len() {
-        return Err(FrameHeaderError::truncated("UDP", at, bytes));
+pub(crate) fn parse_udp(bytes: &[u8], offset: usize) -> Result<usize, FrameHeaderError> {
+    if offset + UDP_HEADER_BYTES > bytes.len() {
+        return Err(FrameHeaderError::truncated("UDP", offset, bytes));
     }
-    Ok(at + UDP_HEADER_BYTES)
+    Ok(offset + UDP_HEADER_BYTES)
 }
 
 /// Server and client ports of BOOTP and DHCP (RFC 2131, section 4.1) and of DHCPv6 (RFC 8415,
@@ -27,6 +27,8 @@ const DHCP_PORTS: [u16; 4] = [67, 68, 546, 547];
 ///
 /// DHCP clients read frames from the link layer, because they have no address yet. Some do not
 /// receive the information that a checksum is partial, and drop such messages.
-pub(crate) fn is_dhcp(bytes: &[u8], at: usize) -> bool {
-    [at, at + 2].iter().any(|at| u16_at(bytes, *at).is_some_and(|port| DHCP_PORTS.contains(&port)))
+pub(crate) fn is_dhcp(bytes: &[u8], offset: usize) -> bool {
+    [offset, offset + 2].iter().any(|port_offset| {
+        u16_at(bytes, *port_offset).is_some_and(|port| DHCP_PORTS.contains(&port))
+    })
 }

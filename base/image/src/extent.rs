@@ -23,23 +23,23 @@ pub struct ImageExtent {
 }
 
 /// Appends an extent, merging it with the last one if it continues there.
-pub fn push_extent(extents: &mut Vec<ImageExtent>, place: Location, len: u64) {
+pub fn push_extent(extents: &mut Vec<ImageExtent>, location: Location, len: u64) {
     if len == 0 {
         return;
     }
     if let Some(last) = extents.last_mut() {
-        let continues = match (last.location, place) {
-            (Location::File(before), Location::File(here)) => {
-                before.checked_add(last.len) == Some(here)
+        let continues = match (last.location, location) {
+            (Location::File(before), Location::File(next)) => {
+                before.checked_add(last.len) == Some(next)
             }
-            (before, here) => before == here,
+            (before, next) => before == next,
         };
         if continues {
             last.len = last.len.saturating_add(len);
             return;
         }
     }
-    extents.push(ImageExtent { location: place, len });
+    extents.push(ImageExtent { location, len });
 }
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn adjacent_extents_are_merged() {
         let mut extents = Vec::new();
-        for (place, len) in [
+        for (location, len) in [
             (Location::File(4096), 512),
             (Location::File(4608), 512),
             (Location::File(8192), 512),
@@ -58,7 +58,7 @@ mod tests {
             (Location::Zero, 28),
             (Location::Parent, 5),
         ] {
-            push_extent(&mut extents, place, len);
+            push_extent(&mut extents, location, len);
         }
         let expected = [
             ImageExtent { location: Location::File(4096), len: 1024 },

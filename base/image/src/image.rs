@@ -94,7 +94,7 @@ pub trait Image: Send {
     fn handle_failed(&mut self, range: ByteRange);
 
     /// Discards the bytes of `range`. Whole allocation units are freed and read as zeros from now
-    /// on. Other parts are unchanged and appended to `kept`; the caller writes zeros to them if
+    /// on. Other parts are unchanged and appended to `retained`; the caller writes zeros to them if
     /// they must read as zeros.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ pub trait Image: Send {
     fn discard(
         &mut self,
         range: ByteRange,
-        kept: &mut Vec<ByteRange>,
+        retained: &mut Vec<ByteRange>,
     ) -> Result<Translation, ImageError>;
 
     /// Supplies the metadata requested by [`Translation::NeedsMetadata`].
@@ -111,8 +111,8 @@ pub trait Image: Send {
     /// Fails if the range was not requested or the metadata is corrupt.
     fn handle_metadata(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), ImageError>;
 
-    /// Reports that metadata requested by [`Translation::NeedsMetadata`] cannot be read. The request that needs it
-    /// fails; a later one requests the range again.
+    /// Reports that metadata requested by [`Translation::NeedsMetadata`] cannot be read. The
+    /// request that needs it fails; a later one requests the range again.
     fn handle_metadata_failure(&mut self, range: ByteRange) {
         let _ = range;
     }
@@ -128,15 +128,15 @@ pub trait Image: Send {
     /// Reports the end of the commit.
     fn handle_commit(&mut self, outcome: CommitOutcome);
 
-    /// Returns a range of the file that must be zeroed, deallocating it where the file system supports
-    /// it, before the image uses its space again; `None` if there is none or one is in progress. No
-    /// metadata refers to it any more. May be called during a commit.
+    /// Returns a range of the file that must be zeroed, deallocating it where the file system
+    /// supports it, before the image uses its space again; `None` if there is none or one is in
+    /// progress. No metadata refers to it any more. May be called during a commit.
     fn poll_zeroing(&mut self) -> Option<ByteRange> {
         None
     }
 
-    /// Reports the end of zeroing the range that [`Image::poll_zeroing`] returned. If it failed, the
-    /// range is returned again after the next commit.
+    /// Reports the end of zeroing the range that [`Image::poll_zeroing`] returned. If it failed,
+    /// the range is returned again after the next commit.
     fn handle_zeroed(&mut self, is_zero: bool) {
         let _ = is_zero;
     }
@@ -149,13 +149,13 @@ pub trait Image: Send {
         false
     }
 
-    /// Reports that a flush of the file has failed, so that payload of completed writes may be lost.
-    /// Uncommitted changes must not outlive the process: they would refer to that payload. The caller
-    /// begins no further commit and drops the image instead of closing it.
+    /// Reports that a flush of the file has failed, so that payload of completed writes may be
+    /// lost. Uncommitted changes must not outlive the process: they would refer to that payload.
+    /// The caller begins no further commit and drops the image instead of closing it.
     fn handle_flush_failure(&mut self) {}
 
-    /// Starts logging of changes for [`Image::take_logged_changes`]. Formats without changing metadata log
-    /// nothing.
+    /// Starts logging of changes for [`Image::take_logged_changes`]. Formats without changing
+    /// metadata log nothing.
     fn enable_change_log(&mut self) {}
 
     /// Appends the metadata changes since the previous call, in order: changes that reads observe

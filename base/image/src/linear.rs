@@ -8,7 +8,7 @@ use crate::{
 /// Disk stored contiguously from an offset of its file.
 #[derive(Clone, Copy, Debug)]
 pub struct Linear {
-    shape: DiskGeometry,
+    geometry: DiskGeometry,
     offset: u64,
     is_read_only: bool,
 }
@@ -16,8 +16,8 @@ pub struct Linear {
 impl Linear {
     /// Creates an image of a disk at `offset` of its file.
     #[must_use]
-    pub const fn new(shape: DiskGeometry, offset: u64, is_read_only: bool) -> Self {
-        Self { shape, offset, is_read_only }
+    pub const fn new(geometry: DiskGeometry, offset: u64, is_read_only: bool) -> Self {
+        Self { geometry, offset, is_read_only }
     }
 
     fn file_range(
@@ -25,7 +25,7 @@ impl Linear {
         range: ByteRange,
         extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
-        self.shape.check(range)?;
+        self.geometry.check(range)?;
         push_extent(
             extents,
             Location::File(self.offset.saturating_add(range.offset())),
@@ -44,7 +44,7 @@ impl Linear {
 
 impl Image for Linear {
     fn disk_geometry(&self) -> DiskGeometry {
-        self.shape
+        self.geometry
     }
 
     fn linear_offset(&self) -> Option<u64> {
@@ -75,11 +75,11 @@ impl Image for Linear {
     fn discard(
         &mut self,
         range: ByteRange,
-        kept: &mut Vec<ByteRange>,
+        retained: &mut Vec<ByteRange>,
     ) -> Result<Translation, ImageError> {
         self.check_writable(range)?;
-        self.shape.check(range)?;
-        kept.push(range);
+        self.geometry.check(range)?;
+        retained.push(range);
         Ok(Translation::Ready)
     }
 
@@ -115,9 +115,9 @@ mod tests {
         let mut extents = Vec::new();
         image.translate_read(range(512, 7680), &mut extents).unwrap();
         assert_eq!(extents, [ImageExtent { location: Location::File((1 << 20) + 512), len: 7680 }]);
-        for wrong in [range(0, 8704), range(8192, 512), range(1, 512), range(0, 100)] {
-            assert!(image.translate_read(wrong, &mut extents).is_err(), "{wrong}");
-            assert!(image.translate_write(wrong, &mut extents).is_err(), "{wrong}");
+        for invalid in [range(0, 8704), range(8192, 512), range(1, 512), range(0, 100)] {
+            assert!(image.translate_read(invalid, &mut extents).is_err(), "{invalid}");
+            assert!(image.translate_write(invalid, &mut extents).is_err(), "{invalid}");
         }
         assert_eq!(extents.len(), 1);
         assert_eq!(image.linear_offset(), Some(1 << 20));

@@ -79,14 +79,14 @@ impl ByteRange {
     /// Splits the range at multiples of `unit`, which must not be 0: returns block number and part
     /// of the range for each block.
     pub fn blocks(self, unit: u64) -> impl Iterator<Item = (u64, Self)> {
-        let mut rest = self;
+        let mut remaining = self;
         core::iter::from_fn(move || {
-            if rest.is_empty() {
+            if remaining.is_empty() {
                 return None;
             }
-            let block = rest.offset / unit;
-            let (piece, next) = rest.split_at(unit - rest.offset % unit);
-            rest = next;
+            let block = remaining.offset / unit;
+            let (piece, next) = remaining.split_at(unit - remaining.offset % unit);
+            remaining = next;
             Some((block, piece))
         })
     }
@@ -112,7 +112,7 @@ mod tests {
     fn blocks_are_the_range_in_order_and_cut_at_their_ends() {
         let range = ByteRange::new(700, 1000).unwrap();
         let blocks: Vec<_> =
-            range.blocks(512).map(|(block, of)| (block, of.offset(), of.len())).collect();
+            range.blocks(512).map(|(block, part)| (block, part.offset(), part.len())).collect();
         assert_eq!(blocks, [(1, 700, 324), (2, 1024, 512), (3, 1536, 164)]);
         assert_eq!(ByteRange::new(9, 0).unwrap().blocks(512).count(), 0);
     }
@@ -120,20 +120,20 @@ mod tests {
     #[test]
     fn ranges_overlap_if_they_share_a_byte() {
         let range = |offset, len| ByteRange::new(offset, len).unwrap();
-        for (one, other, expected) in [
+        for (first, second, expected) in [
             (range(0, 4), range(3, 4), true),
             (range(0, 9), range(3, 1), true),
             (range(0, 4), range(4, 4), false),
             (range(0, 9), range(3, 0), false),
         ] {
-            assert_eq!((one.overlaps(other), other.overlaps(one)), (expected, expected));
+            assert_eq!((first.overlaps(second), second.overlaps(first)), (expected, expected));
         }
     }
 
     #[test]
     fn split_is_bounded_by_the_length() {
         let range = ByteRange::new(8, 4).unwrap();
-        let (all, none) = range.split_at(9);
-        assert_eq!((all, none.offset(), none.len()), (range, 12, 0));
+        let (front, none) = range.split_at(9);
+        assert_eq!((front, none.offset(), none.len()), (range, 12, 0));
     }
 }

@@ -89,36 +89,38 @@ mod tests {
     fn it_contains_the_bytes_of_its_ranges() {
         const BYTES: u64 = 12;
         let mut state = 7_u64;
-        let mut below = |end: u64| {
+        let mut random_below = |end: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (state >> 33) % end
         };
         for _ in 0..2000 {
             let (mut set, mut model) = (RangeSet::default(), BTreeSet::new());
-            for _ in 0..below(6) {
-                let offset = below(BYTES);
-                let range = range(offset, below(BYTES - offset + 1));
+            for _ in 0..random_below(6) {
+                let offset = random_below(BYTES);
+                let range = range(offset, random_below(BYTES - offset + 1));
                 set.insert(range);
                 model.extend(range.offset()..range.end());
             }
             let bytes = |set: &RangeSet| {
-                set.iter().flat_map(|of| of.offset()..of.end()).collect::<Vec<_>>()
+                set.iter().flat_map(|range| range.offset()..range.end()).collect::<Vec<_>>()
             };
             assert_eq!(bytes(&set), model.iter().copied().collect::<Vec<_>>());
             assert!(
-                set.iter().zip(set.iter().skip(1)).all(|(one, next)| one.end() < next.offset())
+                set.iter()
+                    .zip(set.iter().skip(1))
+                    .all(|(current, next)| current.end() < next.offset())
             );
             for offset in 0..BYTES {
-                let range = range(offset, below(BYTES - offset + 1));
-                let has = (range.offset()..range.end()).any(|at| model.contains(&at));
-                assert_eq!(set.intersects(range), has, "{range} of {set:?}");
+                let range = range(offset, random_below(BYTES - offset + 1));
+                let expected = (range.offset()..range.end()).any(|byte| model.contains(&byte));
+                assert_eq!(set.intersects(range), expected, "{range} of {set:?}");
             }
-            let len_max = 1 + below(4);
+            let len_max = 1 + random_below(4);
             let first = set.pop_first(len_max);
             assert_eq!(first.map(ByteRange::offset), model.first().copied());
             if let Some(first) = first {
                 assert!(first.len() <= len_max);
-                model.retain(|at| *at >= first.end());
+                model.retain(|byte| *byte >= first.end());
                 assert_eq!(bytes(&set), model.iter().copied().collect::<Vec<_>>());
             }
         }

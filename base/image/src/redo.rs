@@ -42,12 +42,12 @@ impl MetadataChange {
     /// Creates the change of an entry of 4 or 8 bytes.
     #[must_use]
     pub fn entry<const N: usize>(offset: u64, before: [u8; N], after: [u8; N]) -> Self {
-        let wide = |bytes: [u8; N]| {
-            let mut wide = [0; 8];
-            wide.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
-            wide
+        let pad = |bytes: [u8; N]| {
+            let mut padded = [0; 8];
+            padded.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
+            padded
         };
-        let content = NewContent::Entry { before: wide(before), after: wide(after) };
+        let content = NewContent::Entry { before: pad(before), after: pad(after) };
         Self { offset, len: N.min(8) as u32, content }
     }
 
@@ -176,9 +176,9 @@ impl RedoChanges {
     ) -> Result<(), ImageError> {
         for change in &self.changes {
             let NewContent::Entry { .. } = change.content else { continue };
-            let found = read_entry(pages, page_len, change.offset, change.len as usize);
+            let entry = read_entry(pages, page_len, change.offset, change.len as usize);
             let states = states.get(&change.offset).map(Vec::as_slice).unwrap_or_default();
-            if !found.is_some_and(|found| states.contains(&normalize(found))) {
+            if !entry.is_some_and(|entry| states.contains(&normalize(entry))) {
                 let what = "the recorded contents differ";
                 let fault = ImageFault::ParentChanged { what };
                 return Err(ImageError::new("block allocation", change.offset, fault));
@@ -196,12 +196,12 @@ impl MetadataChange {
             let Some(page) = pages.get_mut(&offset) else { continue };
             let from = usize::try_from(piece.offset() - offset).unwrap_or(usize::MAX);
             let to = from.saturating_add(usize::try_from(piece.len()).unwrap_or(0));
-            let Some(place) = page.get_mut(from..to) else { continue };
+            let Some(target) = page.get_mut(from..to) else { continue };
             match self.content {
-                NewContent::Fill(byte) => place.fill(byte),
+                NewContent::Fill(byte) => target.fill(byte),
                 NewContent::Entry { after, .. } => {
                     let skip = usize::try_from(piece.offset() - self.offset).unwrap_or(0);
-                    place
+                    target
                         .iter_mut()
                         .zip(after.iter().skip(skip))
                         .for_each(|(to, from)| *to = *from);
@@ -230,9 +230,9 @@ fn read_entry(
     len: usize,
 ) -> Option<[u8; 8]> {
     let mut entry = [0; 8];
-    for (place, at) in entry.iter_mut().take(len).zip(offset..) {
-        let start = at - at % page_len.max(1);
-        *place = *pages.get(&start)?.get(usize::try_from(at - start).ok()?)?;
+    for (byte, position) in entry.iter_mut().take(len).zip(offset..) {
+        let start = position - position % page_len.max(1);
+        *byte = *pages.get(&start)?.get(usize::try_from(position - start).ok()?)?;
     }
     Some(entry)
 }
@@ -274,13 +274,13 @@ mod tests {
             MetadataChange::entry(8, [0xff; 4], [0, 0, 0, 1]),
             MetadataChange::entry(8, [0, 0, 0, 1], [0, 0, 0, 2]),
         ];
-        let with = |entry: [u8; 4]| {
+        let check = |entry: [u8; 4]| {
             redo(changes.clone()).pages(16, same, |_| Ok([[0; 4], [0; 4], entry, [0; 4]].concat()))
         };
         for before in [[0xff; 4], [0, 0, 0, 1], [0, 0, 0, 2]] {
-            assert_eq!(with(before).unwrap()[&0][8..12], [0, 0, 0, 2]);
+            assert_eq!(check(before).unwrap()[&0][8..12], [0, 0, 0, 2]);
         }
-        let error = with([0, 0, 0, 3]).unwrap_err();
+        let error = check([0, 0, 0, 3]).unwrap_err();
         assert_eq!((error.field, error.offset), ("block allocation", 8));
         assert!(error.to_string().contains("another program"), "{error}");
     }

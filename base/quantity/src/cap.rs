@@ -21,15 +21,15 @@ pub struct TimedRateLimit {
 impl TimedRateLimit {
     /// Returns the limit at a time, in normalised operations per second.
     pub fn iops_at(&self, now: Time) -> u64 {
-        let leased = self.leased.filter(|(_, until)| now < *until).map_or(0, |(iops, _)| iops);
-        let late = self.later.filter(|(_, from)| now >= *from).map_or(0, |(iops, _)| iops);
-        leased.max(late).max(self.reserved_iops)
+        let leased = self.leased.filter(|(_, expiry)| now < *expiry).map_or(0, |(iops, _)| iops);
+        let later = self.later.filter(|(_, start)| now >= *start).map_or(0, |(iops, _)| iops);
+        leased.max(later).max(self.reserved_iops)
     }
 
     /// Returns the next time at which the limit changes; `None` if it does not.
     pub fn next_change_after(&self, now: Time) -> Option<Time> {
-        let until = self.leased.map(|(_, until)| until);
-        let from = self.later.map(|(_, from)| from);
-        until.into_iter().chain(from).filter(|at| *at > now).min()
+        let expiry = self.leased.map(|(_, expiry)| expiry);
+        let start = self.later.map(|(_, start)| start);
+        expiry.into_iter().chain(start).filter(|time| *time > now).min()
     }
 }

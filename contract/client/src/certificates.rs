@@ -21,24 +21,24 @@ use tokio_rustls::rustls::{
 /// # Errors
 /// A text naming the file: it cannot be read, or contains no valid certificate.
 pub(crate) fn trusting(authority: &Path) -> Result<ClientConfig, String> {
-    let shown = authority.display();
+    let path = authority.display();
     let certificates = CertificateDer::pem_file_iter(authority)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| format!("{shown} cannot be used: {error}"))?;
+        .map_err(|error| format!("{path} cannot be used: {error}"))?;
     if certificates.is_empty() {
-        return Err(format!("{shown} cannot be used: the file has no certificate"));
+        return Err(format!("{path} cannot be used: the file has no certificate"));
     }
     let mut roots = RootCertStore::empty();
     for certificate in &certificates {
         roots
             .add(certificate.clone())
-            .map_err(|error| format!("{shown} cannot be used: {error}"))?;
+            .map_err(|error| format!("{path} cannot be used: {error}"))?;
     }
     let provider = Arc::new(ring::default_provider());
     let by_authority =
         WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
             .build()
-            .map_err(|error| format!("{shown} cannot be used: {error}"))?;
+            .map_err(|error| format!("{path} cannot be used: {error}"))?;
     let verifier = Verifier { by_authority, certificates };
     configured(provider, verifier).map_err(|error| error.to_string())
 }

@@ -33,12 +33,12 @@ pub struct ChangeOptions {
 impl ChangeOptions {
     /// Returns `path` with the options as query parameters.
     fn with_path(self, path: &str) -> String {
-        let given = |is_given: bool| is_given.then(|| "true".to_owned());
+        let flag = |is_given: bool| is_given.then(|| "true".to_owned());
         let pairs = [
-            ("dry_run", given(self.dry_run)),
-            ("force", given(self.force)),
-            ("with_file", given(self.with_file)),
-            ("create_image", given(self.create_image)),
+            ("dry_run", flag(self.dry_run)),
+            ("force", flag(self.force)),
+            ("with_file", flag(self.with_file)),
+            ("create_image", flag(self.create_image)),
         ];
         with_query(path, &pairs)
     }

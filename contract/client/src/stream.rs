@@ -61,10 +61,10 @@ impl<T: DeserializeOwned> Follow<T> {
     }
 
     fn take_line(&mut self) -> Option<Vec<u8>> {
-        let fresh = self.pending.get(self.searched..)?;
-        match fresh.iter().position(|byte| *byte == b'\n') {
-            Some(at) => {
-                let end = self.searched.saturating_add(at).saturating_add(1);
+        let unsearched = self.pending.get(self.searched..)?;
+        match unsearched.iter().position(|byte| *byte == b'\n') {
+            Some(index) => {
+                let end = self.searched.saturating_add(index).saturating_add(1);
                 self.searched = 0;
                 Some(self.pending.drain(..end).collect())
             }

@@ -64,7 +64,7 @@ pub(crate) async fn send(client: &Client, call: Call) -> Result<Response<Incomin
 /// Converts an unsuccessful response to an error.
 async fn refusal(client: &Client, answer: Response<Incoming>) -> ClientError {
     let status = answer.status().as_u16();
-    match whole(client, answer).await {
+    match read_body(client, answer).await {
         Ok(body) => refused(status, &body),
         Err(error) => error,
     }
@@ -75,7 +75,7 @@ pub(crate) async fn text(client: &Client, call: Call) -> Result<String, ClientEr
     let path = call.path.clone();
     let answer = send(client, call).await?;
     let timeout = client.answer_time;
-    let body = tokio::time::timeout(timeout, whole(client, answer)).await.map_err(|_| {
+    let body = tokio::time::timeout(timeout, read_body(client, answer)).await.map_err(|_| {
         ClientError::TimedOut { path: path.clone(), timeout_s: timeout.as_secs() }
     })??;
     String::from_utf8(body.into())
@@ -155,12 +155,12 @@ fn request(client: &Client, method: Method, path: &str) -> hyper::http::request:
     let request =
         Request::builder().method(method).uri(path).header(header::HOST, client.transport.host());
     match client.transport.authorization() {
-        Some(shown) => request.header(header::AUTHORIZATION, shown),
+        Some(credentials) => request.header(header::AUTHORIZATION, credentials),
         None => request,
     }
 }
 
-async fn whole(client: &Client, answer: Response<Incoming>) -> Result<Bytes, ClientError> {
+async fn read_body(client: &Client, answer: Response<Incoming>) -> Result<Bytes, ClientError> {
     Limited::new(answer.into_body(), client.answer_bytes_max)
         .collect()
         .await
@@ -180,7 +180,7 @@ fn refused(status: u16, body: &[u8]) -> ClientError {
         .ok()
         .filter(|errors| !errors.is_empty())
         .unwrap_or_else(|| {
-            let head: String = String::from_utf8_lossy(body).chars().take(200).collect();
+            let excerpt: String = String::from_utf8_lossy(body).chars().take(200).collect();
             let code = match status {
                 401 => ErrorCode::Unauthorized,
                 404 => ErrorCode::NotFound,
@@ -190,7 +190,7 @@ fn refused(status: u16, body: &[u8]) -> ClientError {
             };
             vec![ApiError::new(
                 code,
-                format!("the daemon responded with status {status}: {}", head.trim()),
+                format!("the daemon responded with status {status}: {}", excerpt.trim()),
             )]
         });
     ClientError::Refused { status, errors }

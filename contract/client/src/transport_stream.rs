@@ -125,8 +125,8 @@ async fn resolve(address: &str) -> io::Result<Vec<SocketAddr>> {
     let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "the address has no valid port");
     let (name, port) = address.rsplit_once(':').ok_or_else(invalid)?;
     let port = port.parse().map_err(|_| invalid())?;
-    let found = Lookups::of_process().resolve(name).await?;
-    Ok(found.into_iter().map(|address| SocketAddr::new(address.ip(), port)).collect())
+    let addresses = Lookups::of_process().resolve(name).await?;
+    Ok(addresses.into_iter().map(|address| SocketAddr::new(address.ip(), port)).collect())
 }
 
 impl Transport {

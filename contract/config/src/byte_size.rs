@@ -54,8 +54,8 @@ impl ByteSize {
 
     /// Returns the value in the largest unit that represents it exactly, and the unit's name.
     fn in_units(self) -> (u64, &'static str) {
-        let whole = |shift: u32| self.0 != 0 && self.0.trailing_zeros() >= shift;
-        let largest = UNITS.into_iter().find(|(_, shift)| whole(*shift));
+        let is_multiple = |shift: u32| self.0 != 0 && self.0.trailing_zeros() >= shift;
+        let largest = UNITS.into_iter().find(|(_, shift)| is_multiple(*shift));
         largest.map_or((self.0, "B"), |(unit, shift)| (self.0 >> shift, unit))
     }
 
@@ -71,17 +71,17 @@ impl FromStr for ByteSize {
     /// Parses a whole number and an optional unit, with or without a space between them. Without a
     /// unit, the number counts bytes.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let whole = text.trim();
-        let digits_end = whole.bytes().take_while(u8::is_ascii_digit).count();
+        let trimmed = text.trim();
+        let digits_end = trimmed.bytes().take_while(u8::is_ascii_digit).count();
         let read = || {
-            let (digits, unit) = whole.split_at_checked(digits_end)?;
+            let (digits, unit) = trimmed.split_at_checked(digits_end)?;
             let unit = unit.trim_start();
             if digits.len() > 1 && digits.starts_with('0') {
                 return None;
             }
             let shift = match unit {
                 "" => 0,
-                _ => UNITS.into_iter().find(|(known, _)| *known == unit)?.1,
+                _ => UNITS.into_iter().find(|(name, _)| *name == unit)?.1,
             };
             digits.parse::<u64>().ok()?.checked_mul(1 << shift).map(Self)
         };

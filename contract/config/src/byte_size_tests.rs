@@ -16,7 +16,7 @@ fn sizes_are_read_as_people_write_them() {
     ] {
         assert_eq!(text.parse::<ByteSize>(), Ok(ByteSize::new(bytes)), "{text}");
     }
-    for bad in [
+    for invalid in [
         "",
         " ",
         "GiB",
@@ -34,7 +34,7 @@ fn sizes_are_read_as_people_write_them() {
         "99999999999999999999",
         "1 Gi\u{1b}",
     ] {
-        assert!(bad.parse::<ByteSize>().is_err(), "{bad}");
+        assert!(invalid.parse::<ByteSize>().is_err(), "{invalid}");
     }
     assert_eq!(
         "1 GB".parse::<ByteSize>().unwrap_err().to_string(),
@@ -64,8 +64,8 @@ fn json_has_the_number_and_takes_either() {
     for text in ["10737418240", "\"10 GiB\""] {
         assert_eq!(serde_json::from_str::<ByteSize>(text).unwrap(), size, "{text}");
     }
-    for bad in ["-1", "1.5", "\"ten\"", "true", "null", "[]"] {
-        assert!(serde_json::from_str::<ByteSize>(bad).is_err(), "{bad}");
+    for invalid in ["-1", "1.5", "\"ten\"", "true", "null", "[]"] {
+        assert!(serde_json::from_str::<ByteSize>(invalid).is_err(), "{invalid}");
     }
 }
 
@@ -73,7 +73,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn what_is_shown_is_read_again(bytes in any::<u64>(), shift in 0u32..50) {
+    fn displayed_sizes_parse_to_the_same_size(bytes in any::<u64>(), shift in 0u32..50) {
         let size = ByteSize::new(bytes << shift);
         prop_assert_eq!(size.to_string().parse::<ByteSize>(), Ok(size));
     }

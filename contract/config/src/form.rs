@@ -323,18 +323,18 @@ impl Form {
     }
 }
 
-fn is_name_list(value: &Value, most: usize) -> bool {
+fn is_name_list(value: &Value, max: usize) -> bool {
     value.as_array().is_some_and(|list| {
-        (1..=most).contains(&list.len()) && list.iter().all(|name| Form::Name.accepts(name))
+        (1..=max).contains(&list.len()) && list.iter().all(|name| Form::Name.accepts(name))
     })
 }
 
-/// Returns true for a list of one to `most` distinct texts that satisfy `is_one`.
-fn is_list_of(value: &Value, most: usize, is_one: fn(&str) -> bool) -> bool {
+/// Returns true for a list of one to `max` distinct texts that satisfy `is_one`.
+fn is_list_of(value: &Value, max: usize, is_one: fn(&str) -> bool) -> bool {
     let Some(list) = value.as_array() else { return false };
     let texts: BTreeSet<&str> =
         list.iter().filter_map(Value::as_str).filter(|text| is_one(text)).collect();
-    (1..=most).contains(&list.len()) && texts.len() == list.len()
+    (1..=max).contains(&list.len()) && texts.len() == list.len()
 }
 
 /// Returns true if `/etc/passwd` or `/etc/group` may contain the account (passwd(5)), or if it is a
@@ -375,14 +375,14 @@ fn is_network(text: &str) -> bool {
     text.parse::<IpNet>().is_ok() || text.parse::<IpAddr>().is_ok()
 }
 
-fn is_station_ip_list(value: &Value, most: usize) -> bool {
+fn is_station_ip_list(value: &Value, max: usize) -> bool {
     let Some(list) = value.as_array() else { return false };
     let addresses: BTreeSet<IpAddr> = list
         .iter()
         .filter_map(|address| address.as_str()?.parse().ok())
         .filter(|address| is_station_ip(*address))
         .collect();
-    (1..=most).contains(&list.len()) && addresses.len() == list.len()
+    (1..=max).contains(&list.len()) && addresses.len() == list.len()
 }
 
 fn is_station_ip(address: IpAddr) -> bool {
@@ -428,47 +428,47 @@ fn is_absolute_path(text: &str) -> bool {
     text.starts_with('/') && text.len() <= PATH_BYTES_MAX && !text.contains('\0')
 }
 
-fn describe_stations(most: usize) -> String {
+fn describe_stations(max: usize) -> String {
     format!(
-        "a list of 1 to {most} different unicast IP addresses, like [\"192.0.2.7\", \
+        "a list of 1 to {max} different unicast IP addresses, like [\"192.0.2.7\", \
          \"2001:db8::7\"]"
     )
 }
 
-fn describe_urls(most: usize) -> String {
+fn describe_urls(max: usize) -> String {
     format!(
-        "a list of 1 to {most} different URLs, each http:// or https:// with a host and a port, \
+        "a list of 1 to {max} different URLs, each http:// or https:// with a host and a port, \
          like [\"https://192.0.2.10:2379\"]"
     )
 }
 
-fn describe_networks(most: usize) -> String {
+fn describe_networks(max: usize) -> String {
     format!(
-        "a list of 1 to {most} different IP addresses and networks, like [\"192.0.2.7\", \
+        "a list of 1 to {max} different IP addresses and networks, like [\"192.0.2.7\", \
          \"2001:db8::/64\"]"
     )
 }
 
-fn describe_bytes(least: u64, most: u64, step: u64) -> String {
-    let (least, most) = (ByteSize::new(least), ByteSize::new(most));
+fn describe_bytes(min: u64, max: u64, step: u64) -> String {
+    let (min, max) = (ByteSize::new(min), ByteSize::new(max));
     let multiple = match step {
         1 => String::new(),
         _ => format!(", a multiple of {}", ByteSize::new(step)),
     };
     format!(
-        "a size from {least} to {most}{multiple}, as a number of bytes or like \"10 GiB\" (B, \
+        "a size from {min} to {max}{multiple}, as a number of bytes or like \"10 GiB\" (B, \
          KiB, MiB, GiB, TiB)"
     )
 }
 
-fn is_serial(text: &str, most: usize) -> bool {
-    (1..=most).contains(&text.len())
+fn is_serial(text: &str, max: usize) -> bool {
+    (1..=max).contains(&text.len())
         && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
         && text.trim() == text
 }
 
-fn is_line(text: &str, most: usize) -> bool {
-    (1..=most).contains(&text.len()) && !text.chars().any(char::is_control)
+fn is_line(text: &str, max: usize) -> bool {
+    (1..=max).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
 fn is_cpu_list(value: &Value) -> bool {

@@ -32,22 +32,22 @@ impl Form {
         match self {
             Self::Name => named("Name"),
             Self::Names { most } => list(named("Name"), most, false),
-            Self::HostName => text(&whole(LABEL)),
-            Self::Device => text(&whole(DEVICE)),
-            Self::Adapter => text(&whole(&format!("({DEVICE}|{PCI_ADDRESS})"))),
-            Self::Namespace => long_text(&whole(&format!("[^/{CONTROL}]+")), 255),
+            Self::HostName => text(&anchored(LABEL)),
+            Self::Device => text(&anchored(DEVICE)),
+            Self::Adapter => text(&anchored(&format!("({DEVICE}|{PCI_ADDRESS})"))),
+            Self::Namespace => long_text(&anchored(&format!("[^/{CONTROL}]+")), 255),
             Self::UnixSocketPath => long_text(r"^/([^\x00]*[^/\x00])$", 107),
             Self::FilePath => long_text(r"^/[^\x00]*$", 4095),
             Self::SocketAddress => text(&format!(r"^({IPV4}|\[{IPV6}\]):[0-9]{{1,5}}$")),
             Self::LoopbackAddress => text(&format!(r"^(127{OCTETS}|\[{IPV6}\]):[0-9]{{1,5}}$")),
-            Self::HostAndPort => text(&whole(&host_and_port())),
+            Self::HostAndPort => text(&anchored(&host_and_port())),
             Self::Urls { most } => {
                 list(text(&format!("^https?://{}$", host_and_port())), most, true)
             }
             Self::UnicastIps { most } => list(text(&format!("^({IPV4}|{IPV6})$")), most, true),
             Self::Accounts { most } => {
-                let one = "^[!-+.0-9;-~][!-+.0-9;-~-]{0,254}$";
-                list(text(one), most, true)
+                let pattern = "^[!-+.0-9;-~][!-+.0-9;-~-]{0,254}$";
+                list(text(pattern), most, true)
             }
             Self::DnsNames { most } => list(Self::DnsName.schema(), most, true),
             Self::DnsName => long_text(&format!(r"^{LABEL}(\.{LABEL})*$"), 253),
@@ -64,7 +64,7 @@ impl Form {
             Self::Cpus => list(number(0, u64::from(u16::MAX)), WORKERS_MAX, true),
             Self::Number { least, most } => number(least, most),
             Self::NumberOr { least, most, word } => {
-                either([number(least, most), words(&[word])], None)
+                either([number(least, most), name_choice(&[word])], None)
             }
             Self::Bytes { least, most, step } => bytes(least, most, step),
             Self::OneOfNumbers(numbers) => {
@@ -80,7 +80,7 @@ impl Form {
             }
             Self::Line { most } => long_text(&format!("^[^{CONTROL}]+$"), most),
             Self::Flag => of_type(Type::Boolean).into(),
-            Self::OneOf(known) => words(known),
+            Self::OneOf(names) => name_choice(names),
             Self::Table(kind) => named(kind.schema_name()),
             Self::Tables(kind) => {
                 ArrayBuilder::new().items(named(kind.schema_name())).build().into()
@@ -148,7 +148,7 @@ pub(crate) fn nullable(schema: RefOr<Schema>) -> RefOr<Schema> {
 
 fn with_null(schema_type: SchemaType) -> SchemaType {
     match schema_type {
-        SchemaType::Type(one) => SchemaType::Array(vec![one, Type::Null]),
+        SchemaType::Type(single) => SchemaType::Array(vec![single, Type::Null]),
         SchemaType::Array(mut types) => {
             types.push(Type::Null);
             SchemaType::Array(types)
@@ -193,8 +193,8 @@ pub(crate) fn annotated(
 }
 
 /// Returns the schema of a size: a number of bytes, or a text with a unit.
-pub(crate) fn bytes(least: u64, most: u64, step: u64) -> RefOr<Schema> {
-    let mut number = bounded(least, most);
+pub(crate) fn bytes(min: u64, max: u64, step: u64) -> RefOr<Schema> {
+    let mut number = bounded(min, max);
     if step > 1 {
         number.multiple_of = Some(limit(step));
     }
@@ -224,20 +224,20 @@ fn of_type(schema_type: Type) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(schema_type)
 }
 
-fn words(known: &[&str]) -> RefOr<Schema> {
-    of_type(Type::String).enum_values(Some(known.iter().copied())).into()
+fn name_choice(names: &[&str]) -> RefOr<Schema> {
+    of_type(Type::String).enum_values(Some(names.iter().copied())).into()
 }
 
-fn number(least: u64, most: u64) -> RefOr<Schema> {
-    bounded(least, most).into()
+fn number(min: u64, max: u64) -> RefOr<Schema> {
+    bounded(min, max).into()
 }
 
-fn bounded(least: u64, most: u64) -> Object {
-    let format = if i32::try_from(most).is_ok() { KnownFormat::Int32 } else { KnownFormat::Int64 };
+fn bounded(min: u64, max: u64) -> Object {
+    let format = if i32::try_from(max).is_ok() { KnownFormat::Int32 } else { KnownFormat::Int64 };
     of_type(Type::Integer)
         .format(Some(SchemaFormat::KnownFormat(format)))
-        .minimum(Some(limit(least)))
-        .maximum(Some(limit(most)))
+        .minimum(Some(limit(min)))
+        .maximum(Some(limit(max)))
         .build()
 }
 
@@ -249,20 +249,20 @@ fn text(pattern: &str) -> RefOr<Schema> {
     of_type(Type::String).pattern(Some(pattern)).into()
 }
 
-/// Returns the schema of a text of at most `most` bytes. A text has at most as many characters as
+/// Returns the schema of a text of at most `max` bytes. A text has at most as many characters as
 /// bytes.
-fn long_text(pattern: &str, most: usize) -> RefOr<Schema> {
-    of_type(Type::String).pattern(Some(pattern)).max_length(Some(most)).into()
+fn long_text(pattern: &str, max: usize) -> RefOr<Schema> {
+    of_type(Type::String).pattern(Some(pattern)).max_length(Some(max)).into()
 }
 
-fn list(items: RefOr<Schema>, most: usize, unique: bool) -> RefOr<Schema> {
+fn list(items: RefOr<Schema>, max: usize, unique: bool) -> RefOr<Schema> {
     let mut list: Array = ArrayBuilder::new().items(items).unique_items(unique).build();
     list.min_items = Some(1);
-    list.max_items = (most < usize::MAX).then_some(most);
+    list.max_items = (max < usize::MAX).then_some(max);
     RefOr::T(Schema::Array(list))
 }
 
-fn whole(pattern: &str) -> String {
+fn anchored(pattern: &str) -> String {
     format!("^{pattern}$")
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn is_valid(schema: &Value, value: &Value) -> bool {
         };
     }
     if let Some(items) = schema.get("oneOf").and_then(Value::as_array) {
-        return items.iter().filter(|one| is_valid(one, value)).count() == 1;
+        return items.iter().filter(|alternative| is_valid(alternative, value)).count() == 1;
     }
     has_type(&schema["type"], value)
         && schema.get("enum").is_none_or(|values| values.as_array().unwrap().contains(value))
@@ -25,10 +25,10 @@ pub(crate) fn is_valid(schema: &Value, value: &Value) -> bool {
         && value.as_array().is_none_or(|items| is_valid_list(schema, items))
 }
 
-fn has_type(wanted: &Value, value: &Value) -> bool {
-    match wanted {
-        Value::Array(types) => types.iter().any(|one| has_type(one, value)),
-        _ => match wanted.as_str().unwrap() {
+fn has_type(expected: &Value, value: &Value) -> bool {
+    match expected {
+        Value::Array(types) => types.iter().any(|alternative| has_type(alternative, value)),
+        _ => match expected.as_str().unwrap() {
             "null" => value.is_null(),
             "string" => value.is_string(),
             "integer" => value.is_u64() || value.is_i64(),
@@ -42,22 +42,22 @@ fn has_type(wanted: &Value, value: &Value) -> bool {
 
 fn is_valid_text(schema: &Value, text: &str) -> bool {
     let is_short =
-        schema["maxLength"].as_u64().is_none_or(|most| text.chars().count() as u64 <= most);
+        schema["maxLength"].as_u64().is_none_or(|max| text.chars().count() as u64 <= max);
     let matches = |pattern| Regex::new(pattern).unwrap().is_match(text);
     is_short && schema["pattern"].as_str().is_none_or(matches)
 }
 
 fn is_valid_number(schema: &Value, number: f64) -> bool {
-    schema["minimum"].as_f64().is_none_or(|least| number >= least)
-        && schema["maximum"].as_f64().is_none_or(|most| number <= most)
+    schema["minimum"].as_f64().is_none_or(|min| number >= min)
+        && schema["maximum"].as_f64().is_none_or(|max| number <= max)
         && schema["multipleOf"].as_f64().is_none_or(|step| number % step == 0.0)
 }
 
 fn is_valid_list(schema: &Value, items: &[Value]) -> bool {
     let count = items.len() as u64;
     let is_new = |(index, item): (usize, &Value)| !items[..index].contains(item);
-    schema["minItems"].as_u64().is_none_or(|least| count >= least)
-        && schema["maxItems"].as_u64().is_none_or(|most| count <= most)
+    schema["minItems"].as_u64().is_none_or(|min| count >= min)
+        && schema["maxItems"].as_u64().is_none_or(|max| count <= max)
         && (schema["uniqueItems"] != true || items.iter().enumerate().all(is_new))
         && items.iter().all(|item| is_valid(&schema["items"], item))
 }
@@ -165,7 +165,7 @@ const TEXTS: &[&str] = &[
 ];
 
 #[test]
-fn schemas_admit_what_forms_accept() {
+fn schemas_admit_the_values_that_forms_accept() {
     for text in TEXTS {
         agree(&json!(text));
         agree(&json!([text]));

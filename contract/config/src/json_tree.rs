@@ -56,9 +56,9 @@ impl<'de> Visitor<'de> for TreeVisitor {
     /// integers.
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
         if value.fract() == 0.0
-            && let Ok(whole) = format!("{value:.0}").parse::<i64>()
+            && let Ok(integer) = format!("{value:.0}").parse::<i64>()
         {
-            return Ok(Value::Number(whole.into()));
+            return Ok(Value::Number(integer.into()));
         }
         Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }

@@ -17,30 +17,33 @@ pub fn default_of(kind: ResourceKind, key: &str) -> Option<Value> {
     // Asked for each key of each object that is written, and for help at each start of a program.
     static DEFAULTS: Mutex<BTreeMap<(ResourceKind, &str), Option<Value>>> =
         Mutex::new(BTreeMap::new());
-    let known = kind.key(key)?;
+    let definition = kind.key(key)?;
     let mut defaults = DEFAULTS.lock().unwrap_or_else(PoisonError::into_inner);
-    defaults.entry((kind, known.name)).or_insert_with(|| find_default(kind, known)).clone()
+    defaults
+        .entry((kind, definition.name))
+        .or_insert_with(|| find_default(kind, definition))
+        .clone()
 }
 
-fn find_default(kind: ResourceKind, known: &Key) -> Option<Value> {
-    if known.required {
+fn find_default(kind: ResourceKind, key: &Key) -> Option<Value> {
+    if key.required {
         return None;
     }
     let minimal = example_of(kind)?;
     let full = filled_in_as(kind, &minimal)?;
-    if let Some(value) = full.get(known.name) {
+    if let Some(value) = full.get(key.name) {
         return Some(value.clone());
     }
-    if !known.has_default {
+    if !key.has_default {
         return None;
     }
     // Types do not serialize some defaults. The default is then the candidate that changes nothing.
-    candidates(known.form).into_iter().find(|value| {
-        let mut written = minimal.clone();
-        if let Value::Object(table) = &mut written {
-            table.insert(known.name.to_owned(), value.clone());
+    candidates(key.form).into_iter().find(|value| {
+        let mut explicit = minimal.clone();
+        if let Value::Object(table) = &mut explicit {
+            table.insert(key.name.to_owned(), value.clone());
         }
-        filled_in_as(kind, &written).as_ref() == Some(&full)
+        filled_in_as(kind, &explicit).as_ref() == Some(&full)
     })
 }
 

@@ -44,19 +44,19 @@ fn schema_of(kind: ResourceKind) -> RefOr<Schema> {
 fn description(property: &Value) -> Option<&str> {
     property.get("description").and_then(Value::as_str).or_else(|| {
         let alternatives = property.get("oneOf").or_else(|| property.get("allOf"))?.as_array()?;
-        alternatives.iter().find_map(|one| one.get("description")?.as_str())
+        alternatives.iter().find_map(|alternative| alternative.get("description")?.as_str())
     })
 }
 
 /// Returns the text of a key's default; `None` for a required key.
 pub fn default_text(kind: ResourceKind, key: &str) -> Option<String> {
-    let known = kind.key(key)?;
-    if known.required {
+    let definition = kind.key(key)?;
+    if definition.required {
         return None;
     }
     Some(match default_of(kind, key) {
         None => "–".to_owned(),
-        Some(value) if matches!(known.form, Form::Bytes { .. }) => {
+        Some(value) if matches!(definition.form, Form::Bytes { .. }) => {
             ByteSize::new(value.as_u64()?).to_string()
         }
         Some(Value::String(text)) => text,

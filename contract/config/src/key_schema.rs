@@ -21,13 +21,14 @@ pub type Components = BTreeMap<String, RefOr<Schema>>;
 pub fn describe_keys(components: &mut Components) {
     components.insert("ByteSizeText".to_owned(), bytes(0, SIZE_BYTES_MAX, 1));
     components.insert("VlanRangeText".to_owned(), vlans());
-    let about = "A file by its path below its store's.";
-    components.insert("StoreFile".to_owned(), annotated(Form::StoreFile.schema(), about, None));
+    let description = "A file by its path below its store's.";
+    components
+        .insert("StoreFile".to_owned(), annotated(Form::StoreFile.schema(), description, None));
     for kind in ResourceKind::ALL {
-        let Some(known) = components.get(kind.schema_name()).cloned() else { continue };
-        components.insert(kind.schema_name().to_owned(), table(kind, &known));
+        let Some(schema) = components.get(kind.schema_name()).cloned() else { continue };
+        components.insert(kind.schema_name().to_owned(), table(kind, &schema));
         if is_patched(kind) {
-            components.insert(patch_name(kind), patch(kind, &known));
+            components.insert(patch_name(kind), patch(kind, &schema));
         }
     }
 }
@@ -53,13 +54,13 @@ const fn is_patched(kind: ResourceKind) -> bool {
 }
 
 /// Returns the component of a table: the type's description, with the values permitted by its keys.
-fn table(kind: ResourceKind, known: &RefOr<Schema>) -> RefOr<Schema> {
-    let description = match known {
+fn table(kind: ResourceKind, schema: &RefOr<Schema>) -> RefOr<Schema> {
+    let description = match schema {
         RefOr::T(Schema::Object(object)) => object.description.clone(),
         _ => None,
     };
     object(kind, description, |key| {
-        let value = value(key, property(known, key.name));
+        let value = value(key, property(schema, key.name));
         let value = if key.takes_null() { nullable(value) } else { value };
         let default = if key.has_default { default_of(kind, key.name) } else { None };
         Described { value, default, is_required: key.required }
@@ -67,7 +68,7 @@ fn table(kind: ResourceKind, known: &RefOr<Schema>) -> RefOr<Schema> {
 }
 
 /// Returns the component of a merge patch: every key is optional, and null removes optional keys.
-fn patch(kind: ResourceKind, known: &RefOr<Schema>) -> RefOr<Schema> {
+fn patch(kind: ResourceKind, schema: &RefOr<Schema>) -> RefOr<Schema> {
     let description = format!(
         "Merge patch (RFC 7386) of `{}`: keys that are absent stay as they are, null removes a key.",
         kind.word()
@@ -75,7 +76,7 @@ fn patch(kind: ResourceKind, known: &RefOr<Schema>) -> RefOr<Schema> {
     object(kind, Some(description), |key| {
         let value = match key.form {
             Form::Table(inner) => named(&patch_name(inner)),
-            _ => value(key, property(known, key.name)),
+            _ => value(key, property(schema, key.name)),
         };
         let value = if key.required { value } else { nullable(value) };
         Described { value, default: None, is_required: false }
@@ -128,9 +129,9 @@ fn description_of(kind: ResourceKind, key: &Key) -> String {
 }
 
 /// Returns the schema of a key's values. Keywords refer to the component of the key's type.
-fn value(key: &Key, known: Option<&RefOr<Schema>>) -> RefOr<Schema> {
+fn value(key: &Key, schema: Option<&RefOr<Schema>>) -> RefOr<Schema> {
     match key.form {
-        Form::OneOf(_) => known.and_then(reference).unwrap_or_else(|| key.form.schema()),
+        Form::OneOf(_) => schema.and_then(reference).unwrap_or_else(|| key.form.schema()),
         _ => key.form.schema(),
     }
 }

@@ -51,7 +51,7 @@ fn every_key_of_a_type_is_in_the_table_and_no_other() {
 }
 
 #[test]
-fn resources_are_what_the_file_has_tables_of() {
+fn resources_are_the_tables_of_the_file() {
     let mut of_file: Vec<ResourceKind> = ResourceKind::File
         .keys()
         .iter()
@@ -73,11 +73,11 @@ fn resources_are_what_the_file_has_tables_of() {
 #[test]
 fn sizes_and_files_have_their_forms() {
     let size = Form::Bytes { least: 512, most: 4096, step: 512 };
-    for good in [512.into(), 4096.into(), "1 KiB".into(), "1024".into()] {
-        assert!(size.accepts(&good), "{good}");
+    for valid in [512.into(), 4096.into(), "1 KiB".into(), "1024".into()] {
+        assert!(size.accepts(&valid), "{valid}");
     }
-    for bad in [0.into(), 511.into(), 513.into(), 4608.into(), (-512).into(), "8 KiB".into()] {
-        assert!(!size.accepts(&bad), "{bad}");
+    for invalid in [0.into(), 511.into(), 513.into(), 4608.into(), (-512).into(), "8 KiB".into()] {
+        assert!(!size.accepts(&invalid), "{invalid}");
     }
     assert!(!size.accepts(&serde_json::json!(512.0)) && !size.accepts(&"512 b".into()));
     let sectors = Form::OneOfNumbers(&[512, 4096]);
@@ -86,65 +86,66 @@ fn sizes_and_files_have_their_forms() {
     assert!(Form::StoreFile.accepts(&"a/b.vhdx".into()));
     assert!(!Form::StoreFile.accepts(&"/a".into()) && !Form::StoreFile.accepts(&1.into()));
     let serial = Form::Serial { most: 4 };
-    for good in ["a", "a b!", "~~~~"] {
-        assert!(serial.accepts(&good.into()), "{good}");
+    for valid in ["a", "a b!", "~~~~"] {
+        assert!(serial.accepts(&valid.into()), "{valid}");
     }
-    for bad in ["", " a", "a ", "abcde", "ä", "a\tb"] {
-        assert!(!serial.accepts(&bad.into()), "{bad}");
+    for invalid in ["", " a", "a ", "abcde", "ä", "a\tb"] {
+        assert!(!serial.accepts(&invalid.into()), "{invalid}");
     }
 }
 
 #[test]
-fn forms_take_what_they_say_and_nothing_else() {
-    let takes = |form: Form, value: serde_json::Value| form.accepts(&value);
-    for good in ["a", "host-1", "9"] {
-        assert!(takes(Form::HostName, good.into()), "{good}");
+fn forms_accept_only_valid_values() {
+    let accepts = |form: Form, value: serde_json::Value| form.accepts(&value);
+    for valid in ["a", "host-1", "9"] {
+        assert!(accepts(Form::HostName, valid.into()), "{valid}");
     }
-    for bad in ["", "-a", "a-", "a.b", "ä", &"x".repeat(64)] {
-        assert!(!takes(Form::HostName, bad.into()), "{bad}");
+    for invalid in ["", "-a", "a-", "a.b", "ä", &"x".repeat(64)] {
+        assert!(!accepts(Form::HostName, invalid.into()), "{invalid}");
     }
-    for bad in
+    for invalid in
         ["", ".", "..", "all", "default", "a b", "a/b", "a:1", "e%d", "a\u{7}", "sixteen-bytes-xx"]
     {
-        assert!(!takes(Form::Device, bad.into()), "{bad}");
+        assert!(!accepts(Form::Device, invalid.into()), "{invalid}");
     }
-    assert!(takes(Form::Device, "fifteen-bytes-x".into()));
-    assert!(takes(Form::UnixSocketPath, format!("/{}", "x".repeat(106)).into()));
-    assert!(!takes(Form::UnixSocketPath, format!("/{}", "x".repeat(107)).into()));
-    for bad in ["x", "", "/run/", "/a\0b"] {
-        assert!(!takes(Form::UnixSocketPath, bad.into()), "{bad}");
+    assert!(accepts(Form::Device, "fifteen-bytes-x".into()));
+    assert!(accepts(Form::UnixSocketPath, format!("/{}", "x".repeat(106)).into()));
+    assert!(!accepts(Form::UnixSocketPath, format!("/{}", "x".repeat(107)).into()));
+    for invalid in ["x", "", "/run/", "/a\0b"] {
+        assert!(!accepts(Form::UnixSocketPath, invalid.into()), "{invalid}");
     }
-    for bad in ["", ".", "..", "a/b"] {
-        assert!(!takes(Form::Namespace, bad.into()), "{bad}");
+    for invalid in ["", ".", "..", "a/b"] {
+        assert!(!accepts(Form::Namespace, invalid.into()), "{invalid}");
     }
     let ips = Form::UnicastIps { most: 2 };
-    assert!(takes(ips, vec!["10.0.0.1", "fd00::1"].into()));
-    for bad in ["0.0.0.0", "255.255.255.255", "224.0.0.1", "127.0.0.1", "::", "ff02::1", "::1"] {
-        assert!(!takes(ips, vec![bad].into()), "{bad}");
+    assert!(accepts(ips, vec!["10.0.0.1", "fd00::1"].into()));
+    for invalid in ["0.0.0.0", "255.255.255.255", "224.0.0.1", "127.0.0.1", "::", "ff02::1", "::1"]
+    {
+        assert!(!accepts(ips, vec![invalid].into()), "{invalid}");
     }
-    for bad in [vec![], vec!["10.0.0.1"; 2], vec!["10.0.0.1", "10.0.0.2", "10.0.0.3"]] {
-        assert!(!takes(ips, bad.clone().into()), "{bad:?}");
+    for invalid in [vec![], vec!["10.0.0.1"; 2], vec!["10.0.0.1", "10.0.0.2", "10.0.0.3"]] {
+        assert!(!accepts(ips, invalid.clone().into()), "{invalid:?}");
     }
-    for bad in ["10.0.0.1/24", "::ffff:10.0.0.1", "10.1", "host", "FD00::1%eth0"] {
-        assert!(!takes(ips, vec![bad].into()), "{bad}");
+    for invalid in ["10.0.0.1/24", "::ffff:10.0.0.1", "10.1", "host", "FD00::1%eth0"] {
+        assert!(!accepts(ips, vec![invalid].into()), "{invalid}");
     }
-    assert!(!takes(ips, vec!["fd00::1", "FD00:0::1"].into()));
-    assert!(!takes(ips, "10.0.0.1".into()) && !takes(ips, vec![7].into()));
+    assert!(!accepts(ips, vec!["fd00::1", "FD00:0::1"].into()));
+    assert!(!accepts(ips, "10.0.0.1".into()) && !accepts(ips, vec![7].into()));
     let names = Form::Names { most: 2 };
-    assert!(takes(names, vec!["a"].into()) && takes(names, vec!["a", "10"].into()));
-    for bad in [vec![], vec!["a", "b", "c"], vec!["a", "-b"], vec![""]] {
-        assert!(!takes(names, bad.clone().into()), "{bad:?}");
+    assert!(accepts(names, vec!["a"].into()) && accepts(names, vec!["a", "10"].into()));
+    for invalid in [vec![], vec!["a", "b", "c"], vec!["a", "-b"], vec![""]] {
+        assert!(!accepts(names, invalid.clone().into()), "{invalid:?}");
     }
-    assert!(!takes(names, vec![10].into()) && !takes(names, "a".into()));
-    assert!(takes(Form::Cpus, (0..64).collect::<Vec<_>>().into()));
-    assert!(!takes(Form::Cpus, (0..65).collect::<Vec<_>>().into()));
-    assert!(!takes(Form::Cpus, vec![70_000].into()));
-    assert!(takes(Form::Vlan, 4094.into()) && !takes(Form::Vlan, 0.into()));
-    assert!(!takes(Form::Vlan, "10".into()));
-    assert!(takes(Form::SocketAddress, "[::1]:80".into()));
-    assert!(!takes(Form::SocketAddress, "host:80".into()));
-    assert!(takes(Form::LoopbackAddress, "127.0.0.2:80".into()));
-    for elsewhere in ["192.0.2.1:80", "0.0.0.0:80", "[::]:80", "127.0.0.1:0", "localhost:80"] {
-        assert!(!takes(Form::LoopbackAddress, elsewhere.into()), "{elsewhere}");
+    assert!(!accepts(names, vec![10].into()) && !accepts(names, "a".into()));
+    assert!(accepts(Form::Cpus, (0..64).collect::<Vec<_>>().into()));
+    assert!(!accepts(Form::Cpus, (0..65).collect::<Vec<_>>().into()));
+    assert!(!accepts(Form::Cpus, vec![70_000].into()));
+    assert!(accepts(Form::Vlan, 4094.into()) && !accepts(Form::Vlan, 0.into()));
+    assert!(!accepts(Form::Vlan, "10".into()));
+    assert!(accepts(Form::SocketAddress, "[::1]:80".into()));
+    assert!(!accepts(Form::SocketAddress, "host:80".into()));
+    assert!(accepts(Form::LoopbackAddress, "127.0.0.2:80".into()));
+    for address in ["192.0.2.1:80", "0.0.0.0:80", "[::]:80", "127.0.0.1:0", "localhost:80"] {
+        assert!(!accepts(Form::LoopbackAddress, address.into()), "{address}");
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::renames::{Rename, renamed_fields};
 
 /// Replaces old names in an object of this component by the new ones. If both names are present
-/// with the same value, the old one is removed, without a call of `found`.
+/// with the same value, the old one is removed, without a call of `handle_rename`.
 ///
 /// # Errors
 /// Renames of which both names are present with different values; never empty. Of these, both names
@@ -14,7 +14,7 @@ use crate::renames::{Rename, renamed_fields};
 pub fn accept_old_names(
     schema: &str,
     table: &mut Map<String, Value>,
-    mut found: impl FnMut(&'static Rename),
+    mut handle_rename: impl FnMut(&'static Rename),
 ) -> Result<(), Vec<&'static Rename>> {
     let mut conflicts = Vec::new();
     for rename in renamed_fields(schema) {
@@ -28,7 +28,7 @@ pub fn accept_old_names(
                 if let Some(value) = table.remove(rename.old) {
                     table.insert(rename.new.to_owned(), value);
                 }
-                found(rename);
+                handle_rename(rename);
             }
         }
     }

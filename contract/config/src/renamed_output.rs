@@ -141,8 +141,8 @@ impl<S: Serializer> Serializer for Renaming<S> {
     ) -> Result<Renaming<S::SerializeStruct>, S::Error> {
         // An upper limit: formats with lengths are not used. 0 remains 0, since JSON ends such an
         // object at once.
-        let more = if len == 0 { 0 } else { renamed_fields(name).count() };
-        let inner = self.inner.serialize_struct(name, len.saturating_add(more))?;
+        let additional = if len == 0 { 0 } else { renamed_fields(name).count() };
+        let inner = self.inner.serialize_struct(name, len.saturating_add(additional))?;
         Ok(Renaming { inner, names: self.names, schema: name })
     }
 

@@ -57,8 +57,8 @@ pub struct Rename {
     pub removed_in: &'static str,
 }
 
-const fn rename(of: Renamed, old: &'static str, new: &'static str) -> Rename {
-    Rename { of, old, new, removed_in: REMOVED_IN }
+const fn rename(renamed: Renamed, old: &'static str, new: &'static str) -> Rename {
+    Rename { of: renamed, old, new, removed_in: REMOVED_IN }
 }
 
 const fn field(schema: &'static str, old: &'static str, new: &'static str) -> Rename {
@@ -230,7 +230,7 @@ impl Rename {
 /// of a command.
 pub fn renamed_fields(schema: &str) -> impl Iterator<Item = &'static Rename> {
     RENAMES.iter().filter(move |rename| match rename.of {
-        Renamed::Field { schema: of } | Renamed::Output { schema: of } => of == schema,
+        Renamed::Field { schema: name } | Renamed::Output { schema: name } => name == schema,
         _ => false,
     })
 }
@@ -249,15 +249,19 @@ pub fn old_key(kind: ResourceKind, new: &str) -> Option<&'static Rename> {
 pub fn renames_page() -> String {
     type Section = (&'static str, fn(Renamed) -> bool);
     let sections: [Section; 9] = [
-        ("Configuration keys, and the options and fields with their names", |of| is_key(of)),
-        ("Fields of the API", |of| matches!(of, Renamed::Field { .. }) && !is_key(of)),
-        ("Fields of `suimon top --json`", |of| matches!(of, Renamed::Output { .. })),
-        ("Fields of events", |of| of == Renamed::EventField),
-        ("Names of events", |of| of == Renamed::Event),
-        ("Metrics", |of| matches!(of, Renamed::Metric { .. })),
-        ("Paths of the API", |of| of == Renamed::Path),
-        ("Commands and options", |of| matches!(of, Renamed::Command | Renamed::Option)),
-        ("Environment variables", |of| of == Renamed::Variable),
+        ("Configuration keys, and the options and fields with their names", |renamed| {
+            is_key(renamed)
+        }),
+        ("Fields of the API", |renamed| {
+            matches!(renamed, Renamed::Field { .. }) && !is_key(renamed)
+        }),
+        ("Fields of `suimon top --json`", |renamed| matches!(renamed, Renamed::Output { .. })),
+        ("Fields of events", |renamed| renamed == Renamed::EventField),
+        ("Names of events", |renamed| renamed == Renamed::Event),
+        ("Metrics", |renamed| matches!(renamed, Renamed::Metric { .. })),
+        ("Paths of the API", |renamed| renamed == Renamed::Path),
+        ("Commands and options", |renamed| matches!(renamed, Renamed::Command | Renamed::Option)),
+        ("Environment variables", |renamed| renamed == Renamed::Variable),
     ];
     let mut text = String::new();
     for (title, is_in) in sections {
@@ -278,8 +282,8 @@ pub fn renames_page() -> String {
 }
 
 /// Returns true for the key of a table of the host file.
-fn is_key(of: Renamed) -> bool {
-    let Renamed::Field { schema } = of else { return false };
+fn is_key(renamed: Renamed) -> bool {
+    let Renamed::Field { schema } = renamed else { return false };
     ResourceKind::ALL.iter().any(|kind| kind.schema_name() == schema)
 }
 

@@ -94,16 +94,16 @@ mod tests {
 
     #[test]
     fn files_stay_in_their_store() {
-        for good in ["a", "web.vhdx", "vms/web/disk 0.vhdx", "..a", "a..", "...", "ä/ß.raw"] {
-            assert!(good.parse::<StoreFile>().is_ok(), "{good}");
+        for valid in ["a", "web.vhdx", "vms/web/disk 0.vhdx", "..a", "a..", "...", "ä/ß.raw"] {
+            assert!(valid.parse::<StoreFile>().is_ok(), "{valid}");
         }
-        let long = "x".repeat(256);
-        let many = "ab/".repeat(341) + "x";
-        for bad in [
+        let long_name = "x".repeat(256);
+        let long_path = "ab/".repeat(341) + "x";
+        for invalid in [
             "", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "./a", "a/.", "a\nb", "a\0",
-            &long, &many,
+            &long_name, &long_path,
         ] {
-            assert!(bad.parse::<StoreFile>().is_err(), "{bad:?}");
+            assert!(invalid.parse::<StoreFile>().is_err(), "{invalid:?}");
         }
         assert_eq!(
             "../a".parse::<StoreFile>().unwrap_err().to_string(),

@@ -15,7 +15,7 @@ use crate::renames::Rename;
 struct Strict<'n> {
     value: Value,
     /// Deprecated field names found in the input, with their replacements.
-    found: &'n Found,
+    renames: &'n Found,
 }
 
 /// Deserializes a value strictly. Also returns the renames whose old names the value contains.
@@ -25,26 +25,26 @@ struct Strict<'n> {
 pub fn from_value_noting<T: DeserializeOwned>(
     value: Value,
 ) -> serde_json::Result<(T, Vec<&'static Rename>)> {
-    let found = Found::default();
-    let read = T::deserialize(Strict::new(value, &found))?;
-    Ok((read, found.into_inner()))
+    let renames = Found::default();
+    let read = T::deserialize(Strict::new(value, &renames))?;
+    Ok((read, renames.into_inner()))
 }
 
 /// Deprecated field names found in the input, with their replacements.
 type Found = RefCell<Vec<&'static Rename>>;
 
 impl<'n> Strict<'n> {
-    /// Returns the deserializer of a value. It adds old names to `found`.
-    const fn new(value: Value, found: &'n Found) -> Self {
-        Self { value, found }
+    /// Returns the deserializer of a value. It adds old names to `renames`.
+    const fn new(value: Value, renames: &'n Found) -> Self {
+        Self { value, renames }
     }
 
     fn entries<'de>(
         table: Map<String, Value>,
-        found: &'n Found,
+        renames: &'n Found,
     ) -> MapDeserializer<'de, impl Iterator<Item = (Key, Self)>, serde_json::Error> {
         MapDeserializer::new(
-            table.into_iter().map(move |(key, value)| (Key(key), Self { value, found })),
+            table.into_iter().map(move |(key, value)| (Key(key), Self { value, renames })),
         )
     }
 }
@@ -61,17 +61,17 @@ impl<'de> Deserializer<'de> for Strict<'_> {
     type Error = serde_json::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        let Self { value, found } = self;
+        let Self { value, renames } = self;
         match value {
             Value::Array(items) => {
-                let items = items.into_iter().map(|value| Strict { value, found });
+                let items = items.into_iter().map(|value| Strict { value, renames });
                 let mut items = SeqDeserializer::new(items);
                 let read = visitor.visit_seq(&mut items)?;
                 items.end()?;
                 Ok(read)
             }
             Value::Object(table) => {
-                let mut entries = Self::entries(table, found);
+                let mut entries = Self::entries(table, renames);
                 let read = visitor.visit_map(&mut entries)?;
                 entries.end()?;
                 Ok(read)
@@ -98,20 +98,20 @@ impl<'de> Deserializer<'de> for Strict<'_> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Self::Error> {
-        let Self { value, found } = self;
+        let Self { value, renames } = self;
         match value {
             Value::Array(_) => Err(Error::invalid_type(Unexpected::Seq, &visitor)),
             Value::Object(mut table) => {
-                accept_old_names(name, &mut table, |rename| found.borrow_mut().push(rename))
+                accept_old_names(name, &mut table, |rename| renames.borrow_mut().push(rename))
                     .map_err(|renames| {
-                        let text = renames
-                            .iter()
-                            .map(|of| format!("`{}` {}", of.new, conflict_of_names(of)));
+                        let text = renames.iter().map(|rename| {
+                            format!("`{}` {}", rename.new, conflict_of_names(rename))
+                        });
                         Error::custom(text.collect::<Vec<_>>().join("; "))
                     })?;
-                Strict { value: Value::Object(table), found }.deserialize_any(visitor)
+                Strict { value: Value::Object(table), renames }.deserialize_any(visitor)
             }
-            value => Strict { value, found }.deserialize_any(visitor),
+            value => Strict { value, renames }.deserialize_any(visitor),
         }
     }
 
@@ -121,10 +121,10 @@ impl<'de> Deserializer<'de> for Strict<'_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Self::Error> {
-        let Self { value, found } = self;
+        let Self { value, renames } = self;
         match value {
             Value::Object(table) if table.len() == 1 => {
-                visitor.visit_enum(MapAccessDeserializer::new(Self::entries(table, found)))
+                visitor.visit_enum(MapAccessDeserializer::new(Self::entries(table, renames)))
             }
             other => other.deserialize_enum(name, variants, visitor),
         }

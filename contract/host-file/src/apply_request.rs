@@ -26,11 +26,13 @@ pub struct ApplyRequest {
 
 impl PartialSchema for ApplyRequest {
     fn schema() -> RefOr<Schema> {
-        let text = |about| ObjectBuilder::new().schema_type(Type::String).description(Some(about));
-        let body = |title, about, name, value: RefOr<Schema>| {
+        let text = |description| {
+            ObjectBuilder::new().schema_type(Type::String).description(Some(description))
+        };
+        let body = |title, description, name, value: RefOr<Schema>| {
             ObjectBuilder::new()
                 .title(Some(title))
-                .description(Some(about))
+                .description(Some(description))
                 .property(name, value)
                 .required(name)
                 .property("file", text("Name of the file, which errors contain."))

@@ -12,13 +12,13 @@ fn host(keys: &str) -> HostConfig {
 #[test]
 fn disks_grow_and_never_shrink() {
     let before = host("size_bytes = \"2 GiB\"");
-    for good in [
+    for valid in [
         "size_bytes = \"2 GiB\"",
         "size_bytes = \"3 GiB\"",
         "",
         "size_bytes = \"1 GiB\"\nfile = \"other.raw\"",
     ] {
-        assert_eq!(validate_change(&before, &host(good)), Ok(()), "{good}");
+        assert_eq!(validate_change(&before, &host(valid)), Ok(()), "{valid}");
     }
     assert_eq!(validate_change(&host(""), &host("size_bytes = 512")), Ok(()));
     // Naming the default file explicitly is not a different file.

@@ -32,7 +32,7 @@ pub(crate) enum Claim {
 /// Claim with the resource that makes it and the key that contains it.
 pub(crate) struct Claimed {
     pub(crate) claim: Claim,
-    pub(crate) place: FindingLocation,
+    pub(crate) location: FindingLocation,
     pub(crate) field: &'static str,
 }
 
@@ -43,7 +43,7 @@ fn listeners(config: &HostConfig) -> impl Iterator<Item = Claimed> {
     let console = config.console.as_ref().map(|console| (ResourceKind::Console, &console.listen));
     api.into_iter().chain(console).filter_map(|(kind, listen)| {
         let claim = Claim::Listener(listen.parse().ok()?);
-        Some(Claimed { claim, place: FindingLocation::new(kind, 0), field: "listen" })
+        Some(Claimed { claim, location: FindingLocation::new(kind, 0), field: "listen" })
     })
 }
 
@@ -57,68 +57,68 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
     };
     claims.extend(listeners(config));
     for (index, uplink) in config.uplinks.iter().enumerate() {
-        let place = FindingLocation::new(ResourceKind::Uplink, index);
-        claims.push(Claimed { claim: device(None, &uplink.device), place, field: "device" });
+        let location = FindingLocation::new(ResourceKind::Uplink, index);
+        claims.push(Claimed { claim: device(None, &uplink.device), location, field: "device" });
     }
     for (index, team) in config.teams.iter().enumerate() {
-        let place = FindingLocation::new(ResourceKind::Team, index);
+        let location = FindingLocation::new(ResourceKind::Team, index);
         // A member listed twice makes one claim.
         let members: BTreeSet<&Name> = team.members.iter().collect();
         claims.extend(members.into_iter().map(|member| Claimed {
             claim: Claim::Uplink(member.clone()),
-            place,
+            location,
             field: "members",
         }));
     }
     let teams: BTreeSet<&Name> = config.teams.iter().map(|team| &team.name).collect();
     for (index, switch) in config.switches.iter().enumerate() {
-        let place = FindingLocation::new(ResourceKind::Switch, index);
+        let location = FindingLocation::new(ResourceKind::Switch, index);
         if let Some(uplink) = &switch.uplink {
             let claim = match teams.contains(uplink) {
                 true => Claim::Team(uplink.clone()),
                 false => Claim::Uplink(uplink.clone()),
             };
-            claims.push(Claimed { claim, place, field: "uplink" });
+            claims.push(Claimed { claim, location, field: "uplink" });
         }
         if let Some(name) = switch.host_device_name() {
-            claims.push(Claimed { claim: device(None, name), place, field: "host_device" });
+            claims.push(Claimed { claim: device(None, name), location, field: "host_device" });
         }
     }
     for (index, nic) in config.nics.iter().enumerate() {
-        let place = FindingLocation::new(ResourceKind::Nic, index);
+        let location = FindingLocation::new(ResourceKind::Nic, index);
         if let Some(name) = nic.device_name() {
             let claim = device(nic.netns.as_ref(), name);
-            claims.push(Claimed { claim, place, field: "device" });
+            claims.push(Claimed { claim, location, field: "device" });
         }
         if let Some(socket) = config.socket_of_nic(nic) {
-            claims.push(Claimed { claim: Claim::Socket(socket), place, field: "socket" });
+            claims.push(Claimed { claim: Claim::Socket(socket), location, field: "socket" });
         }
         if let Some(mac) = nic.mac {
             let claim = Claim::Address { switch: nic.switch.clone(), mac };
-            claims.push(Claimed { claim, place, field: "mac" });
+            claims.push(Claimed { claim, location, field: "mac" });
         }
     }
     claims.extend(claims_of_storage(config));
     for (index, vm) in config.vms.iter().enumerate() {
-        let place = FindingLocation::new(ResourceKind::Vm, index);
+        let location = FindingLocation::new(ResourceKind::Vm, index);
         // A NIC or disk listed twice makes one claim.
         let nics: BTreeSet<&Name> = vm.nics.iter().collect();
         let disks: BTreeSet<&Name> = vm.disks.iter().collect();
         let nics = nics.into_iter().map(|nic| (Claim::Nic(nic.clone()), "nics"));
         let disks = disks.into_iter().map(|disk| (Claim::Disk(disk.clone()), "disks"));
-        claims.extend(nics.chain(disks).map(|(claim, field)| Claimed { claim, place, field }));
+        claims.extend(nics.chain(disks).map(|(claim, field)| Claimed { claim, location, field }));
     }
     for (index, pf) in config.pfs.iter().enumerate() {
-        let (claim, place) =
+        let (claim, location) =
             (Claim::Adapter(pf.device.clone()), FindingLocation::new(ResourceKind::Pf, index));
-        claims.push(Claimed { claim, place, field: "device" });
+        claims.push(Claimed { claim, location, field: "device" });
     }
     for (index, node) in config.nodes.iter().enumerate() {
         // Host names are case-insensitive (RFC 4343).
         let claim = Claim::Node(node.address.to_ascii_lowercase());
         claims.push(Claimed {
             claim,
-            place: FindingLocation::new(ResourceKind::Node, index),
+            location: FindingLocation::new(ResourceKind::Node, index),
             field: "address",
         });
     }
@@ -130,14 +130,14 @@ fn claims_of_storage(config: &HostConfig) -> Vec<Claimed> {
     let mut stores: BTreeMap<&Name, &StoreConfig> = BTreeMap::new();
     for (index, store) in config.stores.iter().enumerate() {
         stores.insert(&store.name, store);
-        let place = FindingLocation::new(ResourceKind::Store, index);
-        claims.push(Claimed { claim: Claim::Store(store.path.clone()), place, field: "path" });
+        let location = FindingLocation::new(ResourceKind::Store, index);
+        claims.push(Claimed { claim: Claim::Store(store.path.clone()), location, field: "path" });
     }
     // Exports of one NBD server share its socket or address, which is claimed once.
     let mut servers: BTreeSet<Claim> = BTreeSet::new();
     for (index, disk) in config.disks.iter().enumerate() {
-        let place = FindingLocation::new(ResourceKind::Disk, index);
-        let mut claim = |claim, field| claims.push(Claimed { claim, place, field });
+        let location = FindingLocation::new(ResourceKind::Disk, index);
+        let mut claim = |claim, field| claims.push(Claimed { claim, location, field });
         match (disk.effective_file(), stores.get(&disk.store)) {
             (None, _) => claim(Claim::BlockDevice(disk.store.clone()), "store"),
             (Some(_), Some(store)) => claim(Claim::File(disk.path_in(store)), "file"),

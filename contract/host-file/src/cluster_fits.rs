@@ -6,40 +6,41 @@ use crate::{ErrorCode, HostConfig, ResourceKind};
 /// Reports invalid combinations of the keys of `[cluster]`.
 pub(crate) fn cluster_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
     let Some(cluster) = &config.cluster else { return };
-    let place = FindingLocation::new(ResourceKind::Cluster, 0);
-    let mut wrong = |code, field: &str, text: &str| findings.push(place.finding(code, field, text));
+    let location = FindingLocation::new(ResourceKind::Cluster, 0);
+    let mut report =
+        |code, field: &str, text: &str| findings.push(location.finding(code, field, text));
     let is_https = |url: &String| url.starts_with("https://");
     let secure = cluster.endpoints.iter().filter(|url| is_https(url)).count();
     if secure > 0 && secure < cluster.endpoints.len() {
         let text = "the list mixes http and https; use one of them for all members of etcd";
-        wrong(ErrorCode::InvalidValue, "endpoints", text);
+        report(ErrorCode::InvalidValue, "endpoints", text);
     }
     match &cluster.tls {
         None if secure > 0 => {
             let text = "missing; `https` requires `tls.ca_certificate`, the CA certificates of etcd's \
                         members";
-            wrong(ErrorCode::MissingKey, "tls", text);
+            report(ErrorCode::MissingKey, "tls", text);
         }
         Some(_) if secure == 0 => {
             let text = "applies only to https; use https:// endpoints or remove this key";
-            wrong(ErrorCode::KeyNotApplicable, "tls", text);
+            report(ErrorCode::KeyNotApplicable, "tls", text);
         }
         Some(tls) if tls.certificate.is_some() != tls.key.is_some() => {
             let text = "`certificate` and `key` are required together; set both or none";
-            wrong(ErrorCode::InvalidValue, "tls", text);
+            report(ErrorCode::InvalidValue, "tls", text);
         }
         _ => {}
     }
     if cluster.user.is_some() != cluster.password_file.is_some() {
         let text = "`user` and `password_file` are required together; set both or none";
-        wrong(ErrorCode::InvalidValue, "user", text);
+        report(ErrorCode::InvalidValue, "user", text);
     }
     for (index, store) in config.stores.iter().enumerate() {
         if store.shared && store.capacity_iops.is_none() {
-            let place = FindingLocation::new(ResourceKind::Store, index);
+            let location = FindingLocation::new(ResourceKind::Store, index);
             let text = "missing; a shared store of a cluster needs a capacity: a number, the same \
                         on all nodes, or `measure`";
-            findings.push(place.finding(ErrorCode::MissingKey, "capacity_iops", text));
+            findings.push(location.finding(ErrorCode::MissingKey, "capacity_iops", text));
         }
     }
 }
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_key_and_line() {
+    fn errors_contain_the_key_and_line() {
         let store = "[[store]]\nname = \"san\"\npath = \"/srv/san\"\nshared = true\n";
         for (from, to, field, part) in [
             ("https://192.0.2.10:2379", "192.0.2.10:2379", "endpoints", "http://"),
@@ -87,11 +88,11 @@ mod tests {
             ("\"/etc/suimon/etcd.pem\"", "\"etcd.pem\"", "ca_certificate", "an absolute path"),
         ] {
             let errors = parse_toml(&GOOD.replacen(from, to, 1), None).unwrap_err();
-            let found = errors.iter().any(|error| {
-                let field_fits = error.field.as_deref().is_some_and(|of| of.ends_with(field));
+            let is_reported = errors.iter().any(|error| {
+                let field_fits = error.field.as_deref().is_some_and(|name| name.ends_with(field));
                 field_fits && error.message.contains(part) && error.line.is_some()
             });
-            assert!(found, "{to}: {errors:?}");
+            assert!(is_reported, "{to}: {errors:?}");
         }
         let plain = GOOD.replace("https://", "http://");
         let errors = parse_toml(&plain, None).unwrap_err();

@@ -83,20 +83,20 @@ fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
     }
     for switch in &config.switches {
         let table = as_table(&meant_switch(switch));
-        let table = with(table, "host_offload", &switch.host_offload);
+        let table = with_table(table, "host_offload", &switch.host_offload);
         tables.insert((ResourceKind::Switch, switch.name.to_string()), table);
     }
     for uplink in &config.uplinks {
-        let table = with(as_table(uplink), "offload", &uplink.offload);
-        let table = with(table, "vmq", &uplink.vmq);
+        let table = with_table(as_table(uplink), "offload", &uplink.offload);
+        let table = with_table(table, "vmq", &uplink.vmq);
         tables.insert((ResourceKind::Uplink, uplink.name.to_string()), table);
     }
     for team in &config.teams {
-        let table = with(as_table(&meant_team(team)), "vmq", &team.vmq);
+        let table = with_table(as_table(&meant_team(team)), "vmq", &team.vmq);
         tables.insert((ResourceKind::Team, team.name.to_string()), table);
     }
     for nic in &config.nics {
-        let table = with(as_table(&meant_nic(nic)), "offload", &nic.offload);
+        let table = with_table(as_table(&meant_nic(nic)), "offload", &nic.offload);
         tables.insert((ResourceKind::Nic, nic.name.to_string()), table);
     }
     for store in &config.stores {
@@ -106,7 +106,7 @@ fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
         tables.insert((ResourceKind::QosPolicy, policy.name.to_string()), as_table(policy));
     }
     for disk in &config.disks {
-        let table = with(as_table(&meant_disk(disk)), "qos", &disk.qos);
+        let table = with_table(as_table(&meant_disk(disk)), "qos", &disk.qos);
         tables.insert((ResourceKind::Disk, disk.name.to_string()), table);
     }
     for vm in &config.vms {
@@ -114,7 +114,7 @@ fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
     }
     for pf in &config.pfs {
         // Sorted by number, so that the written order has no effect.
-        let table = with(as_table(pf), "vf", &pf.vf_by_index());
+        let table = with_table(as_table(pf), "vf", &pf.vf_by_index());
         tables.insert((ResourceKind::Pf, pf.name.to_string()), table);
     }
     for node in &config.nodes {
@@ -123,7 +123,7 @@ fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
     tables
 }
 
-fn with<T: Serialize>(mut table: Table, key: &str, inner: &T) -> Table {
+fn with_table<T: Serialize>(mut table: Table, key: &str, inner: &T) -> Table {
     table.insert(key.to_owned(), to_value(inner));
     table
 }
@@ -208,19 +208,19 @@ impl Phases {
         from_tables: &BTreeMap<Id, Table>,
         to_tables: &BTreeMap<Id, Table>,
     ) {
-        let wanted: BTreeSet<Claim> = claims(to).into_iter().map(|c| c.claim).collect();
+        let new_claims: BTreeSet<Claim> = claims(to).into_iter().map(|c| c.claim).collect();
         let passed_on: BTreeSet<Id> = claims(from)
             .into_iter()
-            .filter(|claimed| wanted.contains(&claimed.claim))
+            .filter(|claimed| new_claims.contains(&claimed.claim))
             .filter_map(|claimed| {
-                let name = claimed.place.name_in(from)?;
-                Some((claimed.place.kind, name.to_owned()))
+                let name = claimed.location.name_in(from)?;
+                Some((claimed.location.kind, name.to_owned()))
             })
             .collect();
-        let mut gone: Vec<_> =
+        let mut removed: Vec<_> =
             from_tables.keys().filter(|id| !to_tables.contains_key(*id)).collect();
-        gone.sort_by_key(|id| Reverse(id.0));
-        for id in gone {
+        removed.sort_by_key(|id| Reverse(id.0));
+        for id in removed {
             let phase = match id.0 {
                 kind if is_leaf(kind) => &mut self.leaves_deleted,
                 _ if passed_on.contains(id) => &mut self.deleted_early,

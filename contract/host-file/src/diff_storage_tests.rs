@@ -28,7 +28,7 @@ fn host(text: &str) -> HostConfig {
     parse_toml(text, None).unwrap()
 }
 
-fn shown(from: &HostConfig, to: &HostConfig) -> Vec<String> {
+fn plan_steps(from: &HostConfig, to: &HostConfig) -> Vec<String> {
     Plan::between(from, to).steps.iter().map(PlanStep::to_string).collect()
 }
 
@@ -38,11 +38,11 @@ fn plan(replacements: &[(&str, &str)]) -> Vec<String> {
         assert_eq!(text.matches(old).count(), 1, "{old}");
         text.replace(old, new)
     });
-    shown(&host(BEFORE), &host(&after))
+    plan_steps(&host(BEFORE), &host(&after))
 }
 
 #[test]
-fn what_changes_live_does_with_sizes_as_people_read_them() {
+fn live_changes_display_sizes_with_units() {
     assert_eq!(
         plan(&[("size_bytes = \"10 GiB\"", "size_bytes = \"20 GiB\"")]),
         ["~ disk/web change live: size_bytes 10 GiB → 20 GiB"]
@@ -69,8 +69,8 @@ fn what_changes_live_does_with_sizes_as_people_read_them() {
 }
 
 #[test]
-fn what_a_guest_knows_of_its_disk_makes_it_anew() {
-    for (key, shown) in [
+fn changes_visible_to_the_guest_recreate_the_disk() {
+    for (key, displayed) in [
         ("read_only = true", "read_only false → true"),
         ("logical_sector = 4096", "logical_sector 512 → 4096"),
         ("serial = \"x\"", "serial web → x"),
@@ -79,7 +79,7 @@ fn what_a_guest_knows_of_its_disk_makes_it_anew() {
     ] {
         assert_eq!(
             plan(&[("size_bytes = \"10 GiB\"", &format!("size_bytes = \"10 GiB\"\n{key}"))]),
-            [format!("± disk/web replace: {shown}")]
+            [format!("± disk/web replace: {displayed}")]
         );
     }
 }
@@ -92,7 +92,7 @@ fn a_default_that_is_written_changes_nothing() {
 }
 
 #[test]
-fn disks_are_made_anew_with_their_store() {
+fn disks_are_recreated_with_their_store() {
     assert_eq!(
         plan(&[
             ("path = \"/srv/fast\"", "path = \"/srv/other\""),
@@ -122,7 +122,7 @@ fn disks_are_made_anew_with_their_store() {
 fn stores_and_policies_come_first_and_go_last() {
     let (empty, full) = (HostConfig::default(), host(BEFORE));
     assert_eq!(
-        shown(&empty, &full),
+        plan_steps(&empty, &full),
         [
             "+ store/fast create",
             "+ qos_policy/gold create",
@@ -131,7 +131,7 @@ fn stores_and_policies_come_first_and_go_last() {
         ]
     );
     assert_eq!(
-        shown(&full, &empty),
+        plan_steps(&full, &empty),
         [
             "- disk/db delete",
             "- disk/web delete",
@@ -141,7 +141,7 @@ fn stores_and_policies_come_first_and_go_last() {
     );
     // The renamed store takes over the path, so the old store is deleted first.
     assert_eq!(
-        shown(&full, &host(&BEFORE.replace("\"fast\"", "\"new\""))),
+        plan_steps(&full, &host(&BEFORE.replace("\"fast\"", "\"new\""))),
         [
             "- store/fast delete",
             "+ store/new create",
@@ -151,7 +151,7 @@ fn stores_and_policies_come_first_and_go_last() {
     );
     let policies = BEFORE.replace("\"gold\"", "\"tin\"");
     assert_eq!(
-        shown(&full, &host(&policies)),
+        plan_steps(&full, &host(&policies)),
         [
             "+ qos_policy/tin create",
             "~ disk/web change live: qos_policy gold → tin",
@@ -166,21 +166,21 @@ proptest! {
     #[test]
     fn a_disk_is_made_or_changed_only_where_its_store_and_policy_are(a in hosts(), b in hosts()) {
         let name_of = |name: &crate::Name| name.to_string();
-        let mut there: Vec<String> = a.stores.iter().map(|s| format!("store/{}", s.name)).collect();
-        there.extend(a.qos_policies.iter().map(|p| format!("qos_policy/{}", p.name)));
+        let mut present: Vec<String> = a.stores.iter().map(|s| format!("store/{}", s.name)).collect();
+        present.extend(a.qos_policies.iter().map(|p| format!("qos_policy/{}", p.name)));
         for step in Plan::between(&a, &b).steps {
             let (kind, name) = step.resource.split_once('/').unwrap_or((&step.resource, ""));
             match (kind, step.action) {
-                ("store" | "qos_policy", PlanAction::Create) => there.push(step.resource),
+                ("store" | "qos_policy", PlanAction::Create) => present.push(step.resource),
                 ("store" | "qos_policy", PlanAction::Delete) => {
-                    there.retain(|resource| *resource != step.resource);
+                    present.retain(|resource| *resource != step.resource);
                 }
                 ("disk", PlanAction::Create | PlanAction::ChangeLive | PlanAction::Replace) => {
                     let disk = b.disks.iter().find(|disk| name_of(&disk.name) == name).unwrap();
                     let policy = disk.qos_policy.iter().map(|name| format!("qos_policy/{name}"));
-                    let needed = policy.chain([format!("store/{}", disk.store)]);
-                    for resource in needed {
-                        prop_assert!(there.contains(&resource), "{}", resource);
+                    let required = policy.chain([format!("store/{}", disk.store)]);
+                    for resource in required {
+                        prop_assert!(present.contains(&resource), "{}", resource);
                     }
                 }
                 _ => {}

@@ -59,10 +59,10 @@ fn plan_from(before: &str, replacements: &[(&str, &str)]) -> Vec<String> {
         assert_eq!(text.matches(old).count(), 1, "{old}");
         text.replace(old, new)
     });
-    shown(&host(before), &host(&after))
+    plan_steps(&host(before), &host(&after))
 }
 
-fn shown(from: &HostConfig, to: &HostConfig) -> Vec<String> {
+fn plan_steps(from: &HostConfig, to: &HostConfig) -> Vec<String> {
     Plan::between(from, to).steps.iter().map(PlanStep::to_string).collect()
 }
 
@@ -142,9 +142,9 @@ fn everything_of_a_team_changes_live() {
 /// Fails if only the keys present in the final inner table are compared.
 #[test]
 fn a_key_of_an_inner_table_that_is_removed_is_a_change() {
-    let with = TEAMED.replace("[[switch]]", "vmq.base_worker = 1\n[[switch]]");
+    let with_vmq = TEAMED.replace("[[switch]]", "vmq.base_worker = 1\n[[switch]]");
     assert_eq!(
-        shown(&host(&with), &host(TEAMED)),
+        plan_steps(&host(&with_vmq), &host(TEAMED)),
         ["~ team/both change live: vmq.base_worker 1 → none"]
     );
 }
@@ -152,35 +152,35 @@ fn a_key_of_an_inner_table_that_is_removed_is_a_change() {
 #[test]
 fn spelling_lacp_out_changes_nothing() {
     let lacp = TEAMED.replace("switch-independent", "lacp");
-    let spelled = "\"lacp\"\nlacp_timer = \"slow\"\nlacp_active = true\n\
+    let explicit = "\"lacp\"\nlacp_timer = \"slow\"\nlacp_active = true\n\
                    lacp_system_priority = 32768\nmin_links = 1\nvmq.enabled = true";
-    assert_eq!(plan_from(&lacp, &[("\"lacp\"", spelled)]), [""; 0]);
+    assert_eq!(plan_from(&lacp, &[("\"lacp\"", explicit)]), [""; 0]);
 }
 
 #[test]
 fn a_switch_exchanges_an_uplink_for_a_team_that_has_it() {
-    let alone = TEAMED.replace("uplink = \"both\"", "uplink = \"left\"").replace(
+    let single = TEAMED.replace("uplink = \"both\"", "uplink = \"left\"").replace(
         "[[team]]\nname = \"both\"\nmembers = [\"left\", \"right\"]\nmode = \"switch-independent\"\n",
         "",
     );
     assert_eq!(
-        shown(&host(&alone), &host(TEAMED)),
+        plan_steps(&host(&single), &host(TEAMED)),
         ["+ team/both create", "~ switch/lan change live: uplink left → both"]
     );
     assert_eq!(
-        shown(&host(TEAMED), &host(&alone)),
+        plan_steps(&host(TEAMED), &host(&single)),
         ["- team/both delete", "~ switch/lan change live: uplink both → left"]
     );
 }
 
 #[test]
 fn a_team_is_made_after_its_uplinks_and_deleted_before_them() {
-    let (all, none) = (host(TEAMED), HostConfig::default());
+    let (full, none) = (host(TEAMED), HostConfig::default());
     let order = |plan: Plan| plan.steps.iter().map(|s| s.resource.clone()).collect::<Vec<_>>();
-    let up = order(Plan::between(&none, &all));
-    assert_eq!(up, ["uplink/left", "uplink/right", "team/both", "switch/lan", "host"]);
-    let down = order(Plan::between(&all, &none));
-    assert_eq!(down, ["host", "switch/lan", "team/both", "uplink/left", "uplink/right"]);
+    let creations = order(Plan::between(&none, &full));
+    assert_eq!(creations, ["uplink/left", "uplink/right", "team/both", "switch/lan", "host"]);
+    let deletions = order(Plan::between(&full, &none));
+    assert_eq!(deletions, ["host", "switch/lan", "team/both", "uplink/left", "uplink/right"]);
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn keys_that_need_a_new_port_replace_it() {
 
 #[test]
 fn spelling_a_default_out_changes_nothing() {
-    let spelled = [
+    let explicit = [
         ("vlan = 10", "vlan = 10\nmode = \"server\"\nqueues = 1"),
         (
             "kind = \"internal\"",
@@ -206,7 +206,7 @@ fn spelling_a_default_out_changes_nothing() {
         ),
         ("backend = \"tap\"", "backend = \"tap\"\ndevice = \"tap\""),
     ];
-    assert_eq!(plan(&spelled), [""; 0]);
+    assert_eq!(plan(&explicit), [""; 0]);
 }
 
 #[test]
@@ -259,11 +259,11 @@ fn a_nic_moves_from_a_deleted_switch_to_a_new_one_live() {
 
 #[test]
 fn everything_is_made_bottom_up_and_taken_down_top_down() {
-    let (all, none) = (host(BEFORE), HostConfig::default());
+    let (config, none) = (host(BEFORE), HostConfig::default());
     let order = |plan: Plan| plan.steps.iter().map(|s| s.resource.clone()).collect::<Vec<_>>();
-    let up = order(Plan::between(&none, &all));
-    assert_eq!(up, ["uplink/wan", "switch/inside", "switch/lan", "nic/tap", "nic/vm"]);
-    let down = order(Plan::between(&all, &none));
+    let is_up = order(Plan::between(&none, &config));
+    assert_eq!(is_up, ["uplink/wan", "switch/inside", "switch/lan", "nic/tap", "nic/vm"]);
+    let down = order(Plan::between(&config, &none));
     assert_eq!(down, ["nic/tap", "nic/vm", "switch/inside", "switch/lan", "uplink/wan"]);
 }
 
@@ -284,51 +284,51 @@ fn the_listener_waits_for_the_next_start() {
 
 /// Applies a plan to the names of resources.
 fn carried_out(from: &HostConfig, plan: &Plan) -> Vec<String> {
-    let mut there = resources(from);
+    let mut remote = resources(from);
     for step in &plan.steps {
-        let position = there.iter().position(|resource| *resource == step.resource);
+        let position = remote.iter().position(|resource| *resource == step.resource);
         match (step.action, position) {
-            (PlanAction::Create, None) => there.push(step.resource.clone()),
-            (PlanAction::Delete, Some(at)) => {
-                there.remove(at);
+            (PlanAction::Create, None) => remote.push(step.resource.clone()),
+            (PlanAction::Delete, Some(index)) => {
+                remote.remove(index);
             }
             (PlanAction::ChangeLive | PlanAction::Replace, Some(_)) => {
                 // A disk replaced only because of its store has a note instead of changes.
                 assert!(!step.changes.is_empty() || step.note.is_some());
             }
-            _ => panic!("{step} does not fit {there:?}"),
+            _ => panic!("{step} does not fit {remote:?}"),
         }
     }
-    there.sort();
-    there
+    remote.sort();
+    remote
 }
 
 fn resources(host: &HostConfig) -> Vec<String> {
-    let mut all = vec!["host".to_owned()];
-    all.extend(host.console.iter().map(|_| "console".to_owned()));
-    all.extend(host.lab.iter().map(|_| "lab".to_owned()));
-    all.extend(host.api.iter().map(|_| "api".to_owned()));
-    all.extend(host.uplinks.iter().map(|u| format!("uplink/{}", u.name)));
-    all.extend(host.teams.iter().map(|t| format!("team/{}", t.name)));
-    all.extend(host.switches.iter().map(|s| format!("switch/{}", s.name)));
-    all.extend(host.nics.iter().map(|n| format!("nic/{}", n.name)));
-    all.extend(host.stores.iter().map(|s| format!("store/{}", s.name)));
-    all.extend(host.qos_policies.iter().map(|p| format!("qos_policy/{}", p.name)));
-    all.extend(host.disks.iter().map(|d| format!("disk/{}", d.name)));
-    all.sort();
-    all
+    let mut names = vec!["host".to_owned()];
+    names.extend(host.console.iter().map(|_| "console".to_owned()));
+    names.extend(host.lab.iter().map(|_| "lab".to_owned()));
+    names.extend(host.api.iter().map(|_| "api".to_owned()));
+    names.extend(host.uplinks.iter().map(|u| format!("uplink/{}", u.name)));
+    names.extend(host.teams.iter().map(|t| format!("team/{}", t.name)));
+    names.extend(host.switches.iter().map(|s| format!("switch/{}", s.name)));
+    names.extend(host.nics.iter().map(|n| format!("nic/{}", n.name)));
+    names.extend(host.stores.iter().map(|s| format!("store/{}", s.name)));
+    names.extend(host.qos_policies.iter().map(|p| format!("qos_policy/{}", p.name)));
+    names.extend(host.disks.iter().map(|d| format!("disk/{}", d.name)));
+    names.sort();
+    names
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn nothing_stands_between_a_state_and_itself(a in hosts()) {
+    fn the_plan_between_equal_states_is_empty(a in hosts()) {
         prop_assert!(Plan::between(&a, &a).is_empty());
     }
 
     #[test]
-    fn a_plan_leads_where_it_says(a in hosts(), b in hosts()) {
+    fn a_plan_leads_to_its_target(a in hosts(), b in hosts()) {
         let plan = Plan::between(&a, &b);
         prop_assert_eq!(carried_out(&a, &plan), resources(&b));
         prop_assert_eq!(Plan::between(&b, &a).is_empty(), plan.is_empty());

@@ -17,10 +17,14 @@ const GIB: u64 = 1 << 30;
 
 /// Reports invalid combinations of a store's keys. The scheduler counts operations by shifting, so
 /// `normalization_bytes` must be a power of two.
-pub(crate) fn store_fits(place: FindingLocation, store: &StoreConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn store_fits(
+    location: FindingLocation,
+    store: &StoreConfig,
+    findings: &mut Vec<Finding>,
+) {
     let bytes = store.normalization_bytes;
     if !bytes.bytes().is_power_of_two() {
-        findings.push(place.finding(
+        findings.push(location.finding(
             ErrorCode::InvalidValue,
             "normalization_bytes",
             format!("{bytes} is not a power of two from 512 B to 1 MiB; set one that is"),
@@ -29,31 +33,31 @@ pub(crate) fn store_fits(place: FindingLocation, store: &StoreConfig, findings: 
     if store.fallback_iops.is_some() && !store.shared {
         let message = "applies only to shared stores; set `shared`, or remove this key";
         let code = ErrorCode::KeyNotApplicable;
-        findings.push(place.finding(code, "fallback_iops", message.to_owned()));
+        findings.push(location.finding(code, "fallback_iops", message.to_owned()));
     }
 }
 
 /// Reports invalid combinations of one disk's keys.
-pub(crate) fn disk_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
-    keys_apply(place, disk, findings);
-    kind_fits(place, disk, findings);
-    parent_fits(place, disk, findings);
-    sectors_fit(place, disk, findings);
-    size_fits(place, disk, findings);
-    block_fits(place, disk, findings);
-    limits_of_disk_fit(place, disk, findings);
-    controller_fits(place, disk, findings);
-    nbd_fits(place, disk, findings);
+pub(crate) fn disk_fits(location: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+    keys_apply(location, disk, findings);
+    kind_fits(location, disk, findings);
+    parent_fits(location, disk, findings);
+    sectors_fit(location, disk, findings);
+    size_fits(location, disk, findings);
+    block_fits(location, disk, findings);
+    limits_of_disk_fit(location, disk, findings);
+    controller_fits(location, disk, findings);
+    nbd_fits(location, disk, findings);
 }
 
 /// Reports invalid limits of one disk.
 pub(crate) fn limits_of_disk_fit(
-    place: FindingLocation,
+    location: FindingLocation,
     disk: &DiskConfig,
     findings: &mut Vec<Finding>,
 ) {
     if let Some(policy) = disk.qos_policy.as_ref().filter(|_| !disk.qos.is_default()) {
-        findings.push(place.finding(
+        findings.push(location.finding(
             ErrorCode::KeyNotApplicable,
             "qos",
             format!(
@@ -62,11 +66,11 @@ pub(crate) fn limits_of_disk_fit(
             ),
         ));
     }
-    limits_fit(place, "qos.", &disk.qos, findings);
+    limits_fit(location, "qos.", &disk.qos, findings);
 }
 
 /// Reports keys that do not apply to a pass-through disk.
-fn keys_apply(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+fn keys_apply(location: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     if disk.format != DiskFormat::PassThrough {
         return;
     }
@@ -77,7 +81,7 @@ fn keys_apply(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Find
         ("block_bytes", disk.block_bytes.is_some()),
     ];
     for (key, _) in of_files.iter().filter(|(_, present)| *present) {
-        findings.push(place.finding(
+        findings.push(location.finding(
             ErrorCode::KeyNotApplicable,
             key,
             "a pass-through disk is its store's whole block device and has no file; remove this \
@@ -86,7 +90,7 @@ fn keys_apply(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Find
     }
 }
 
-fn kind_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+fn kind_fits(location: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let remedy = match (disk.format, disk.kind_of_new_file()) {
         (DiskFormat::Raw, DiskKind::Differencing) => {
             "a raw file has no parent; set kind to \"fixed\" or \"dynamic\" (a sparse file), or \
@@ -97,14 +101,14 @@ fn kind_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Findi
         }
         _ => return,
     };
-    findings.push(place.finding(ErrorCode::InvalidValue, "kind", remedy));
+    findings.push(location.finding(ErrorCode::InvalidValue, "kind", remedy));
 }
 
-fn parent_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+fn parent_fits(location: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let is_differencing = disk.kind_of_new_file() == DiskKind::Differencing;
     match (&disk.parent, disk.format) {
         (Some(_), DiskFormat::Raw | DiskFormat::Vhd | DiskFormat::Vhdx) if !is_differencing => {
-            findings.push(place.finding(
+            findings.push(location.finding(
                 ErrorCode::KeyNotApplicable,
                 "parent",
                 "applies only to differencing disks; remove this key, or remove kind and set \
@@ -112,7 +116,7 @@ fn parent_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Fin
             ));
         }
         (Some(parent), _) if disk.effective_file().as_ref() == Some(parent) => {
-            findings.push(place.finding(
+            findings.push(location.finding(
                 ErrorCode::InvalidValue,
                 "parent",
                 format!("`{parent}` is the disk's own file; name another file as its parent"),
@@ -122,17 +126,17 @@ fn parent_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Fin
     }
 }
 
-fn sectors_fit(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+fn sectors_fit(location: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let (logical, physical) = (disk.logical_sector, disk.physical_sector);
     if physical < logical {
-        findings.push(place.finding(
+        findings.push(location.finding(
             ErrorCode::InvalidValue,
             "physical_sector",
             format!("{physical} is below logical_sector {logical}; set {logical} or more"),
         ));
     }
     if disk.format == DiskFormat::Vhd && logical != 512 {
-        findings.push(place.finding(
+        findings.push(location.finding(
             ErrorCode::InvalidValue,
             "logical_sector",
             "a VHD has sectors of 512 bytes; remove this key or set format = \"vhdx\"",
@@ -140,37 +144,37 @@ fn sectors_fit(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Fin
     }
 }
 
-fn size_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+fn size_fits(location: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let Some(size) = disk.size_bytes else { return };
     let sector = u64::from(disk.logical_sector);
     if size.bytes().checked_rem(sector) != Some(0) {
-        findings.push(place.finding(
+        findings.push(location.finding(
             ErrorCode::InvalidValue,
             "size_bytes",
             format!("{size} is not a multiple of logical_sector {sector}; round it up"),
         ));
     }
-    let (most, format, remedy) = match disk.format {
+    let (max, format, remedy) = match disk.format {
         DiskFormat::Vhd => (2040 * GIB, "VHD", "set a smaller size, or format = \"vhdx\""),
         DiskFormat::Vhdx => (64 * KIB * GIB, "VHDX", "set a smaller size, or format = \"raw\""),
         DiskFormat::Raw | DiskFormat::PassThrough => return,
     };
-    if size.bytes() > most {
-        let most = ByteSize::new(most);
-        findings.push(place.finding(
+    if size.bytes() > max {
+        let max = ByteSize::new(max);
+        findings.push(location.finding(
             ErrorCode::InvalidValue,
             "size_bytes",
-            format!("{size} exceeds {most}, the maximum of a {format}; {remedy}"),
+            format!("{size} exceeds {max}, the maximum of a {format}; {remedy}"),
         ));
     }
 }
 
-fn block_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+fn block_fits(location: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let Some(block) = disk.block_bytes else { return };
-    let (least, most) = match (disk.format, disk.kind_of_new_file()) {
+    let (min, max) = match (disk.format, disk.kind_of_new_file()) {
         (DiskFormat::PassThrough, _) => return,
         (DiskFormat::Raw, _) | (DiskFormat::Vhd, DiskKind::Fixed) => {
-            findings.push(place.finding(
+            findings.push(location.finding(
                 ErrorCode::KeyNotApplicable,
                 "block_bytes",
                 "a raw file and a fixed VHD have no blocks; remove this key or set kind = \
@@ -181,19 +185,19 @@ fn block_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Find
         (DiskFormat::Vhd, _) => (512 * KIB, 2 * MIB),
         (DiskFormat::Vhdx, _) => (MIB, 256 * MIB),
     };
-    let is_block = block.bytes().is_power_of_two() && (least..=most).contains(&block.bytes());
+    let is_block = block.bytes().is_power_of_two() && (min..=max).contains(&block.bytes());
     if !is_block {
-        let (least, most) = (ByteSize::new(least), ByteSize::new(most));
-        findings.push(place.finding(
+        let (min, max) = (ByteSize::new(min), ByteSize::new(max));
+        findings.push(location.finding(
             ErrorCode::InvalidValue,
             "block_bytes",
-            format!("{block} is not a power of two from {least} to {most}; set one that is"),
+            format!("{block} is not a power of two from {min} to {max}; set one that is"),
         ));
     }
 }
 
 /// Reports settings not supported by an emulated controller.
-fn controller_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+fn controller_fits(location: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let controller = disk.controller;
     if !controller.is_emulated() {
         return;
@@ -203,11 +207,11 @@ fn controller_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec
         ("read_only", disk.read_only, "cannot be read-only in QEMU"),
         ("logical_sector", disk.logical_sector != 512, "has only sectors of 512 bytes in QEMU"),
     ];
-    for (key, _, what) in of_virtio.iter().filter(|(_, present, _)| *present) {
+    for (key, _, restriction) in of_virtio.iter().filter(|(_, present, _)| *present) {
         let text = format!(
-            "a disk on {controller} {what}; remove this key or set controller = \"virtio\""
+            "a disk on {controller} {restriction}; remove this key or set controller = \"virtio\""
         );
-        findings.push(place.finding(ErrorCode::KeyNotApplicable, key, text));
+        findings.push(location.finding(ErrorCode::KeyNotApplicable, key, text));
     }
 }
 
@@ -261,7 +265,7 @@ pub(crate) fn check_disks_per_store(config: &HostConfig, findings: &mut Vec<Find
 pub(crate) fn check_parents_unwritten(config: &HostConfig, findings: &mut Vec<Finding>) {
     let stores: BTreeMap<&Name, &StoreConfig> =
         config.stores.iter().map(|store| (&store.name, store)).collect();
-    let written: BTreeMap<PathBuf, &DiskConfig> = config
+    let writers: BTreeMap<PathBuf, &DiskConfig> = config
         .disks
         .iter()
         .filter(|disk| !disk.read_only)
@@ -270,7 +274,7 @@ pub(crate) fn check_parents_unwritten(config: &HostConfig, findings: &mut Vec<Fi
     for (index, disk) in config.disks.iter().enumerate() {
         let parent = disk.parent.as_ref().filter(|_| disk.format != DiskFormat::PassThrough);
         let (Some(parent), Some(store)) = (parent, stores.get(&disk.store)) else { continue };
-        let writer = written.get(&store.path.join(parent)).filter(|by| by.name != disk.name);
+        let writer = writers.get(&store.path.join(parent)).filter(|other| other.name != disk.name);
         let Some(writer) = writer else { continue };
         findings.push(FindingLocation::new(ResourceKind::Disk, index).finding(
             ErrorCode::Conflict,

@@ -15,7 +15,7 @@ fn read(tables: &str) -> Result<HostConfig, Vec<ApiError>> {
 }
 
 /// Returns the faults without lines; empty if valid.
-fn wrong(tables: &str) -> Vec<String> {
+fn errors_of(tables: &str) -> Vec<String> {
     let errors = read(tables).err().unwrap_or_default();
     errors
         .into_iter()
@@ -26,12 +26,12 @@ fn wrong(tables: &str) -> Vec<String> {
         .collect()
 }
 
-fn one(keys: &str) -> DiskConfig {
+fn single_disk(keys: &str) -> DiskConfig {
     read(&disk("web", keys)).unwrap().disks.remove(0)
 }
 
 #[test]
-fn what_is_not_written_follows_from_the_format() {
+fn defaults_depend_on_the_format() {
     for (format, kind, file) in [
         ("raw", DiskKind::Fixed, Some("web.raw")),
         ("vhd", DiskKind::Dynamic, Some("web.vhd")),
@@ -53,24 +53,26 @@ fn what_is_not_written_follows_from_the_format() {
 }
 
 #[test]
-fn what_a_store_can_do_is_a_number_or_measured() {
-    let of = |value: &str| {
+fn the_capacity_of_a_store_is_a_number_or_measured() {
+    let capacity_of = |value: &str| {
         let text = format!("[[store]]\nname = \"s\"\npath = \"/s\"\ncapacity_iops = {value}\n");
         parse_toml(&text, None).unwrap().stores[0].capacity_iops
     };
-    assert_eq!(of("12000"), Some(StoreCapacity::Declared(12_000)));
-    assert_eq!(of("\"measure\""), Some(StoreCapacity::MEASURED));
+    assert_eq!(capacity_of("12000"), Some(StoreCapacity::Declared(12_000)));
+    assert_eq!(capacity_of("\"measure\""), Some(StoreCapacity::MEASURED));
 }
 
 #[test]
-fn what_is_written_is_taken() {
-    let web = one("format = \"vhdx\"\nkind = \"differencing\"\nparent = \"base/web.vhdx\"\n\
+fn written_keys_replace_defaults() {
+    let web = single_disk(
+        "format = \"vhdx\"\nkind = \"differencing\"\nparent = \"base/web.vhdx\"\n\
          file = \"vms/web 0.vhdx\"\nsize_bytes = \"10 GiB\"\nblock_bytes = 1048576\n\
          serial = \"S/N 0815\"\nread_only = true\nlogical_sector = 4096\n\
-         nbd = { socket = \"/run/nbd.sock\" }\n[disk.vhost_user]\nsocket = \"/run/web.sock\"");
+         nbd = { socket = \"/run/nbd.sock\" }\n[disk.vhost_user]\nsocket = \"/run/web.sock\"",
+    );
     assert_eq!(web.kind_of_new_file(), DiskKind::Differencing);
-    let kinds = |more: &str| {
-        let disk = one(&format!("format = \"vhdx\"\n{more}"));
+    let kinds = |keys: &str| {
+        let disk = single_disk(&format!("format = \"vhdx\"\n{keys}"));
         (disk.required_kind(), disk.kind_of_new_file())
     };
     assert_eq!(kinds(""), (None, DiskKind::Dynamic));
@@ -151,7 +153,7 @@ fn keys_that_do_not_go_together_are_refused() {
         ("format = \"raw\"\nqos.min_ops = 1", "qos.min_ops: the key does not exist; did you mean \
                                                `min_iops`?".to_owned()),
     ] {
-        assert_eq!(wrong(&disk("web", keys)), [format!("disk/web: {message}")], "{keys}");
+        assert_eq!(errors_of(&disk("web", keys)), [format!("disk/web: {message}")], "{keys}");
     }
 }
 
@@ -190,11 +192,11 @@ fn stores_are_checked() {
         ),
     ] {
         let store = format!("[[store]]\nname = \"new\"\n{keys}\n");
-        assert_eq!(wrong(&store), [format!("store/new: {message}")], "{keys}");
+        assert_eq!(errors_of(&store), [format!("store/new: {message}")], "{keys}");
     }
-    let again = "[[store]]\nname = \"fast\"\npath = \"/s\"\n";
+    let duplicate = "[[store]]\nname = \"fast\"\npath = \"/s\"\n";
     assert_eq!(
-        wrong(again),
+        errors_of(duplicate),
         ["store/fast: name: `fast` is also the name of the 1st store; rename one of them"]
     );
 }
@@ -204,21 +206,21 @@ fn limits_come_from_one_place() {
     let policy = "[[qos_policy]]\nname = \"gold\"\n";
     let both = disk("web", "format = \"raw\"\nqos_policy = \"gold\"\nqos.min_iops = 1");
     assert_eq!(
-        wrong(&format!("{policy}{both}")),
+        errors_of(&format!("{policy}{both}")),
         ["disk/web: qos: the disk already gets its limits from qos_policy `gold`; remove one of \
           the two keys"]
     );
     // An explicit default is no contradiction.
     let empty = disk("web", "format = \"raw\"\nqos_policy = \"gold\"\nqos.weight = 100");
-    assert_eq!(wrong(&format!("{policy}{empty}")), [""; 0]);
+    assert_eq!(errors_of(&format!("{policy}{empty}")), [""; 0]);
     let misspelt = disk("web", "format = \"raw\"\nqos_policy = \"golt\"");
     assert_eq!(
-        wrong(&format!("{policy}{misspelt}")),
+        errors_of(&format!("{policy}{misspelt}")),
         ["disk/web: qos_policy: there is no qos_policy `golt`; did you mean `gold`?"]
     );
-    let nowhere = disk("web", "format = \"raw\"").replace("fast", "fasst");
+    let unknown_store = disk("web", "format = \"raw\"").replace("fast", "fasst");
     assert_eq!(
-        wrong(&nowhere),
+        errors_of(&unknown_store),
         ["disk/web: store: there is no store `fasst`; did you mean `fast`?"]
     );
 }
@@ -277,34 +279,34 @@ fn nothing_is_used_by_two_disks() {
              name a store that is a directory",
         ),
     ] {
-        assert_eq!(wrong(&tables), [message], "{tables}");
+        assert_eq!(errors_of(&tables), [message], "{tables}");
     }
-    assert_eq!(wrong(&pair(server, server)), [""; 0], "disks share an NBD server");
-    let elsewhere = disk("b", "format = \"raw\"\nfile = \"a.raw\"").replace("fast", "slow");
-    assert_eq!(wrong(&(disk("a", "format = \"raw\"") + &elsewhere)), [""; 0]);
+    assert_eq!(errors_of(&pair(server, server)), [""; 0], "disks share an NBD server");
+    let other_store = disk("b", "format = \"raw\"\nfile = \"a.raw\"").replace("fast", "slow");
+    assert_eq!(errors_of(&(disk("a", "format = \"raw\"") + &other_store)), [""; 0]);
     // One store may contain another; a file in both is still the same file.
-    let inside = "[[store]]\nname = \"in\"\npath = \"/srv/fast/in\"\n".to_owned();
-    let tables = inside
+    let nested = "[[store]]\nname = \"in\"\npath = \"/srv/fast/in\"\n".to_owned();
+    let tables = nested
         + &disk("a", "format = \"raw\"\nfile = \"in/x\"")
         + &disk("b", "format = \"raw\"\nfile = \"x\"").replace("fast", "in");
     assert_eq!(
-        wrong(&tables),
+        errors_of(&tables),
         ["disk/b: file: file `/srv/fast/in/x` is already used by disk/a (its `file`); use \
              another file"]
     );
 }
 
 #[test]
-fn nobody_writes_to_a_parent() {
+fn writing_to_a_parent_is_refused() {
     let child = "format = \"vhdx\"\nkind = \"differencing\"\nparent = \"base.vhdx\"";
     let base = "format = \"vhdx\"\nfile = \"base.vhdx\"";
     assert_eq!(
-        wrong(&pair(child, base)),
+        errors_of(&pair(child, base)),
         ["disk/a: parent: disk/b writes to `base.vhdx`, which would damage this differencing \
           disk; set read_only = true of that disk, or name another parent"]
     );
-    assert_eq!(wrong(&pair(child, &format!("{base}\nread_only = true"))), [""; 0]);
-    assert_eq!(wrong(&pair(child, child)), [""; 0], "children share a parent");
+    assert_eq!(errors_of(&pair(child, &format!("{base}\nread_only = true"))), [""; 0]);
+    assert_eq!(errors_of(&pair(child, child)), [""; 0], "children share a parent");
 }
 
 #[test]
@@ -312,7 +314,7 @@ fn a_store_has_room_for_so_many_disks() {
     let mut config = read(&disk("web", "format = \"raw\"")).unwrap();
     let first = config.disks[0].clone();
     config.disks = (0..STORE_DISKS_MAX)
-        .map(|nth| DiskConfig { name: format!("d{nth}").parse().unwrap(), ..first.clone() })
+        .map(|index| DiskConfig { name: format!("d{index}").parse().unwrap(), ..first.clone() })
         .collect();
     validate(&config).unwrap();
     config.disks.push(DiskConfig { name: "last".parse().unwrap(), ..first });
@@ -328,17 +330,17 @@ fn a_store_has_room_for_so_many_disks() {
 }
 
 #[test]
-fn what_is_found_in_a_file_is_found_in_a_value() {
+fn values_are_validated_like_files() {
     let mut config = read(&disk("web", "format = \"raw\"")).unwrap();
     config.disks[0].kind = Some(DiskKind::Differencing);
     config.disks[0].logical_sector = 1024;
     config.disks[0].qos.burst_s = Some(1);
     config.stores[0].depth_max = 0;
-    let mut found: Vec<_> =
+    let mut actual: Vec<_> =
         validate(&config).unwrap_err().iter().map(ToString::to_string).collect();
-    found.sort_unstable();
+    actual.sort_unstable();
     assert_eq!(
-        found,
+        actual,
         [
             "disk/web: kind: a raw file has no parent; set kind to \"fixed\" or \"dynamic\" (a \
              sparse file), or set format = \"vhdx\"",

@@ -65,9 +65,9 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
     Err(findings
         .into_iter()
         .map(|finding| FoundAt {
-            path: finding.place.path(),
+            path: finding.location.path(),
             error: {
-                let name = names.name(finding.place);
+                let name = names.name(finding.location);
                 finding.into_error(name.as_deref())
             },
         })
@@ -115,14 +115,14 @@ impl Reader {
         &mut self,
         kind: ResourceKind,
         value: Option<Value>,
-        fits: impl Fn(FindingLocation, &T, &mut Vec<Finding>),
+        check: impl Fn(FindingLocation, &T, &mut Vec<Finding>),
     ) -> Vec<T> {
         let Some(Value::Array(tables)) = value else { return Vec::new() };
         let mut read = Vec::new();
         for (index, table) in tables.into_iter().enumerate() {
-            let place = FindingLocation::new(kind, index);
-            if let Some(resource) = self.table(place, table) {
-                fits(place, &resource, &mut self.findings);
+            let location = FindingLocation::new(kind, index);
+            if let Some(resource) = self.table(location, table) {
+                check(location, &resource, &mut self.findings);
                 read.push(resource);
             }
         }
@@ -131,7 +131,7 @@ impl Reader {
 
     /// Deserializes one table. Returns `None` for an invalid table, and for a value that is not a
     /// table, which [`shape::check`] reports.
-    fn table<T: DeserializeOwned>(&mut self, place: FindingLocation, value: Value) -> Option<T> {
+    fn table<T: DeserializeOwned>(&mut self, location: FindingLocation, value: Value) -> Option<T> {
         if self.findings.len() >= ERRORS_MAX {
             self.unread = true;
             return None;
@@ -140,7 +140,7 @@ impl Reader {
             self.unread |= !value.is_null();
             return None;
         };
-        match shape::read(place, table) {
+        match shape::read(location, table) {
             Ok(resource) => Some(resource),
             Err(findings) => {
                 self.findings.extend(findings);
@@ -169,7 +169,7 @@ impl Names {
         Self(names)
     }
 
-    fn name(&self, place: FindingLocation) -> Option<String> {
-        self.0.get(&place).cloned()
+    fn name(&self, location: FindingLocation) -> Option<String> {
+        self.0.get(&location).cloned()
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct FindingLocation {
 /// Fault of a host's configuration, found by validation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    pub(crate) place: FindingLocation,
+    pub(crate) location: FindingLocation,
     /// Key within the table, such as `offload.tx_checksum`; `None` for the table itself.
     pub(crate) field: Option<String>,
     pub(crate) code: ErrorCode,
@@ -39,7 +39,7 @@ impl FindingLocation {
         }
     }
 
-    /// Returns the label of the place: `nic/web` if the name is known, else `nic[2]`; `None` for
+    /// Returns the label of the location: `nic/web` if the name is known, else `nic[2]`; `None` for
     /// the file.
     pub(crate) fn resource(self, name: Option<&str>) -> Option<String> {
         match (self.kind, name) {
@@ -49,7 +49,7 @@ impl FindingLocation {
         }
     }
 
-    /// Returns the name of the resource at this place.
+    /// Returns the name of the resource at this location.
     pub(crate) fn name_in(self, config: &HostConfig) -> Option<&str> {
         match self.kind {
             ResourceKind::Switch => config.switches.get(self.index).map(|s| s.name.as_str()),
@@ -66,14 +66,14 @@ impl FindingLocation {
         }
     }
 
-    /// Returns a fault of the key `field` at this place.
+    /// Returns a fault of the key `field` at this location.
     pub(crate) fn finding(
         self,
         code: ErrorCode,
         field: &str,
         message: impl Into<String>,
     ) -> Finding {
-        Finding { place: self, field: Some(field.to_owned()), code, message: message.into() }
+        Finding { location: self, field: Some(field.to_owned()), code, message: message.into() }
     }
 }
 
@@ -81,7 +81,7 @@ impl Finding {
     /// Converts the fault to an error; `name` is the resource's name if known.
     pub(crate) fn into_error(self, name: Option<&str>) -> ApiError {
         let mut error = ApiError::new(self.code, self.message);
-        error.resource = self.place.resource(name);
+        error.resource = self.location.resource(name);
         error.field = self.field;
         error
     }

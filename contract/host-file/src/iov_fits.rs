@@ -15,9 +15,9 @@ pub(crate) fn iov_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
     }
     let weighed = config.nics.iter().enumerate().filter(|(_, nic)| nic.iov_weight > 0);
     for (index, nic) in weighed {
-        let place = FindingLocation::new(ResourceKind::Nic, index);
+        let location = FindingLocation::new(ResourceKind::Nic, index);
         for (code, key, text) in nic_cannot(nic) {
-            findings.push(place.finding(code, key, text));
+            findings.push(location.finding(code, key, text));
         }
     }
 }
@@ -56,10 +56,10 @@ fn switch_cannot(config: &HostConfig, switch: &SwitchConfig) -> Option<(ErrorCod
 }
 
 fn nic_cannot(nic: &NicConfig) -> Vec<(ErrorCode, &'static str, &'static str)> {
-    let mut found = Vec::new();
-    let mut add = |is: bool, code, key, text| {
-        if is {
-            found.push((code, key, text));
+    let mut faults = Vec::new();
+    let mut add = |is_set: bool, code, key, text| {
+        if is_set {
+            faults.push((code, key, text));
         }
     };
     let not_here = ErrorCode::KeyNotApplicable;
@@ -81,16 +81,16 @@ fn nic_cannot(nic: &NicConfig) -> Vec<(ErrorCode, &'static str, &'static str)> {
         (nic.isolated, "isolated"),
         (nic.storm_limit_fps.is_some(), "storm_limit_fps"),
     ];
-    for (is, key) in by_switch_only {
+    for (is_set, key) in by_switch_only {
         add(
-            is,
+            is_set,
             ErrorCode::Conflict,
             key,
             "an adapter cannot enforce this for a VF, whose frames bypass the switch; remove this \
              key, or set iov_weight = 0",
         );
     }
-    found
+    faults
 }
 
 #[cfg(test)]
@@ -131,9 +131,9 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_against_it_is_told_with_the_remedy() {
+    fn conflicts_are_reported_with_the_remedy() {
         use ErrorCode::{Conflict, InvalidValue, KeyNotApplicable, MissingKey};
-        for (from, to, code, about, field, part) in [
+        for (from, to, code, resource, field, part) in [
             (
                 "\"wan0\"\n        vfs",
                 "\"lan0\"\n vfs",
@@ -175,7 +175,11 @@ mod tests {
             let errors = parse_toml(&GOOD.replacen(from, to, 1), None).unwrap_err();
             let error = errors.iter().find(|error| error.field.as_deref() == Some(field));
             let error = error.unwrap_or_else(|| panic!("{field}: {errors:?}"));
-            assert_eq!((error.code, error.resource.as_deref()), (code, Some(about)), "{errors:?}");
+            assert_eq!(
+                (error.code, error.resource.as_deref()),
+                (code, Some(resource)),
+                "{errors:?}"
+            );
             assert!(error.message.contains(part), "{errors:?}");
         }
         let team = GOOD.replace("uplink = \"up\"", "uplink = \"both\"").replace(

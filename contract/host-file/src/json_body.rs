@@ -36,21 +36,21 @@ pub fn parse_resource<T: Resource>(body: &[u8]) -> Result<T, Vec<ApiError>> {
 /// Every fault of the result; never empty.
 pub fn patch_resource<T: Resource>(resource: &T, patch: &[u8]) -> Result<T, Vec<ApiError>> {
     let patch = read_patch(T::KIND, patch)?;
-    let place = format!("{}/{}", T::KIND.word(), resource.name());
+    let label = format!("{}/{}", T::KIND.word(), resource.name());
     if patch.get("name").is_some_and(|name| *name != resource.name().as_str()) {
         return Err(vec![
             ApiError::new(
                 ErrorCode::InvalidValue,
                 "a name cannot be changed; delete the resource and create another",
             )
-            .about(place)
+            .about(label)
             .field("name"),
         ]);
     }
     let Ok(Value::Object(mut table)) = serde_json::to_value(resource) else {
         return Err(vec![
             ApiError::new(ErrorCode::InvalidValue, "contains a path that is not UTF-8")
-                .about(place),
+                .about(label),
         ]);
     };
     merge(&mut table, patch, PATCH_DEPTH_MAX);
@@ -106,7 +106,7 @@ pub fn check_patch(kind: ResourceKind, patch: &[u8]) -> Result<(), Vec<ApiError>
     let findings = shape::check_patch(FindingLocation::new(kind, 0), &patch);
     match findings.is_empty() {
         true => Ok(()),
-        false => Err(findings.into_iter().map(|found| found.into_error(None)).collect()),
+        false => Err(findings.into_iter().map(|finding| finding.into_error(None)).collect()),
     }
 }
 
@@ -140,7 +140,7 @@ fn read_patch(kind: ResourceKind, patch: &[u8]) -> Result<Map<String, Value>, Ve
     let findings = accept_table(FindingLocation::new(kind, 0), &mut patch, &mut Vec::new());
     match findings.is_empty() {
         true => Ok(patch),
-        false => Err(findings.into_iter().map(|found| found.into_error(None)).collect()),
+        false => Err(findings.into_iter().map(|finding| finding.into_error(None)).collect()),
     }
 }
 
@@ -160,8 +160,8 @@ pub fn parse_request<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
 pub fn parse_request_noting<T: DeserializeOwned>(
     body: &[u8],
 ) -> Result<(T, Vec<OldName>), ApiError> {
-    let (request, found) = from_value_noting(tree(body)?).map_err(wrong_request)?;
-    let old_names = found.into_iter().map(|rename| OldName {
+    let (request, renames) = from_value_noting(tree(body)?).map_err(wrong_request)?;
+    let old_names = renames.into_iter().map(|rename| OldName {
         resource: None,
         field: rename.old.to_owned(),
         rename,
@@ -214,7 +214,7 @@ fn read_section<T: DeserializeOwned>(
     table: Map<String, Value>,
 ) -> Result<T, Vec<ApiError>> {
     shape::read(FindingLocation::new(kind, 0), table)
-        .map_err(|findings| findings.into_iter().map(|found| found.into_error(None)).collect())
+        .map_err(|findings| findings.into_iter().map(|finding| finding.into_error(None)).collect())
 }
 
 /// Parses the body of `POST /1.0/apply` and validates the host file in it.
@@ -224,17 +224,17 @@ fn read_section<T: DeserializeOwned>(
 pub fn parse_apply(body: &[u8]) -> Result<HostConfig, Vec<ApiError>> {
     let mut table = object(body)?;
     let config = table.remove("config");
-    let wrong: Vec<_> =
+    let invalid: Vec<_> =
         table.iter().filter_map(|(key, value)| wrong_in_apply(key, value)).collect();
-    if !wrong.is_empty() {
-        return Err(wrong);
+    if !invalid.is_empty() {
+        return Err(invalid);
     }
     let request: ApplyRequest = serde_json::from_value(Value::Object(table))
         .map_err(|error| vec![malformed(&error.to_string())])?;
     match (request.toml, config) {
         (Some(toml), None) => parse_toml(&toml, request.file.as_deref()),
         (None, Some(Value::Object(config))) => read_document(config)
-            .map_err(|errors| errors.into_iter().map(|found| found.error).collect()),
+            .map_err(|errors| errors.into_iter().map(|located| located.error).collect()),
         (None, Some(_)) => Err(vec![malformed("`config` must be an object").field("config")]),
         _ => Err(vec![malformed("give either `toml` or `config`")]),
     }

@@ -11,12 +11,12 @@ fn nic() -> NicConfig {
     .unwrap()
 }
 
-fn shown<T: core::fmt::Debug>(result: Result<T, Vec<crate::ApiError>>) -> Vec<String> {
+fn error_texts<T: core::fmt::Debug>(result: Result<T, Vec<crate::ApiError>>) -> Vec<String> {
     result.unwrap_err().iter().map(ToString::to_string).collect()
 }
 
 #[test]
-fn a_patch_changes_what_it_names_and_nothing_else() {
+fn a_patch_changes_only_its_keys() {
     let patched =
         patch_resource(&nic(), br#"{"vlan":20,"offload":{"tx_checksum":false},"queues":null}"#)
             .unwrap();
@@ -42,7 +42,10 @@ fn a_team_is_read_and_patched_like_any_resource() {
     let body = br#"{"name":"both","members":["a"],"mode":"static","vmq":{"max_workers":2}}"#;
     assert_eq!(patched, parse_resource(body).unwrap());
     assert_eq!(
-        shown(patch_resource(&team, br#"{"members":["a","b/c"],"modus":1,"vmq":{"mode":"x"}}"#)),
+        error_texts(patch_resource(
+            &team,
+            br#"{"members":["a","b/c"],"modus":1,"vmq":{"mode":"x"}}"#
+        )),
         [
             "team/both: members: must be a list of 1 to 32 names, like [\"left\", \"right\"], \
              not [\"a\",\"b/c\"]",
@@ -60,18 +63,18 @@ fn a_team_is_read_and_patched_like_any_resource() {
 #[test]
 fn a_patch_that_is_wrong_names_the_key() {
     assert_eq!(
-        shown(patch_resource(&nic(), br#"{"vlan":0,"quues":2}"#)),
+        error_texts(patch_resource(&nic(), br#"{"vlan":0,"quues":2}"#)),
         [
             "nic/web: quues: the key does not exist; did you mean `queues`?",
             "nic/web: vlan: must be a number from 1 to 4094, not 0",
         ]
     );
     assert_eq!(
-        shown(patch_resource(&nic(), br#"{"name":"other"}"#)),
+        error_texts(patch_resource(&nic(), br#"{"name":"other"}"#)),
         ["nic/web: name: a name cannot be changed; delete the resource and create another"]
     );
     assert_eq!(
-        shown(patch_resource(&nic(), br#"{"switch":null}"#))[0],
+        error_texts(patch_resource(&nic(), br#"{"switch":null}"#))[0],
         "nic/web: switch: missing; set it to a name of 1 to 63 letters, digits, `-`, `_` and `.` \
          that starts with a letter or a digit"
     );
@@ -96,13 +99,15 @@ fn a_patch_that_removes_a_key_that_does_not_exist_is_refused() {
 
 #[test]
 fn a_key_given_twice_is_refused_as_in_a_file() {
-    let twice =
-        shown(parse_resource::<SwitchConfig>(br#"{"name":"a","kind":"private","name":"b"}"#));
-    assert!(twice[0].contains("the key `name` is present twice"), "{twice:?}");
+    let errors =
+        error_texts(parse_resource::<SwitchConfig>(br#"{"name":"a","kind":"private","name":"b"}"#));
+    assert!(errors[0].contains("the key `name` is present twice"), "{errors:?}");
     let inner = br#"{"offload":{"tx_checksum":true,"tx_checksum":false}}"#;
-    assert!(shown(patch_resource(&nic(), inner))[0].contains("`tx_checksum` is present twice"));
+    assert!(
+        error_texts(patch_resource(&nic(), inner))[0].contains("`tx_checksum` is present twice")
+    );
     let apply = br#"{"config":{"switch":[{"name":"a","kind":"private","kind":"internal"}]}}"#;
-    assert!(shown(parse_apply(apply))[0].contains("`kind` is present twice"));
+    assert!(error_texts(parse_apply(apply))[0].contains("`kind` is present twice"));
 }
 
 #[test]
@@ -111,7 +116,10 @@ fn a_body_that_is_no_resource_is_refused() {
         let errors = parse_resource::<SwitchConfig>(body).unwrap_err();
         assert_eq!(errors[0].code, ErrorCode::Malformed);
     }
-    assert_eq!(shown(parse_resource::<SwitchConfig>(b"{\"kind\":\"x\",\"name\":3}")).len(), 2);
+    assert_eq!(
+        error_texts(parse_resource::<SwitchConfig>(b"{\"kind\":\"x\",\"name\":3}")).len(),
+        2
+    );
 }
 
 #[test]
@@ -125,17 +133,19 @@ fn apply_takes_toml_or_json_but_not_both() {
     assert!(parse_apply(br#"{"config":{},"toml":""}"#).is_err());
     assert!(parse_apply(br#"{"config":3}"#).is_err());
     let unknown = parse_apply(br#"{"tomml":"","file":3}"#).unwrap_err();
-    let places: Vec<_> = unknown.iter().map(|e| (e.code, e.field.as_deref())).collect();
+    let fields: Vec<_> = unknown.iter().map(|e| (e.code, e.field.as_deref())).collect();
     assert_eq!(
-        places,
+        fields,
         [(ErrorCode::Malformed, Some("file")), (ErrorCode::UnknownKey, Some("tomml"))]
     );
     assert_eq!(
-        shown(parse_apply(br#"{"toml":"[[nic]]\nname=3","file":"h.toml"}"#))[1],
+        error_texts(parse_apply(br#"{"toml":"[[nic]]\nname=3","file":"h.toml"}"#))[1],
         "h.toml:1: nic[0]: backend: missing; set it to one of `vhost-user`, `tap`, `legacy`"
     );
     assert_eq!(
-        shown(parse_apply(br#"{"config":{"nic":[{"name":"a","switch":"lan","backend":"tap"}]}}"#)),
+        error_texts(parse_apply(
+            br#"{"config":{"nic":[{"name":"a","switch":"lan","backend":"tap"}]}}"#
+        )),
         ["nic/a: switch: there is no switch `lan`; add a [[switch]] of that name, or correct the \
           name"]
     );

@@ -17,10 +17,10 @@ const LISTEN_ACCESS_KEYS: [&str; 6] =
     ["tls_certificate", "tls_key", "tls_client_ca", "tls_clients", "addresses", "plaintext"];
 
 /// Reports invalid combinations of one export's keys.
-pub(crate) fn nbd_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn nbd_fits(location: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let Some(nbd) = &disk.nbd else { return };
     let mut find = |code, key: &str, message: String| {
-        findings.push(place.finding(code, &format!("nbd.{key}"), message));
+        findings.push(location.finding(code, &format!("nbd.{key}"), message));
     };
     if nbd.socket.is_none() && nbd.listen.is_none() {
         find(
@@ -32,13 +32,13 @@ pub(crate) fn nbd_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut
         );
         return;
     }
-    for (has_place, of, keys) in [
+    for (has_place, required_key, keys) in [
         (nbd.socket.is_some(), "socket", &SOCKET_ACCESS_KEYS[..]),
         (nbd.listen.is_some(), "listen", &LISTEN_ACCESS_KEYS[..]),
     ] {
         for key in keys.iter().filter(|key| !has_place && is_written(nbd, key)) {
             let text = format!(
-                "restricts the clients of `{of}`, which is missing; set `{of}` or remove this \
+                "restricts the clients of `{required_key}`, which is missing; set `{required_key}` or remove this \
                  key"
             );
             find(ErrorCode::KeyNotApplicable, key, text);
@@ -113,40 +113,48 @@ pub(crate) fn check_shared_servers(config: &HostConfig, findings: &mut Vec<Findi
     let mut addresses: BTreeMap<SocketAddr, &DiskConfig> = BTreeMap::new();
     for (index, disk) in config.disks.iter().enumerate() {
         let Some(nbd) = &disk.nbd else { continue };
-        let place = FindingLocation::new(ResourceKind::Disk, index);
+        let location = FindingLocation::new(ResourceKind::Disk, index);
         if let Some(socket) = &nbd.socket {
             let first = *sockets.entry(socket).or_insert(disk);
-            let at = format!("socket `{}`", socket.display());
-            agrees(place, first, nbd, &SOCKET_ACCESS_KEYS, &at, findings);
+            let server = format!("socket `{}`", socket.display());
+            agrees(location, first, nbd, &SOCKET_ACCESS_KEYS, &server, findings);
         }
         if let Some(address) = nbd.listen {
             let first = *addresses.entry(address).or_insert(disk);
-            agrees(place, first, nbd, &LISTEN_ACCESS_KEYS, &format!("address {address}"), findings);
+            agrees(
+                location,
+                first,
+                nbd,
+                &LISTEN_ACCESS_KEYS,
+                &format!("address {address}"),
+                findings,
+            );
         }
     }
 }
 
 fn agrees(
-    place: FindingLocation,
+    location: FindingLocation,
     first: &DiskConfig,
     nbd: &DiskNbd,
     keys: &[&str],
-    at: &str,
+    server: &str,
     findings: &mut Vec<Finding>,
 ) {
     let Some(other) = &first.nbd else { return };
-    let written = |value: Option<Value>| value.map_or_else(|| "none".to_owned(), |v| v.to_string());
+    let format_value =
+        |value: Option<Value>| value.map_or_else(|| "none".to_owned(), |v| v.to_string());
     for key in keys {
-        let (own, others) = (value_of(nbd, key), value_of(other, key));
-        if own != others {
+        let (value, other_value) = (value_of(nbd, key), value_of(other, key));
+        if value != other_value {
             let text = format!(
-                "disk/{} uses {at} too, with {} instead of {}; set the same values for both \
+                "disk/{} uses {server} too, with {} instead of {}; set the same values for both \
                  disks, or another path or address",
                 first.name,
-                written(others),
-                written(own)
+                format_value(other_value),
+                format_value(value)
             );
-            findings.push(place.finding(ErrorCode::Conflict, &format!("nbd.{key}"), text));
+            findings.push(location.finding(ErrorCode::Conflict, &format!("nbd.{key}"), text));
         }
     }
 }

@@ -12,16 +12,16 @@ fn read(disks: &str) -> HostConfig {
 }
 
 /// Returns the invalid fields with their messages.
-fn wrong(disks: &str) -> Vec<(String, String)> {
+fn errors_of(disks: &str) -> Vec<(String, String)> {
     let errors = parse_toml(&format!("{STORE}{disks}"), None).err().unwrap_or_default();
     errors.into_iter().map(|error| (error.field.unwrap_or_default(), error.message)).collect()
 }
 
 /// Returns the only invalid field.
 fn wrong_field(nbd: &str) -> String {
-    let mut wrong = wrong(&disk("a", nbd));
-    assert_eq!(wrong.len(), 1, "{nbd}: {wrong:?}");
-    wrong.remove(0).0
+    let mut errors = errors_of(&disk("a", nbd));
+    assert_eq!(errors.len(), 1, "{nbd}: {errors:?}");
+    errors.remove(0).0
 }
 
 #[test]
@@ -46,8 +46,8 @@ fn a_disk_is_offered_on_a_socket_an_address_or_both() {
 }
 
 #[test]
-fn what_does_not_go_together_is_named() {
-    let far = "listen = \"192.0.2.1:1\"\naddresses = [\"192.0.2.7\"]";
+fn contradicting_keys_are_reported() {
+    let remote = "listen = \"192.0.2.1:1\"\naddresses = [\"192.0.2.7\"]";
     for (nbd, field) in [
         ("", "nbd.socket"),
         ("users = [\"qemu\"]", "nbd.socket"),
@@ -59,13 +59,13 @@ fn what_does_not_go_together_is_named() {
         ("listen = \"127.0.0.1:1\"\ntls_key = \"/k\"", "nbd.tls_certificate"),
         ("listen = \"127.0.0.1:1\"\ntls_certificate = \"/c\"", "nbd.tls_key"),
         ("listen = \"127.0.0.1:1\"\ntls_client_ca = \"/c\"", "nbd.tls_client_ca"),
-        (far, "nbd.listen"),
+        (remote, "nbd.listen"),
         ("listen = \"192.0.2.1:1\"\nplaintext = true", "nbd.addresses"),
         (&format!("listen = \"192.0.2.1:1\"\n{TLS}"), "nbd.addresses"),
-        (&format!("{far}\n{TLS}\nplaintext = true"), "nbd.plaintext"),
-        (&format!("{far}\n{TLS}\ntls_clients = [\"a\"]"), "nbd.tls_clients"),
+        (&format!("{remote}\n{TLS}\nplaintext = true"), "nbd.plaintext"),
+        (&format!("{remote}\n{TLS}\ntls_clients = [\"a\"]"), "nbd.tls_clients"),
         (
-            &format!("{far}\n{TLS}\ntls_client_ca = \"/c\"\ntls_clients = [\"-\"]"),
+            &format!("{remote}\n{TLS}\ntls_client_ca = \"/c\"\ntls_clients = [\"-\"]"),
             "nbd.tls_clients",
         ),
         ("socket = \"/run/n\"\nusers = [\"a:b\"]", "nbd.users"),
@@ -78,20 +78,20 @@ fn what_does_not_go_together_is_named() {
 
 #[test]
 fn disks_that_share_a_server_let_the_same_clients_in() {
-    let shared = |of_a: &str, of_b: &str| wrong(&(disk("a", of_a) + &disk("b", of_b)));
+    let shared = |of_a: &str, of_b: &str| errors_of(&(disk("a", of_a) + &disk("b", of_b)));
     let socket = "socket = \"/run/n\"";
     assert!(shared(socket, socket).is_empty());
-    let told = shared(socket, &format!("{socket}\nusers = [\"qemu\"]"));
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].0, "nbd.users");
+    let errors = shared(socket, &format!("{socket}\nusers = [\"qemu\"]"));
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert_eq!(errors[0].0, "nbd.users");
     assert!(
-        told[0].1.starts_with("disk/a uses socket `/run/n` too, with none instead of"),
-        "{told:?}"
+        errors[0].1.starts_with("disk/a uses socket `/run/n` too, with none instead of"),
+        "{errors:?}"
     );
 
     let listen = "listen = \"127.0.0.1:10809\"";
-    let told = shared(listen, &format!("{listen}\n{TLS}"));
-    let fields: Vec<&str> = told.iter().map(|(field, _)| field.as_str()).collect();
+    let errors = shared(listen, &format!("{listen}\n{TLS}"));
+    let fields: Vec<&str> = errors.iter().map(|(field, _)| field.as_str()).collect();
     assert_eq!(fields, ["nbd.tls_certificate", "nbd.tls_key"]);
     // The same keys at a socket and at an address may differ.
     assert!(shared(listen, &format!("listen = \"127.0.0.1:2\"\n{TLS}")).is_empty());
@@ -102,9 +102,9 @@ fn disks_that_share_a_server_let_the_same_clients_in() {
 fn an_address_of_the_api_is_taken() {
     let api = "[api]\nlisten = \"127.0.0.1:10809\"\ntls_certificate = \"/c\"\ntls_key = \"/k\"\n\
                token_file = \"/t\"\n";
-    let told = wrong(&format!("{}{api}", disk("a", "listen = \"127.0.0.1:10809\"")));
-    assert_eq!(told[0].0, "nbd.listen");
-    assert!(told[0].1.contains("is already used by api (its `listen`)"), "{told:?}");
+    let errors = errors_of(&format!("{}{api}", disk("a", "listen = \"127.0.0.1:10809\"")));
+    assert_eq!(errors[0].0, "nbd.listen");
+    assert!(errors[0].1.contains("is already used by api (its `listen`)"), "{errors:?}");
 }
 
 #[test]
@@ -114,6 +114,7 @@ fn all_of_it_changes_live() {
     let plan = Plan::between(&before, &after);
     assert_eq!(plan.steps.len(), 1);
     assert_eq!(plan.steps[0].action, crate::PlanAction::ChangeLive);
-    let fields: Vec<&str> = plan.steps[0].changes.iter().map(|of| of.field.as_str()).collect();
+    let fields: Vec<&str> =
+        plan.steps[0].changes.iter().map(|change| change.field.as_str()).collect();
     assert_eq!(fields, ["nbd.listen", "nbd.socket", "nbd.tls_certificate", "nbd.tls_key"]);
 }

@@ -4,11 +4,11 @@ use crate::finding::{Finding, FindingLocation};
 use crate::{ErrorCode, NodeConfig};
 
 /// Reports invalid combinations of one node's keys.
-pub(crate) fn node_fits(place: FindingLocation, node: &NodeConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn node_fits(location: FindingLocation, node: &NodeConfig, findings: &mut Vec<Finding>) {
     if node.ca_certificate == node.token_file {
         let text = "is also the file of CA certificates, which is not secret; name another file \
                     for the token";
-        findings.push(place.finding(ErrorCode::InvalidValue, "token_file", text));
+        findings.push(location.finding(ErrorCode::InvalidValue, "token_file", text));
     }
 }
 
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_key_and_line() {
+    fn errors_contain_the_key_and_line() {
         let address = "192.0.2.2:8443";
         for (from, to, field, part) in [
             (address, "192.0.2.2", "address", "and a port"),
@@ -96,14 +96,14 @@ mod tests {
     fn every_change_is_live() {
         let before = parse_toml(GOOD, None).unwrap();
         let mut after = before.clone();
-        let gone = after.nodes.remove(0);
-        after.nodes[0].address = gone.address;
-        after.nodes[0].token_file = gone.token_file;
+        let removed = after.nodes.remove(0);
+        after.nodes[0].address = removed.address;
+        after.nodes[0].token_file = removed.token_file;
         let plan = Plan::between(&before, &after);
         let steps: Vec<_> =
             plan.steps.iter().map(|step| (step.action, step.resource.as_str())).collect();
         // The address becomes free before another node takes it over.
-        let wanted = [(PlanAction::Delete, "node/left"), (PlanAction::ChangeLive, "node/right")];
-        assert_eq!(steps, wanted);
+        let expected = [(PlanAction::Delete, "node/left"), (PlanAction::ChangeLive, "node/right")];
+        assert_eq!(steps, expected);
     }
 }

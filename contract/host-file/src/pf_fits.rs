@@ -6,13 +6,13 @@ use crate::finding::{Finding, FindingLocation};
 use crate::{ErrorCode, PfConfig, VF_RATE_STEP_BPS, VfConfig};
 
 /// Reports invalid combinations of one adapter's keys.
-pub(crate) fn pf_fits(place: FindingLocation, pf: &PfConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn pf_fits(location: FindingLocation, pf: &PfConfig, findings: &mut Vec<Finding>) {
     let mut indexes = BTreeSet::new();
     let mut macs = BTreeMap::new();
-    for (at, vf) in pf.vf.iter().enumerate() {
+    for (index, vf) in pf.vf.iter().enumerate() {
         let mut find = |key: &str, text: String| {
-            let field = format!("vf[{at}].{key}");
-            findings.push(place.finding(ErrorCode::InvalidValue, &field, text));
+            let field = format!("vf[{index}].{key}");
+            findings.push(location.finding(ErrorCode::InvalidValue, &field, text));
         };
         if !indexes.insert(vf.index) {
             find("index", format!("VF {} is described twice; remove one of the tables", vf.index));
@@ -36,7 +36,7 @@ pub(crate) fn pf_fits(place: FindingLocation, pf: &PfConfig, findings: &mut Vec<
 }
 
 fn rates_fit(vf: &VfConfig) -> Vec<(&'static str, String)> {
-    let mut found = Vec::new();
+    let mut faults = Vec::new();
     let keys =
         [("bandwidth_min_bps", vf.bandwidth_min_bps), ("bandwidth_max_bps", vf.bandwidth_max_bps)];
     for (key, rate) in keys {
@@ -45,18 +45,18 @@ fn rates_fit(vf: &VfConfig) -> Vec<(&'static str, String)> {
                 "must be a multiple of {VF_RATE_STEP_BPS} bit/s, because adapters count in \
                  Mbit/s"
             );
-            found.push((key, text));
+            faults.push((key, text));
         }
     }
-    if let (Some(least), Some(most)) = (vf.bandwidth_min_bps, vf.bandwidth_max_bps) {
-        if least > most {
+    if let (Some(min), Some(max)) = (vf.bandwidth_min_bps, vf.bandwidth_max_bps) {
+        if min > max {
             let text = format!(
-                "exceeds bandwidth_max_bps {most}; lower this key or raise bandwidth_max_bps"
+                "exceeds bandwidth_max_bps {max}; lower this key or raise bandwidth_max_bps"
             );
-            found.push(("bandwidth_min_bps", text));
+            faults.push(("bandwidth_min_bps", text));
         }
     }
-    found
+    faults
 }
 
 #[cfg(test)]
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_key_and_line() {
+    fn errors_contain_the_key_and_line() {
         for (from, to, field, part) in [
             ("index = 3", "index = 4", "vf[1].index", "the highest VF is number 3"),
             ("index = 3", "index = 0", "vf[1].index", "described twice"),
@@ -112,8 +112,8 @@ mod tests {
             assert!(error.message.contains(part), "{errors:?}");
             assert!(error.line.is_some(), "{errors:?}");
         }
-        let twice = format!("{GOOD}{}", GOOD.replace("\"wan\"", "\"lan\""));
-        let errors = parse_toml(&twice, None).unwrap_err();
+        let duplicated = format!("{GOOD}{}", GOOD.replace("\"wan\"", "\"lan\""));
+        let errors = parse_toml(&duplicated, None).unwrap_err();
         assert_eq!(errors[0].code, ErrorCode::Conflict, "{errors:?}");
         let errors = parse_toml(&GOOD.replacen("index = 3\n", "", 1), None).unwrap_err();
         assert_eq!(errors[0].code, ErrorCode::MissingKey, "{errors:?}");

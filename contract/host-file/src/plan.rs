@@ -90,8 +90,8 @@ impl fmt::Display for FieldChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Names of keys end with their unit.
         let is_size = self.field.ends_with("_bytes") || self.field.ends_with("_bytes_per_s");
-        let shown = |value| Shown { value, is_size };
-        write!(f, "{} {} → {}", self.field, shown(self.from.as_ref()), shown(self.to.as_ref()))
+        let display = |value| Shown { value, is_size };
+        write!(f, "{} {} → {}", self.field, display(self.from.as_ref()), display(self.to.as_ref()))
     }
 }
 

@@ -9,10 +9,10 @@ const MARKS_APART: u8 = 30;
 /// Reports invalid combinations of the keys of `[power]`.
 pub(crate) fn power_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
     let Some(power) = &config.power else { return };
-    let place = FindingLocation::new(ResourceKind::Power, 0);
+    let location = FindingLocation::new(ResourceKind::Power, 0);
     if let (Some(min), Some(max)) = (power.performance_percent_min, power.performance_percent_max) {
         if max < min {
-            findings.push(place.finding(
+            findings.push(location.finding(
                 ErrorCode::InvalidValue,
                 "performance_percent_max",
                 format!("{max} is below performance_percent_min {min}; set {min} or more"),
@@ -22,7 +22,7 @@ pub(crate) fn power_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
     if let (Some(low), Some(high)) = (power.vmq_low_percent, power.vmq_high_percent) {
         let low_max = high.saturating_sub(MARKS_APART);
         if low > low_max {
-            findings.push(place.finding(
+            findings.push(location.finding(
                 ErrorCode::InvalidValue,
                 "vmq_low_percent",
                 format!(
@@ -38,22 +38,23 @@ pub(crate) fn power_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
 mod tests {
     use crate::{ChangeEffect, Plan, ResourceKind, default_text, parse_toml, to_toml};
 
-    fn wrong(text: &str) -> Vec<String> {
+    fn errors_of(text: &str) -> Vec<String> {
         let errors = parse_toml(text, None).unwrap_err();
         errors.iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn contradictions_are_refused_and_say_what_would_do() {
+    fn contradictions_are_refused_with_valid_values() {
         let text = "[power]\nplan = \"custom\"\nperformance_percent_min = 60\n\
                     performance_percent_max = 50\nvmq_low_percent = 50\nvmq_high_percent = 70\n";
-        let errors = wrong(text);
+        let errors = errors_of(text);
         assert!(errors[0].contains("performance_percent_max") && errors[0].contains("60 or more"));
         assert!(errors[1].contains("vmq_low_percent") && errors[1].contains("40 or less"));
         assert_eq!(errors.len(), 2, "{errors:?}");
-        let errors = wrong("[power]\nplan = \"fast\"\npoll_us = 10001\nidle_state_max = \"\"\n");
+        let errors =
+            errors_of("[power]\nplan = \"fast\"\npoll_us = 10001\nidle_state_max = \"\"\n");
         assert_eq!(errors.len(), 3, "{errors:?}");
-        assert!(wrong("[power]\nturbo = true\n")[0].contains("plan"));
+        assert!(errors_of("[power]\nturbo = true\n")[0].contains("plan"));
     }
 
     #[test]

@@ -5,11 +5,11 @@ use crate::{DiskQos, ErrorCode, QosPolicyConfig};
 
 /// Reports invalid combinations of one policy's keys.
 pub(crate) fn policy_fits(
-    place: FindingLocation,
+    location: FindingLocation,
     policy: &QosPolicyConfig,
     findings: &mut Vec<Finding>,
 ) {
-    limits_fit(place, "", &policy.limits(), findings);
+    limits_fit(location, "", &policy.limits(), findings);
     let keys = [
         ("max_bytes_per_s", policy.max_bytes_per_s.is_some()),
         ("burst_iops", policy.burst_iops.is_some()),
@@ -17,24 +17,24 @@ pub(crate) fn policy_fits(
     for (key, _) in keys.into_iter().filter(|(_, is_set)| *is_set && policy.spans_nodes()) {
         let message = "a shared aggregated policy has limits in operations per second only; \
                        remove this key, or `shared`";
-        findings.push(place.finding(ErrorCode::KeyNotApplicable, key, message.to_owned()));
+        findings.push(location.finding(ErrorCode::KeyNotApplicable, key, message.to_owned()));
     }
 }
 
 /// Reports invalid combinations of limits. `prefix` precedes their keys.
 pub(crate) fn limits_fit(
-    place: FindingLocation,
+    location: FindingLocation,
     prefix: &str,
     limits: &DiskQos,
     findings: &mut Vec<Finding>,
 ) {
-    let mut wrong = |code, key: &str, message: String| {
-        findings.push(place.finding(code, &format!("{prefix}{key}"), message));
+    let mut report = |code, key: &str, message: String| {
+        findings.push(location.finding(code, &format!("{prefix}{key}"), message));
     };
     if let (Some(min), Some(max)) = (limits.min_iops, limits.max_iops) {
         if min > max {
             let message = format!("{min} exceeds max_iops {max}; lower min_iops or raise max_iops");
-            wrong(ErrorCode::InvalidValue, "min_iops", message);
+            report(ErrorCode::InvalidValue, "min_iops", message);
         }
     }
     match (limits.burst_iops, limits.burst_s) {
@@ -42,11 +42,11 @@ pub(crate) fn limits_fit(
         (Some(_), None) => {
             let message = "missing; `burst_iops` needs a duration in seconds: set this key, or \
                            remove `burst_iops`";
-            wrong(ErrorCode::MissingKey, "burst_s", message.to_owned());
+            report(ErrorCode::MissingKey, "burst_s", message.to_owned());
         }
         (None, Some(_)) => {
             let message = "missing; `burst_s` needs a rate: set this key, or remove `burst_s`";
-            wrong(ErrorCode::MissingKey, "burst_iops", message.to_owned());
+            report(ErrorCode::MissingKey, "burst_iops", message.to_owned());
         }
         (Some(_), Some(_)) => {}
     }
@@ -54,12 +54,12 @@ pub(crate) fn limits_fit(
         (Some(_), None) => {
             let message = "a burst is a rate above max_iops, which is missing; set max_iops or \
                            remove this key";
-            wrong(ErrorCode::KeyNotApplicable, "burst_iops", message.to_owned());
+            report(ErrorCode::KeyNotApplicable, "burst_iops", message.to_owned());
         }
         (Some(burst), Some(max)) if burst <= max => {
             let message =
                 format!("{burst} does not exceed max_iops {max}; raise it or remove this key");
-            wrong(ErrorCode::InvalidValue, "burst_iops", message);
+            report(ErrorCode::InvalidValue, "burst_iops", message);
         }
         _ => {}
     }

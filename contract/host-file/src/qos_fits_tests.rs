@@ -78,8 +78,8 @@ fn limits_that_contradict_themselves_are_refused() {
         ),
     ];
     for (keys, expected) in cases {
-        for (text, place) in hosts(keys) {
-            let found: Vec<String> = parse_toml(&text, None)
+        for (text, location) in hosts(keys) {
+            let actual: Vec<String> = parse_toml(&text, None)
                 .err()
                 .unwrap_or_default()
                 .into_iter()
@@ -88,12 +88,12 @@ fn limits_that_contradict_themselves_are_refused() {
                     error.to_string()
                 })
                 .collect();
-            let mut found = found;
-            found.sort_unstable();
+            let mut actual = actual;
+            actual.sort_unstable();
             let mut expected: Vec<String> =
-                expected.iter().map(|message| format!("{place}{message}")).collect();
+                expected.iter().map(|message| format!("{location}{message}")).collect();
             expected.sort_unstable();
-            assert_eq!(found, expected, "{keys}");
+            assert_eq!(actual, expected, "{keys}");
         }
     }
 }
@@ -103,11 +103,11 @@ fn nodes_share_operations_and_nothing_else_of_an_aggregated_policy() {
     let policy = |keys: &str| {
         parse_toml(&format!("[[qos_policy]]\nname = \"gold\"\nshared = true\n{keys}\n"), None)
     };
-    let more = "max_iops = 9\nmax_bytes_per_s = \"8 MiB\"\nburst_iops = 10\nburst_s = 1";
-    assert!(policy(more).unwrap().qos_policies[0].shared, "each disk has it by itself");
-    let errors = policy(&format!("kind = \"aggregated\"\n{more}")).unwrap_err();
+    let keys = "max_iops = 9\nmax_bytes_per_s = \"8 MiB\"\nburst_iops = 10\nburst_s = 1";
+    assert!(policy(keys).unwrap().qos_policies[0].shared, "each disk has it by itself");
+    let errors = policy(&format!("kind = \"aggregated\"\n{keys}")).unwrap_err();
     let fields: Vec<_> = errors.iter().filter_map(|error| error.field.as_deref()).collect();
     assert_eq!(fields, ["max_bytes_per_s", "burst_iops"], "{errors:?}");
-    let fits = policy("kind = \"aggregated\"\nmin_iops = 1\nmax_iops = 9").unwrap();
-    assert!(fits.qos_policies[0].spans_nodes());
+    let config = policy("kind = \"aggregated\"\nmin_iops = 1\nmax_iops = 9").unwrap();
+    assert!(config.qos_policies[0].spans_nodes());
 }

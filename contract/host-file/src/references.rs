@@ -8,27 +8,27 @@ use crate::{ErrorCode, HostConfig, Name, ResourceKind};
 /// Reports duplicate names within a kind. Uplinks and teams share one namespace, since a switch
 /// refers to either by name.
 pub(crate) fn names_are_unique(config: &HostConfig, findings: &mut Vec<Finding>) {
-    let place = |kind: ResourceKind| move |index: usize| FindingLocation::new(kind, index);
+    let location = |kind: ResourceKind| move |index: usize| FindingLocation::new(kind, index);
     let switches = config.switches.iter().map(|s| &s.name);
-    unique((0..).map(place(ResourceKind::Switch)).zip(switches), findings);
+    unique((0..).map(location(ResourceKind::Switch)).zip(switches), findings);
     let uplinks =
-        (0..).map(place(ResourceKind::Uplink)).zip(config.uplinks.iter().map(|u| &u.name));
-    let teams = (0..).map(place(ResourceKind::Team)).zip(config.teams.iter().map(|t| &t.name));
+        (0..).map(location(ResourceKind::Uplink)).zip(config.uplinks.iter().map(|u| &u.name));
+    let teams = (0..).map(location(ResourceKind::Team)).zip(config.teams.iter().map(|t| &t.name));
     unique(uplinks.chain(teams), findings);
     let nics = config.nics.iter().map(|n| &n.name);
-    unique((0..).map(place(ResourceKind::Nic)).zip(nics), findings);
+    unique((0..).map(location(ResourceKind::Nic)).zip(nics), findings);
     let stores = config.stores.iter().map(|s| &s.name);
-    unique((0..).map(place(ResourceKind::Store)).zip(stores), findings);
+    unique((0..).map(location(ResourceKind::Store)).zip(stores), findings);
     let policies = config.qos_policies.iter().map(|p| &p.name);
-    unique((0..).map(place(ResourceKind::QosPolicy)).zip(policies), findings);
+    unique((0..).map(location(ResourceKind::QosPolicy)).zip(policies), findings);
     let disks = config.disks.iter().map(|d| &d.name);
-    unique((0..).map(place(ResourceKind::Disk)).zip(disks), findings);
+    unique((0..).map(location(ResourceKind::Disk)).zip(disks), findings);
     let vms = config.vms.iter().map(|vm| &vm.name);
-    unique((0..).map(place(ResourceKind::Vm)).zip(vms), findings);
+    unique((0..).map(location(ResourceKind::Vm)).zip(vms), findings);
     let pfs = config.pfs.iter().map(|pf| &pf.name);
-    unique((0..).map(place(ResourceKind::Pf)).zip(pfs), findings);
+    unique((0..).map(location(ResourceKind::Pf)).zip(pfs), findings);
     let nodes = config.nodes.iter().map(|node| &node.name);
-    unique((0..).map(place(ResourceKind::Node)).zip(nodes), findings);
+    unique((0..).map(location(ResourceKind::Node)).zip(nodes), findings);
 }
 
 fn unique<'a>(
@@ -36,12 +36,12 @@ fn unique<'a>(
     findings: &mut Vec<Finding>,
 ) {
     let mut firsts: BTreeMap<&Name, FindingLocation> = BTreeMap::new();
-    for (place, name) in names {
+    for (location, name) in names {
         let Some(first) = firsts.get(name) else {
-            firsts.insert(name, place);
+            firsts.insert(name, location);
             continue;
         };
-        findings.push(place.finding(
+        findings.push(location.finding(
             ErrorCode::DuplicateName,
             "name",
             format!(
@@ -92,16 +92,16 @@ pub(crate) fn references_exist(config: &HostConfig, findings: &mut Vec<Finding>)
         }
     }
     for (index, team) in config.teams.iter().enumerate() {
-        let place = FindingLocation::new(ResourceKind::Team, index);
+        let location = FindingLocation::new(ResourceKind::Team, index);
         for member in &team.members {
             if team_names.holds(member) && !members.holds(member) {
-                findings.push(place.finding(
+                findings.push(location.finding(
                     ErrorCode::UnknownReference,
                     "members",
                     format!("`{member}` is a team; name only uplinks as members"),
                 ));
             } else {
-                members.check(place, "members", member, findings);
+                members.check(location, "members", member, findings);
             }
         }
     }
@@ -114,10 +114,10 @@ fn references_of_disks_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
     let policies =
         NamesOf::new(&[ResourceKind::QosPolicy], config.qos_policies.iter().map(|p| &p.name));
     for (index, disk) in config.disks.iter().enumerate() {
-        let place = FindingLocation::new(ResourceKind::Disk, index);
-        stores.check(place, "store", &disk.store, findings);
+        let location = FindingLocation::new(ResourceKind::Disk, index);
+        stores.check(location, "store", &disk.store, findings);
         if let Some(policy) = &disk.qos_policy {
-            policies.check(place, "qos_policy", policy, findings);
+            policies.check(location, "qos_policy", policy, findings);
         }
     }
 }
@@ -126,12 +126,12 @@ fn references_of_vms_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
     let nics = NamesOf::new(&[ResourceKind::Nic], config.nics.iter().map(|nic| &nic.name));
     let disks = NamesOf::new(&[ResourceKind::Disk], config.disks.iter().map(|disk| &disk.name));
     for (index, vm) in config.vms.iter().enumerate() {
-        let place = FindingLocation::new(ResourceKind::Vm, index);
+        let location = FindingLocation::new(ResourceKind::Vm, index);
         for nic in &vm.nics {
-            nics.check(place, "nics", nic, findings);
+            nics.check(location, "nics", nic, findings);
         }
         for disk in &vm.disks {
-            disks.check(place, "disks", disk, findings);
+            disks.check(location, "disks", disk, findings);
         }
     }
 }
@@ -156,7 +156,13 @@ impl<'a> NamesOf<'a> {
         self.sorted.binary_search(&name).is_ok()
     }
 
-    fn check(&self, place: FindingLocation, field: &str, name: &Name, findings: &mut Vec<Finding>) {
+    fn check(
+        &self,
+        location: FindingLocation,
+        field: &str,
+        name: &Name,
+        findings: &mut Vec<Finding>,
+    ) {
         // Skips the search for a similar name if the error would not be reported.
         if self.holds(name) || findings.len() >= ERRORS_MAX {
             return;
@@ -165,24 +171,28 @@ impl<'a> NamesOf<'a> {
             .sorted
             .iter()
             .take(Self::SUGGESTIONS_FROM_MAX)
-            .map(|known| (strsim::osa_distance(known.as_str(), name.as_str()), known.as_str()))
+            .map(|candidate| {
+                (strsim::osa_distance(candidate.as_str(), name.as_str()), candidate.as_str())
+            })
             .min()
-            .filter(|(distance, known)| *distance <= 1 + known.len() / 4);
-        let words = |left: &str, right: &str| {
+            .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4);
+        let join_words = |left: &str, right: &str| {
             let words: Vec<_> =
                 self.kinds.iter().map(|kind| format!("{left}{}{right}", kind.word())).collect();
             words.join(" or ")
         };
-        let kinds = words("", "");
+        let kinds = join_words("", "");
         let message = match similar {
-            Some((_, known)) => format!("there is no {kinds} `{name}`; did you mean `{known}`?"),
+            Some((_, candidate)) => {
+                format!("there is no {kinds} `{name}`; did you mean `{candidate}`?")
+            }
             None => {
                 format!(
                     "there is no {kinds} `{name}`; add a {} of that name, or correct the name",
-                    words("[[", "]]")
+                    join_words("[[", "]]")
                 )
             }
         };
-        findings.push(place.finding(ErrorCode::UnknownReference, field, message));
+        findings.push(location.finding(ErrorCode::UnknownReference, field, message));
     }
 }

@@ -9,17 +9,17 @@ use crate::{ErrorCode, Form, OldName, ResourceKind, accept_old_names, conflict_o
 /// Replaces old names in a table of the host file and its nested tables. Returns a fault for each
 /// key whose names have different values.
 pub(crate) fn accept_table(
-    place: FindingLocation,
+    location: FindingLocation,
     table: &mut Map<String, Value>,
     old_names: &mut Vec<OldName>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    accept_nested(place, place.kind, "", table, old_names, &mut findings);
+    accept_nested(location, location.kind, "", table, old_names, &mut findings);
     findings
 }
 
 fn accept_nested(
-    place: FindingLocation,
+    location: FindingLocation,
     kind: ResourceKind,
     prefix: &str,
     table: &mut Map<String, Value>,
@@ -30,7 +30,7 @@ fn accept_nested(
     let name = name.and_then(Value::as_str).map(str::to_owned);
     let conflicts = accept_old_names(kind.schema_name(), table, |rename| {
         old_names.push(OldName {
-            resource: place.resource(name.as_deref().filter(|_| prefix.is_empty())),
+            resource: location.resource(name.as_deref().filter(|_| prefix.is_empty())),
             field: format!("{prefix}{}", rename.old),
             rename,
             file: None,
@@ -39,20 +39,20 @@ fn accept_nested(
     });
     for rename in conflicts.err().unwrap_or_default() {
         let field = format!("{prefix}{}", rename.new);
-        findings.push(place.finding(ErrorCode::InvalidValue, &field, conflict_of_names(rename)));
+        findings.push(location.finding(ErrorCode::InvalidValue, &field, conflict_of_names(rename)));
         table.remove(rename.old);
     }
     for key in kind.keys() {
         match (key.form, table.get_mut(key.name)) {
             (Form::Table(inner), Some(Value::Object(table))) => {
                 let prefix = format!("{prefix}{}.", key.name);
-                accept_nested(place, inner, &prefix, table, old_names, findings);
+                accept_nested(location, inner, &prefix, table, old_names, findings);
             }
             (Form::Tables(inner), Some(Value::Array(tables))) => {
                 for (index, table) in tables.iter_mut().enumerate() {
                     let Value::Object(table) = table else { continue };
                     let prefix = format!("{prefix}{}[{index}].", key.name);
-                    accept_nested(place, inner, &prefix, table, old_names, findings);
+                    accept_nested(location, inner, &prefix, table, old_names, findings);
                 }
             }
             _ => {}

@@ -15,17 +15,22 @@ const SUGGESTION_CHARS_MAX: usize = 40;
 /// # Errors
 /// Every fault of its keys and values; never empty.
 pub(crate) fn read<T: DeserializeOwned>(
-    place: FindingLocation,
+    location: FindingLocation,
     mut table: Map<String, Value>,
 ) -> Result<T, Vec<Finding>> {
-    let mut findings = accept_table(place, &mut table, &mut Vec::new());
-    findings.extend(check(place, &table));
+    let mut findings = accept_table(location, &mut table, &mut Vec::new());
+    findings.extend(check(location, &table));
     if !findings.is_empty() {
         return Err(findings);
     }
     drop_nulls(&mut table);
     serde_json::from_value(Value::Object(table)).map_err(|error| {
-        vec![Finding { place, field: None, code: ErrorCode::Malformed, message: error.to_string() }]
+        vec![Finding {
+            location,
+            field: None,
+            code: ErrorCode::Malformed,
+            message: error.to_string(),
+        }]
     })
 }
 
@@ -54,17 +59,17 @@ pub(crate) fn remove_nulls_of_optional_keys(kind: ResourceKind, table: &mut Map<
 }
 
 /// Returns every fault of the keys of `table` and of their values, each by itself.
-pub(crate) fn check(place: FindingLocation, table: &Map<String, Value>) -> Vec<Finding> {
+pub(crate) fn check(location: FindingLocation, table: &Map<String, Value>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    check_keys(place, place.kind, "", table, CheckMode::Whole, &mut findings);
+    check_keys(location, location.kind, "", table, CheckMode::Whole, &mut findings);
     findings
 }
 
 /// Returns every fault of a merge patch of a table: keys may be absent, and null removes optional
 /// keys.
-pub(crate) fn check_patch(place: FindingLocation, patch: &Map<String, Value>) -> Vec<Finding> {
+pub(crate) fn check_patch(location: FindingLocation, patch: &Map<String, Value>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    check_keys(place, place.kind, "", patch, CheckMode::Patch, &mut findings);
+    check_keys(location, location.kind, "", patch, CheckMode::Patch, &mut findings);
     findings
 }
 
@@ -76,11 +81,11 @@ enum CheckMode {
 }
 
 fn check_keys(
-    place: FindingLocation,
+    location: FindingLocation,
     kind: ResourceKind,
     prefix: &str,
     table: &Map<String, Value>,
-    way: CheckMode,
+    mode: CheckMode,
     findings: &mut Vec<Finding>,
 ) {
     for (name, value) in table {
@@ -89,19 +94,19 @@ fn check_keys(
         }
         let field = format!("{prefix}{name}");
         match kind.key(name) {
-            None => findings.push(place.finding(
+            None => findings.push(location.finding(
                 ErrorCode::UnknownKey,
                 &quote(&field),
                 unknown_key(kind, name),
             )),
-            Some(key) => check_value(place, key, &field, value, way, findings),
+            Some(key) => check_value(location, key, &field, value, mode, findings),
         }
     }
-    if way == CheckMode::Patch {
+    if mode == CheckMode::Patch {
         return;
     }
     for key in kind.keys().iter().filter(|key| key.required && !table.contains_key(key.name)) {
-        findings.push(place.finding(
+        findings.push(location.finding(
             ErrorCode::MissingKey,
             &format!("{prefix}{}", key.name),
             missing_key(kind, key),
@@ -110,37 +115,37 @@ fn check_keys(
 }
 
 fn check_value(
-    place: FindingLocation,
+    location: FindingLocation,
     key: &Key,
     field: &str,
     value: &Value,
-    way: CheckMode,
+    mode: CheckMode,
     findings: &mut Vec<Finding>,
 ) {
     if key.form.accepts(value) {
         // Tables of a file are resources, which are checked separately.
-        if place.kind == ResourceKind::File {
+        if location.kind == ResourceKind::File {
             return;
         }
         if let (Form::Table(inner), Value::Object(table)) = (key.form, value) {
-            check_keys(place, inner, &format!("{field}."), table, way, findings);
+            check_keys(location, inner, &format!("{field}."), table, mode, findings);
         }
         if let (Form::Tables(inner), Value::Array(tables)) = (key.form, value) {
             for (index, table) in tables.iter().enumerate() {
                 let Value::Object(table) = table else { continue };
                 let prefix = format!("{field}[{index}].");
-                check_keys(place, inner, &prefix, table, CheckMode::Whole, findings);
+                check_keys(location, inner, &prefix, table, CheckMode::Whole, findings);
             }
         }
         return;
     }
-    if value.is_null() && (key.takes_null() || (way == CheckMode::Patch && !key.required)) {
+    if value.is_null() && (key.takes_null() || (mode == CheckMode::Patch && !key.required)) {
         return;
     }
     let code =
         if key.form.is_right_type(value) { ErrorCode::InvalidValue } else { ErrorCode::Malformed };
     let message = format!("must be {}, not {}", key.form.describe(), quote(&value.to_string()));
-    findings.push(place.finding(code, field, message));
+    findings.push(location.finding(code, field, message));
 }
 
 fn missing_key(kind: ResourceKind, key: &Key) -> String {

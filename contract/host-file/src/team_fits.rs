@@ -7,29 +7,29 @@ use crate::vmq_fits::vmq_fits;
 use crate::{ErrorCode, HostConfig, Name, ResourceKind, TeamConfig, TeamMode, UplinkDriver};
 
 /// Reports invalid combinations of one team's keys.
-pub(crate) fn team_fits(place: FindingLocation, team: &TeamConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn team_fits(location: FindingLocation, team: &TeamConfig, findings: &mut Vec<Finding>) {
     let mut members: BTreeSet<&Name> = BTreeSet::new();
-    let mut twice: BTreeSet<&Name> = BTreeSet::new();
+    let mut duplicates: BTreeSet<&Name> = BTreeSet::new();
     for member in &team.members {
-        if !members.insert(member) && twice.insert(member) {
-            findings.push(place.finding(
+        if !members.insert(member) && duplicates.insert(member) {
+            findings.push(location.finding(
                 ErrorCode::InvalidValue,
                 "members",
                 format!("`{member}` is named more than once; name each member once"),
             ));
         }
     }
-    lacp_fits(place, team, findings);
+    lacp_fits(location, team, findings);
     for (role, member) in [("primary", &team.primary), ("standby", &team.standby)] {
         if let Some(member) = member {
-            role_fits(place, team, role, member, findings);
+            role_fits(location, team, role, member, findings);
         }
     }
-    standby_fits(place, team, &members, findings);
-    vmq_fits(place, &team.vmq, findings);
+    standby_fits(location, team, &members, findings);
+    vmq_fits(location, &team.vmq, findings);
 }
 
-fn lacp_fits(place: FindingLocation, team: &TeamConfig, findings: &mut Vec<Finding>) {
+fn lacp_fits(location: FindingLocation, team: &TeamConfig, findings: &mut Vec<Finding>) {
     if team.mode == TeamMode::Lacp {
         return;
     }
@@ -39,7 +39,7 @@ fn lacp_fits(place: FindingLocation, team: &TeamConfig, findings: &mut Vec<Findi
         ("lacp_system_priority", team.lacp_system_priority.is_some()),
     ];
     for (key, _) in of_lacp.iter().filter(|(_, present)| *present) {
-        findings.push(place.finding(
+        findings.push(location.finding(
             ErrorCode::KeyNotApplicable,
             key,
             "applies only to teams in LACP mode; remove this key or set mode = \"lacp\"",
@@ -49,14 +49,14 @@ fn lacp_fits(place: FindingLocation, team: &TeamConfig, findings: &mut Vec<Findi
 
 /// Reports a primary or standby that is not a member, or a mode without this role.
 fn role_fits(
-    place: FindingLocation,
+    location: FindingLocation,
     team: &TeamConfig,
     role: &str,
     member: &Name,
     findings: &mut Vec<Finding>,
 ) {
     if team.mode != TeamMode::SwitchIndependent {
-        findings.push(place.finding(
+        findings.push(location.finding(
             ErrorCode::KeyNotApplicable,
             role,
             format!(
@@ -66,7 +66,7 @@ fn role_fits(
         ));
     } else if !team.members.contains(member) {
         let members: Vec<_> = team.members.iter().map(|member| format!("`{member}`")).collect();
-        findings.push(place.finding(
+        findings.push(location.finding(
             ErrorCode::UnknownReference,
             role,
             format!("`{member}` is not a member of the team; set one of {}", members.join(", ")),
@@ -76,7 +76,7 @@ fn role_fits(
 
 /// Reports a standby without other members, and `min_links` that requires the standby.
 fn standby_fits(
-    place: FindingLocation,
+    location: FindingLocation,
     team: &TeamConfig,
     members: &BTreeSet<&Name>,
     findings: &mut Vec<Finding>,
@@ -87,7 +87,7 @@ fn standby_fits(
         .filter(|standby| team.mode == TeamMode::SwitchIndependent && members.contains(standby));
     if let Some(standby) = standby {
         if members.len() == 1 {
-            findings.push(place.finding(
+            findings.push(location.finding(
                 ErrorCode::InvalidValue,
                 "standby",
                 format!("`{standby}` is the only member; add another member or remove this key"),
@@ -95,7 +95,7 @@ fn standby_fits(
             return;
         }
         if team.primary.as_ref() == Some(standby) {
-            findings.push(place.finding(
+            findings.push(location.finding(
                 ErrorCode::InvalidValue,
                 "standby",
                 format!(
@@ -104,13 +104,13 @@ fn standby_fits(
             ));
         }
     }
-    let most = members.len().saturating_sub(usize::from(standby.is_some()));
-    if usize::from(team.min_links) > most {
-        let which = if standby.is_some() { " without the standby" } else { "" };
-        findings.push(place.finding(
+    let max = members.len().saturating_sub(usize::from(standby.is_some()));
+    if usize::from(team.min_links) > max {
+        let qualifier = if standby.is_some() { " without the standby" } else { "" };
+        findings.push(location.finding(
             ErrorCode::InvalidValue,
             "min_links",
-            format!("{} exceeds {most}, the number of members{which}; lower it", team.min_links),
+            format!("{} exceeds {max}, the number of members{qualifier}; lower it", team.min_links),
         ));
     }
 }
@@ -123,9 +123,9 @@ pub(crate) fn check_member_mtus(config: &HostConfig, findings: &mut Vec<Finding>
         .filter_map(|uplink| uplink.mtu.map(|mtu| (&uplink.name, mtu)))
         .collect();
     for (index, team) in config.teams.iter().enumerate() {
-        let mut named = team.members.iter().filter_map(|name| Some((name, *mtus.get(name)?)));
-        let Some((first, mtu)) = named.next() else { continue };
-        if let Some((other, other_mtu)) = named.find(|(_, other)| *other != mtu) {
+        let mut members = team.members.iter().filter_map(|name| Some((name, *mtus.get(name)?)));
+        let Some((first, mtu)) = members.next() else { continue };
+        if let Some((other, other_mtu)) = members.find(|(_, other)| *other != mtu) {
             findings.push(FindingLocation::new(ResourceKind::Team, index).finding(
                 ErrorCode::InvalidValue,
                 "members",

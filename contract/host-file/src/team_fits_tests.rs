@@ -25,7 +25,7 @@ uplink = "both"
 "#;
 
 /// Returns `TEAMED` with pairs of texts replaced.
-fn with(replacements: &[(&str, &str)]) -> String {
+fn config_with(replacements: &[(&str, &str)]) -> String {
     replacements.iter().fold(TEAMED.to_owned(), |text, (old, new)| {
         assert_eq!(text.matches(old).count(), 1, "{old}");
         text.replace(old, new)
@@ -33,7 +33,7 @@ fn with(replacements: &[(&str, &str)]) -> String {
 }
 
 /// Returns the faults as `LINE RESOURCE FIELD CODE: MESSAGE`.
-fn wrong(text: &str) -> Vec<String> {
+fn errors_of(text: &str) -> Vec<String> {
     let errors = match parse_toml(text, None) {
         Ok(config) => panic!("accepted: {config:?}"),
         Err(errors) => errors,
@@ -58,29 +58,32 @@ fn team(text: &str) -> TeamConfig {
 }
 
 #[test]
-fn a_team_is_read_with_what_is_not_written() {
+fn a_team_is_read_with_defaults() {
     let both = team(TEAMED);
     assert_eq!(both.members.iter().map(Name::as_str).collect::<Vec<_>>(), ["left", "right"]);
     assert_eq!(both.mode, TeamMode::SwitchIndependent);
     assert_eq!(both.algorithm, TeamAlgorithm::Dynamic);
     assert_eq!((both.min_links, both.lacp()), (1, None));
     assert_eq!(both.vmq.max_workers, 4);
-    let nobody_uses_it = with(&[("kind = \"external\"\nuplink = \"both\"", "kind = \"private\"")]);
+    let nobody_uses_it =
+        config_with(&[("kind = \"external\"\nuplink = \"both\"", "kind = \"private\"")]);
     assert_eq!(team(&nobody_uses_it), both);
 }
 
 #[test]
 fn lacp_has_settings_in_its_mode_only() {
-    let lacp = team(&with(&[("switch-independent", "lacp")])).lacp();
+    let lacp = team(&config_with(&[("switch-independent", "lacp")])).lacp();
     let unwritten = LacpSettings { timer: LacpTimer::Slow, active: true, system_priority: 32_768 };
     assert_eq!(lacp, Some(unwritten));
-    let written =
+    let explicit =
         "\"lacp\"\nlacp_timer = \"fast\"\nlacp_active = false\nlacp_system_priority = 0\n";
-    let lacp = team(&with(&[("\"switch-independent\"", written)])).lacp();
+    let lacp = team(&config_with(&[("\"switch-independent\"", explicit)])).lacp();
     let settings = LacpSettings { timer: LacpTimer::Fast, active: false, system_priority: 0 };
     assert_eq!(lacp, Some(settings));
-    let errors =
-        wrong(&with(&[("\"switch-independent\"", &written.replace("lacp\"", "static\""))]));
+    let errors = errors_of(&config_with(&[(
+        "\"switch-independent\"",
+        &explicit.replace("lacp\"", "static\""),
+    )]));
     assert_eq!(errors.len(), 3, "{errors:?}");
     assert_eq!(
         errors[0],
@@ -96,7 +99,7 @@ fn every_mode_takes_every_algorithm() {
             ["hyper-v-port", "transport-ports", "ip-addresses", "mac-addresses", "dynamic"]
         {
             let keys = format!("\"{mode}\"\nalgorithm = \"{algorithm}\"");
-            let team = team(&with(&[("\"switch-independent\"", &keys)]));
+            let team = team(&config_with(&[("\"switch-independent\"", &keys)]));
             assert_eq!(serde_json::to_value(team.mode).unwrap(), mode);
             assert_eq!(serde_json::to_value(team.algorithm).unwrap(), algorithm);
         }
@@ -139,22 +142,22 @@ fn members_are_uplinks_that_are_there_each_once() {
         ),
     ];
     for (replacement, expected) in cases {
-        assert_eq!(wrong(&with(&[(members, replacement)])), [expected]);
+        assert_eq!(errors_of(&config_with(&[(members, replacement)])), [expected]);
     }
 }
 
 #[test]
 fn a_team_has_at_most_32_members() {
-    let of = |count: usize| {
-        let names: Vec<_> = (0..count).map(|at| format!("\"u{at}\"")).collect();
+    let config_of = |count: usize| {
+        let names: Vec<_> = (0..count).map(|index| format!("\"u{index}\"")).collect();
         let uplinks: String = (0..count)
-            .map(|at| format!("[[uplink]]\nname = \"u{at}\"\ndevice = \"en{at}\"\n"))
+            .map(|index| format!("[[uplink]]\nname = \"u{index}\"\ndevice = \"en{index}\"\n"))
             .collect();
         let members = format!("[{}]", names.join(", "));
-        format!("{uplinks}{}", with(&[("[\"left\", \"right\"]", &members)]))
+        format!("{uplinks}{}", config_with(&[("[\"left\", \"right\"]", &members)]))
     };
-    assert_eq!(team(&of(TEAM_MEMBERS_MAX)).members.len(), TEAM_MEMBERS_MAX);
-    let errors = wrong(&of(TEAM_MEMBERS_MAX + 1));
+    assert_eq!(team(&config_of(TEAM_MEMBERS_MAX)).members.len(), TEAM_MEMBERS_MAX);
+    let errors = errors_of(&config_of(TEAM_MEMBERS_MAX + 1));
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert!(errors[0].contains("members InvalidValue: must be a list of 1 to 32 names"));
 }
@@ -164,18 +167,18 @@ fn an_uplink_is_in_one_team_or_on_one_switch() {
     let second_team = "[[team]]\nname = \"more\"\nmembers = [\"third\", \"right\"]\n\
                        mode = \"static\"\n[[switch]]";
     assert_eq!(
-        wrong(&with(&[("[[switch]]", second_team)])),
+        errors_of(&config_with(&[("[[switch]]", second_team)])),
         ["17 team/more members Conflict: uplink `right` is already used by team/both (its \
           `members`); an uplink can serve only one switch or team; use another uplink"]
     );
     let other_switch = "[[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = ";
     assert_eq!(
-        wrong(&format!("{TEAMED}{other_switch}\"left\"")),
+        errors_of(&format!("{TEAMED}{other_switch}\"left\"")),
         ["22 switch/wan uplink Conflict: uplink `left` is already used by team/both (its \
           `members`); use the team, or remove the uplink from it"]
     );
     assert_eq!(
-        wrong(&format!("{TEAMED}{other_switch}\"both\"")),
+        errors_of(&format!("{TEAMED}{other_switch}\"both\"")),
         ["22 switch/wan uplink Conflict: team `both` is already used by switch/lan (its \
           `uplink`); a team can serve only one switch; use another team"]
     );
@@ -185,17 +188,20 @@ fn an_uplink_is_in_one_team_or_on_one_switch() {
 #[test]
 fn uplinks_and_teams_share_their_names() {
     assert_eq!(
-        wrong(&with(&[("name = \"both\"", "name = \"third\""), ("\"both\"", "\"third\"")])),
+        errors_of(&config_with(&[
+            ("name = \"both\"", "name = \"third\""),
+            ("\"both\"", "\"third\"")
+        ])),
         ["12 team/third name DuplicateName: `third` is also the name of the 3rd uplink; rename \
           one of them"]
     );
     assert_eq!(
-        wrong(&with(&[("uplink = \"both\"", "uplink = \"elsewhere\"")])),
+        errors_of(&config_with(&[("uplink = \"both\"", "uplink = \"elsewhere\"")])),
         ["18 switch/lan uplink UnknownReference: there is no uplink or team `elsewhere`; add a \
           [[uplink]] or [[team]] of that name, or correct the name"]
     );
     assert_eq!(
-        wrong(&with(&[("uplink = \"both\"", "uplink = \"bot\"")])),
+        errors_of(&config_with(&[("uplink = \"both\"", "uplink = \"bot\"")])),
         ["18 switch/lan uplink UnknownReference: there is no uplink or team `bot`; did you mean \
              `both`?"]
     );
@@ -236,10 +242,10 @@ fn roles_are_those_of_members_and_suit_the_mode() {
         ),
     ];
     for (keys, expected) in cases {
-        assert_eq!(wrong(&with(&[(mode, &format!("{mode}\n{keys}"))])), [expected]);
+        assert_eq!(errors_of(&config_with(&[(mode, &format!("{mode}\n{keys}"))])), [expected]);
     }
     assert_eq!(
-        wrong(&with(&[
+        errors_of(&config_with(&[
             ("[\"left\", \"right\"]", "[\"left\"]"),
             (mode, &format!("{mode}\nstandby = \"left\"")),
         ])),
@@ -250,7 +256,7 @@ fn roles_are_those_of_members_and_suit_the_mode() {
         for role in ["standby", "primary"] {
             let keys = format!("mode = \"{other}\"\n{role} = \"left\"\nmin_links = 2");
             assert_eq!(
-                wrong(&with(&[(mode, &keys)])),
+                errors_of(&config_with(&[(mode, &keys)])),
                 [format!(
                     "15 team/both {role} KeyNotApplicable: in this mode the switch on the other \
                      side selects members, so {role} does not apply; remove this key or set mode \
@@ -259,17 +265,20 @@ fn roles_are_those_of_members_and_suit_the_mode() {
             );
         }
     }
-    let all = "standby = \"left\"\nprimary = \"right\"\nmin_links = 1";
-    assert!(parse_toml(&with(&[(mode, &format!("{mode}\n{all}"))]), None).is_ok());
+    let keys = "standby = \"left\"\nprimary = \"right\"\nmin_links = 1";
+    assert!(parse_toml(&config_with(&[(mode, &format!("{mode}\n{keys}"))]), None).is_ok());
 }
 
 #[test]
 fn members_that_name_an_mtu_name_one() {
-    let mtus = |left: &str, right: &str| {
-        with(&[("\"eth0\"", &format!("\"eth0\"{left}")), ("\"eth1\"", &format!("\"eth1\"{right}"))])
+    let mtus = |remaining: &str, right: &str| {
+        config_with(&[
+            ("\"eth0\"", &format!("\"eth0\"{remaining}")),
+            ("\"eth1\"", &format!("\"eth1\"{right}")),
+        ])
     };
     assert_eq!(
-        wrong(&mtus("\nmtu = 9000", "\nmtu = 1500")),
+        errors_of(&mtus("\nmtu = 9000", "\nmtu = 1500")),
         ["15 team/both members InvalidValue: the `mtu` of `left` is 9000 and that of `right` is \
           1500, but any member may send a frame; set the same MTU for all members"]
     );
@@ -287,10 +296,10 @@ fn desired_state_is_checked_as_a_file_is() {
     config.teams[0].min_links = 40;
     config.uplinks.remove(1);
     let errors = validate(&config).unwrap_err();
-    let found: Vec<_> =
+    let actual: Vec<_> =
         errors.iter().map(|e| (e.field.as_deref().unwrap_or("-"), e.code)).collect();
     assert_eq!(
-        found,
+        actual,
         [
             ("min_links", ErrorCode::InvalidValue),
             ("members", ErrorCode::InvalidValue),
@@ -305,12 +314,12 @@ fn desired_state_is_checked_as_a_file_is() {
 fn a_tap_is_no_member_where_lacpdus_have_to_pass() {
     let tap = ("device = \"eth1\"", "device = \"eth1\"\ndriver = \"tap\"");
     for mode in ["static", "switch-independent"] {
-        team(&with(&[("switch-independent", mode), tap]));
+        team(&config_with(&[("switch-independent", mode), tap]));
     }
-    let found = wrong(&with(&[("switch-independent", "lacp"), tap]));
-    assert_eq!(found.len(), 1, "{found:?}");
-    let says = "team/both members InvalidValue: `right` is a TAP";
-    assert!(found[0].contains(says) && found[0].contains("\"af_xdp\""), "{found:?}");
+    let actual = errors_of(&config_with(&[("switch-independent", "lacp"), tap]));
+    assert_eq!(actual.len(), 1, "{actual:?}");
+    let expected = "team/both members InvalidValue: `right` is a TAP";
+    assert!(actual[0].contains(expected) && actual[0].contains("\"af_xdp\""), "{actual:?}");
     let xdp = ("device = \"eth1\"", "device = \"eth1\"\ndriver = \"af_xdp\"");
-    team(&with(&[("switch-independent", "lacp"), xdp]));
+    team(&config_with(&[("switch-independent", "lacp"), xdp]));
 }

@@ -73,14 +73,15 @@ fn team() -> impl Strategy<Value = TeamConfig> {
             match mode {
                 0 => team["min_links"] = members.into(),
                 1 => {
-                    team["lacp_timer"] = first.map(|is| if is { "fast" } else { "slow" }).into();
+                    team["lacp_timer"] =
+                        first.map(|flag| if flag { "fast" } else { "slow" }).into();
                     team["lacp_active"] = second.into();
                     team["lacp_system_priority"] = priority.into();
                 }
                 _ if members == 2 => {
-                    team["standby"] = first.map(|is| names[usize::from(is)]).into();
+                    team["standby"] = first.map(|flag| names[usize::from(flag)]).into();
                     let other = first.filter(|_| second == Some(true));
-                    team["primary"] = other.map(|is| names[usize::from(!is)]).into();
+                    team["primary"] = other.map(|flag| names[usize::from(!flag)]).into();
                 }
                 _ => {}
             }
@@ -94,9 +95,11 @@ fn team() -> impl Strategy<Value = TeamConfig> {
 
 /// Makes the team the uplink of the switch with this number, and adds both uplinks.
 fn put_on_team(host: &mut HostConfig, index: usize, mut team: TeamConfig) {
-    let own = [&mut team.name].into_iter();
-    for called in own.chain(&mut team.members).chain(&mut team.standby).chain(&mut team.primary) {
-        *called = name(called.as_str(), index);
+    let own_name = [&mut team.name].into_iter();
+    for target in
+        own_name.chain(&mut team.members).chain(&mut team.standby).chain(&mut team.primary)
+    {
+        *target = name(target.as_str(), index);
     }
     let uplink = &mut host.uplinks[index];
     uplink.vmq = VmqConfig::default();
@@ -153,8 +156,8 @@ fn nic() -> impl Strategy<Value = NicConfig> {
 
 /// Generates configurations that pass validation.
 pub(crate) fn hosts() -> impl Strategy<Value = HostConfig> {
-    let on = (uplink(), option::of(team()));
-    let switches = vec((0u8..3, 10u32..1000, any::<[bool; 2]>(), on), 1..4);
+    let attachment = (uplink(), option::of(team()));
+    let switches = vec((0u8..3, 10u32..1000, any::<[bool; 2]>(), attachment), 1..4);
     let nics = vec((nic(), any::<u8>(), any::<bool>()), 0..6);
     let workers = option::of(vec(0u16..64, 1..4));
     let rest = (workers, any::<bool>(), storage());
@@ -191,9 +194,10 @@ pub(crate) fn hosts() -> impl Strategy<Value = HostConfig> {
         for (index, team) in teams {
             put_on_team(&mut host, index, team);
         }
-        for (index, (mut nic, on, keep)) in nics.into_iter().enumerate() {
+        for (index, (mut nic, switch_index, keep)) in nics.into_iter().enumerate() {
             nic.name = name("n", if keep { index } else { index + 10 });
-            nic.switch = host.switches[usize::from(on) % host.switches.len()].name.clone();
+            nic.switch =
+                host.switches[usize::from(switch_index) % host.switches.len()].name.clone();
             nic.device = nic.device.map(|_| format!("tap{index}"));
             nic.socket = nic.socket.map(|path| path.with_extension(index.to_string()));
             nic.mac = nic.mac.map(|_| suimon_frame::MacAddr::new([2, 0, 0, 0, 0, index as u8]));

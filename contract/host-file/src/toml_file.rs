@@ -52,9 +52,9 @@ pub fn parse_toml(text: &str, file: Option<&str>) -> Result<HostConfig, Vec<ApiE
     read_document(root).map_err(|errors| {
         let mut errors: Vec<_> = errors
             .into_iter()
-            .map(|found| {
-                let line = lines.of(&found.path, found.error.field.as_deref());
-                located(found.error, line)
+            .map(|located_error| {
+                let line = lines.of(&located_error.path, located_error.error.field.as_deref());
+                located(located_error.error, line)
             })
             .collect();
         errors.sort_by_key(|error| error.line);
@@ -62,8 +62,8 @@ pub fn parse_toml(text: &str, file: Option<&str>) -> Result<HostConfig, Vec<ApiE
     })
 }
 
-/// Returns the old names in a host file, with their lines; empty if the text is not valid TOML. `file`
-/// is its name for warnings.
+/// Returns the old names in a host file, with their lines; empty if the text is not valid TOML.
+/// `file` is its name for warnings.
 pub fn old_names_of_file(text: &str, file: Option<&str>) -> Vec<OldName> {
     if text.len() > TOML_BYTES_MAX {
         return Vec::new();
@@ -110,7 +110,7 @@ fn path_of(root: &Map<String, Value>, resource: &str) -> Option<String> {
         return Some(resource.to_owned());
     };
     let tables = root.get(kind)?.as_array()?;
-    let has_name = |table: &Value| table.get("name").is_some_and(|own| own == name);
+    let has_name = |table: &Value| table.get("name").is_some_and(|value| value == name);
     let index = tables.iter().position(has_name)?;
     Some(format!("{kind}[{index}]"))
 }

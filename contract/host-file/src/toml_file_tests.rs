@@ -41,7 +41,7 @@ netns = "blue"
 "#;
 
 /// Returns the faults as `LINE RESOURCE FIELD CODE` with `-` for unknown parts.
-fn wrong(text: &str) -> Vec<String> {
+fn errors_of(text: &str) -> Vec<String> {
     let errors = match parse_toml(text, Some("host.toml")) {
         Ok(config) => panic!("accepted: {config:?}"),
         Err(errors) => errors,
@@ -67,7 +67,7 @@ fn first_message(text: &str) -> String {
 }
 
 /// Returns `WHOLE` with one line replaced.
-fn with(line: &str, replacement: &str) -> String {
+fn config_with(line: &str, replacement: &str) -> String {
     assert_eq!(WHOLE.matches(line).count(), 1, "{line}");
     WHOLE.replace(line, replacement)
 }
@@ -92,23 +92,23 @@ fn the_empty_file_is_a_host_with_nothing_on_it() {
 
 #[test]
 fn an_unknown_key_names_its_line_and_a_similar_key() {
-    let text = with("queues = 2", "queue = 2");
-    assert_eq!(wrong(&text), ["27 nic/web queue UnknownKey"]);
+    let text = config_with("queues = 2", "queue = 2");
+    assert_eq!(errors_of(&text), ["27 nic/web queue UnknownKey"]);
     assert_eq!(
         first_message(&text),
         "line 27: nic/web: queue: the key does not exist; did you mean `queues`?"
     );
-    assert_eq!(wrong("[[nik]]\nname = \"a\""), ["1 - nik UnknownKey"]);
-    let text = with("segmentation = false", "segmentatoin = false");
-    assert_eq!(wrong(&text), ["30 nic/web offload.segmentatoin UnknownKey"]);
+    assert_eq!(errors_of("[[nik]]\nname = \"a\""), ["1 - nik UnknownKey"]);
+    let text = config_with("segmentation = false", "segmentatoin = false");
+    assert_eq!(errors_of(&text), ["30 nic/web offload.segmentatoin UnknownKey"]);
 }
 
 #[test]
 fn every_wrong_key_of_every_table_is_reported() {
-    let text = with("queues = 2", "queues = 0\nmtu = \"big\"\nfoo = 1")
+    let text = config_with("queues = 2", "queues = 0\nmtu = \"big\"\nfoo = 1")
         .replace("netns = \"blue\"", "mac = \"00:00:00:00:00:00\"\nnetns = \"a/b\"");
     assert_eq!(
-        wrong(&text),
+        errors_of(&text),
         [
             "27 nic/web queues InvalidValue",
             "28 nic/web mtu Malformed",
@@ -122,7 +122,7 @@ fn every_wrong_key_of_every_table_is_reported() {
 #[test]
 fn a_nameless_table_is_named_by_position() {
     let text = format!("{WHOLE}\n[[nic]]\nswitch = \"lan\"\nbackend = \"tap\"\n");
-    assert_eq!(wrong(&text), ["38 nic[2] name MissingKey"]);
+    assert_eq!(errors_of(&text), ["38 nic[2] name MissingKey"]);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn single_values_out_of_range_are_refused() {
         ("queues = 2", "learned_max = 65537", "27 nic/web learned_max InvalidValue"),
     ];
     for (line, replacement, expected) in cases {
-        assert_eq!(wrong(&with(line, replacement)), [expected], "{replacement}");
+        assert_eq!(errors_of(&config_with(line, replacement)), [expected], "{replacement}");
     }
 }
 
@@ -185,22 +185,22 @@ fn keys_that_do_not_fit_each_other_are_refused() {
         ),
     ];
     for (line, replacement, expected) in cases {
-        let found = wrong(&with(line, replacement));
+        let actual = errors_of(&config_with(line, replacement));
         match expected {
-            "two" => assert_eq!(found, ["26 nic/web trunk OverlappingVlans"; 2]),
+            "two" => assert_eq!(actual, ["26 nic/web trunk OverlappingVlans"; 2]),
             "" => assert_eq!(
-                found,
+                actual,
                 ["18 switch/inside uplink KeyNotApplicable", "18 switch/inside uplink Conflict"]
             ),
-            _ => assert_eq!(found, [expected], "{replacement}"),
+            _ => assert_eq!(actual, [expected], "{replacement}"),
         }
     }
     // A NIC without a socket is valid: a VM may use it later.
-    parse_toml(&with("socket = \"/run/web.sock\"", ""), None).unwrap();
+    parse_toml(&config_with("socket = \"/run/web.sock\"", ""), None).unwrap();
 }
 
 #[test]
-fn resources_that_get_in_each_others_way_are_refused() {
+fn conflicting_resources_are_refused() {
     let nic = |extra: &str| format!("{WHOLE}\n[[nic]]\nname = \"x\"\nswitch = \"lan\"\n{extra}\n");
     let cases = [
         (nic("backend = \"vhost-user\"\nsocket = \"/run//web.sock\""), "42 nic/x socket Conflict"),
@@ -212,19 +212,25 @@ fn resources_that_get_in_each_others_way_are_refused() {
         ),
         (nic("backend = \"tap\"\nmac = \"52-54-00-12-34-56\""), "42 nic/x mac Conflict"),
         (
-            with("name = \"light\"", "name = \"web\"\ndevice = \"l\""),
+            config_with("name = \"light\"", "name = \"web\"\ndevice = \"l\""),
             "33 nic/web name DuplicateName",
         ),
-        (with("switch = \"inside\"", "switch = \"insid\""), "34 nic/light switch UnknownReference"),
-        (with("uplink = \"wan\"", "uplink = \"lan\""), "13 switch/lan uplink UnknownReference"),
+        (
+            config_with("switch = \"inside\"", "switch = \"insid\""),
+            "34 nic/light switch UnknownReference",
+        ),
+        (
+            config_with("uplink = \"wan\"", "uplink = \"lan\""),
+            "13 switch/lan uplink UnknownReference",
+        ),
     ];
     for (text, expected) in cases {
-        assert_eq!(wrong(&text), [expected]);
+        assert_eq!(errors_of(&text), [expected]);
     }
     let free = nic("backend = \"tap\"\ndevice = \"light\"\nnetns = \"red\"");
     assert!(parse_toml(&free, None).is_ok());
     assert_eq!(
-        first_message(&with("switch = \"inside\"", "switch = \"insid\"")),
+        first_message(&config_with("switch = \"inside\"", "switch = \"insid\"")),
         "line 34: nic/light: switch: there is no switch `insid`; did you mean `inside`?"
     );
 }
@@ -232,26 +238,29 @@ fn resources_that_get_in_each_others_way_are_refused() {
 #[test]
 fn a_tcp_listener_needs_tls_and_a_token() {
     assert_eq!(
-        wrong("[api]\nlisten = \"0.0.0.0:8443\"\n"),
+        errors_of("[api]\nlisten = \"0.0.0.0:8443\"\n"),
         [
             "1 api tls_certificate MissingKey",
             "1 api tls_key MissingKey",
             "1 api token_file MissingKey"
         ]
     );
-    let all = "[api]\ntls_certificate = \"/c\"\ntls_key = \"/k\"\ntoken_file = \"/t\"\n";
-    assert!(parse_toml(&format!("{all}listen = \"[::1]:8443\""), None).is_ok());
-    assert_eq!(wrong(&format!("{all}listen = \"localhost\"")), ["5 api listen InvalidValue"]);
+    let complete = "[api]\ntls_certificate = \"/c\"\ntls_key = \"/k\"\ntoken_file = \"/t\"\n";
+    assert!(parse_toml(&format!("{complete}listen = \"[::1]:8443\""), None).is_ok());
+    assert_eq!(
+        errors_of(&format!("{complete}listen = \"localhost\"")),
+        ["5 api listen InvalidValue"]
+    );
 }
 
 #[test]
-fn what_is_not_toml_is_refused_with_its_line() {
-    assert_eq!(wrong("[host]\nname = \n"), ["2 - - Malformed"]);
-    assert_eq!(wrong("[host]\nname = \"a\"\nname = \"b\"\n"), ["3 - - Malformed"]);
-    assert_eq!(wrong("nic = 3"), ["1 - nic Malformed"]);
-    assert_eq!(wrong("[nic]\nname = \"a\""), ["1 - nic Malformed"]);
-    assert_eq!(wrong("host = 3"), ["1 - host Malformed"]);
-    assert_eq!(wrong(&" ".repeat(TOML_BYTES_MAX + 1)), ["- - - Malformed"]);
+fn invalid_toml_is_refused_with_its_line() {
+    assert_eq!(errors_of("[host]\nname = \n"), ["2 - - Malformed"]);
+    assert_eq!(errors_of("[host]\nname = \"a\"\nname = \"b\"\n"), ["3 - - Malformed"]);
+    assert_eq!(errors_of("nic = 3"), ["1 - nic Malformed"]);
+    assert_eq!(errors_of("[nic]\nname = \"a\""), ["1 - nic Malformed"]);
+    assert_eq!(errors_of("host = 3"), ["1 - host Malformed"]);
+    assert_eq!(errors_of(&" ".repeat(TOML_BYTES_MAX + 1)), ["- - - Malformed"]);
 }
 
 #[test]
@@ -270,9 +279,9 @@ fn errors_found_later_are_given_their_lines() {
         ApiError::new(ErrorCode::HostError, "about nothing"),
     ];
     locate_errors(WHOLE, Some("h.toml"), &mut errors);
-    let shown: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    let displayed: Vec<_> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(
-        shown,
+        displayed,
         [
             "h.toml:8: uplink/wan: device: m",
             "h.toml:36: nic/light: netns: m",
@@ -289,13 +298,14 @@ fn errors_found_later_are_given_their_lines() {
 fn a_flood_of_errors_is_bounded() {
     let text = "[[nic]]\nx = 1\n".repeat(10_000);
     assert_eq!(parse_toml(&text, None).unwrap_err().len(), 256);
-    let members = (0..32).map(|at| format!("\"u{at}\"")).collect::<Vec<_>>().join(",");
+    let members = (0..32).map(|index| format!("\"u{index}\"")).collect::<Vec<_>>().join(",");
     let team =
-        |at: usize| format!("[[team]]\nname=\"t{at}\"\nmode=\"lacp\"\nmembers=[{members}]\n");
+        |index: usize| format!("[[team]]\nname=\"t{index}\"\nmode=\"lacp\"\nmembers=[{members}]\n");
     let teams: String = (0..3000).map(team).collect();
     assert_eq!(parse_toml(&teams, None).unwrap_err().len(), 256);
-    let uplinks: String =
-        (0..32).map(|at| format!("[[uplink]]\nname=\"u{at}\"\ndevice=\"e{at}\"\n")).collect();
+    let uplinks: String = (0..32)
+        .map(|index| format!("[[uplink]]\nname=\"u{index}\"\ndevice=\"e{index}\"\n"))
+        .collect();
     assert_eq!(parse_toml(&format!("{uplinks}{teams}"), None).unwrap_err().len(), 256);
     let trunk = "7,".repeat(300_000);
     let text = format!(
@@ -315,10 +325,10 @@ proptest! {
     }
 
     #[test]
-    fn no_damage_to_a_good_file_panics(at in 0..WHOLE.len(), with in "\\PC{0,4}", cut in 0usize..40) {
+    fn no_damage_to_a_good_file_panics(start in 0..WHOLE.len(), config_with in "\\PC{0,4}", cut in 0usize..40) {
         let mut text = WHOLE.to_owned();
-        let end = (at + cut).min(text.len());
-        text.replace_range(at..end, &with);
+        let end = (start + cut).min(text.len());
+        text.replace_range(start..end, &config_with);
         if let Err(errors) = parse_toml(&text, None) {
             prop_assert!(!errors.is_empty());
         }

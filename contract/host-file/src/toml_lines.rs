@@ -12,7 +12,7 @@ pub(crate) struct Lines {
 impl Lines {
     pub(crate) fn new(text: &str) -> Self {
         let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        let starts = core::iter::once(0).chain(breaks.map(|(at, _)| at.saturating_add(1)));
+        let starts = core::iter::once(0).chain(breaks.map(|(index, _)| index.saturating_add(1)));
         Self { starts: starts.collect(), by_path: BTreeMap::new() }
     }
 

@@ -46,7 +46,7 @@ fn write_table(out: &mut String, kind: ResourceKind, header: &str, table: &Map<S
             let tables = tables.iter().filter_map(Value::as_object);
             inner_tables.extend(tables.map(|table| (inner, header.clone(), table)));
         } else if default_of(kind, key.name).as_ref() != Some(value) {
-            let _ = writeln!(out, "{} = {}", key.name, written(key.form, value));
+            let _ = writeln!(out, "{} = {}", key.name, preferred_toml_value(key.form, value));
         }
     }
     for (inner, header, inner_table) in inner_tables {
@@ -55,7 +55,7 @@ fn write_table(out: &mut String, kind: ResourceKind, header: &str, table: &Map<S
 }
 
 /// Returns a value in the notation preferred by users: sizes with their unit.
-fn written(form: Form, value: &Value) -> TomlValue {
+fn preferred_toml_value(form: Form, value: &Value) -> TomlValue {
     let size = value.as_u64().map(ByteSize::new).filter(|size| size.has_unit());
     match (form, size) {
         (Form::Bytes { .. }, Some(size)) => TomlValue::from(size.to_string()),

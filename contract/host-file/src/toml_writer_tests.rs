@@ -182,7 +182,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn what_is_written_is_read_again(config in hosts()) {
+    fn written_configurations_parse_to_the_same_configuration(config in hosts()) {
         let text = to_toml(&config);
         prop_assert_eq!(parse_toml(&text, None), Ok(config), "{}", text);
     }

@@ -10,19 +10,19 @@ use crate::{
 
 /// Reports invalid combinations of one uplink's keys.
 pub(crate) fn uplink_fits(
-    place: FindingLocation,
+    location: FindingLocation,
     uplink: &UplinkConfig,
     findings: &mut Vec<Finding>,
 ) {
     if uplink.driver != UplinkDriver::AfXdp && !uplink.host_addresses.is_empty() {
-        findings.push(place.finding(
+        findings.push(location.finding(
             ErrorCode::KeyNotApplicable,
             "host_addresses",
             "applies only to driver = \"af_xdp\"; other drivers leave the host its frames. Remove \
              this key",
         ));
     }
-    vmq_fits(place, &uplink.vmq, findings);
+    vmq_fits(location, &uplink.vmq, findings);
 }
 
 /// Reports an error for each host address on a member of a team that is not switch-independent. The

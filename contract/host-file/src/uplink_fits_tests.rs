@@ -33,7 +33,7 @@ fn the_host_has_addresses_on_an_af_xdp_device() {
 }
 
 #[test]
-fn where_they_would_not_work_they_are_refused_with_what_to_do() {
+fn unusable_keys_are_refused_with_a_remedy() {
     for (driver, addresses, mode, part) in [
         ("af_packet", TWO, None, "other drivers leave the host its frames. Remove this key"),
         ("tap", TWO, None, "applies only to driver = \"af_xdp\""),

@@ -104,7 +104,7 @@ fn into_result(config: &HostConfig, mut findings: Vec<Finding>) -> Result<(), Ve
     Err(findings
         .into_iter()
         .map(|finding| {
-            let name = finding.place.name_in(config);
+            let name = finding.location.name_in(config);
             finding.into_error(name)
         })
         .collect())
@@ -148,12 +148,12 @@ fn shapes_of<T: Serialize>(kind: ResourceKind, tables: &[T]) -> Vec<Finding> {
         .collect()
 }
 
-fn shape_of<T: Serialize>(place: FindingLocation, table: &T) -> Vec<Finding> {
+fn shape_of<T: Serialize>(location: FindingLocation, table: &T) -> Vec<Finding> {
     match serde_json::to_value(table) {
-        Ok(Value::Object(table)) => shape::check(place, &table),
+        Ok(Value::Object(table)) => shape::check(location, &table),
         // Serialization fails only for a path that is not UTF-8.
         _ => vec![Finding {
-            place,
+            location,
             field: None,
             code: ErrorCode::InvalidValue,
             message: "contains a path that is not UTF-8; use another path".to_owned(),
@@ -197,17 +197,17 @@ fn host_fits(host: &HostSection, findings: &mut Vec<Finding>) {
 
 /// Reports invalid combinations of one switch's keys.
 pub(crate) fn switch_fits(
-    place: FindingLocation,
+    location: FindingLocation,
     switch: &SwitchConfig,
     findings: &mut Vec<Finding>,
 ) {
     match (switch.kind, &switch.uplink) {
-        (SwitchKind::External, None) => findings.push(place.finding(
+        (SwitchKind::External, None) => findings.push(location.finding(
             ErrorCode::MissingKey,
             "uplink",
             "missing; an external switch needs the name of its uplink or team",
         )),
-        (SwitchKind::Private | SwitchKind::Internal, Some(_)) => findings.push(place.finding(
+        (SwitchKind::Private | SwitchKind::Internal, Some(_)) => findings.push(location.finding(
             ErrorCode::KeyNotApplicable,
             "uplink",
             "applies only to external switches; remove this key or set kind = \"external\"",
@@ -216,7 +216,7 @@ pub(crate) fn switch_fits(
     }
     if switch.kind == SwitchKind::Internal {
         if switch.host_device.is_none() {
-            default_device_fits(place, "host_device", &switch.name, findings);
+            default_device_fits(location, "host_device", &switch.name, findings);
         }
         return;
     }
@@ -225,7 +225,7 @@ pub(crate) fn switch_fits(
         ("host_offload", !switch.host_offload.is_default()),
     ];
     for (key, _) in of_the_host_nic.iter().filter(|(_, present)| *present) {
-        findings.push(place.finding(
+        findings.push(location.finding(
             ErrorCode::KeyNotApplicable,
             key,
             "applies only to internal switches, which have a host NIC; remove this key or set \
@@ -236,14 +236,14 @@ pub(crate) fn switch_fits(
 
 /// Reports a resource whose name is also the default device name, but not a valid one.
 fn default_device_fits(
-    place: FindingLocation,
+    location: FindingLocation,
     field: &str,
     name: &Name,
     findings: &mut Vec<Finding>,
 ) {
     let form = Form::Device;
     if !form.accepts(&Value::from(name.as_str())) {
-        findings.push(place.finding(
+        findings.push(location.finding(
             ErrorCode::MissingKey,
             field,
             format!("missing; `{name}` cannot name a device, so set it to {}", form.describe()),
@@ -252,10 +252,10 @@ fn default_device_fits(
 }
 
 /// Reports invalid combinations of one NIC's keys.
-pub(crate) fn nic_fits(place: FindingLocation, nic: &NicConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn nic_fits(location: FindingLocation, nic: &NicConfig, findings: &mut Vec<Finding>) {
     let mut only_for = |backend: &str, keys: &[(&str, bool)]| {
         for (key, _) in keys.iter().filter(|(_, present)| *present) {
-            findings.push(place.finding(
+            findings.push(location.finding(
                 ErrorCode::KeyNotApplicable,
                 key,
                 format!(
@@ -294,7 +294,7 @@ pub(crate) fn nic_fits(place: FindingLocation, nic: &NicConfig, findings: &mut V
                 let text = "does not apply to a legacy NIC, which has one queue pair, no \
                             offloads, and a server socket; remove this key or set backend = \
                             \"vhost-user\"";
-                findings.push(place.finding(ErrorCode::KeyNotApplicable, key, text));
+                findings.push(location.finding(ErrorCode::KeyNotApplicable, key, text));
             }
         }
         NicBackend::Tap => {
@@ -303,21 +303,21 @@ pub(crate) fn nic_fits(place: FindingLocation, nic: &NicConfig, findings: &mut V
                 &[("socket", nic.socket.is_some()), ("mode", nic.mode.is_some())],
             );
             if nic.device.is_none() {
-                default_device_fits(place, "device", &nic.name, findings);
+                default_device_fits(location, "device", &nic.name, findings);
             }
         }
     }
     if nic.kernel_path && nic.backend == NicBackend::Tap && nic.netns.is_none() {
-        findings.push(place.finding(
+        findings.push(location.finding(
             ErrorCode::KeyNotApplicable,
             "kernel_path",
             "a kernel path connects network namespaces; set `netns` or remove this key",
         ));
     }
-    trunk_fits(place, nic, findings);
+    trunk_fits(location, nic, findings);
 }
 
-fn trunk_fits(place: FindingLocation, nic: &NicConfig, findings: &mut Vec<Finding>) {
+fn trunk_fits(location: FindingLocation, nic: &NicConfig, findings: &mut Vec<Finding>) {
     let Some(trunk) = &nic.trunk else { return };
     let mut ranges = trunk.0.clone();
     ranges.sort_unstable();
@@ -328,7 +328,7 @@ fn trunk_fits(place: FindingLocation, nic: &NicConfig, findings: &mut Vec<Findin
             return;
         }
         if let Some(before) = highest.filter(|before| before.overlaps(range)) {
-            findings.push(place.finding(
+            findings.push(location.finding(
                 ErrorCode::OverlappingVlans,
                 "trunk",
                 format!("{} and {} overlap; list every VLAN once", text(before), text(range)),
@@ -341,7 +341,7 @@ fn trunk_fits(place: FindingLocation, nic: &NicConfig, findings: &mut Vec<Findin
     let native = nic.vlan.and_then(|vlan| VlanRange::new(vlan, vlan));
     if let Some(native) = native {
         for range in trunk.0.iter().filter(|range| range.overlaps(native)).take(OVERLAPS_MAX) {
-            findings.push(place.finding(
+            findings.push(location.finding(
                 ErrorCode::OverlappingVlans,
                 "trunk",
                 format!(
@@ -365,9 +365,9 @@ fn text(range: VlanRange) -> String {
 
 fn check_claims(config: &HostConfig, findings: &mut Vec<Finding>) {
     let mut holders: BTreeMap<Claim, (FindingLocation, &'static str)> = BTreeMap::new();
-    for Claimed { claim, place, field } in claims(config) {
+    for Claimed { claim, location, field } in claims(config) {
         let Some((holder, holder_field)) = holders.get(&claim) else {
-            holders.insert(claim, (place, field));
+            holders.insert(claim, (location, field));
             continue;
         };
         if findings.len() >= ERRORS_MAX {
@@ -375,14 +375,14 @@ fn check_claims(config: &HostConfig, findings: &mut Vec<Finding>) {
         }
         let holder_name =
             holder.resource(holder.name_in(config)).unwrap_or_else(|| "the file".to_owned());
-        findings.push(place.finding(
+        findings.push(location.finding(
             ErrorCode::Conflict,
             field,
             format!(
                 "{claim} is already used by {holder_name} (its `{holder_field}`); {}",
                 match (&claim, holder.kind) {
                     (Claim::Uplink(_), ResourceKind::Team)
-                        if place.kind == ResourceKind::Switch =>
+                        if location.kind == ResourceKind::Switch =>
                     {
                         "use the team, or remove the uplink from it"
                     }

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Reports invalid combinations of one VM's keys.
-pub(crate) fn vm_fits(place: FindingLocation, vm: &VmConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn vm_fits(location: FindingLocation, vm: &VmConfig, findings: &mut Vec<Finding>) {
     if vm.effective_cpus_max() < vm.cpus {
         let text = format!(
             "{} is less than cpus {}; set {} or more, or remove this key",
@@ -18,18 +18,18 @@ pub(crate) fn vm_fits(place: FindingLocation, vm: &VmConfig, findings: &mut Vec<
             vm.cpus,
             vm.cpus
         );
-        findings.push(place.finding(ErrorCode::InvalidValue, "cpus_max", text));
+        findings.push(location.finding(ErrorCode::InvalidValue, "cpus_max", text));
     }
     let of_kernels = [("initrd", vm.initrd.is_some()), ("command_line", vm.command_line.is_some())];
     for (key, _) in of_kernels.iter().filter(|(_, present)| *present && vm.kernel.is_none()) {
         let text = "applies only to a VM with `kernel`; set `kernel` or remove this key";
-        findings.push(place.finding(ErrorCode::KeyNotApplicable, key, text));
+        findings.push(location.finding(ErrorCode::KeyNotApplicable, key, text));
     }
     for (key, names) in [("nics", &vm.nics), ("disks", &vm.disks)] {
         let different: BTreeSet<&Name> = names.iter().collect();
         if different.len() < names.len() {
             let text = "contains a name twice; list each name once";
-            findings.push(place.finding(ErrorCode::InvalidValue, key, text));
+            findings.push(location.finding(ErrorCode::InvalidValue, key, text));
         }
     }
     if vm.nics.len() + vm.disks.len() > VM_DEVICES_MAX {
@@ -39,31 +39,31 @@ pub(crate) fn vm_fits(place: FindingLocation, vm: &VmConfig, findings: &mut Vec<
             vm.nics.len(),
             vm.disks.len()
         );
-        findings.push(place.finding(ErrorCode::InvalidValue, "disks", text));
+        findings.push(location.finding(ErrorCode::InvalidValue, "disks", text));
     }
 }
 
 /// Reports NICs and disks with settings that a VM's devices cannot have.
 pub(crate) fn devices_of_vms_fit(config: &HostConfig, findings: &mut Vec<Finding>) {
     for (index, nic) in config.nics.iter().enumerate() {
-        let place = FindingLocation::new(ResourceKind::Nic, index);
+        let location = FindingLocation::new(ResourceKind::Nic, index);
         if let Some(socket) = config.socket_of_nic(nic).filter(|_| nic.socket.is_none()) {
-            path_fits(place, "socket", &socket, findings);
+            path_fits(location, "socket", &socket, findings);
         }
     }
     for (index, vm) in config.vms.iter().enumerate() {
-        let place = FindingLocation::new(ResourceKind::Vm, index);
-        controllers_fit(place, config, vm, findings);
+        let location = FindingLocation::new(ResourceKind::Vm, index);
+        controllers_fit(location, config, vm, findings);
         for nic in config.nics.iter().filter(|nic| vm.nics.contains(&nic.name)) {
-            nic_fits_vm(place, nic, findings);
+            nic_fits_vm(location, nic, findings);
         }
         for disk in config.disks.iter().filter(|disk| vm.disks.contains(&disk.name)) {
-            disk_fits_vm(place, config, disk, findings);
+            disk_fits_vm(location, config, disk, findings);
         }
     }
 }
 
-fn path_fits(place: FindingLocation, field: &str, socket: &Path, findings: &mut Vec<Finding>) {
+fn path_fits(location: FindingLocation, field: &str, socket: &Path, findings: &mut Vec<Finding>) {
     let form = Form::UnixSocketPath;
     if !socket.to_str().is_some_and(|path| form.accepts(&path.into())) {
         let text = format!(
@@ -71,11 +71,11 @@ fn path_fits(place: FindingLocation, field: &str, socket: &Path, findings: &mut 
             socket.display(),
             form.describe()
         );
-        findings.push(place.finding(ErrorCode::MissingKey, field, text));
+        findings.push(location.finding(ErrorCode::MissingKey, field, text));
     }
 }
 
-fn nic_fits_vm(place: FindingLocation, nic: &NicConfig, findings: &mut Vec<Finding>) {
+fn nic_fits_vm(location: FindingLocation, nic: &NicConfig, findings: &mut Vec<Finding>) {
     let name = &nic.name;
     let text = match (nic.backend, nic.socket_mode()) {
         (NicBackend::Tap, _) => format!(
@@ -88,12 +88,12 @@ fn nic_fits_vm(place: FindingLocation, nic: &NicConfig, findings: &mut Vec<Findi
         ),
         (NicBackend::VhostUser | NicBackend::Legacy, _) => return,
     };
-    findings.push(place.finding(ErrorCode::Conflict, "nics", text));
+    findings.push(location.finding(ErrorCode::Conflict, "nics", text));
 }
 
 /// Reports controllers with more disks than they support.
 fn controllers_fit(
-    place: FindingLocation,
+    location: FindingLocation,
     config: &HostConfig,
     vm: &VmConfig,
     findings: &mut Vec<Finding>,
@@ -101,25 +101,25 @@ fn controllers_fit(
     for controller in [DiskController::Ide, DiskController::Sata] {
         let is_on =
             |disk: &&DiskConfig| disk.controller == controller && vm.disks.contains(&disk.name);
-        let (count, most) = (config.disks.iter().filter(is_on).count(), controller.disks_max());
-        if let Some(most) = most.filter(|most| count > *most) {
+        let (count, max) = (config.disks.iter().filter(is_on).count(), controller.disks_max());
+        if let Some(max) = max.filter(|max| count > *max) {
             let text = format!(
-                "{count} disks are on {controller}, which supports {most}; set controller = \
+                "{count} disks are on {controller}, which supports {max}; set controller = \
                  \"virtio\" of some"
             );
-            findings.push(place.finding(ErrorCode::InvalidValue, "disks", text));
+            findings.push(location.finding(ErrorCode::InvalidValue, "disks", text));
         }
     }
 }
 
 fn disk_fits_vm(
-    place: FindingLocation,
+    location: FindingLocation,
     config: &HostConfig,
     disk: &DiskConfig,
     findings: &mut Vec<Finding>,
 ) {
     if let Some(socket) = config.emulated_disk_socket(disk) {
-        path_fits(place, "disks", &socket, findings);
+        path_fits(location, "disks", &socket, findings);
     }
     let Some(vhost_user) = config.vhost_user_of_disk(disk) else { return };
     if vhost_user.mode == SocketMode::Client {
@@ -128,10 +128,10 @@ fn disk_fits_vm(
              \"server\" of the disk or remove it there",
             disk.name
         );
-        findings.push(place.finding(ErrorCode::Conflict, "disks", text));
+        findings.push(location.finding(ErrorCode::Conflict, "disks", text));
     }
     if disk.vhost_user.is_none() {
-        path_fits(place, "disks", &vhost_user.socket, findings);
+        path_fits(location, "disks", &vhost_user.socket, findings);
     }
 }
 

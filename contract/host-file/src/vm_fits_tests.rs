@@ -32,7 +32,7 @@ fn vm(keys: &str) -> String {
 }
 
 /// Returns the faults without lines; empty if valid.
-fn wrong(vm: &str) -> Vec<String> {
+fn errors_of(vm: &str) -> Vec<String> {
     let errors = read(vm).err().unwrap_or_default();
     errors
         .into_iter()
@@ -56,8 +56,8 @@ fn nics_and_disks_of_a_vm_need_no_socket() {
     assert_eq!(alone.with_sockets_of_vms(), alone, "a NIC that nobody has waits for a VM");
     assert_eq!(full.with_sockets_of_vms(), full);
 
-    let elsewhere = read(&format!("[host]\nvm_folder = \"/v\"\n{}", vm("")));
-    let full = elsewhere.unwrap().with_sockets_of_vms();
+    let in_vm_folder = read(&format!("[host]\nvm_folder = \"/v\"\n{}", vm("")));
+    let full = in_vm_folder.unwrap().with_sockets_of_vms();
     assert_eq!(full.nics[0].socket.as_deref().unwrap().to_str(), Some("/v/web/n-web"));
     assert_eq!(full.disks[0].vhost_user, None);
 }
@@ -93,7 +93,7 @@ fn emulated_devices_have_sockets_in_the_folder_of_their_vm() {
 }
 
 #[test]
-fn what_does_not_fit_is_told() {
+fn contradicting_keys_are_reported() {
     let long = "x".repeat(63);
     let cases = [
         vm("cpus = 4\ncpus_max = 2"),
@@ -122,8 +122,8 @@ fn what_does_not_fit_is_told() {
         vm("").replace("name = \"web\"", &format!("name = \"{long}\""))
             + &format!("\n[host]\nvm_folder = \"/{long}\"\n"),
     ];
-    let told: Vec<_> = cases.iter().map(|case| wrong(case).join("\n")).collect();
-    insta::assert_snapshot!(told.join("\n---\n"));
+    let errors: Vec<_> = cases.iter().map(|case| errors_of(case).join("\n")).collect();
+    insta::assert_snapshot!(errors.join("\n---\n"));
 }
 
 #[test]
@@ -135,17 +135,17 @@ fn a_vm_is_written_as_it_was_read() {
 }
 
 #[test]
-fn a_plan_tells_what_waits_for_the_next_start() {
+fn plans_list_changes_for_the_next_start() {
     let plan = |from: &str, to: &str| {
         let plan = Plan::between(&read(from).unwrap(), &read(to).unwrap());
         plan.steps.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     let small = vm("");
     let large = small.replace("1 GiB", "2 GiB");
-    let told = [
+    let plans = [
         plan(&small, &format!("{small}[[vm]]\nname = \"b\"\nmemory_bytes = 16777216")),
         plan(&small, &large),
         plan(&small, &vm("disks = [\"web\"]\nautostart = true\ncpus_max = 1")),
     ];
-    insta::assert_snapshot!(told.join("\n---\n"));
+    insta::assert_snapshot!(plans.join("\n---\n"));
 }

@@ -6,12 +6,12 @@ use crate::finding::{Finding, FindingLocation};
 use crate::{ErrorCode, HostConfig, Name, ResourceKind, VmqConfig};
 
 /// Reports invalid combinations of one `vmq` table's keys.
-pub(crate) fn vmq_fits(place: FindingLocation, vmq: &VmqConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn vmq_fits(location: FindingLocation, vmq: &VmqConfig, findings: &mut Vec<Finding>) {
     let (Some(base), Some(highest)) = (vmq.base_worker, vmq.max_worker_number) else {
         return;
     };
     if highest < base {
-        findings.push(place.finding(
+        findings.push(location.finding(
             ErrorCode::InvalidValue,
             "vmq.max_worker_number",
             format!("{highest} is below base_worker {base}; set {base} or more"),
@@ -27,11 +27,11 @@ pub(crate) fn vmq_fits_host(config: &HostConfig, findings: &mut Vec<Finding>) {
         .flat_map(|team| team.members.iter().map(|member| (member, &team.name)))
         .collect();
     for (index, uplink) in config.uplinks.iter().enumerate() {
-        let place = FindingLocation::new(ResourceKind::Uplink, index);
-        base_exists(place, &uplink.vmq, config, findings);
+        let location = FindingLocation::new(ResourceKind::Uplink, index);
+        base_exists(location, &uplink.vmq, config, findings);
         let team = teams.get(&uplink.name).filter(|_| !uplink.vmq.is_default());
         if let Some(team) = team {
-            findings.push(place.finding(
+            findings.push(location.finding(
                 ErrorCode::KeyNotApplicable,
                 "vmq",
                 format!(
@@ -47,7 +47,7 @@ pub(crate) fn vmq_fits_host(config: &HostConfig, findings: &mut Vec<Finding>) {
 }
 
 fn base_exists(
-    place: FindingLocation,
+    location: FindingLocation,
     vmq: &VmqConfig,
     config: &HostConfig,
     findings: &mut Vec<Finding>,
@@ -61,7 +61,7 @@ fn base_exists(
         0 => "there is one worker, set 0".to_owned(),
         highest => format!("set a number from 0 to {highest}"),
     };
-    findings.push(place.finding(
+    findings.push(location.finding(
         ErrorCode::InvalidValue,
         "vmq.base_worker",
         format!("there is no worker {base}; {accepted}, or add CPUs to `worker_cpus` of [host]"),

@@ -10,13 +10,13 @@ fn host(host: &str, uplink: &str, team: &str) -> String {
     )
 }
 
-fn wrong(text: &str) -> Vec<String> {
+fn errors_of(text: &str) -> Vec<String> {
     let errors = parse_toml(text, None).unwrap_err();
     errors.iter().map(ToString::to_string).collect()
 }
 
 #[test]
-fn a_table_is_read_with_what_is_not_written() {
+fn a_table_is_read_with_defaults() {
     let keys = "enabled = false\nmode = \"static\"\nbase_worker = 1\nmax_workers = 2\n\
                 max_worker_number = 3\nnuma_node = 0";
     let config = parse_toml(&host("worker_cpus = [4, 5]", keys, ""), None).unwrap();
@@ -33,18 +33,18 @@ fn a_table_is_read_with_what_is_not_written() {
 fn workers_that_float_are_counted_and_stand_alone() {
     let base = "base_worker = 3";
     assert!(parse_toml(&host("floating_workers = 4", base, ""), None).is_ok());
-    let few = wrong(&host("floating_workers = 3", base, ""));
-    assert!(few[0].contains("there is no worker 3; set a number from 0 to 2"), "{few:?}");
-    let both = wrong(&host("worker_cpus = [1]\nfloating_workers = 4", "", ""));
+    let errors = errors_of(&host("floating_workers = 3", base, ""));
+    assert!(errors[0].contains("there is no worker 3; set a number from 0 to 2"), "{errors:?}");
+    let both = errors_of(&host("worker_cpus = [1]\nfloating_workers = 4", "", ""));
     assert!(both[0].contains("applies only if `worker_cpus` names no CPUs"), "{both:?}");
-    let none = wrong(&host("floating_workers = 0", "", ""));
+    let none = errors_of(&host("floating_workers = 0", "", ""));
     assert!(none[0].contains("must be a whole number from 1 to 64, not 0"), "{none:?}");
 }
 
 #[test]
 fn workers_contradict_neither_each_other_nor_the_host() {
     let four = "worker_cpus = [8, 9, 10, 11]";
-    for (at, message) in [
+    for (keys, message) in [
         ("base_worker = 4", "there is no worker 4; set a number from 0 to 3, or add CPUs"),
         ("base_worker = 2\nmax_worker_number = 1", "1 is below base_worker 2; set 2"),
         ("max_workers = 0", "must be a whole number from 1 to 64, not 0"),
@@ -53,11 +53,11 @@ fn workers_contradict_neither_each_other_nor_the_host() {
         ("mode = \"lacp\"", "must be one of `static`, `dynamic`, not \"lacp\""),
         ("max_workrs = 1", "the key does not exist; did you mean `max_workers`?"),
     ] {
-        let key = at.rsplit_once('\n').map_or(at, |(_, last)| last).split(' ').next().unwrap();
+        let key = keys.rsplit_once('\n').map_or(keys, |(_, last)| last).split(' ').next().unwrap();
         for (text, resource) in
-            [(host(four, at, ""), "uplink/alone"), (host(four, "", at), "team/t")]
+            [(host(four, keys, ""), "uplink/alone"), (host(four, "", keys), "team/t")]
         {
-            let errors = wrong(&text);
+            let errors = errors_of(&text);
             assert_eq!(errors.len(), 1, "{errors:?}");
             assert!(
                 errors[0].contains(&format!(": {resource}: vmq.{key}: {message}")),
@@ -65,8 +65,8 @@ fn workers_contradict_neither_each_other_nor_the_host() {
             );
         }
     }
-    for good in ["base_worker = 3", "base_worker = 0\nmax_worker_number = 63"] {
-        assert!(parse_toml(&host(four, good, good), None).is_ok(), "{good}");
+    for valid in ["base_worker = 3", "base_worker = 0\nmax_worker_number = 63"] {
+        assert!(parse_toml(&host(four, valid, valid), None).is_ok(), "{valid}");
     }
 }
 
@@ -74,7 +74,7 @@ fn workers_contradict_neither_each_other_nor_the_host() {
 fn a_host_without_cpus_has_one_worker() {
     assert!(parse_toml(&host("", "base_worker = 0", ""), None).is_ok());
     assert_eq!(
-        wrong(&host("", "base_worker = 1", "")),
+        errors_of(&host("", "base_worker = 1", "")),
         ["line 7: uplink/alone: vmq.base_worker: there is no worker 1; there is one worker, \
           set 0, or add CPUs to `worker_cpus` of [host]"]
     );
@@ -84,7 +84,7 @@ fn a_host_without_cpus_has_one_worker() {
 fn a_member_leaves_vmq_to_its_team() {
     let text = host("", "", "").replace("\"e1\"", "\"e1\"\nvmq.max_workers = 2");
     assert_eq!(
-        wrong(&text),
+        errors_of(&text),
         ["line 11: uplink/of: vmq: the uplink is a member of team `t`, whose `vmq` applies; \
           remove this table and set it for the team"]
     );

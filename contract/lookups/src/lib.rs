@@ -2,9 +2,9 @@
 //!
 //! getaddrinfo(3) blocks until the resolver responds, and cannot be cancelled. A lookup therefore
 //! occupies a thread of the runtime's pool for blocking calls, also after its caller has stopped
-//! waiting. While the resolver does not respond, each attempt to connect begins another lookup, also
-//! those of connections that replace a failed one. The limits are therefore those of the process,
-//! not of a connection.
+//! waiting. While the resolver does not respond, each attempt to connect begins another lookup,
+//! also those of connections that replace a failed one. The limits are therefore those of the
+//! process, not of a connection.
 //!
 //! Four names whose lookups hang reach the limit of all lookups. Until one ends, no other name is
 //! resolved, also not a name in `/etc/hosts`. IP addresses are not looked up.
@@ -20,8 +20,8 @@ use tokio::task::spawn_blocking;
 
 /// Maximum number of lookups in progress.
 pub const LOOKUPS_MAX: usize = 16;
-/// Maximum number of lookups of one name in progress. Less than [`LOOKUPS_MAX`], so that up to three
-/// names whose lookups hang leave threads for others, such as those in `/etc/hosts`.
+/// Maximum number of lookups of one name in progress. Less than [`LOOKUPS_MAX`], so that up to
+/// three names whose lookups hang leave threads for others, such as those in `/etc/hosts`.
 pub const LOOKUPS_PER_NAME_MAX: usize = 4;
 
 /// Function that resolves a name, and blocks meanwhile.
@@ -86,10 +86,10 @@ impl Lookups {
     fn begin(&self, name: &str) -> io::Result<Lookup> {
         let mut in_progress = self.lock();
         let of_name = in_progress.get(name).copied().unwrap_or_default();
-        let all: usize = in_progress.values().sum();
-        if of_name >= LOOKUPS_PER_NAME_MAX || all >= LOOKUPS_MAX {
+        let total: usize = in_progress.values().sum();
+        if of_name >= LOOKUPS_PER_NAME_MAX || total >= LOOKUPS_MAX {
             let text = format!(
-                "{all} lookups of host names have not ended, {of_name} of them of {name}; check \
+                "{total} lookups of host names have not ended, {of_name} of them of {name}; check \
                  the resolver of this host (/etc/resolv.conf, /etc/nsswitch.conf), or use an IP \
                  address"
             );

@@ -21,8 +21,8 @@ fn lookups_that_hang_are_bounded_and_count_until_they_end() {
     });
     let runtime = runtime();
     let abandon = async |name: &str| {
-        let ended = timeout(Duration::from_millis(1), lookups.resolve(name)).await;
-        ended.ok().and_then(Result::err)
+        let result = timeout(Duration::from_millis(1), lookups.resolve(name)).await;
+        result.ok().and_then(Result::err)
     };
     runtime.block_on(async {
         for _ in 0..100 {
@@ -36,8 +36,8 @@ fn lookups_that_hang_are_bounded_and_count_until_they_end() {
         let error = abandon("other.example").await.unwrap();
         assert!(error.to_string().starts_with("16 lookups of host names"), "{error}");
         // Four names are sufficient for that. An IP address needs no lookup.
-        let found = lookups.resolve("192.0.2.1").await.unwrap();
-        assert_eq!(found, [SocketAddr::from(([192, 0, 2, 1], 0))]);
+        let addresses = lookups.resolve("192.0.2.1").await.unwrap();
+        assert_eq!(addresses, [SocketAddr::from(([192, 0, 2, 1], 0))]);
     });
     drop(hold);
     // Waits for all calls in progress.
@@ -49,8 +49,8 @@ fn lookups_that_hang_are_bounded_and_count_until_they_end() {
 fn names_and_addresses_are_resolved() {
     let lookups = Lookups::of_process();
     for name in ["127.0.0.1", "::1", "localhost"] {
-        let found = runtime().block_on(lookups.resolve(name)).unwrap();
+        let addresses = runtime().block_on(lookups.resolve(name)).unwrap();
         let is_local = |address: &SocketAddr| address.ip().is_loopback() && address.port() == 0;
-        assert!(!found.is_empty() && found.iter().all(is_local), "{name}: {found:?}");
+        assert!(!addresses.is_empty() && addresses.iter().all(is_local), "{name}: {addresses:?}");
     }
 }

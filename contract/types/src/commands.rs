@@ -99,11 +99,12 @@ pub fn command_of(operation_id: &str) -> Option<String> {
     if let Some((_, command)) = COMMANDS.iter().find(|(id, _)| *id == operation_id) {
         return Some((*command).to_owned());
     }
-    let (verb, of) = operation_id.split_once('_')?;
+    let (verb, resource) = operation_id.split_once('_')?;
     if verb == "replace" {
         return Some("apply".to_owned());
     }
-    let is_named = |(one, all): &&(&str, &str)| *one == of || *all == of;
+    let is_named =
+        |(singular, plural): &&(&str, &str)| *singular == resource || *plural == resource;
     let (noun, _) = RESOURCES.iter().find(is_named)?;
     let verb = match verb {
         "change" => "set",

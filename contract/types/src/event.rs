@@ -95,12 +95,12 @@ impl EventFilter {
     /// Returns true if the filter selects an event with this kind, severity and subject.
     #[must_use]
     pub fn matches_parts(&self, id: u32, severity: Severity, subject: &str) -> bool {
-        let is_below = |wanted: &String| {
-            let rest = subject.strip_prefix(wanted.as_str());
+        let is_below = |prefix: &String| {
+            let rest = subject.strip_prefix(prefix.as_str());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         severity >= self.severity
-            && self.id.is_none_or(|wanted| id == wanted)
+            && self.id.is_none_or(|filter_id| id == filter_id)
             && self.subject.as_ref().is_none_or(is_below)
     }
 }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_apart_by_severity_subject_and_id() {
+    fn events_differ_by_severity_subject_and_id() {
         let event = Event {
             sequence: 1,
             time_unix_ms: 0,
@@ -137,18 +137,18 @@ mod tests {
             text: String::new(),
             fields: BTreeMap::new(),
         };
-        let about = |subject: &str| EventFilter {
+        let filter = |subject: &str| EventFilter {
             subject: Some(subject.to_owned()),
             ..EventFilter::default()
         };
         assert!(EventFilter::default().matches(&event));
-        assert!(about("disk").matches(&event) && about("disk/web").matches(&event));
+        assert!(filter("disk").matches(&event) && filter("disk/web").matches(&event));
         for other in ["disk/we", "dis", "nic/web", "disk/web/x"] {
-            assert!(!about(other).matches(&event), "{other}");
+            assert!(!filter(other).matches(&event), "{other}");
         }
         let severity = Severity::Error;
         assert!(!EventFilter { severity, ..EventFilter::default() }.matches(&event));
-        assert!(EventFilter { id: Some(6108), ..about("disk") }.matches(&event));
-        assert!(!EventFilter { id: Some(6109), ..about("disk") }.matches(&event));
+        assert!(EventFilter { id: Some(6108), ..filter("disk") }.matches(&event));
+        assert!(!EventFilter { id: Some(6109), ..filter("disk") }.matches(&event));
     }
 }

@@ -436,8 +436,8 @@ mod tests {
             words.any(|word| VERBS.contains(&word)) || text.contains("`suimon ")
         };
         let kinds = EventKind::ALL.iter().filter(|kind| kind.severity() != Severity::Info);
-        let without: Vec<_> = kinds.filter(|kind| !has_step(kind.meaning())).collect();
-        assert!(without.is_empty(), "{without:?}");
+        let missing: Vec<_> = kinds.filter(|kind| !has_step(kind.meaning())).collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 
     /// Fails if a published number changes its meaning.

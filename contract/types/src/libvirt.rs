@@ -30,17 +30,21 @@ pub fn libvirt_elements(config: &HostConfig, vm: &VmConfig) -> String {
         if let Some(of_vm) = config.emulated_disk_socket(disk) {
             // The disk's own socket admits the users it configures, such as libvirt's; the socket
             // in the VM's folder does not.
-            let own = disk.nbd.as_ref().and_then(|nbd| nbd.socket.clone());
-            let socket = own.unwrap_or(of_vm);
-            let place = if disk.controller == DiskController::Ide { &mut ide } else { &mut sata };
-            emulated_disk(&mut xml, disk, &socket, (*place, index + 1));
-            *place += 1;
+            let disk_socket = disk.nbd.as_ref().and_then(|nbd| nbd.socket.clone());
+            let socket = disk_socket.unwrap_or(of_vm);
+            let counter = if disk.controller == DiskController::Ide { &mut ide } else { &mut sata };
+            emulated_disk(&mut xml, disk, &socket, (*counter, index + 1));
+            *counter += 1;
             continue;
         }
-        let Some(of) = config.vhost_user_of_disk(disk) else { continue };
+        let Some(vhost_user) = config.vhost_user_of_disk(disk) else { continue };
         xml.push_str("  <disk type='vhostuser' device='disk'>\n");
-        line(&mut xml, 4, &format!("<driver name='qemu' type='raw' queues='{}'/>", of.queues));
-        source(&mut xml, "", &of.socket);
+        line(
+            &mut xml,
+            4,
+            &format!("<driver name='qemu' type='raw' queues='{}'/>", vhost_user.queues),
+        );
+        source(&mut xml, "", &vhost_user.socket);
         line(&mut xml, 4, &format!("<target dev='vd{}' bus='virtio'/>", letter(index)));
         line(&mut xml, 4, &format!("<boot order='{}'/>", index + 1));
         xml.push_str("  </disk>\n");
@@ -64,8 +68,8 @@ pub fn libvirt_elements(config: &HostConfig, vm: &VmConfig) -> String {
         line(&mut xml, 4, &format!("<driver queues='{}'/>", nic.queues));
         if nic.mtu != default_mtu() {
             // libvirt applies an `mtu` element to an Open vSwitch port, which fails here.
-            let words = format!("<!-- set the MTU in the guest to {} -->", nic.mtu);
-            line(&mut xml, 4, &words);
+            let comment = format!("<!-- set the MTU in the guest to {} -->", nic.mtu);
+            line(&mut xml, 4, &comment);
         }
         xml.push_str("  </interface>\n");
     }
@@ -92,7 +96,7 @@ fn emulated_disk(
     xml: &mut String,
     disk: &DiskConfig,
     socket: &Path,
-    (place, order): (usize, usize),
+    (index, order): (usize, usize),
 ) {
     let (letters, bus) = match disk.controller {
         DiskController::Ide => ("hd", "ide"),
@@ -110,7 +114,7 @@ fn emulated_disk(
         "     there, the guest's requests wait as many seconds, and do not fail at once. -->",
     );
     line(xml, 4, "</source>");
-    line(xml, 4, &format!("<target dev='{letters}{}' bus='{bus}'/>", letter(place)));
+    line(xml, 4, &format!("<target dev='{letters}{}' bus='{bus}'/>", letter(index)));
     let serial = disk.effective_serial();
     if serial.chars().all(|c| c.is_ascii_alphanumeric() || "_.+- ".contains(c)) {
         line(xml, 4, &format!("<serial>{serial}</serial>"));
@@ -127,15 +131,15 @@ fn legacy_nic(xml: &mut String, nic: &NicConfig, socket: &Path, slot: u8) {
     // Two commas represent one in QEMU's lists; two hyphens would end the XML comment.
     let path = socket.to_string_lossy().replace(',', ",,");
     let mac = nic.mac.map(|mac| format!(",mac={mac}")).unwrap_or_default();
-    let words = format!(
+    let comment = format!(
         "netdev stream,id={0},server=off,addr.type=unix,addr.path={path} and \
          device e1000e,netdev={0}{mac},addr={slot:#x}",
         nic.name
     );
-    let words = escaped(&words).replace("--", "- -");
+    let comment = escaped(&comment).replace("--", "- -");
     xml.push_str("  <!-- libvirt has no element for a NIC on a stream socket. In the namespace\n");
     xml.push_str("       qemu:commandline, with one hyphen before the first word of each:\n");
-    line(xml, 7, &format!("{words} -->"));
+    line(xml, 7, &format!("{comment} -->"));
 }
 
 /// Returns the device letter of the index: `a`, `b`, and so on. A VM has at most 16 disks.

@@ -15,7 +15,7 @@ use crate::{
 };
 
 fn components() -> Components {
-    let mut all = Vec::new();
+    let mut components = Vec::new();
     macro_rules! add {
         ($($type:ty),*) => {$(
             all.push((<$type>::name().into_owned(), <$type as utoipa::PartialSchema>::schema()));
@@ -41,10 +41,10 @@ fn components() -> Components {
         WhatIfResponse,
         WhatIfRequest
     );
-    let mut all: Components = all.into_iter().collect();
-    describe_keys(&mut all);
-    describe_renames(&mut all);
-    all
+    let mut components: Components = components.into_iter().collect();
+    describe_keys(&mut components);
+    describe_renames(&mut components);
+    components
 }
 
 /// Returns the renamed fields with the component of each.
@@ -108,15 +108,15 @@ fn apply_body(config: &Map<String, Value>) -> Vec<u8> {
 
 #[test]
 fn names_are_unique_and_no_new_name_is_the_old_name_of_the_same_object() {
-    let place = |of| match of {
+    let location = |renamed| match renamed {
         Renamed::Field { schema } | Renamed::Output { schema } => schema.to_owned(),
         Renamed::Metric { .. } => "metric".to_owned(),
         other => format!("{other:?}"),
     };
-    for (at, rename) in RENAMES.iter().enumerate() {
+    for (index, rename) in RENAMES.iter().enumerate() {
         assert_ne!(rename.old, rename.new);
-        let others = RENAMES.iter().skip(at + 1);
-        for other in others.filter(|other| place(other.of) == place(rename.of)) {
+        let later = RENAMES.iter().skip(index + 1);
+        for other in later.filter(|other| location(other.of) == location(rename.of)) {
             for name in [rename.old, rename.new] {
                 assert!(![other.old, other.new].contains(&name), "{other:?}");
             }
@@ -162,11 +162,11 @@ fn host_files_are_accepted_with_either_name_and_mean_the_same() {
         assert!(!toml.contains(rename.old), "{toml}");
         let toml = toml.replace(rename.new, rename.old);
         assert_eq!(parse_toml(&toml, None), Ok(with_new), "{toml}");
-        let found = old_names_of_file(&toml, Some("host.toml"));
+        let old_names = old_names_of_file(&toml, Some("host.toml"));
         let line = toml.lines().position(|line| line.contains(rename.old)).unwrap() + 1;
         assert!(
-            found.iter().any(|old| old.line == Some(line) && old.rename.old == rename.old),
-            "{found:?} {line}\n{toml}"
+            old_names.iter().any(|old| old.line == Some(line) && old.rename.old == rename.old),
+            "{old_names:?} {line}\n{toml}"
         );
     }
 }
@@ -175,8 +175,8 @@ fn host_files_are_accepted_with_either_name_and_mean_the_same() {
 fn different_values_of_both_names_are_an_error_that_names_both() {
     for (kind, rename) in keys() {
         let value = value_of(kind, rename);
-        let same = [(rename.old, value.clone()), (rename.new, value.clone())];
-        let body = apply_body(&document(kind, &same));
+        let equal = [(rename.old, value.clone()), (rename.new, value.clone())];
+        let body = apply_body(&document(kind, &equal));
         assert!(crate::parse_apply(&body).is_ok(), "{rename:?}");
         assert_eq!(old_names_of_apply(&body), [], "{rename:?}");
         let other = match &value {
@@ -212,15 +212,15 @@ fn merge_patches_are_accepted_with_either_name() {
 fn requests_are_accepted_with_either_name() {
     let body = |name: &str| json!({ name: 3 }).to_string();
     let (new, none) = parse_request_noting::<MoveQueueRequest>(body("worker").as_bytes()).unwrap();
-    let (old, found) =
+    let (old, renames) =
         parse_request_noting::<MoveQueueRequest>(body("processor").as_bytes()).unwrap();
-    assert_eq!((new, none.len(), found.len()), (old, 0, 1));
+    assert_eq!((new, none.len(), renames.len()), (old, 0, 1));
     let both = br#"{"worker": 1, "processor": 2}"#;
     let error = parse_request_noting::<MoveQueueRequest>(both).unwrap_err().to_string();
     assert!(error.contains("`worker`") && error.contains("`processor`"), "{error}");
     let nested = br#"{"proposals":[{"store":{"name":"a","capability_iops":7}}]}"#;
-    let (request, found) = parse_request_noting::<WhatIfRequest>(nested).unwrap();
-    assert_eq!(found.len(), 1, "{request:?}");
+    let (request, renames) = parse_request_noting::<WhatIfRequest>(nested).unwrap();
+    assert_eq!(renames.len(), 1, "{request:?}");
 }
 
 /// Struct with the name and the fields of a component.
@@ -252,10 +252,10 @@ fn responses_have_both_names_and_stored_state_the_old_one() {
         assert_eq!(stored[rename.old], rename.old, "{schema}");
         assert!(stored.get(rename.new).is_none(), "{schema}");
         let mut table = stored.as_object().cloned().unwrap();
-        let mut found = 0;
-        accept_old_names(schema, &mut table, |_| found += 1).unwrap();
+        let mut count = 0;
+        accept_old_names(schema, &mut table, |_| count += 1).unwrap();
         assert_eq!(table[rename.new], rename.old, "{schema}");
-        assert_eq!(found, renamed_fields(schema).count());
+        assert_eq!(count, renamed_fields(schema).count());
     }
 }
 
@@ -277,8 +277,8 @@ fn state_of_the_previous_version_is_read_and_new_state_is_readable_by_it() {
 #[test]
 fn event_kinds_have_the_new_names() {
     for rename in RENAMES.iter().filter(|rename| rename.of == Renamed::Event) {
-        let has = |name| EventKind::ALL.iter().any(|kind| kind.name() == name);
-        assert!(has(rename.new) && !has(rename.old), "{rename:?}");
+        let exists = |name| EventKind::ALL.iter().any(|kind| kind.name() == name);
+        assert!(exists(rename.new) && !exists(rename.old), "{rename:?}");
     }
 }
 

@@ -8,22 +8,22 @@ use crate::{
 #[test]
 fn an_object_is_no_list() {
     let read = |body: &str| parse_request::<WhatIfRequest>(body.as_bytes());
-    for good in [
+    for valid in [
         r#"{"proposals":[{"qos_policy":{"name":"a","limits":{"max_iops":7}}}]}"#,
         r#"{"proposals":[{"without_disk":"a"},{"store":{"name":"a","capacity_iops":1.0}}]}"#,
     ] {
-        let expected = serde_json::from_str::<WhatIfRequest>(&good.replace("1.0", "1")).unwrap();
-        assert_eq!(read(good), Ok(expected), "{good}");
+        let expected = serde_json::from_str::<WhatIfRequest>(&valid.replace("1.0", "1")).unwrap();
+        assert_eq!(read(valid), Ok(expected), "{valid}");
     }
-    for bad in [
+    for invalid in [
         r#"[[]]"#,
         r#"{"proposals":[{"qos_policy":{"name":"a","limits":[null,null]}}]}"#,
         r#"{"proposals":[{"qos_policy":["a",null,{}]}]}"#,
         r#"{"proposals":[{"without_disk":"a","disk":{"name":"b"}}]}"#,
         r#"{"proposals":[{"disk":{"name":"b"},"disk":{"name":"c"}}]}"#,
     ] {
-        let error = read(bad).unwrap_err();
-        assert_eq!(error.code.http_status(), 400, "{bad}: {error}");
+        let error = read(invalid).unwrap_err();
+        assert_eq!(error.code.http_status(), 400, "{invalid}: {error}");
     }
     assert!(parse_request::<MoveQueueRequest>(b"[1]").is_err());
 }

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_classifies_is_said_in_a_line() {
+    fn the_classifier_is_displayed_in_one_line() {
         let web = SteeredNic {
             nic: "web".parse().unwrap(),
             mac: MacAddr::new([0x52, 0x54, 0, 0x12, 0x34, 0x56]),
@@ -103,8 +103,8 @@ mod tests {
         assert_eq!(hardware.to_string(), "hardware, 2 of 4 queues");
         let reason = Some("no more".to_owned());
         let shared = SteeringStatus { exclusive: false, reason, ..hardware.clone() };
-        let words = "hardware, 2 of 4 queues, to which other frames come too; no more";
-        assert_eq!(shared.to_string(), words);
+        let text = "hardware, 2 of 4 queues, to which other frames come too; no more";
+        assert_eq!(shared.to_string(), text);
         let (mode, nics) = (SteeringMode::Software, Vec::new());
         let software = SteeringStatus { mode, nics, ..shared };
         assert_eq!(software.to_string(), "software: no more");

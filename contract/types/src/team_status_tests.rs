@@ -73,7 +73,7 @@ fn keys_are_as_published_and_read_as_they_are_written() {
 }
 
 #[test]
-fn what_is_not_there_is_left_out() {
+fn absent_values_are_omitted() {
     let mut status = team();
     status.switch = None;
     status.lacp_partner = None;

@@ -46,9 +46,9 @@ impl TopDisk {
         last_5_s: Option<QosDelivery>,
     ) -> Self {
         let DiskCounters { reads, writes, flushes, discards } = counters;
-        let of = |counters: &DiskRequestCounters| (counters.requests, counters.bytes);
-        let ((reads, read_bytes), (writes, written_bytes)) = (of(reads), of(writes));
-        let others = flushes.requests.saturating_add(discards.requests);
+        let totals = |counters: &DiskRequestCounters| (counters.requests, counters.bytes);
+        let ((reads, read_bytes), (writes, written_bytes)) = (totals(reads), totals(writes));
+        let other_requests = flushes.requests.saturating_add(discards.requests);
         Self {
             name,
             store,
@@ -57,7 +57,7 @@ impl TopDisk {
             read_bytes,
             writes,
             written_bytes,
-            others,
+            others: other_requests,
             latency_ns,
             last_5_s,
             stale,

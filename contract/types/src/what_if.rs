@@ -99,8 +99,8 @@ impl WhatIfRequest {
                 QosProposal::Disk(disk) => disk.apply(&mut config).map_err(|error| vec![error])?,
                 QosProposal::QosPolicy(policy) => policy.apply(&mut config),
                 QosProposal::Store(store) => {
-                    let found = existing(&mut config.stores, &store.name)?;
-                    found.capacity_iops = Some(StoreCapacity::Declared(store.capacity_iops));
+                    let target = existing(&mut config.stores, &store.name)?;
+                    target.capacity_iops = Some(StoreCapacity::Declared(store.capacity_iops));
                 }
                 QosProposal::WithoutDisk(name) => {
                     existing(&mut config.disks, name)?;
@@ -115,9 +115,9 @@ impl WhatIfRequest {
 
 impl DiskProposal {
     fn apply(&self, config: &mut HostConfig) -> Result<(), ApiError> {
-        let known = config.disks.iter_mut().find(|disk| disk.name == self.name);
+        let target = config.disks.iter_mut().find(|disk| disk.name == self.name);
         let (qos_policy, qos) = (self.qos_policy.clone(), self.qos);
-        match (known, &self.store) {
+        match (target, &self.store) {
             (Some(disk), store) => {
                 disk.store = store.clone().unwrap_or_else(|| disk.store.clone());
                 disk.qos_policy = qos_policy;
@@ -143,8 +143,8 @@ fn new_disk(name: &Name, store: &Name, qos_policy: Option<Name>, qos: DiskQos) -
 
 impl QosPolicyProposal {
     fn apply(&self, config: &mut HostConfig) {
-        let known = config.qos_policies.iter_mut().find(|policy| policy.name == self.name);
-        match known {
+        let target = config.qos_policies.iter_mut().find(|policy| policy.name == self.name);
+        match target {
             Some(policy) => {
                 let kind = self.kind.unwrap_or(policy.kind);
                 let shared = policy.shared;
@@ -163,7 +163,10 @@ impl QosPolicyProposal {
     }
 }
 
-fn existing<'a, R: Resource>(all: &'a mut [R], name: &Name) -> Result<&'a mut R, Vec<ApiError>> {
+fn existing<'a, R: Resource>(
+    resources: &'a mut [R],
+    name: &Name,
+) -> Result<&'a mut R, Vec<ApiError>> {
     let missing = || {
         let kind = R::KIND;
         let message = format!(
@@ -174,7 +177,7 @@ fn existing<'a, R: Resource>(all: &'a mut [R], name: &Name) -> Result<&'a mut R,
         let error = ApiError::new(ErrorCode::NotFound, message);
         vec![error.about(format!("{}/{name}", kind.word()))]
     };
-    all.iter_mut().find(|resource| resource.name() == name).ok_or_else(missing)
+    resources.iter_mut().find(|resource| resource.name() == name).ok_or_else(missing)
 }
 
 #[cfg(test)]

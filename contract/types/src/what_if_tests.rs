@@ -37,7 +37,7 @@ fn applied(json: &str) -> Result<HostConfig, Vec<String>> {
 }
 
 #[test]
-fn proposals_change_what_qos_reads_and_leave_the_rest() {
+fn proposals_change_only_the_configuration_of_qos() {
     let config = applied(
         r#"{"proposals": [
             {"disk": {"name": "web", "store": "slow", "qos": {"min_iops": 7, "max_iops": 9}}},

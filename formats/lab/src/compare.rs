@@ -52,9 +52,9 @@ pub enum ComparisonResult {
 
 /// Compares every measure of every case present in both runs.
 pub fn compare(a: &Run, b: &Run) -> Vec<Comparison> {
-    let mut all = Vec::new();
+    let mut comparisons = Vec::new();
     for case in a.cases.iter().filter(|case| b.case(&case.id).is_some()) {
-        for measure in a.measures.iter().filter(|of| b.measure(&of.id).is_some()) {
+        for measure in a.measures.iter().filter(|measure| b.measure(&measure.id).is_some()) {
             let (first, second) =
                 (a.values(&case.id, &measure.id), b.values(&case.id, &measure.id));
             let estimates = Statistics::from_samples(&first).zip(Statistics::from_samples(&second));
@@ -62,7 +62,7 @@ pub fn compare(a: &Run, b: &Run) -> Vec<Comparison> {
             else {
                 continue;
             };
-            all.push(Comparison {
+            comparisons.push(Comparison {
                 case: case.clone(),
                 measure: measure.clone(),
                 a: of_a,
@@ -74,37 +74,39 @@ pub fn compare(a: &Run, b: &Run) -> Vec<Comparison> {
             });
         }
     }
-    correct(&mut all);
-    all
+    correct(&mut comparisons);
+    comparisons
 }
 
 /// Applies Holm's correction: the smallest p-value is multiplied by the number of tests, the next
 /// by one less, and so on; corrected values are made monotonic.
-fn correct(all: &mut [Comparison]) {
-    let count = all.len();
+fn correct(comparisons: &mut [Comparison]) {
+    let count = comparisons.len();
     let mut order: Vec<usize> = (0..count).collect();
-    let p = |at: usize, all: &[Comparison]| all.get(at).map_or(1.0, |of| of.p);
-    order.sort_by(|a, b| p(*a, all).total_cmp(&p(*b, all)));
-    let mut least = 0.0_f64;
-    for (rank, at) in order.into_iter().enumerate() {
-        let Some(of) = all.get_mut(at) else { continue };
-        least = least.max((of.p * (count - rank) as f64).min(1.0));
-        of.p_corrected = least;
-        of.finding = finding(of, count);
+    let p = |index: usize, comparisons: &[Comparison]| {
+        comparisons.get(index).map_or(1.0, |comparison| comparison.p)
+    };
+    order.sort_by(|a, b| p(*a, comparisons).total_cmp(&p(*b, comparisons)));
+    let mut corrected = 0.0_f64;
+    for (rank, index) in order.into_iter().enumerate() {
+        let Some(comparison) = comparisons.get_mut(index) else { continue };
+        corrected = corrected.max((comparison.p * (count - rank) as f64).min(1.0));
+        comparison.p_corrected = corrected;
+        comparison.finding = finding(comparison, count);
     }
 }
 
-fn finding(of: &Comparison, tests: usize) -> ComparisonResult {
-    if of.p_corrected > SIGNIFICANCE_LEVEL {
+fn finding(comparison: &Comparison, tests: usize) -> ComparisonResult {
+    if comparison.p_corrected > SIGNIFICANCE_LEVEL {
         // The smallest p-value possible with these sample counts.
-        let smallest = 2.0 / combinations(of.a.samples, of.b.samples);
+        let smallest = 2.0 / combinations(comparison.a.samples, comparison.b.samples);
         return if smallest * tests as f64 > SIGNIFICANCE_LEVEL {
             ComparisonResult::TooFewSamples
         } else {
             ComparisonResult::NotSignificant
         };
     }
-    match (of.measure.better, of.b.median > of.a.median) {
+    match (comparison.measure.better, comparison.b.median > comparison.a.median) {
         (MeasureDirection::None, _) => ComparisonResult::Different,
         (MeasureDirection::Higher, true) | (MeasureDirection::Lower, false) => {
             ComparisonResult::Better
@@ -117,7 +119,7 @@ fn finding(of: &Comparison, tests: usize) -> ComparisonResult {
 
 /// Returns the number of possible orders of both sets of samples.
 fn combinations(m: usize, n: usize) -> f64 {
-    (1..=m).map(|of| (n + of) as f64 / of as f64).product()
+    (1..=m).map(|k| (n + k) as f64 / k as f64).product()
 }
 
 #[cfg(test)]
@@ -154,7 +156,8 @@ mod tests {
     fn significant_differences_are_reported() {
         let a = run("x", &[("up", &LOW), ("down", &HIGH), ("same", &LOW), ("few", &LOW[..3])]);
         let b = run("y", &[("up", &HIGH), ("down", &LOW), ("same", &MIXED), ("few", &HIGH[..3])]);
-        let findings: Vec<ComparisonResult> = compare(&a, &b).iter().map(|of| of.finding).collect();
+        let findings: Vec<ComparisonResult> =
+            compare(&a, &b).iter().map(|comparison| comparison.finding).collect();
         assert_eq!(
             findings,
             [
@@ -171,9 +174,9 @@ mod tests {
     fn holm_correction_requires_smaller_p_values() {
         let (a, b) = (run("x", &[("up", &LOW[..4])]), run("y", &[("up", &HIGH[..4])]));
         assert_eq!(compare(&a, &b)[0].finding, ComparisonResult::Better);
-        let more: [(&str, &[f64]); 3] = [("up", &LOW[..4]), ("m", &LOW), ("n", &LOW)];
-        let other: [(&str, &[f64]); 3] = [("up", &HIGH[..4]), ("m", &MIXED), ("n", &MIXED)];
-        let compared = compare(&run("x", &more), &run("y", &other));
+        let first: [(&str, &[f64]); 3] = [("up", &LOW[..4]), ("m", &LOW), ("n", &LOW)];
+        let second: [(&str, &[f64]); 3] = [("up", &HIGH[..4]), ("m", &MIXED), ("n", &MIXED)];
+        let compared = compare(&run("x", &first), &run("y", &second));
         assert!((compared[0].p_corrected - 3.0 * 2.0 / 70.0).abs() < 1e-9);
         assert_eq!(compared[0].finding, ComparisonResult::TooFewSamples);
     }

@@ -60,12 +60,16 @@ pub struct InvalidId {
     id: String,
 }
 
-/// Checks the id of `what`.
+/// Checks the id of `subject`.
 ///
 /// # Errors
 /// The text is not an id ([`is_id`]).
-pub fn check_id(what: &str, id: &str) -> Result<(), InvalidId> {
-    if is_id(id) { Ok(()) } else { Err(InvalidId { subject: what.to_owned(), id: id.to_owned() }) }
+pub fn check_id(subject: &str, id: &str) -> Result<(), InvalidId> {
+    if is_id(id) {
+        Ok(())
+    } else {
+        Err(InvalidId { subject: subject.to_owned(), id: id.to_owned() })
+    }
 }
 
 /// Progress of a run in execution.

@@ -36,8 +36,8 @@ const T_95: [f64; 30] = [
 const Z_95: f64 = 1.959_964;
 
 /// Returns the two-sided 95 % quantile of Student's t for this many degrees of freedom, at least 1.
-/// Above the table it is the Cornish–Fisher expansion (Abramowitz and Stegun, 26.7.5), which is exact
-/// to three decimals there.
+/// Above the table it is the Cornish–Fisher expansion (Abramowitz and Stegun, 26.7.5), which is
+/// exact to three decimals there.
 fn t_95(freedom: usize) -> f64 {
     if let Some(t) = freedom.checked_sub(1).and_then(|index| T_95.get(index)) {
         return *t;
@@ -53,7 +53,7 @@ impl Statistics {
     pub fn from_samples(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let (least, most) = (*sorted.first()?, *sorted.last()?);
+        let (min, max) = (*sorted.first()?, *sorted.last()?);
         let count = sorted.len();
         let mean = sorted.iter().sum::<f64>() / count as f64;
         let upper = *sorted.get(count / 2)?;
@@ -64,10 +64,10 @@ impl Statistics {
         let interval = (count > 1).then(|| {
             let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
             let deviation = (squares / (count - 1) as f64).sqrt();
-            let half = t_95(count - 1) * deviation / (count as f64).sqrt();
-            (mean - half, mean + half)
+            let half_width = t_95(count - 1) * deviation / (count as f64).sqrt();
+            (mean - half_width, mean + half_width)
         });
-        Some(Self { samples: count, mean, median, min: least, max: most, interval })
+        Some(Self { samples: count, mean, median, min, max, interval })
     }
 
     /// Returns half of the interval's width relative to the mean; `None` without an interval or if
@@ -122,13 +122,14 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<Test> {
 /// Returns the exact two-sided p-value of `u`: the share of orders of m and n samples with at most
 /// this U, doubled.
 fn exact(m: usize, n: usize, u: f64) -> f64 {
-    let most = m * n;
-    let one = || std::iter::once(1.0).chain(std::iter::repeat_n(0.0, most)).collect::<Vec<f64>>();
+    let u_max = m * n;
+    let single =
+        || std::iter::once(1.0).chain(std::iter::repeat_n(0.0, u_max)).collect::<Vec<f64>>();
     // For each j up to n: number of orders of i samples of the first set and j of the second, by
     // their U. Without samples of the first set there is one, with U = 0.
-    let mut ways: Vec<Vec<f64>> = (0..=n).map(|_| one()).collect();
+    let mut ways: Vec<Vec<f64>> = (0..=n).map(|_| single()).collect();
     for _ in 0..m {
-        let mut next = vec![one()];
+        let mut next = vec![single()];
         for (j, with_fewer) in (1..).zip(ways.iter().skip(1)) {
             // The greatest sample belongs to the second set, or to the first and exceeds j of the
             // second.
@@ -139,23 +140,23 @@ fn exact(m: usize, n: usize, u: f64) -> f64 {
         ways = next;
     }
     let counts = ways.last().cloned().unwrap_or_default();
-    let all: f64 = counts.iter().sum();
+    let total: f64 = counts.iter().sum();
     let below: f64 = counts.iter().take(u as usize + 1).sum();
-    2.0 * below / all
+    2.0 * below / total
 }
 
 fn approximate(first: &[f64], second: &[f64], u: f64) -> f64 {
     let (m, n) = (first.len() as f64, second.len() as f64);
-    let mut all: Vec<f64> = first.iter().chain(second).copied().collect();
-    all.sort_by(f64::total_cmp);
+    let mut values: Vec<f64> = first.iter().chain(second).copied().collect();
+    values.sort_by(f64::total_cmp);
     let total = m + n;
     let mut ties = 0.0;
-    let mut at = 0;
-    while let Some(value) = all.get(at) {
-        let untranslated = all.iter().skip(at).take_while(|other| *other == value).count();
+    let mut index = 0;
+    while let Some(value) = values.get(index) {
+        let untranslated = values.iter().skip(index).take_while(|other| *other == value).count();
         let t = untranslated as f64;
         ties += t.powi(3) - t;
-        at += untranslated;
+        index += untranslated;
     }
     let variance = m * n / 12.0 * (total + 1.0 - ties / (total * (total - 1.0)).max(1.0));
     if variance <= 0.0 {
@@ -179,29 +180,29 @@ fn upper_tail(z: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn near(a: f64, b: f64) {
+    fn assert_near(a: f64, b: f64) {
         assert!((a - b).abs() < 1e-3, "{a} beside {b}");
     }
 
     #[test]
     fn quantiles_continue_behind_the_table() {
         for (freedom, t) in [(30, 2.042), (31, 2.0395), (60, 2.0003), (120, 1.9799)] {
-            near(t_95(freedom), t);
+            assert_near(t_95(freedom), t);
         }
     }
 
     #[test]
     fn interval_uses_students_t() {
-        let of = Statistics::from_samples(&[10.0, 12.0, 14.0]).unwrap();
-        near(of.mean, 12.0);
-        near(of.median, 12.0);
+        let statistics = Statistics::from_samples(&[10.0, 12.0, 14.0]).unwrap();
+        assert_near(statistics.mean, 12.0);
+        assert_near(statistics.median, 12.0);
         // t(2) = 4.303, deviation 2, √3.
-        let (low, high) = of.interval.unwrap();
-        near(low, 12.0 - 4.303 * 2.0 / 3.0_f64.sqrt());
-        near(high, 12.0 + 4.303 * 2.0 / 3.0_f64.sqrt());
+        let (low, high) = statistics.interval.unwrap();
+        assert_near(low, 12.0 - 4.303 * 2.0 / 3.0_f64.sqrt());
+        assert_near(high, 12.0 + 4.303 * 2.0 / 3.0_f64.sqrt());
         assert_eq!(Statistics::from_samples(&[3.0]).unwrap().interval, None);
         assert_eq!(Statistics::from_samples(&[]), None);
-        near(Statistics::from_samples(&[4.0, 1.0, 3.0, 2.0]).unwrap().median, 2.5);
+        assert_near(Statistics::from_samples(&[4.0, 1.0, 3.0, 2.0]).unwrap().median, 2.5);
     }
 
     /// Values from tables of the exact distribution: 5 against 5 samples, U = 2: p = 0.032, U = 0:
@@ -210,26 +211,26 @@ mod tests {
     fn the_test_is_exact_for_few_samples() {
         let low = [1.0, 2.0, 3.0, 4.0, 5.0];
         let test = mann_whitney(&low, &[6.0, 7.0, 8.0, 9.0, 10.0]).unwrap();
-        near(test.p, 2.0 / 252.0);
-        near(test.superiority, 1.0);
+        assert_near(test.p, 2.0 / 252.0);
+        assert_near(test.superiority, 1.0);
         // 3.5 is below two samples of the first set.
         let test = mann_whitney(&low, &[3.5, 7.0, 8.0, 9.0, 10.0]).unwrap();
-        near(test.p, 8.0 / 252.0);
+        assert_near(test.p, 8.0 / 252.0);
         let test = mann_whitney(&[1.0, 4.0], &[2.0, 3.0]).unwrap();
-        near(test.p, 1.0);
+        assert_near(test.p, 1.0);
         // Three against three samples cannot have a p-value below 0.1.
-        near(mann_whitney(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]).unwrap().p, 0.1);
+        assert_near(mann_whitney(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]).unwrap().p, 0.1);
     }
 
     #[test]
     fn mann_whitney_handles_ties_and_many_samples() {
         let untranslated = vec![1.0; 40];
-        near(mann_whitney(&untranslated, &untranslated).unwrap().p, 1.0);
+        assert_near(mann_whitney(&untranslated, &untranslated).unwrap().p, 1.0);
         let low: Vec<f64> = (0..40).map(f64::from).collect();
-        let high: Vec<f64> = (0..40).map(|of| f64::from(of) + 0.5).collect();
+        let high: Vec<f64> = (0..40).map(|value| f64::from(value) + 0.5).collect();
         let p = mann_whitney(&low, &high).unwrap().p;
         assert!(p > 0.85, "{p}");
-        let high: Vec<f64> = (0..40).map(|of| f64::from(of) + 30.0).collect();
+        let high: Vec<f64> = (0..40).map(|value| f64::from(value) + 30.0).collect();
         assert!(mann_whitney(&low, &high).unwrap().p < 1e-6);
         assert_eq!(mann_whitney(&[], &low), None);
     }

@@ -175,23 +175,23 @@ impl Export {
     /// Returns the transmission flags for a connection with this framing. `has_contexts`: a
     /// metadata context is selected.
     pub fn flags(&self, framing: Framing, has_contexts: bool) -> TransmissionFlags {
-        let can = self.0.features;
-        let writes = !can.read_only;
+        let features = self.0.features;
+        let writes = !features.read_only;
         [
-            (TransmissionFlags::READ_ONLY, can.read_only),
-            (TransmissionFlags::SEND_FLUSH, can.flush),
-            (TransmissionFlags::SEND_FUA, can.fua),
-            (TransmissionFlags::ROTATIONAL, can.rotational),
-            (TransmissionFlags::SEND_TRIM, can.trim && writes),
-            (TransmissionFlags::SEND_WRITE_ZEROES, can.write_zeroes && writes),
+            (TransmissionFlags::READ_ONLY, features.read_only),
+            (TransmissionFlags::SEND_FLUSH, features.flush),
+            (TransmissionFlags::SEND_FUA, features.fua),
+            (TransmissionFlags::ROTATIONAL, features.rotational),
+            (TransmissionFlags::SEND_TRIM, features.trim && writes),
+            (TransmissionFlags::SEND_WRITE_ZEROES, features.write_zeroes && writes),
             (TransmissionFlags::SEND_DF, framing.has_chunks()),
-            (TransmissionFlags::CAN_MULTI_CONN, can.multi_conn),
-            (TransmissionFlags::SEND_CACHE, can.cache),
-            (TransmissionFlags::SEND_FAST_ZERO, can.fast_zero && writes),
+            (TransmissionFlags::CAN_MULTI_CONN, features.multi_conn),
+            (TransmissionFlags::SEND_CACHE, features.cache),
+            (TransmissionFlags::SEND_FAST_ZERO, features.fast_zero && writes),
             (TransmissionFlags::BLOCK_STATUS_PAYLOAD, framing.is_extended() && has_contexts),
         ]
         .into_iter()
-        .fold(TransmissionFlags::HAS_FLAGS, |flags, (flag, on)| flags.with(flag, on))
+        .fold(TransmissionFlags::HAS_FLAGS, |flags, (flag, is_set)| flags.with(flag, is_set))
     }
 }
 

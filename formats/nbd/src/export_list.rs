@@ -15,10 +15,10 @@ pub trait ExportList {
 /// The default export is the export with the empty name, or the only export.
 impl ExportList for [Export] {
     fn export(&self, name: &str) -> Option<&Export> {
-        let named = self.iter().find(|export| export.name() == name);
+        let export = self.iter().find(|export| export.name() == name);
         match self {
             [only] if name.is_empty() => Some(only),
-            _ => named,
+            _ => export,
         }
     }
 

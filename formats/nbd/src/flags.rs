@@ -62,10 +62,10 @@ impl TransmissionFlags {
         self.0 & flags.0 == flags.0
     }
 
-    /// Returns the set with `flags` added if `on` is true.
+    /// Returns the set with `flags` added if `is_set` is true.
     #[must_use]
-    pub(crate) const fn with(self, flags: Self, on: bool) -> Self {
-        if on { Self(self.0 | flags.0) } else { self }
+    pub(crate) const fn with(self, flags: Self, is_set: bool) -> Self {
+        if is_set { Self(self.0 | flags.0) } else { self }
     }
 }
 

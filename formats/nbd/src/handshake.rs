@@ -144,12 +144,12 @@ impl ServerHandshake {
         input: &[u8],
         output: &mut Vec<u8>,
     ) -> Result<ServerProgress, HandshakeError> {
-        let mut rest = input;
-        let result = self.advance(exports, &mut rest, output);
+        let mut remaining = input;
+        let result = self.advance(exports, &mut remaining, output);
         if result.is_err() {
             self.state = State::Ended;
         }
-        let consumed = input.len().saturating_sub(rest.len());
+        let consumed = input.len().saturating_sub(remaining.len());
         result.map(|step| ServerProgress { consumed, step })
     }
 
@@ -176,23 +176,23 @@ impl ServerHandshake {
     fn advance(
         &mut self,
         exports: &(impl ExportList + ?Sized),
-        rest: &mut &[u8],
+        remaining: &mut &[u8],
         output: &mut Vec<u8>,
     ) -> Result<ServerStep, HandshakeError> {
         // The loop runs at most three times: client flags, option header, option data.
         loop {
-            let wanted = match self.state {
+            let required = match self.state {
                 State::ClientFlags => FLAGS_BYTES,
                 State::Header => OPTION_HEADER_BYTES,
                 State::Data { bytes, .. } => bytes,
                 State::AwaitsTls => return Err(HandshakeError::TlsNotStarted),
                 State::Ended => return Err(HandshakeError::Ended),
             };
-            let missing = wanted.saturating_sub(self.gathered.len());
-            let (taken, left) = rest.split_at_checked(missing).unwrap_or((rest, &[]));
-            self.gathered.extend_from_slice(taken);
-            *rest = left;
-            if taken.len() < missing {
+            let missing = required.saturating_sub(self.gathered.len());
+            let (part, rest) = remaining.split_at_checked(missing).unwrap_or((remaining, &[]));
+            self.gathered.extend_from_slice(part);
+            *remaining = rest;
+            if part.len() < missing {
                 return Ok(ServerStep::NeedsBytes);
             }
             let mut gathered = mem::take(&mut self.gathered);

@@ -14,10 +14,10 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    pub(crate) fn new(what: &impl fmt::Display) -> Self {
+    pub(crate) fn new(text: &impl fmt::Display) -> Self {
         let mut message = Self { bytes: [0; MESSAGE_BYTES_MAX], used: 0 };
         // This never fails: excess text is truncated.
-        let _ = fmt::Write::write_fmt(&mut message, format_args!("{what}"));
+        let _ = fmt::Write::write_fmt(&mut message, format_args!("{text}"));
         message
     }
 
@@ -29,9 +29,9 @@ impl Message {
 
 impl fmt::Write for Message {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = self.bytes.get_mut(self.used..).unwrap_or_default();
-        let text = truncate(text, room.len()).as_bytes();
-        for (to, from) in room.iter_mut().zip(text) {
+        let space = self.bytes.get_mut(self.used..).unwrap_or_default();
+        let text = truncate(text, space.len()).as_bytes();
+        for (to, from) in space.iter_mut().zip(text) {
             *to = *from;
         }
         self.used += text.len();
@@ -47,7 +47,7 @@ mod tests {
     fn messages_are_truncated() {
         assert_eq!(Message::new(&"read-only").as_str(), "read-only");
         assert_eq!(Message::new(&"").as_str(), "");
-        let long = "水".repeat(100);
-        assert_eq!(Message::new(&long).as_str(), "水".repeat(MESSAGE_BYTES_MAX / 3));
+        let text = "水".repeat(100);
+        assert_eq!(Message::new(&text).as_str(), "水".repeat(MESSAGE_BYTES_MAX / 3));
     }
 }

@@ -62,16 +62,16 @@ pub(crate) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// Prepares to write `required` bytes to the front of `out`.
-    pub(crate) fn new(out: &'a mut [u8], needed: usize) -> Result<Self, BufferTooShort> {
+    pub(crate) fn new(out: &'a mut [u8], required: usize) -> Result<Self, BufferTooShort> {
         let bytes = out.len();
-        let room = out.get_mut(..needed).ok_or(BufferTooShort { bytes, required: needed })?;
-        Ok(Self { capacity: room, written: 0 })
+        let space = out.get_mut(..required).ok_or(BufferTooShort { bytes, required })?;
+        Ok(Self { capacity: space, written: 0 })
     }
 
     /// Appends a field. Bytes beyond the reserved length are dropped.
     pub(crate) fn put(&mut self, field: &[u8]) {
-        let room = self.capacity.get_mut(self.written..).unwrap_or_default();
-        for (to, from) in room.iter_mut().zip(field) {
+        let space = self.capacity.get_mut(self.written..).unwrap_or_default();
+        for (to, from) in space.iter_mut().zip(field) {
             *to = *from;
         }
         self.written = self.written.saturating_add(field.len()).min(self.capacity.len());

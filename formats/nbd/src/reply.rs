@@ -81,8 +81,8 @@ impl ReplyTo {
         self.failed(kind::ERROR, error, message, &[], out)
     }
 
-    /// Encodes failure at offset `at` of the export, within the range of the request, otherwise as
-    /// [`ReplyTo::error`]. Chunks of a read sent for earlier offsets remain valid.
+    /// Encodes failure at offset `offset` of the export, within the range of the request, otherwise
+    /// as [`ReplyTo::error`]. Chunks of a read sent for earlier offsets remain valid.
     ///
     /// # Errors
     /// Fails if `out` is too short.
@@ -90,10 +90,10 @@ impl ReplyTo {
         &self,
         error: NbdError,
         message: &str,
-        at: u64,
+        offset: u64,
         out: &mut [u8],
     ) -> Result<usize, BufferTooShort> {
-        self.failed(kind::ERROR_OFFSET, error, message, &at.to_be_bytes(), out)
+        self.failed(kind::ERROR_OFFSET, error, message, &offset.to_be_bytes(), out)
     }
 
     fn failed(
@@ -130,17 +130,17 @@ impl ReplyTo {
         Ok(writer)
     }
 
-    /// Encodes the head of a chunk with `payload` bytes. Reserves room for the first `own` bytes of
-    /// the payload.
+    /// Encodes the head of a chunk with `payload` bytes. Reserves room for the first `own_bytes`
+    /// bytes of the payload.
     pub(crate) fn chunk<'a>(
         &self,
         kind: u16,
         is_last: bool,
         payload: usize,
-        own: usize,
+        own_bytes: usize,
         out: &'a mut [u8],
     ) -> Result<Writer<'a>, BufferTooShort> {
-        let mut writer = Writer::new(out, self.head_bytes().saturating_add(own))?;
+        let mut writer = Writer::new(out, self.head_bytes().saturating_add(own_bytes))?;
         let flags = if is_last { DONE } else { 0 };
         let extended = self.framing.is_extended();
         writer.u32(if extended { MAGIC_EXTENDED } else { MAGIC_STRUCTURED });

@@ -34,17 +34,16 @@ impl<'a> StatusReply<'a> {
     pub(crate) fn new(
         reply_to: ReplyTo,
         range: ExportRange,
-        one: bool,
+        first_only: bool,
         payload_max: u32,
         out: &'a mut [u8],
     ) -> Result<Self, BufferTooShort> {
-        let (bytes, needed) = (out.len(), STATUS_BYTES_MIN);
+        let (bytes, required) = (out.len(), STATUS_BYTES_MIN);
         let fixed = reply_to.head_bytes().saturating_add(id_bytes(reply_to));
-        let room = bytes.checked_sub(fixed).filter(|_| bytes >= needed);
-        let room =
-            room.ok_or(BufferTooShort { bytes, required: needed })?.min(payload_max as usize);
-        let fits = room.checked_div(extent_bytes(reply_to)).unwrap_or_default();
-        let extents_max = if one { 1 } else { fits.min(EXTENTS_MAX) };
+        let space = bytes.checked_sub(fixed).filter(|_| bytes >= required);
+        let space = space.ok_or(BufferTooShort { bytes, required })?.min(payload_max as usize);
+        let capacity = space.checked_div(extent_bytes(reply_to)).unwrap_or_default();
+        let extents_max = if first_only { 1 } else { capacity.min(EXTENTS_MAX) };
         Ok(Self {
             reply_to,
             out,
@@ -88,11 +87,11 @@ impl<'a> StatusReply<'a> {
         let last = self.pending.take().unwrap_or(unknown);
         self.write(last);
         let extents = self.written.saturating_mul(extent_bytes(self.reply_to));
-        let own = id_bytes(self.reply_to);
-        let payload = extents.saturating_add(own);
+        let id_len = id_bytes(self.reply_to);
+        let payload = extents.saturating_add(id_len);
         let extended = self.reply_to.framing.is_extended();
         let kind = if extended { kind::BLOCK_STATUS_EXT } else { kind::BLOCK_STATUS };
-        if let Ok(mut writer) = self.reply_to.chunk(kind, true, payload, own, self.out) {
+        if let Ok(mut writer) = self.reply_to.chunk(kind, true, payload, id_len, self.out) {
             writer.u32(ALLOCATION_CONTEXT);
             if extended {
                 writer.u32(u32::try_from(self.written).unwrap_or(u32::MAX));
@@ -104,9 +103,9 @@ impl<'a> StatusReply<'a> {
     fn write(&mut self, extent: StatusExtent) {
         let bytes = extent_bytes(self.reply_to);
         let fixed = self.reply_to.head_bytes().saturating_add(id_bytes(self.reply_to));
-        let at = fixed.saturating_add(self.written.saturating_mul(bytes));
-        let room = self.out.get_mut(at..).unwrap_or_default();
-        let Ok(mut writer) = Writer::new(room, bytes) else { return };
+        let offset = fixed.saturating_add(self.written.saturating_mul(bytes));
+        let space = self.out.get_mut(offset..).unwrap_or_default();
+        let Ok(mut writer) = Writer::new(space, bytes) else { return };
         if self.reply_to.framing.is_extended() {
             writer.u64(extent.length);
             writer.u64(extent.state.bits().into());

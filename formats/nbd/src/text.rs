@@ -13,8 +13,8 @@ pub(crate) fn text(bytes: &[u8]) -> Option<&str> {
 /// Returns the longest prefix of `text` with at most `bytes_max` bytes that ends at a character
 /// boundary.
 pub(crate) fn truncate(text: &str, bytes_max: usize) -> &str {
-    let fits = (0..=bytes_max.min(text.len())).rev().find_map(|end| text.get(..end));
-    fits.unwrap_or_default()
+    let prefix = (0..=bytes_max.min(text.len())).rev().find_map(|end| text.get(..end));
+    prefix.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -140,20 +140,20 @@ impl RequestParser {
         request: Request,
         payload: &[u8],
     ) -> Result<Request, RejectedRequest> {
-        let NbdCommand::BlockStatusWithPayload { offset, one } = request.command else {
+        let NbdCommand::BlockStatusWithPayload { offset, one: first_only } = request.command else {
             return Ok(request);
         };
         let Request { reply_to, .. } = request;
         let refused = |error| RejectedRequest { reply_to, error, payload_bytes: 0 };
         let mut fields = Reader::new(payload);
-        let named = fields.u64().zip(fields.u32()).filter(|_| fields.remaining() == 0);
-        let Some((length, ALLOCATION_CONTEXT)) = named else {
+        let context = fields.u64().zip(fields.u32()).filter(|_| fields.remaining() == 0);
+        let Some((length, ALLOCATION_CONTEXT)) = context else {
             return Err(refused(RequestError::Contexts { bytes: payload.len() as u64 }));
         };
         let range = self.range(ExportRange { offset, length }, false).map_err(refused)?;
         Ok(Request {
             reply_to,
-            command: NbdCommand::BlockStatus { range, first_only: one },
+            command: NbdCommand::BlockStatus { range, first_only },
             payload_bytes: 0,
         })
     }
@@ -180,10 +180,10 @@ impl RequestParser {
         &self,
         reply_to: ReplyTo,
         range: ExportRange,
-        one: bool,
+        first_only: bool,
         out: &'a mut [u8],
     ) -> Result<StatusReply<'a>, BufferTooShort> {
-        StatusReply::new(reply_to, range, one, self.payload_max, out)
+        StatusReply::new(reply_to, range, first_only, self.payload_max, out)
     }
 
     fn validate(&self, header: &Header) -> Result<NbdCommand, RequestError> {
@@ -215,17 +215,17 @@ impl RequestParser {
                 fast: header.has(flag::FAST_ZERO),
             }),
             kind::BLOCK_STATUS => {
-                let one = header.has(flag::REQ_ONE);
+                let first_only = header.has(flag::REQ_ONE);
                 if !header.has(flag::PAYLOAD_LEN) {
                     return Ok(NbdCommand::BlockStatus {
                         range: self.range(range, false)?,
-                        first_only: one,
+                        first_only,
                     });
                 }
                 if range.length != CONTEXTS_BYTES.into() {
                     return Err(RequestError::Contexts { bytes: range.length });
                 }
-                Ok(NbdCommand::BlockStatusWithPayload { offset: range.offset, one })
+                Ok(NbdCommand::BlockStatusWithPayload { offset: range.offset, one: first_only })
             }
             kind => Err(RequestError::UnknownCommand { kind }),
         }
@@ -253,7 +253,7 @@ impl RequestParser {
     fn check_flags(&self, header: &Header) -> Result<(), RequestError> {
         let offered = |flags, offer| if self.flags.has(offer) { flags } else { 0 };
         let kind = header.kind;
-        let own = match kind {
+        let supported = match kind {
             kind::READ => offered(flag::DF, TransmissionFlags::SEND_DF),
             kind::WRITE if self.framing.is_extended() => flag::PAYLOAD_LEN,
             kind::WRITE_ZEROES => {
@@ -265,7 +265,7 @@ impl RequestParser {
             }
             _ => 0,
         };
-        let surplus = header.flags & !(own | offered(flag::FUA, TransmissionFlags::SEND_FUA));
+        let surplus = header.flags & !(supported | offered(flag::FUA, TransmissionFlags::SEND_FUA));
         if surplus == 0 { Ok(()) } else { Err(RequestError::Flags { kind, flags: surplus }) }
     }
 

@@ -125,9 +125,9 @@ impl AgentReader {
             return self.lines.handle_bytes(bytes);
         }
         // Several sentinels may be pending; only the last belongs to the response to this client.
-        if let Some(at) = bytes.iter().rposition(|byte| *byte == SENTINEL) {
+        if let Some(index) = bytes.iter().rposition(|byte| *byte == SENTINEL) {
             self.is_synchronised = true;
-            self.lines.handle_bytes(bytes.get(at + 1..).unwrap_or_default());
+            self.lines.handle_bytes(bytes.get(index + 1..).unwrap_or_default());
         }
     }
 
@@ -136,7 +136,7 @@ impl AgentReader {
     /// # Errors
     /// Fails if the agent reports an error or sends an invalid response.
     pub fn poll_response(&mut self, command: AgentCommand) -> Result<Option<Value>, AgentError> {
-        let nonsense = |what| AgentError::InvalidResponse { command: command.name(), defect: what };
+        let nonsense = |defect| AgentError::InvalidResponse { command: command.name(), defect };
         loop {
             let line = self.lines.poll_line(AGENT_LINE_BYTES_MAX);
             let line = line.map_err(|TooLong| nonsense("a line that is too long"))?;
@@ -155,7 +155,7 @@ impl AgentReader {
 }
 
 fn results(command: AgentCommand, value: Value) -> Result<Value, AgentError> {
-    let nonsense = |what| AgentError::InvalidResponse { command: command.name(), defect: what };
+    let nonsense = |defect| AgentError::InvalidResponse { command: command.name(), defect };
     let Value::Object(mut object) = value else { return Err(nonsense("not a JSON object")) };
     if let Some(value) = object.remove("return") {
         return Ok(value);
@@ -255,8 +255,8 @@ fn mac(text: &str) -> Option<[u8; 6]> {
 /// # Errors
 /// Fails if the result is not a number.
 pub fn agent_count(command: AgentCommand, value: &Value) -> Result<u64, AgentError> {
-    let what = "not a number";
-    value.as_u64().ok_or(AgentError::InvalidResponse { command: command.name(), defect: what })
+    let defect = "not a number";
+    value.as_u64().ok_or(AgentError::InvalidResponse { command: command.name(), defect })
 }
 
 /// Extracts the state from the result of [`AgentCommand::FreezeStatus`]: true if frozen.
@@ -264,11 +264,11 @@ pub fn agent_count(command: AgentCommand, value: &Value) -> Result<u64, AgentErr
 /// # Errors
 /// Fails if the result is neither `frozen` nor `thawed`.
 pub fn agent_is_frozen(value: &Value) -> Result<bool, AgentError> {
-    let (command, what) = (AgentCommand::FreezeStatus.name(), "neither frozen nor thawed");
+    let (command, defect) = (AgentCommand::FreezeStatus.name(), "neither frozen nor thawed");
     match value.as_str() {
         Some("frozen") => Ok(true),
         Some("thawed") => Ok(false),
-        _ => Err(AgentError::InvalidResponse { command, defect: what }),
+        _ => Err(AgentError::InvalidResponse { command, defect }),
     }
 }
 

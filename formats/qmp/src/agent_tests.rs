@@ -5,11 +5,11 @@ use serde_json::json;
 
 use super::*;
 
-fn answers(command: AgentCommand, pieces: &[&[u8]]) -> Vec<Result<Value, AgentError>> {
+fn answers(command: AgentCommand, chunks: &[&[u8]]) -> Vec<Result<Value, AgentError>> {
     let mut reader = AgentReader::new();
     let mut answers = Vec::new();
-    for piece in pieces {
-        reader.handle_bytes(piece);
+    for chunk in chunks {
+        reader.handle_bytes(chunk);
         loop {
             match reader.poll_response(command) {
                 Ok(None) => break,
@@ -26,10 +26,10 @@ fn answers(command: AgentCommand, pieces: &[&[u8]]) -> Vec<Result<Value, AgentEr
 
 #[test]
 fn responses_of_earlier_clients_are_skipped() {
-    let left = b"{\"return\": {\"version\": \"1\"}}\n\xff{\"return\": 1}\n\xff{\"return\": 7}\n";
-    assert_eq!(answers(AgentCommand::Sync(7), &[left]), [Ok(json!(7))]);
-    let pieces: Vec<&[u8]> = left.chunks(5).collect();
-    let answers = answers(AgentCommand::Sync(7), &pieces);
+    let stale = b"{\"return\": {\"version\": \"1\"}}\n\xff{\"return\": 1}\n\xff{\"return\": 7}\n";
+    assert_eq!(answers(AgentCommand::Sync(7), &[stale]), [Ok(json!(7))]);
+    let chunks: Vec<&[u8]> = stale.chunks(5).collect();
+    let answers = answers(AgentCommand::Sync(7), &chunks);
     assert_eq!(answers.last(), Some(&Ok(json!(7))));
 }
 
@@ -54,8 +54,11 @@ fn errors_and_invalid_responses_are_distinguished() {
     );
     for line in ["{}", "[]", "x", "{\"return\""] {
         let bytes = format!("{line}\n");
-        let said = answers(AgentCommand::Freeze, &[b"\xff", bytes.as_bytes()]);
-        assert!(matches!(said[..], [Err(AgentError::InvalidResponse { .. })]), "{line}: {said:?}");
+        let results = answers(AgentCommand::Freeze, &[b"\xff", bytes.as_bytes()]);
+        assert!(
+            matches!(results[..], [Err(AgentError::InvalidResponse { .. })]),
+            "{line}: {results:?}"
+        );
     }
     let long = vec![b' '; AGENT_LINE_BYTES_MAX];
     assert!(answers(AgentCommand::Freeze, &[b"\xff", &long])[0].is_err());
@@ -63,7 +66,7 @@ fn errors_and_invalid_responses_are_distinguished() {
 
 #[test]
 fn malformed_interfaces_are_omitted() {
-    let said = json!([
+    let response = json!([
         { "name": "lo", "ip-addresses": [
             { "ip-address": "127.0.0.1", "ip-address-type": "ipv4", "prefix": 8 },
             { "ip-address": "127.0.0.1", "prefix": 33 },
@@ -78,11 +81,13 @@ fn malformed_interfaces_are_omitted() {
     ]);
     let local: IpAddr = "127.0.0.1".parse().unwrap();
     let link: IpAddr = "fe80::1".parse().unwrap();
-    let found = agent_interfaces(&said);
-    let shown: Vec<_> =
-        found.iter().map(|i| (i.name.as_str(), i.mac.is_some(), i.addresses.as_slice())).collect();
+    let interfaces = agent_interfaces(&response);
+    let actual: Vec<_> = interfaces
+        .iter()
+        .map(|i| (i.name.as_str(), i.mac.is_some(), i.addresses.as_slice()))
+        .collect();
     assert_eq!(
-        shown,
+        actual,
         [("lo", false, &[(local, 8)][..]), ("eth0", true, &[(link, 64)]), ("eth1", false, &[])]
     );
     assert!(agent_interfaces(&json!({})).is_empty());
@@ -112,15 +117,15 @@ proptest! {
             prop_oneof![any::<u8>(), Just(b'\n'), Just(b'{'), Just(b'"'), Just(b'}')], 0..200),
         cuts in prop::collection::vec(0_usize..200, 0..8),
     ) {
-        let whole = [b"\xff".as_slice(), &bytes.iter().map(|b| b & 0x7f).collect::<Vec<_>>()].concat();
-        let mut cuts: Vec<usize> = cuts.into_iter().filter(|cut| *cut < whole.len()).collect();
-        cuts.extend([0, whole.len()]);
+        let input = [b"\xff".as_slice(), &bytes.iter().map(|b| b & 0x7f).collect::<Vec<_>>()].concat();
+        let mut cuts: Vec<usize> = cuts.into_iter().filter(|cut| *cut < input.len()).collect();
+        cuts.extend([0, input.len()]);
         cuts.sort_unstable();
-        let pieces: Vec<&[u8]> = cuts.windows(2).map(|pair| &whole[pair[0]..pair[1]]).collect();
-        let at_once = answers(AgentCommand::Info, &[&whole]);
-        let until = at_once.iter().position(Result::is_err).map_or(at_once.len(), |at| at + 1);
+        let pieces: Vec<&[u8]> = cuts.windows(2).map(|pair| &input[pair[0]..pair[1]]).collect();
+        let at_once = answers(AgentCommand::Info, &[&input]);
+        let end = at_once.iter().position(Result::is_err).map_or(at_once.len(), |index| index + 1);
         let in_pieces = answers(AgentCommand::Info, &pieces);
-        prop_assert_eq!(&at_once[..until], &in_pieces[..until.min(in_pieces.len())]);
+        prop_assert_eq!(&at_once[..end], &in_pieces[..end.min(in_pieces.len())]);
         for value in at_once.into_iter().flatten() {
             let _ = (agent_version(&value), decode_agent_system(&value), agent_interfaces(&value));
         }

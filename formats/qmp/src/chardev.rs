@@ -49,11 +49,11 @@ impl Reconnect {
 /// Returns the value of `-chardev` for a client socket; QEMU does not accept JSON there.
 pub fn chardev_option(id: &str, path: &str, reconnect: Reconnect) -> String {
     // QEMU's option lists escape a comma by doubling it.
-    let mut words = format!("socket,id={id},path={}", path.replace(',', ",,"));
+    let mut option = format!("socket,id={id},path={}", path.replace(',', ",,"));
     if let Some((name, value)) = reconnect.option() {
-        words.push_str(&format!(",{name}={value}"));
+        option.push_str(&format!(",{name}={value}"));
     }
-    words
+    option
 }
 
 #[cfg(test)]
@@ -63,8 +63,8 @@ mod tests {
 
     #[test]
     fn paths_with_commas_are_escaped() {
-        let words = chardev_option("nic-a", "/run/a,server=on,b", Reconnect::SecondsKey);
-        assert_eq!(words, "socket,id=nic-a,path=/run/a,,server=on,,b,reconnect=1");
+        let option = chardev_option("nic-a", "/run/a,server=on,b", Reconnect::SecondsKey);
+        assert_eq!(option, "socket,id=nic-a,path=/run/a,,server=on,,b,reconnect=1");
     }
 
     #[test]

@@ -187,10 +187,10 @@ impl Command {
             Self::QomGet { path, property } => json!({ "path": path, "property": property }),
             Self::GetFd { name } => json!({ "fdname": name }),
             Self::MigrateSetCapabilities(capabilities) => {
-                let set =
-                    |of: &MigrationCapability| json!({ "capability": of.name(), "state": true });
-                let all: Vec<Value> = capabilities.iter().map(set).collect();
-                json!({ "capabilities": all })
+                let entry = |name: &str| json!({ "capability": name, "state": true });
+                let values: Vec<Value> =
+                    capabilities.iter().map(|capability| entry(capability.name())).collect();
+                json!({ "capabilities": values })
             }
             Self::MigrateSetParameters { downtime_ms, bytes_per_second } => {
                 json!({ "downtime-limit": downtime_ms, "max-bandwidth": bytes_per_second })

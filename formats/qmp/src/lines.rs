@@ -5,21 +5,21 @@
 pub(crate) struct Lines {
     /// Received bytes. The first `taken` bytes have been returned.
     bytes: Vec<u8>,
-    taken: usize,
+    consumed: usize,
     /// Number of bytes after `taken` known to contain no line end.
     searched: usize,
     /// Number of bytes returned since the start of the stream.
     offset: u64,
 }
 
-/// Maximum number of objects in a line. A parsed object has several hundred bytes, however short its
-/// text is. The list of 4096 CPUs has two per CPU.
+/// Maximum number of objects in a line. A parsed object has several hundred bytes, however short
+/// its text is. The list of 4096 CPUs has two per CPU.
 const OBJECTS_MAX: usize = 16_384;
 /// Maximum number of separators in a line, which is about the number of values.
 const VALUES_MAX: usize = 131_072;
 
-/// Returns true if a line has so few values that the memory of the parsed line is bounded to some tens
-/// of MiB.
+/// Returns true if a line has so few values that the memory of the parsed line is bounded to some
+/// tens of MiB.
 pub(crate) fn has_few_values(line: &[u8]) -> bool {
     let (mut objects, mut values) = (0_usize, 0_usize);
     for byte in line {
@@ -35,8 +35,8 @@ pub(crate) struct TooLong;
 
 impl Lines {
     pub(crate) fn handle_bytes(&mut self, bytes: &[u8]) {
-        self.bytes.drain(..self.taken);
-        self.taken = 0;
+        self.bytes.drain(..self.consumed);
+        self.consumed = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
@@ -47,21 +47,21 @@ impl Lines {
 
     /// Returns the next complete line, trimmed of white space and line end, with its stream offset.
     pub(crate) fn poll_line(&mut self, bytes_max: usize) -> Result<Option<(u64, &[u8])>, TooLong> {
-        let rest = self.bytes.get(self.taken..).unwrap_or_default();
-        let unseen = rest.get(self.searched..).unwrap_or_default();
+        let unread = self.bytes.get(self.consumed..).unwrap_or_default();
+        let unseen = unread.get(self.searched..).unwrap_or_default();
         let Some(end) = unseen.iter().position(|byte| *byte == b'\n') else {
-            self.searched = rest.len();
-            return if rest.len() >= bytes_max { Err(TooLong) } else { Ok(None) };
+            self.searched = unread.len();
+            return if unread.len() >= bytes_max { Err(TooLong) } else { Ok(None) };
         };
         let length = self.searched + end + 1;
         if length > bytes_max {
             return Err(TooLong);
         }
-        let (from, offset) = (self.taken, self.offset);
-        self.taken += length;
+        let (start, offset) = (self.consumed, self.offset);
+        self.consumed += length;
         self.offset += length as u64;
         self.searched = 0;
-        let line = self.bytes.get(from..self.taken).unwrap_or_default();
+        let line = self.bytes.get(start..self.consumed).unwrap_or_default();
         Ok(Some((offset, line.trim_ascii())))
     }
 }

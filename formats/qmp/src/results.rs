@@ -5,7 +5,8 @@ use thiserror::Error;
 
 /// Maximum number of list items evaluated; QEMU's lists are shorter.
 const ITEMS_MAX: usize = 4096;
-/// Maximum number of virtual CPUs per slot, and of those present. Machines of QEMU have at most 4096.
+/// Maximum number of virtual CPUs per slot, and of those present. Machines of QEMU have at most
+/// 4096.
 const CPUS_MAX: u64 = 65_535;
 
 /// Command result with an unexpected structure.
@@ -86,7 +87,7 @@ pub fn base_memory(value: &Value) -> Result<u64, ResultError> {
 /// # Errors
 /// Fails if the result has an unexpected structure.
 pub fn has_standby(value: &Value) -> Result<bool, ResultError> {
-    let features = value.get("guest-features").and_then(|of| of.get("dev-features"));
+    let features = value.get("guest-features").and_then(|object| object.get("dev-features"));
     let features = features.and_then(Value::as_array);
     let features = features.ok_or(ResultError { command: "x-query-virtio-status" })?;
     let is_standby = |name: &Value| {
@@ -99,7 +100,8 @@ pub fn has_standby(value: &Value) -> Result<bool, ResultError> {
 /// `VIRTIO_CONFIG_S_DRIVER_OK`. False if the result has no status.
 #[must_use]
 pub fn is_driver_ready(value: &Value) -> bool {
-    let statuses = value.get("status").and_then(|of| of.get("statuses")).and_then(Value::as_array);
+    let statuses =
+        value.get("status").and_then(|object| object.get("statuses")).and_then(Value::as_array);
     let is_ready = |name: &Value| {
         name.as_str().and_then(|name| name.split(':').next()) == Some("VIRTIO_CONFIG_S_DRIVER_OK")
     };

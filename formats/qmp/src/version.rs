@@ -56,8 +56,8 @@ mod tests {
 
     #[test]
     fn version_output_is_parsed() {
-        let said = "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)\nCopyright";
-        assert_eq!(Version::parse_program_output(said), Some(Version::new(7, 2, 22)));
+        let output = "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)\nCopyright";
+        assert_eq!(Version::parse_program_output(output), Some(Version::new(7, 2, 22)));
         assert_eq!(
             Version::parse_program_output("QEMU emulator version 10.0"),
             Some(Version::new(10, 0, 0))

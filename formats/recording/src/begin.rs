@@ -17,15 +17,15 @@ use crate::{Difference, Policy, PolicyKind, PolicyReplay, RecordError, decode};
 /// Fails if the initial state is invalid.
 pub fn begin(
     kind: PolicyKind,
-    at: Time,
+    now: Time,
     birth: &[u8],
 ) -> Result<Box<dyn PolicyReplay>, RecordError> {
     Ok(match kind {
-        PolicyKind::Team => Box::new(JsonReplay::<Team>::begin(at, birth)?),
-        PolicyKind::Vmq => Box::new(JsonReplay::<Vmq>::begin(at, birth)?),
-        PolicyKind::ClusterMember => Box::new(JsonReplay::<Member>::begin(at, birth)?),
-        PolicyKind::ClusterLeader => Box::new(JsonReplay::<Allocator>::begin(at, birth)?),
-        PolicyKind::Lacp => Box::new(JsonReplay::<Lacp>::begin(at, birth)?),
+        PolicyKind::Team => Box::new(JsonReplay::<Team>::begin(now, birth)?),
+        PolicyKind::Vmq => Box::new(JsonReplay::<Vmq>::begin(now, birth)?),
+        PolicyKind::ClusterMember => Box::new(JsonReplay::<Member>::begin(now, birth)?),
+        PolicyKind::ClusterLeader => Box::new(JsonReplay::<Allocator>::begin(now, birth)?),
+        PolicyKind::Lacp => Box::new(JsonReplay::<Lacp>::begin(now, birth)?),
         PolicyKind::StorageQos => Box::new(SchedulerReplay::begin(birth)?),
     })
 }
@@ -34,16 +34,16 @@ pub fn begin(
 struct JsonReplay<P>(P);
 
 impl<P: Policy> JsonReplay<P> {
-    fn begin(at: Time, birth: &[u8]) -> Result<Self, RecordError> {
+    fn begin(now: Time, birth: &[u8]) -> Result<Self, RecordError> {
         let birth = decode(birth).map_err(|fault| RecordError::InitialState(fault.to_string()))?;
-        P::begin(at, birth).map(Self).map_err(RecordError::InitialState)
+        P::begin(now, birth).map(Self).map_err(RecordError::InitialState)
     }
 }
 
 impl<P: Policy> PolicyReplay for JsonReplay<P> {
-    fn step(&mut self, at: Time, input: &[u8], decision: &mut Vec<u8>) -> Result<(), RecordError> {
+    fn step(&mut self, now: Time, input: &[u8], decision: &mut Vec<u8>) -> Result<(), RecordError> {
         let input = decode(input)?;
-        put_text(decision, &self.0.step(at, &input));
+        put_text(decision, &self.0.step(now, &input));
         Ok(())
     }
 

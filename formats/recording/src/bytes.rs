@@ -20,9 +20,9 @@ pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
 }
 
 /// Appends a byte string preceded by its length.
-pub(crate) fn put_byte_string(out: &mut Vec<u8>, piece: &[u8]) {
-    put(out, piece.len() as u64);
-    out.extend_from_slice(piece);
+pub(crate) fn put_byte_string(out: &mut Vec<u8>, bytes: &[u8]) {
+    put(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
 }
 
 /// Decoder of the primitive encodings.
@@ -54,17 +54,17 @@ impl<'a> Bytes<'a> {
     }
 
     pub(crate) fn byte(&mut self) -> Result<u8, RecordError> {
-        let (first, left) = self.remaining.split_first().ok_or(RecordError::Truncated)?;
-        (self.remaining, self.read) = (left, self.read + 1);
+        let (first, rest) = self.remaining.split_first().ok_or(RecordError::Truncated)?;
+        (self.remaining, self.read) = (rest, self.read + 1);
         Ok(*first)
     }
 
     pub(crate) fn number(&mut self) -> Result<u64, RecordError> {
         let mut value = 0_u64;
-        for place in 0..VARINT_BYTES_MAX {
+        for index in 0..VARINT_BYTES_MAX {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);
-            let shift = place * 7;
+            let shift = index * 7;
             if shift == 63 && bits > 1 {
                 return Err(RecordError::NumberTooLarge);
             }
@@ -88,10 +88,10 @@ impl<'a> Bytes<'a> {
 
     pub(crate) fn take_sized(&mut self) -> Result<&'a [u8], RecordError> {
         let length = usize::try_from(self.number()?).map_err(|_| RecordError::Truncated)?;
-        let (piece, left) =
+        let (bytes, rest) =
             self.remaining.split_at_checked(length).ok_or(RecordError::Truncated)?;
-        (self.remaining, self.read) = (left, self.read + length);
-        Ok(piece)
+        (self.remaining, self.read) = (rest, self.read + length);
+        Ok(bytes)
     }
 }
 
@@ -121,9 +121,9 @@ mod tests {
         assert_eq!(Bytes::new(&[0xff; 10]).number(), Err(RecordError::NumberTooLarge));
         assert_eq!(Bytes::new(&[0x80]).number(), Err(RecordError::Truncated));
         assert_eq!(Bytes::new(&[3, 1, 2]).take_sized(), Err(RecordError::Truncated));
-        let mut long = Vec::new();
-        put(&mut long, u64::MAX);
-        assert_eq!(Bytes::new(&long).take_sized(), Err(RecordError::Truncated));
-        assert_eq!(Bytes::new(&long).number_u32(), Err(RecordError::NumberTooLarge));
+        let mut encoded = Vec::new();
+        put(&mut encoded, u64::MAX);
+        assert_eq!(Bytes::new(&encoded).take_sized(), Err(RecordError::Truncated));
+        assert_eq!(Bytes::new(&encoded).number_u32(), Err(RecordError::NumberTooLarge));
     }
 }

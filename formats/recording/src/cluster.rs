@@ -55,17 +55,17 @@ impl Policy for Member {
     type Input = MemberInput;
     type Decision = Vec<MemberAction>;
 
-    fn begin(at: Time, birth: MemberInitialState) -> Result<Self, String> {
-        let MemberInitialState { terms, node, incarnation, durable: kept } = birth;
+    fn begin(now: Time, birth: MemberInitialState) -> Result<Self, String> {
+        let MemberInitialState { terms, node, incarnation, durable } = birth;
         terms.check().map_err(|error| error.to_string())?;
-        Ok(Self::new(terms, at, node, incarnation, kept))
+        Ok(Self::new(terms, now, node, incarnation, durable))
     }
 
-    fn step(&mut self, at: Time, input: &MemberInput) -> Vec<MemberAction> {
+    fn step(&mut self, now: Time, input: &MemberInput) -> Vec<MemberAction> {
         match input {
             MemberInput::Start => {}
-            MemberInput::Event(event) => self.handle(at, event),
-            MemberInput::Deadline => self.handle_deadline(at),
+            MemberInput::Event(event) => self.handle(now, event),
+            MemberInput::Deadline => self.handle_deadline(now),
         }
         core::iter::from_fn(|| self.poll_action()).collect()
     }
@@ -82,10 +82,10 @@ impl Policy for Allocator {
         Ok(Self::new(birth))
     }
 
-    fn step(&mut self, at: Time, input: &AllocatorInput) -> Vec<AllocatorAction> {
+    fn step(&mut self, now: Time, input: &AllocatorInput) -> Vec<AllocatorAction> {
         match input {
-            AllocatorInput::Event(event) => self.handle(at, event),
-            AllocatorInput::Deadline => self.handle_deadline(at),
+            AllocatorInput::Event(event) => self.handle(now, event),
+            AllocatorInput::Deadline => self.handle_deadline(now),
         }
         core::iter::from_fn(|| self.poll_action()).collect()
     }
@@ -96,29 +96,29 @@ impl Recorded<Member> {
     /// As [`Member::new`]; also returns the initial actions.
     pub fn member(
         sink: Option<&Arc<dyn Sink>>,
-        (at, name): (Time, &str),
+        (now, name): (Time, &str),
         birth: MemberInitialState,
     ) -> (Self, Vec<MemberAction>) {
-        let MemberInitialState { terms, node, incarnation, durable: kept } = birth.clone();
-        let policy = Member::new(terms, at, node, incarnation, kept);
-        let mut recorded = Self::start(policy, sink, (at, name), || birth);
-        let actions = recorded.apply_input(at, MemberInput::Start);
+        let MemberInitialState { terms, node, incarnation, durable } = birth.clone();
+        let policy = Member::new(terms, now, node, incarnation, durable);
+        let mut recorded = Self::start(policy, sink, (now, name), || birth);
+        let actions = recorded.apply_input(now, MemberInput::Start);
         (recorded, actions)
     }
 
     /// As [`Member::handle`], with recording.
-    pub fn handle(&mut self, at: Time, event: MemberEvent) -> Vec<MemberAction> {
-        self.apply_input(at, MemberInput::Event(event))
+    pub fn handle(&mut self, now: Time, event: MemberEvent) -> Vec<MemberAction> {
+        self.apply_input(now, MemberInput::Event(event))
     }
 
     /// As [`Member::handle_deadline`], with recording.
-    pub fn handle_deadline(&mut self, at: Time) -> Vec<MemberAction> {
-        self.apply_input(at, MemberInput::Deadline)
+    pub fn handle_deadline(&mut self, now: Time) -> Vec<MemberAction> {
+        self.apply_input(now, MemberInput::Deadline)
     }
 
-    fn apply_input(&mut self, at: Time, input: MemberInput) -> Vec<MemberAction> {
-        let actions = self.policy.step(at, &input);
-        self.record(at, || (input, actions.clone()));
+    fn apply_input(&mut self, now: Time, input: MemberInput) -> Vec<MemberAction> {
+        let actions = self.policy.step(now, &input);
+        self.record(now, || (input, actions.clone()));
         actions
     }
 }
@@ -127,25 +127,25 @@ impl Recorded<Allocator> {
     /// As [`Allocator::new`], with recording.
     pub fn leader(
         sink: Option<&Arc<dyn Sink>>,
-        (at, name): (Time, &str),
+        (now, name): (Time, &str),
         terms: Parameters,
     ) -> Self {
-        Self::start(Allocator::new(terms), sink, (at, name), || terms)
+        Self::start(Allocator::new(terms), sink, (now, name), || terms)
     }
 
     /// As [`Allocator::handle`], with recording.
-    pub fn handle(&mut self, at: Time, event: AllocatorEvent) -> Vec<AllocatorAction> {
-        self.apply_input(at, AllocatorInput::Event(event))
+    pub fn handle(&mut self, now: Time, event: AllocatorEvent) -> Vec<AllocatorAction> {
+        self.apply_input(now, AllocatorInput::Event(event))
     }
 
     /// As [`Allocator::handle_deadline`], with recording.
-    pub fn handle_deadline(&mut self, at: Time) -> Vec<AllocatorAction> {
-        self.apply_input(at, AllocatorInput::Deadline)
+    pub fn handle_deadline(&mut self, now: Time) -> Vec<AllocatorAction> {
+        self.apply_input(now, AllocatorInput::Deadline)
     }
 
-    fn apply_input(&mut self, at: Time, input: AllocatorInput) -> Vec<AllocatorAction> {
-        let actions = self.policy.step(at, &input);
-        self.record(at, || (input, actions.clone()));
+    fn apply_input(&mut self, now: Time, input: AllocatorInput) -> Vec<AllocatorAction> {
+        let actions = self.policy.step(now, &input);
+        self.record(now, || (input, actions.clone()));
         actions
     }
 }

@@ -81,13 +81,13 @@ pub fn records(
     offset: u64,
 ) -> impl Iterator<Item = Result<(u64, Record<'_>), RecordingError>> {
     let mut bytes = Bytes::new(body);
-    let (mut at, mut is_over) = (0_u64, false);
+    let (mut time_ns, mut is_over) = (0_u64, false);
     core::iter::from_fn(move || {
         if is_over || bytes.is_empty() {
             return None;
         }
         let begins = offset.saturating_add(bytes.read() as u64);
-        let record = decode_record(&mut bytes, &mut at);
+        let record = decode_record(&mut bytes, &mut time_ns);
         is_over = record.is_err();
         Some(
             record

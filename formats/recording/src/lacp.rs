@@ -65,7 +65,7 @@ pub struct LacpDecision {
     pub actions: Vec<LacpAction>,
 }
 
-fn done(result: &Result<(), LacpSpecError>) -> LacpDecision {
+fn change_decision(result: &Result<(), LacpSpecError>) -> LacpDecision {
     let refused = result.as_ref().err().map(ToString::to_string);
     LacpDecision { refused, ..LacpDecision::default() }
 }
@@ -85,19 +85,25 @@ impl Policy for Lacp {
         Self::new(birth).map_err(|error| error.to_string())
     }
 
-    fn step(&mut self, at: Time, input: &LacpInput) -> LacpDecision {
+    fn step(&mut self, now: Time, input: &LacpInput) -> LacpDecision {
         match input {
-            LacpInput::Spec(spec) => done(&self.set_spec(spec.clone(), at)),
-            LacpInput::Add { member, spec } => done(&self.add_member(*member, *spec, at)),
-            LacpInput::Set { member, spec } => done(&self.set_member(*member, *spec, at)),
-            LacpInput::Remove(member) => done(&self.remove_member(*member, at)),
-            LacpInput::Link { member, link } => done(&self.handle_link(*member, *link, at)),
+            LacpInput::Spec(spec) => change_decision(&self.set_spec(spec.clone(), now)),
+            LacpInput::Add { member, spec } => {
+                change_decision(&self.add_member(*member, *spec, now))
+            }
+            LacpInput::Set { member, spec } => {
+                change_decision(&self.set_member(*member, *spec, now))
+            }
+            LacpInput::Remove(member) => change_decision(&self.remove_member(*member, now)),
+            LacpInput::Link { member, link } => {
+                change_decision(&self.handle_link(*member, *link, now))
+            }
             LacpInput::Frame { member, frame } => {
-                frame_decision(&self.handle_frame(*member, frame, at))
+                frame_decision(&self.handle_frame(*member, frame, now))
             }
             LacpInput::Poll => {
                 let mut actions = Vec::new();
-                self.poll(at, &mut actions);
+                self.poll(now, &mut actions);
                 LacpDecision { actions, ..LacpDecision::default() }
             }
         }
@@ -111,21 +117,21 @@ impl Recorded<Lacp> {
     /// As the policy's function.
     pub fn lacp(
         sink: Option<&Arc<dyn Sink>>,
-        (at, name): (Time, &str),
+        (now, name): (Time, &str),
         spec: LacpSpec,
     ) -> Result<Self, LacpSpecError> {
         let policy = Lacp::new(spec.clone())?;
-        Ok(Self::start(policy, sink, (at, name), || spec))
+        Ok(Self::start(policy, sink, (now, name), || spec))
     }
 
     fn change(
         &mut self,
-        at: Time,
+        now: Time,
         input: LacpInput,
         change: impl FnOnce(&mut Lacp) -> Result<(), LacpSpecError>,
     ) -> Result<(), LacpSpecError> {
         let result = change(&mut self.policy);
-        self.record(at, || (input, done(&result)));
+        self.record(now, || (input, change_decision(&result)));
         result
     }
 
@@ -133,8 +139,8 @@ impl Recorded<Lacp> {
     ///
     /// # Errors
     /// As the policy's function.
-    pub fn set_spec(&mut self, at: Time, spec: LacpSpec) -> Result<(), LacpSpecError> {
-        self.change(at, LacpInput::Spec(spec.clone()), |lacp| lacp.set_spec(spec, at))
+    pub fn set_spec(&mut self, now: Time, spec: LacpSpec) -> Result<(), LacpSpecError> {
+        self.change(now, LacpInput::Spec(spec.clone()), |lacp| lacp.set_spec(spec, now))
     }
 
     /// As [`Lacp::add_member`], with recording.
@@ -143,12 +149,12 @@ impl Recorded<Lacp> {
     /// As the policy's function.
     pub fn add_member(
         &mut self,
-        at: Time,
+        now: Time,
         member: MemberId,
         spec: LacpPortSpec,
     ) -> Result<(), LacpSpecError> {
         let input = LacpInput::Add { member, spec };
-        self.change(at, input, |lacp| lacp.add_member(member, spec, at))
+        self.change(now, input, |lacp| lacp.add_member(member, spec, now))
     }
 
     /// As [`Lacp::set_member`], with recording.
@@ -157,20 +163,20 @@ impl Recorded<Lacp> {
     /// As the policy's function.
     pub fn set_member(
         &mut self,
-        at: Time,
+        now: Time,
         member: MemberId,
         spec: LacpPortSpec,
     ) -> Result<(), LacpSpecError> {
         let input = LacpInput::Set { member, spec };
-        self.change(at, input, |lacp| lacp.set_member(member, spec, at))
+        self.change(now, input, |lacp| lacp.set_member(member, spec, now))
     }
 
     /// As [`Lacp::remove_member`], with recording.
     ///
     /// # Errors
     /// As the policy's function.
-    pub fn remove_member(&mut self, at: Time, member: MemberId) -> Result<(), LacpSpecError> {
-        self.change(at, LacpInput::Remove(member), |lacp| lacp.remove_member(member, at))
+    pub fn remove_member(&mut self, now: Time, member: MemberId) -> Result<(), LacpSpecError> {
+        self.change(now, LacpInput::Remove(member), |lacp| lacp.remove_member(member, now))
     }
 
     /// As [`Lacp::handle_link`], with recording.
@@ -179,12 +185,12 @@ impl Recorded<Lacp> {
     /// As the policy's function.
     pub fn handle_link(
         &mut self,
-        at: Time,
+        now: Time,
         member: MemberId,
         link: Option<Link>,
     ) -> Result<(), LacpSpecError> {
         let input = LacpInput::Link { member, link };
-        self.change(at, input, |lacp| lacp.handle_link(member, link, at))
+        self.change(now, input, |lacp| lacp.handle_link(member, link, now))
     }
 
     /// As [`Lacp::handle_frame`], with recording.
@@ -193,12 +199,12 @@ impl Recorded<Lacp> {
     /// As the policy's function.
     pub fn handle_frame(
         &mut self,
-        at: Time,
+        now: Time,
         member: MemberId,
         frame: &[u8],
     ) -> Result<Received, PduError> {
-        let result = self.policy.handle_frame(member, frame, at);
-        self.record(at, || {
+        let result = self.policy.handle_frame(member, frame, now);
+        self.record(now, || {
             (LacpInput::Frame { member, frame: frame.to_vec() }, frame_decision(&result))
         });
         result
@@ -206,12 +212,12 @@ impl Recorded<Lacp> {
 
     /// As [`Lacp::poll`], with recording. Calls before the deadline are not recorded, because they
     /// change nothing.
-    pub fn poll(&mut self, at: Time, out: &mut Vec<LacpAction>) {
-        let is_due = self.policy.next_deadline().is_some_and(|due| due <= at);
+    pub fn poll(&mut self, now: Time, out: &mut Vec<LacpAction>) {
+        let is_due = self.policy.next_deadline().is_some_and(|due| due <= now);
         let before = out.len();
-        self.policy.poll(at, out);
+        self.policy.poll(now, out);
         if is_due {
-            self.record(at, || {
+            self.record(now, || {
                 let actions = out.get(before..).unwrap_or_default().to_vec();
                 (LacpInput::Poll, LacpDecision { actions, ..LacpDecision::default() })
             });

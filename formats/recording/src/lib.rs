@@ -2,8 +2,8 @@
 //! current policies.
 //!
 //! - [`Recorded`] wraps a policy for use in a plane. Without recording its overhead is one check of
-//!   an [`Option`]; with recording each call is written to a [`RecordBuffer`], which passes blocks to a
-//!   [`Sink`].
+//! an [`Option`]; with recording each call is written to a [`RecordBuffer`], which passes blocks to
+//! a [`Sink`].
 //! - [`open`], [`block_header`], [`block_body`] and [`records`] read an untrusted file.
 //! - [`PolicyReplay`] replays a recorded policy: each [`PolicyReplay::step`] returns the policy's current
 //!   decision for comparison with the recorded one.
@@ -58,12 +58,12 @@ mod lacp;
 mod layout;
 mod policy;
 mod record;
+mod record_buffer;
 mod recorded;
 mod replay;
 mod scheduler;
 mod scheduler_encoding;
 mod scheduler_machine;
-mod tape;
 mod team;
 mod vmq;
 
@@ -77,10 +77,10 @@ pub use lacp::{LacpDecision, LacpInput};
 pub use layout::{BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, MAGIC, VERSION};
 pub use policy::{Policy, decode};
 pub use record::{Names, Record, RecordingSource, encode_about, encode_lost, encode_names};
+pub use record_buffer::{RecordBuffer, Sink};
 pub use recorded::Recorded;
 pub use replay::PolicyReplay;
 pub use scheduler_encoding::{StoreInput, decode_store_input};
 pub use scheduler_machine::decode_store_initial_state;
-pub use tape::{RecordBuffer, Sink};
 pub use team::{TeamDecision, TeamInput};
 pub use vmq::{VmqDecision, VmqInitialState, VmqInput};

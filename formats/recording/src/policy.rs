@@ -21,10 +21,10 @@ pub trait Policy: Sized {
     ///
     /// # Errors
     /// Returns the reason why the initial state is invalid.
-    fn begin(at: Time, birth: Self::InitialState) -> Result<Self, String>;
+    fn begin(now: Time, birth: Self::InitialState) -> Result<Self, String>;
 
     /// Applies an input and returns the decision.
-    fn step(&mut self, at: Time, input: &Self::Input) -> Self::Decision;
+    fn step(&mut self, now: Time, input: &Self::Input) -> Self::Decision;
 }
 
 /// Decodes an input or initial state.
@@ -36,16 +36,16 @@ pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, RecordError> {
 }
 
 /// Encodes a value as JSON.
-pub(crate) fn text(of: &impl Serialize) -> Vec<u8> {
+pub(crate) fn text(value: &impl Serialize) -> Vec<u8> {
     let mut text = Vec::new();
-    put_text(&mut text, of);
+    put_text(&mut text, value);
     text
 }
 
 /// Appends a value as JSON. Recorded types always encode: map keys are strings and no serializer
 /// fails.
-pub(crate) fn put_text(out: &mut Vec<u8>, of: &impl Serialize) {
-    if let Err(error) = serde_json::to_writer(&mut *out, of) {
+pub(crate) fn put_text(out: &mut Vec<u8>, value: &impl Serialize) {
+    if let Err(error) = serde_json::to_writer(&mut *out, value) {
         out.clear();
         out.extend_from_slice(b"null");
         debug_assert!(false, "{error}");

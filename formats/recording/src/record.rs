@@ -76,15 +76,16 @@ pub enum Record<'a> {
     Names(&'a [u8]),
 }
 
-/// Decodes a record. `at`: time of the previous record in nanoseconds, updated to this record's.
+/// Decodes a record. `time_ns`: time of the previous record in nanoseconds, updated to this
+/// record's.
 pub(crate) fn decode_record<'a>(
     bytes: &mut Bytes<'a>,
-    at: &mut u64,
+    time_ns: &mut u64,
 ) -> Result<Record<'a>, RecordError> {
     let kind = bytes.byte()?;
     let stream = StreamId(bytes.number_u32()?);
-    *at = at.wrapping_add_signed(bytes.signed()?);
-    let time = Time::from_ns(*at);
+    *time_ns = time_ns.wrapping_add_signed(bytes.signed()?);
+    let time = Time::from_ns(*time_ns);
     Ok(match kind {
         ABOUT => Record::Origin(bytes.take_sized()?),
         BEGIN => {
@@ -107,21 +108,21 @@ pub(crate) fn decode_record<'a>(
 
 /// Appends the common head of a record. `last`: time of the previous record, updated to this
 /// record's.
-fn put_head(out: &mut Vec<u8>, kind: u8, stream: StreamId, at: Time, last: &mut Time) {
+fn put_head(out: &mut Vec<u8>, kind: u8, stream: StreamId, now: Time, last: &mut Time) {
     out.push(kind);
     put(out, u64::from(stream.0));
-    put_signed(out, at.as_ns().wrapping_sub(last.as_ns()) as i64);
-    *last = at;
+    put_signed(out, now.as_ns().wrapping_sub(last.as_ns()) as i64);
+    *last = now;
 }
 
 pub(crate) fn put_begin(
     out: &mut Vec<u8>,
-    (stream, at, last): (StreamId, Time, &mut Time),
+    (stream, now, last): (StreamId, Time, &mut Time),
     kind: PolicyKind,
     name: &str,
     birth: &[u8],
 ) {
-    put_head(out, BEGIN, stream, at, last);
+    put_head(out, BEGIN, stream, now, last);
     out.push(kind as u8);
     put_byte_string(out, name.as_bytes());
     put_byte_string(out, birth);
@@ -129,27 +130,27 @@ pub(crate) fn put_begin(
 
 pub(crate) fn put_step(
     out: &mut Vec<u8>,
-    (stream, at, last): (StreamId, Time, &mut Time),
+    (stream, now, last): (StreamId, Time, &mut Time),
     input: &[u8],
     decision: &[u8],
 ) {
-    put_head(out, STEP, stream, at, last);
+    put_head(out, STEP, stream, now, last);
     put_byte_string(out, input);
     put_byte_string(out, decision);
 }
 
 pub(crate) fn put_lost(
     out: &mut Vec<u8>,
-    (stream, at, last): (StreamId, Time, &mut Time),
+    (stream, now, last): (StreamId, Time, &mut Time),
     loss: Loss,
 ) {
-    put_head(out, LOST, stream, at, last);
+    put_head(out, LOST, stream, now, last);
     out.push(loss as u8);
 }
 
 /// Encodes a block body with the origin of the recording.
-pub fn encode_about(about: &RecordingSource) -> Vec<u8> {
-    encode_text(ABOUT, about)
+pub fn encode_about(source: &RecordingSource) -> Vec<u8> {
+    encode_text(ABOUT, source)
 }
 
 /// Encodes a block body with names of identifiers.
@@ -164,9 +165,9 @@ pub fn encode_lost(stream: StreamId, loss: Loss) -> Vec<u8> {
     body
 }
 
-fn encode_text(kind: u8, of: &impl Serialize) -> Vec<u8> {
+fn encode_text(kind: u8, value: &impl Serialize) -> Vec<u8> {
     let (mut body, mut last) = (Vec::new(), Time::ZERO);
     put_head(&mut body, kind, StreamId(0), Time::ZERO, &mut last);
-    put_byte_string(&mut body, &crate::policy::text(of));
+    put_byte_string(&mut body, &crate::policy::text(value));
     body
 }

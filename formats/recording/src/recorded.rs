@@ -14,7 +14,7 @@ use crate::{Policy, RecordBuffer, Sink};
 #[derive(Clone, Debug)]
 pub struct Recorded<P> {
     pub(crate) policy: P,
-    pub(crate) tape: Option<Box<RecordBuffer>>,
+    pub(crate) buffer: Option<Box<RecordBuffer>>,
 }
 
 impl<P> Deref for Recorded<P> {
@@ -30,14 +30,14 @@ impl<P> Recorded<P> {
     /// Passes buffered records to the sink. To be called periodically, for example where decisions
     /// are carried out.
     pub fn flush(&mut self) {
-        if let Some(tape) = &mut self.tape {
-            tape.flush();
+        if let Some(buffer) = &mut self.buffer {
+            buffer.flush();
         }
     }
 
     /// Returns true if the policy is recorded.
     pub const fn is_recorded(&self) -> bool {
-        self.tape.is_some()
+        self.buffer.is_some()
     }
 }
 
@@ -46,20 +46,20 @@ impl<P: Policy> Recorded<P> {
     pub(crate) fn start(
         policy: P,
         sink: Option<&Arc<dyn Sink>>,
-        (at, name): (Time, &str),
+        (now, name): (Time, &str),
         birth: impl FnOnce() -> P::InitialState,
     ) -> Self {
-        let tape = sink
-            .map(|sink| Box::new(RecordBuffer::begin(sink, at, P::KIND, name, &text(&birth()))));
-        Self { policy, tape }
+        let buffer = sink
+            .map(|sink| Box::new(RecordBuffer::begin(sink, now, P::KIND, name, &text(&birth()))));
+        Self { policy, buffer }
     }
 
     /// Records an input with its decision.
-    pub(crate) fn record<D: Serialize>(&mut self, at: Time, step: impl FnOnce() -> (P::Input, D)) {
-        let Some(tape) = &mut self.tape else { return };
-        let (told, decided) = step();
-        tape.step(at, |input, decision| {
-            put_text(input, &told);
+    pub(crate) fn record<D: Serialize>(&mut self, now: Time, step: impl FnOnce() -> (P::Input, D)) {
+        let Some(buffer) = &mut self.buffer else { return };
+        let (policy_input, decided) = step();
+        buffer.step(now, |input, decision| {
+            put_text(input, &policy_input);
             put_text(decision, &decided);
         });
     }

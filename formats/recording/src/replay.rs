@@ -11,7 +11,7 @@ pub trait PolicyReplay {
     ///
     /// # Errors
     /// Fails if `input` is not a valid input of the policy.
-    fn step(&mut self, at: Time, input: &[u8], decision: &mut Vec<u8>) -> Result<(), RecordError>;
+    fn step(&mut self, now: Time, input: &[u8], decision: &mut Vec<u8>) -> Result<(), RecordError>;
 
     /// Returns an input in human-readable form.
     fn describe_input(&self, input: &[u8]) -> String;

@@ -20,10 +20,11 @@
 //! | 11 | a worker has stopped reporting | worker | |
 //! | 12 | a worker has ended its membership | worker | |
 //!
-//! An operation is 0 for a read, 1 for a write, 2 for a flush and 3 for others. A completion in a report
-//! consists of a slot, an operation, bytes and a latency as in 3. A time consists of a slot, the
-//! nanoseconds during which the disk had requests in flight, and the change of their number, zigzag
-//! encoded. Phases and other times of requests have no influence on decisions and are not recorded.
+//! An operation is 0 for a read, 1 for a write, 2 for a flush and 3 for others. A completion in a
+//! report consists of a slot, an operation, bytes and a latency as in 3. A time consists of a slot,
+//! the nanoseconds during which the disk had requests in flight, and the change of their number,
+//! zigzag encoded. Phases and other times of requests have no influence on decisions and are not
+//! recorded.
 
 use std::sync::Arc;
 
@@ -40,29 +41,29 @@ use crate::{PolicyKind, RecordBuffer, Recorded, Sink};
 
 impl<P> Recorded<P> {
     #[inline]
-    fn record_bytes(&mut self, at: Time, write: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>)) {
-        if let Some(tape) = &mut self.tape {
-            tape.step(at, write);
-            tape.flush_if_long();
+    fn record_bytes(&mut self, now: Time, write: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>)) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.step(now, write);
+            buffer.flush_if_long();
         }
     }
 
     fn map<Q>(self, change: impl FnOnce(P) -> Q) -> Recorded<Q> {
-        Recorded { policy: change(self.policy), tape: self.tape }
+        Recorded { policy: change(self.policy), buffer: self.buffer }
     }
 }
 
 impl Recorded<StoreScheduler> {
-    /// As [`StoreScheduler::new`], with recording; the stream starts at `at`.
+    /// As [`StoreScheduler::new`], with recording; the stream starts at `now`.
     pub fn scheduler(
         sink: Option<&Arc<dyn Sink>>,
-        (at, name): (Time, &str),
+        (now, name): (Time, &str),
         spec: StoreSpec,
     ) -> Self {
         let birth =
-            |sink| RecordBuffer::begin(sink, at, PolicyKind::StorageQos, name, &text(&spec));
-        let tape = sink.map(|sink| Box::new(birth(sink)));
-        Self { policy: StoreScheduler::new(spec), tape }
+            |sink| RecordBuffer::begin(sink, now, PolicyKind::StorageQos, name, &text(&spec));
+        let buffer = sink.map(|sink| Box::new(birth(sink)));
+        Self { policy: StoreScheduler::new(spec), buffer }
     }
 
     /// As [`StoreScheduler::submit`], with recording.
@@ -118,9 +119,9 @@ impl Recorded<StoreScheduler> {
 
     /// As [`StoreScheduler::handle_completed`], with recording.
     #[inline(always)]
-    pub fn handle_completed(&mut self, now: Time, slot: DiskSlot, of: Completed) {
-        self.policy.handle_completed(now, slot, of);
-        self.record_bytes(now, |input, _| code::put_completed(input, slot, of));
+    pub fn handle_completed(&mut self, now: Time, slot: DiskSlot, completed: Completed) {
+        self.policy.handle_completed(now, slot, completed);
+        self.record_bytes(now, |input, _| code::put_completed(input, slot, completed));
     }
 
     /// As [`StoreScheduler::handle_undone`], with recording.
@@ -142,8 +143,8 @@ impl Recorded<StoreScheduler> {
     }
 
     /// As [`StoreScheduler::handle_unscheduled`]. Not recorded, because it changes no decision.
-    pub fn handle_unscheduled(&mut self, of: Unscheduled) {
-        self.policy.handle_unscheduled(of);
+    pub fn handle_unscheduled(&mut self, unscheduled: Unscheduled) {
+        self.policy.handle_unscheduled(unscheduled);
     }
 
     /// As [`StoreScheduler::apply`], with recording.
@@ -171,11 +172,11 @@ impl Recorded<StoreScheduler> {
     pub fn share(
         mut self,
         now: Time,
-        with: WorkerId,
+        worker: WorkerId,
         borrower: &mut Borrower,
     ) -> Recorded<StoreBudget> {
-        self.record_bytes(now, |input, _| code::put_share(input, with));
-        self.map(|scheduler| StoreBudget::share(scheduler, now, with, borrower))
+        self.record_bytes(now, |input, _| code::put_share(input, worker));
+        self.map(|scheduler| StoreBudget::share(scheduler, now, worker, borrower))
     }
 }
 

@@ -99,8 +99,8 @@ pub(crate) fn put_submit(out: &mut Vec<u8>, slot: DiskSlot, bytes: u32, tag: u32
     put_numbers(out, [slot.0, bytes, tag]);
 }
 
-pub(crate) fn put_submitted(out: &mut Vec<u8>, of: Result<Submitted, SubmitError>) {
-    out.push(match of {
+pub(crate) fn put_submitted(out: &mut Vec<u8>, result: Result<Submitted, SubmitError>) {
+    out.push(match result {
         Ok(Submitted::Dispatch) => 0,
         Ok(Submitted::Queued) => 1,
         Err(error) => refusal(error),
@@ -123,8 +123,8 @@ pub(crate) fn put_together(out: &mut Vec<u8>, slot: DiskSlot, tag: u32, sizes: &
     }
 }
 
-pub(crate) fn put_together_done(out: &mut Vec<u8>, of: Result<BatchSubmitted, SubmitError>) {
-    match of {
+pub(crate) fn put_together_done(out: &mut Vec<u8>, result: Result<BatchSubmitted, SubmitError>) {
+    match result {
         Ok(BatchSubmitted { dispatched, waiting }) => {
             out.push(0);
             put(out, dispatched as u64);
@@ -137,9 +137,9 @@ pub(crate) fn put_together_done(out: &mut Vec<u8>, of: Result<BatchSubmitted, Su
 pub(crate) fn put_next(out: &mut Vec<u8>, now: Time, next: Next) {
     match next {
         Next::Idle => out.push(0),
-        Next::WaitUntil(at) => {
+        Next::WaitUntil(deadline) => {
             out.push(1);
-            put_signed(out, at.as_ns().wrapping_sub(now.as_ns()) as i64);
+            put_signed(out, deadline.as_ns().wrapping_sub(now.as_ns()) as i64);
         }
         Next::Dispatch { disk, tag } => {
             out.push(2);
@@ -148,10 +148,10 @@ pub(crate) fn put_next(out: &mut Vec<u8>, now: Time, next: Next) {
     }
 }
 
-pub(crate) fn put_completed(out: &mut Vec<u8>, slot: DiskSlot, of: Completed) {
+pub(crate) fn put_completed(out: &mut Vec<u8>, slot: DiskSlot, completed: Completed) {
     out.push(COMPLETED);
-    put_numbers(out, [slot.0, of.operation as u32, of.bytes, of.requests]);
-    put(out, of.latency_ns.map_or(0, |ns| ns.saturating_add(1)));
+    put_numbers(out, [slot.0, completed.operation as u32, completed.bytes, completed.requests]);
+    put(out, completed.latency_ns.map_or(0, |ns| ns.saturating_add(1)));
 }
 
 pub(crate) fn put_undone(out: &mut Vec<u8>, slot: DiskSlot, bytes: u32) {
@@ -174,9 +174,9 @@ pub(crate) fn put_events(out: &mut Vec<u8>, events: &[StoreEvent]) {
     }
 }
 
-pub(crate) fn put_share(out: &mut Vec<u8>, with: WorkerId) {
+pub(crate) fn put_share(out: &mut Vec<u8>, worker: WorkerId) {
     out.push(SHARE);
-    put(out, with.0.into());
+    put(out, worker.0.into());
 }
 
 pub(crate) fn put_absent(out: &mut Vec<u8>, worker: WorkerId) {
@@ -192,9 +192,9 @@ pub(crate) fn put_ended(out: &mut Vec<u8>, worker: WorkerId) {
 pub(crate) fn put_report(out: &mut Vec<u8>, from: WorkerId, report: &LoanReport) {
     out.push(REPORT);
     put(out, from.0.into());
-    for wants in [&report.loan_demand, &report.loan_requests] {
-        put(out, wants.len() as u64);
-        wants.iter().for_each(|want| put_numbers(out, [want.disk.0, want.bytes]));
+    for requested in [&report.loan_demand, &report.loan_requests] {
+        put(out, requested.len() as u64);
+        requested.iter().for_each(|grant| put_numbers(out, [grant.disk.0, grant.bytes]));
     }
     put(out, report.completions.len() as u64);
     for Completion { disk, operation, bytes, latency } in &report.completions {
@@ -215,9 +215,11 @@ pub(crate) fn put_report(out: &mut Vec<u8>, from: WorkerId, report: &LoanReport)
 }
 
 pub(crate) fn put_grant(out: &mut Vec<u8>, grant: Option<WorkerGrant>) {
-    let Some(WorkerGrant { worker: processor, disk, of }) = grant else { return out.push(0) };
+    let Some(WorkerGrant { worker: processor, disk, of: amount }) = grant else {
+        return out.push(0);
+    };
     put_numbers(out, [u32::from(processor.0) + 1, disk.0]);
-    let (kind, number) = match of {
+    let (kind, number) = match amount {
         GrantKind::Waiting(requests) => (0, requests),
         GrantKind::Ahead(bytes) => (1, bytes),
         GrantKind::Nothing => (2, 0),
@@ -247,10 +249,10 @@ pub fn decode_store_input(body: &[u8]) -> Result<StoreInput, RecordError> {
         COMPLETED => {
             let slot = DiskSlot(bytes.number_u32()?);
             let operation = operation(&mut bytes)?;
-            let (of, requests) = (bytes.number_u32()?, bytes.number_u32()?);
+            let (size, requests) = (bytes.number_u32()?, bytes.number_u32()?);
             let latency_ns = bytes.number()?.checked_sub(1);
-            let of = Completed { operation, bytes: of, requests, latency_ns };
-            StoreInput::Completed { slot, of }
+            let completed = Completed { operation, bytes: size, requests, latency_ns };
+            StoreInput::Completed { slot, of: completed }
         }
         UNDONE => {
             let slot = DiskSlot(bytes.number_u32()?);
@@ -297,16 +299,16 @@ fn worker(bytes: &mut Bytes<'_>) -> Result<WorkerId, RecordError> {
 
 fn operation(bytes: &mut Bytes<'_>) -> Result<IoKind, RecordError> {
     let number = bytes.number()?;
-    let known = usize::try_from(number).ok().and_then(|at| IoKind::ALL.get(at));
-    known.copied().ok_or_else(|| RecordError::Body(format!("unknown operation {number}")))
+    let kind = usize::try_from(number).ok().and_then(|index| IoKind::ALL.get(index));
+    kind.copied().ok_or_else(|| RecordError::Body(format!("unknown operation {number}")))
 }
 
 fn report(bytes: &mut Bytes<'_>) -> Result<LoanReport, RecordError> {
     let mut report = LoanReport::default();
-    for wants in [&mut report.loan_demand, &mut report.loan_requests] {
+    for requested in [&mut report.loan_demand, &mut report.loan_requests] {
         // Each entry consumes input, which bounds the number of entries.
         for _ in 0..bytes.number()? {
-            wants.push(RequestedGrant {
+            requested.push(RequestedGrant {
                 disk: DiskSlot(bytes.number_u32()?),
                 bytes: bytes.number_u32()?,
             });
@@ -314,14 +316,14 @@ fn report(bytes: &mut Bytes<'_>) -> Result<LoanReport, RecordError> {
     }
     for _ in 0..bytes.number()? {
         let (disk, operation) = (DiskSlot(bytes.number_u32()?), operation(bytes)?);
-        let of = bytes.number_u32()?;
+        let size = bytes.number_u32()?;
         let latency = bytes.number()?.checked_sub(1).map(Duration::from_nanos);
-        report.completions.push(Completion { disk, operation, bytes: of, latency });
+        report.completions.push(Completion { disk, operation, bytes: size, latency });
     }
     for _ in 0..bytes.number()? {
         let (disk, requests) = (DiskSlot(bytes.number_u32()?), bytes.number_u32()?);
-        let (cost, of) = (bytes.number_u32()?, bytes.number_u32()?);
-        report.returns.push(Return { disk, requests, cost, bytes: of });
+        let (cost, size) = (bytes.number_u32()?, bytes.number_u32()?);
+        report.returns.push(Return { disk, requests, cost, bytes: size });
     }
     for _ in 0..bytes.number()? {
         let disk = DiskSlot(bytes.number_u32()?);

@@ -33,8 +33,9 @@ pub fn decode_store_initial_state(birth: &[u8]) -> Result<StoreSpec, RecordError
         decode(birth).map_err(|fault| RecordError::InitialState(fault.to_string()))?;
     if spec.waiting_max > WAITING_MAX || spec.depth_max > WAITING_MAX {
         let (waiting, depth) = (spec.waiting_max, spec.depth_max);
-        let why = format!("{waiting} queued requests, or {depth} in the device, exceed the limit");
-        return Err(RecordError::InitialState(why));
+        let reason =
+            format!("{waiting} queued requests, or {depth} in the device, exceed the limit");
+        return Err(RecordError::InitialState(reason));
     }
     Ok(spec)
 }
@@ -51,50 +52,56 @@ impl SchedulerReplay {
 }
 
 impl PolicyReplay for SchedulerReplay {
-    fn step(&mut self, at: Time, input: &[u8], decision: &mut Vec<u8>) -> Result<(), RecordError> {
+    fn step(&mut self, now: Time, input: &[u8], decision: &mut Vec<u8>) -> Result<(), RecordError> {
         let input = decode_store_input(input)?;
         let mut borrower = None;
         if matches!(input, StoreInput::Share(_) | StoreInput::Unshare(_)) {
             borrower = Some(self.borrower());
         }
         match (&mut self.mode, input) {
-            (Mode::Sole(of), StoreInput::Submit { slot, bytes, tag }) => {
-                code::put_submitted(decision, of.submit(at, slot, bytes, tag));
+            (Mode::Sole(scheduler), StoreInput::Submit { slot, bytes, tag }) => {
+                code::put_submitted(decision, scheduler.submit(now, slot, bytes, tag));
             }
-            (Mode::Sole(of), StoreInput::SubmitBatch { slot, tag, sizes }) => {
-                code::put_together_done(decision, of.submit_batch(at, slot, &sizes, tag));
+            (Mode::Sole(scheduler), StoreInput::SubmitBatch { slot, tag, sizes }) => {
+                code::put_together_done(decision, scheduler.submit_batch(now, slot, &sizes, tag));
             }
-            (Mode::Sole(of), StoreInput::Poll) => code::put_next(decision, at, of.poll(at)),
-            (Mode::Sole(of), StoreInput::Completed { slot, of: ended }) => {
-                of.handle_completed(at, slot, ended);
+            (Mode::Sole(scheduler), StoreInput::Poll) => {
+                code::put_next(decision, now, scheduler.poll(now))
             }
-            (Mode::Sole(of), StoreInput::Undone { slot, bytes }) => {
-                of.handle_undone(at, slot, bytes);
+            (Mode::Sole(scheduler), StoreInput::Completed { slot, of: completed }) => {
+                scheduler.handle_completed(now, slot, completed);
             }
-            (Mode::Sole(of), StoreInput::Change(change)) => {
-                code::put_tags(decision, &of.apply(at, change));
+            (Mode::Sole(scheduler), StoreInput::Undone { slot, bytes }) => {
+                scheduler.handle_undone(now, slot, bytes);
             }
-            (Mode::Shared(of), StoreInput::Change(change)) => of.apply(at, change),
-            (Mode::Sole(of), StoreInput::Observe) => code::put_events(decision, &of.observe(at)),
-            (Mode::Shared(of), StoreInput::Observe) => code::put_events(decision, &of.observe(at)),
-            (Mode::Shared(of), StoreInput::Report { from, report }) => {
-                of.handle_report(at, from, &report);
+            (Mode::Sole(scheduler), StoreInput::Change(change)) => {
+                code::put_tags(decision, &scheduler.apply(now, change));
             }
-            (Mode::Shared(of), StoreInput::Absent(worker)) => of.handle_absent(worker),
-            (Mode::Shared(of), StoreInput::Ended(worker)) => of.handle_ended(at, worker),
-            (Mode::Shared(of), StoreInput::PollGrant) => {
-                code::put_grant(decision, of.poll_grant(at));
+            (Mode::Shared(budget), StoreInput::Change(change)) => budget.apply(now, change),
+            (Mode::Sole(scheduler), StoreInput::Observe) => {
+                code::put_events(decision, &scheduler.observe(now))
             }
-            (mode @ Mode::Sole(_), StoreInput::Share(with)) => {
-                let (Mode::Sole(of), Some(mut borrower)) =
+            (Mode::Shared(budget), StoreInput::Observe) => {
+                code::put_events(decision, &budget.observe(now))
+            }
+            (Mode::Shared(budget), StoreInput::Report { from, report }) => {
+                budget.handle_report(now, from, &report);
+            }
+            (Mode::Shared(budget), StoreInput::Absent(worker)) => budget.handle_absent(worker),
+            (Mode::Shared(budget), StoreInput::Ended(worker)) => budget.handle_ended(now, worker),
+            (Mode::Shared(budget), StoreInput::PollGrant) => {
+                code::put_grant(decision, budget.poll_grant(now));
+            }
+            (mode @ Mode::Sole(_), StoreInput::Share(worker)) => {
+                let (Mode::Sole(scheduler), Some(mut borrower)) =
                     (core::mem::replace(mode, Mode::Transition), borrower)
                 else {
                     return Ok(());
                 };
-                *mode = Mode::Shared(StoreBudget::share(of, at, with, &mut borrower));
+                *mode = Mode::Shared(StoreBudget::share(scheduler, now, worker, &mut borrower));
             }
             (mode @ Mode::Shared(_), StoreInput::Unshare(waiting)) => {
-                let (Mode::Shared(of), Some(mut borrower)) =
+                let (Mode::Shared(budget), Some(mut borrower)) =
                     (core::mem::replace(mode, Mode::Transition), borrower)
                 else {
                     return Ok(());
@@ -102,9 +109,9 @@ impl PolicyReplay for SchedulerReplay {
                 for (slot, tag) in waiting {
                     borrower.add(slot);
                     // The budget has recorded their sizes.
-                    let _ = borrower.submit(at, slot, 0, tag);
+                    let _ = borrower.submit(now, slot, 0, tag);
                 }
-                *mode = Mode::Sole(of.unshare(at, borrower));
+                *mode = Mode::Sole(budget.unshare(now, borrower));
             }
             (Mode::Shared(_), _) => {
                 return Err(RecordError::Body("several workers use the store".to_owned()));
@@ -117,14 +124,15 @@ impl PolicyReplay for SchedulerReplay {
     }
 
     fn describe_input(&self, input: &[u8]) -> String {
-        decode_store_input(input).map_or_else(|fault| fault.to_string(), |of| format!("{of:?}"))
+        decode_store_input(input)
+            .map_or_else(|fault| fault.to_string(), |decoded| format!("{decoded:?}"))
     }
 
     fn difference(&self, recorded: &[u8], now: &[u8]) -> Difference {
-        let shown = |bytes: &[u8]| {
+        let describe = |bytes: &[u8]| {
             let bytes = bytes.iter().map(|byte| format!("{byte:02x}"));
             bytes.collect::<Vec<_>>().join(" ")
         };
-        Difference::from_texts(String::new(), &shown(recorded), &shown(now))
+        Difference::from_texts(String::new(), &describe(recorded), &describe(now))
     }
 }

@@ -48,8 +48,11 @@ pub struct TeamDecision {
 }
 
 #[allow(clippy::ref_option, reason = "as serde calls it")]
-fn shared<S: Serializer>(of: &Option<Arc<Distribution>>, into: S) -> Result<S::Ok, S::Error> {
-    of.as_deref().serialize(into)
+fn shared<S: Serializer>(
+    distribution: &Option<Arc<Distribution>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    distribution.as_deref().serialize(serializer)
 }
 
 impl From<&TeamChange> for TeamDecision {
@@ -85,11 +88,11 @@ impl Policy for Team {
             TeamInput::Member { member, link } => decided(&self.handle_member(*member, *link)),
             TeamInput::Ports(ports) => (&self.handle_ports(ports)).into(),
             TeamInput::Spec(spec) => decided(&self.set_spec(spec.clone())),
-            TeamInput::Loads(of) => {
+            TeamInput::Loads(changed) => {
                 let mut loads = Box::new([BucketLoad::default(); BUCKETS]);
-                for (bucket, load) in of {
-                    if let Some(at) = loads.get_mut(usize::from(*bucket)) {
-                        *at = *load;
+                for (bucket, load) in changed {
+                    if let Some(slot) = loads.get_mut(usize::from(*bucket)) {
+                        *slot = *load;
                     }
                 }
                 (&self.handle_loads(&loads)).into()
@@ -105,11 +108,11 @@ impl Recorded<Team> {
     /// As the policy's function.
     pub fn team(
         sink: Option<&Arc<dyn Sink>>,
-        (at, name): (Time, &str),
+        (now, name): (Time, &str),
         spec: TeamSpec,
     ) -> Result<Self, TeamSpecError> {
         let policy = Team::new(spec.clone())?;
-        Ok(Self::start(policy, sink, (at, name), || spec))
+        Ok(Self::start(policy, sink, (now, name), || spec))
     }
 
     /// As [`Team::handle_member`], with recording.
@@ -118,19 +121,19 @@ impl Recorded<Team> {
     /// As the policy's function.
     pub fn handle_member(
         &mut self,
-        at: Time,
+        now: Time,
         member: MemberId,
         link: MemberLink,
     ) -> Result<TeamChange, UnknownMember> {
         let result = self.policy.handle_member(member, link);
-        self.record(at, || (TeamInput::Member { member, link }, decided(&result)));
+        self.record(now, || (TeamInput::Member { member, link }, decided(&result)));
         result
     }
 
     /// As [`Team::handle_ports`], with recording.
-    pub fn handle_ports(&mut self, at: Time, ports: &[TeamPort]) -> TeamChange {
+    pub fn handle_ports(&mut self, now: Time, ports: &[TeamPort]) -> TeamChange {
         let change = self.policy.handle_ports(ports);
-        self.record(at, || (TeamInput::Ports(ports.to_vec()), TeamDecision::from(&change)));
+        self.record(now, || (TeamInput::Ports(ports.to_vec()), TeamDecision::from(&change)));
         change
     }
 
@@ -138,21 +141,21 @@ impl Recorded<Team> {
     ///
     /// # Errors
     /// As the policy's function.
-    pub fn set_spec(&mut self, at: Time, spec: TeamSpec) -> Result<TeamChange, TeamSpecError> {
-        let told = self.tape.is_some().then(|| spec.clone());
+    pub fn set_spec(&mut self, now: Time, spec: TeamSpec) -> Result<TeamChange, TeamSpecError> {
+        let recorded_spec = self.buffer.is_some().then(|| spec.clone());
         let result = self.policy.set_spec(spec);
-        if let Some(told) = told {
-            self.record(at, || (TeamInput::Spec(told), decided(&result)));
+        if let Some(recorded_spec) = recorded_spec {
+            self.record(now, || (TeamInput::Spec(recorded_spec), decided(&result)));
         }
         result
     }
 
     /// As [`Team::handle_loads`], with recording.
-    pub fn handle_loads(&mut self, at: Time, loads: &[BucketLoad; BUCKETS]) -> TeamChange {
+    pub fn handle_loads(&mut self, now: Time, loads: &[BucketLoad; BUCKETS]) -> TeamChange {
         let change = self.policy.handle_loads(loads);
-        self.record(at, || {
-            let known = (0..).zip(loads).filter(|(_, load)| **load != BucketLoad::default());
-            let loads = known.map(|(bucket, load)| (bucket, *load)).collect();
+        self.record(now, || {
+            let nonzero = (0..).zip(loads).filter(|(_, load)| **load != BucketLoad::default());
+            let loads = nonzero.map(|(bucket, load)| (bucket, *load)).collect();
             (TeamInput::Loads(loads), TeamDecision::from(&change))
         });
         change

@@ -115,41 +115,41 @@ impl Policy for Vmq {
     type Input = VmqInput;
     type Decision = VmqDecision;
 
-    fn begin(at: Time, birth: VmqInitialState) -> Result<Self, String> {
-        Self::new(birth.spec, &birth.workers, at).map_err(|error| error.to_string())
+    fn begin(now: Time, birth: VmqInitialState) -> Result<Self, String> {
+        Self::new(birth.spec, &birth.workers, now).map_err(|error| error.to_string())
     }
 
-    fn step(&mut self, at: Time, input: &VmqInput) -> VmqDecision {
+    fn step(&mut self, now: Time, input: &VmqInput) -> VmqDecision {
         match input {
             VmqInput::Configure(VmqInitialState { spec, workers }) => {
-                moves(&self.configure(spec.clone(), workers, at))
+                moves(&self.configure(spec.clone(), workers, now))
             }
             VmqInput::ForgetHistory => {
-                self.forget_history(at);
+                self.forget_history(now);
                 VmqDecision::NoAction
             }
             VmqInput::SetNic { nic, spec, queues_max } => {
-                moves(&self.set_nic(*nic, *spec, *queues_max, at))
+                moves(&self.set_nic(*nic, *spec, *queues_max, now))
             }
             VmqInput::RemoveNic(nic) => {
-                self.remove_nic(*nic, at);
+                self.remove_nic(*nic, now);
                 VmqDecision::NoAction
             }
-            VmqInput::AddQueue(queue) => added(&self.add_queue(*queue, at)),
+            VmqInput::AddQueue(queue) => added(&self.add_queue(*queue, now)),
             VmqInput::RemoveQueue(queue) => {
-                self.remove_queue(*queue, at);
+                self.remove_queue(*queue, now);
                 VmqDecision::NoAction
             }
-            VmqInput::Found { queue, at: found } => {
-                self.handle_moved_externally(*queue, *found, at);
+            VmqInput::Found { queue, at: worker } => {
+                self.handle_moved_externally(*queue, *worker, now);
                 VmqDecision::NoAction
             }
-            VmqInput::Moved { queue, at: found } => {
-                self.handle_moved(*queue, *found, at);
+            VmqInput::Moved { queue, at: worker } => {
+                self.handle_moved(*queue, *worker, now);
                 VmqDecision::NoAction
             }
             VmqInput::Observe(measurements) => {
-                VmqDecision::Observed(self.observe(measurements, at))
+                VmqDecision::Observed(self.observe(measurements, now))
             }
         }
     }
@@ -162,13 +162,13 @@ impl Recorded<Vmq> {
     /// As the policy's function.
     pub fn record_vmq(
         sink: Option<&Arc<dyn Sink>>,
-        (at, name): (Time, &str),
+        (now, name): (Time, &str),
         spec: VmqSpec,
         workers: &[WorkerSpec],
     ) -> Result<Self, VmqSpecError> {
-        let policy = Vmq::new(spec.clone(), workers, at)?;
+        let policy = Vmq::new(spec.clone(), workers, now)?;
         let birth = || VmqInitialState { spec, workers: workers.to_vec() };
-        Ok(Self::start(policy, sink, (at, name), birth))
+        Ok(Self::start(policy, sink, (now, name), birth))
     }
 
     /// As [`Vmq::configure`], with recording.
@@ -182,8 +182,8 @@ impl Recorded<Vmq> {
         now: Time,
     ) -> Result<Vec<Move>, VmqSpecError> {
         let result = self.policy.configure(spec.clone(), workers, now);
-        let told = || VmqInput::Configure(VmqInitialState { spec, workers: workers.to_vec() });
-        self.record(now, || (told(), moves(&result)));
+        let input = || VmqInput::Configure(VmqInitialState { spec, workers: workers.to_vec() });
+        self.record(now, || (input(), moves(&result)));
         result
     }
 
@@ -233,27 +233,28 @@ impl Recorded<Vmq> {
     }
 
     /// As [`Vmq::handle_moved_externally`], with recording.
-    pub fn handle_found(&mut self, queue: QueueId, at: WorkerId, now: Time) {
+    pub fn handle_found(&mut self, queue: QueueId, worker: WorkerId, now: Time) {
         // Reported for each queue at each measurement; unchanged placements are not recorded.
-        let is_known = self.tape.is_none() || self.placement().any(|of| of == (queue, at));
-        self.policy.handle_moved_externally(queue, at, now);
+        let is_known =
+            self.buffer.is_none() || self.placement().any(|entry| entry == (queue, worker));
+        self.policy.handle_moved_externally(queue, worker, now);
         if !is_known {
-            self.record(now, || (VmqInput::Found { queue, at }, VmqDecision::NoAction));
+            self.record(now, || (VmqInput::Found { queue, at: worker }, VmqDecision::NoAction));
         }
     }
 
     /// As [`Vmq::handle_moved`], with recording.
-    pub fn handle_moved(&mut self, queue: QueueId, at: WorkerId, now: Time) {
-        self.policy.handle_moved(queue, at, now);
-        self.record(now, || (VmqInput::Moved { queue, at }, VmqDecision::NoAction));
+    pub fn handle_moved(&mut self, queue: QueueId, worker: WorkerId, now: Time) {
+        self.policy.handle_moved(queue, worker, now);
+        self.record(now, || (VmqInput::Moved { queue, at: worker }, VmqDecision::NoAction));
     }
 
     /// As [`Vmq::observe`], with recording.
     pub fn observe(&mut self, measurements: &Measurements, now: Time) -> Observed {
         let observed = self.policy.observe(measurements, now);
         self.record(now, || {
-            let told = VmqInput::Observe(measurements.clone());
-            (told, VmqDecision::Observed(observed.clone()))
+            let input = VmqInput::Observe(measurements.clone());
+            (input, VmqDecision::Observed(observed.clone()))
         });
         observed
     }

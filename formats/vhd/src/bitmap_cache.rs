@@ -39,8 +39,8 @@ impl SectorMap {
     }
 
     /// Sets bits; returns true if any bit changed.
-    pub(crate) fn set(&mut self, from: u64, end: u64) -> bool {
-        let changed = bitmap::set(&mut self.bits, from, end);
+    pub(crate) fn set(&mut self, start: u64, end: u64) -> bool {
+        let changed = bitmap::set(&mut self.bits, start, end);
         self.has_changed |= changed;
         changed
     }
@@ -103,27 +103,27 @@ impl BitmapCache {
         Some(block)
     }
 
-    /// Inserts a bitmap and evicts others, except those in use and those of blocks in `wanted`.
+    /// Inserts a bitmap and evicts others, except those in use and those of blocks in `protected`.
     pub(crate) fn insert(
         &mut self,
         block: u32,
         map: SectorMap,
-        wanted: core::ops::RangeInclusive<u32>,
+        protected: core::ops::RangeInclusive<u32>,
     ) {
         if self.maps.insert(block, map).is_none() {
             self.order.push_back(block);
         }
-        self.evict(&wanted);
+        self.evict(&protected);
     }
 
     pub(crate) fn insert_read(
         &mut self,
         block: u32,
         bytes: &[u8],
-        wanted: core::ops::RangeInclusive<u32>,
+        protected: core::ops::RangeInclusive<u32>,
     ) {
         let map = SectorMap { bits: bytes.into(), ..SectorMap::default() };
-        self.insert(block, map, wanted);
+        self.insert(block, map, protected);
     }
 
     /// Removes a block's bitmap from the cache.
@@ -131,8 +131,8 @@ impl BitmapCache {
         self.maps.remove(&block)
     }
 
-    fn evict(&mut self, wanted: &core::ops::RangeInclusive<u32>) {
-        let asked = &self.reads;
+    fn evict(&mut self, protected: &core::ops::RangeInclusive<u32>) {
+        let reads = &self.reads;
         for _ in 0..self.order.len().min(EXAMINED_MAX) {
             if self.order.len() <= self.capacity() {
                 break;
@@ -142,12 +142,13 @@ impl BitmapCache {
                 self.examined += 1;
             }
             let Some(block) = self.order.pop_front() else { break };
-            let stays = |map: &SectorMap| {
+            let is_needed = |map: &SectorMap| {
                 map.is_dirty
                     || map.writes > 0
-                    || (map.has_changed && asked.values().any(|(asked, _)| *asked == block))
+                    || (map.has_changed
+                        && reads.values().any(|(read_block, _)| *read_block == block))
             };
-            if wanted.contains(&block) || self.maps.get(&block).is_some_and(stays) {
+            if protected.contains(&block) || self.maps.get(&block).is_some_and(is_needed) {
                 self.order.push_back(block);
             } else {
                 self.maps.remove(&block);
@@ -165,7 +166,7 @@ mod tests {
         // Bitmaps so large that the cache holds only the minimum number.
         let len = BYTES_MAX;
         let mut cache = BitmapCache::new(len);
-        let place = |block: u32| ByteRange::new(u64::from(block) * len, len).unwrap();
+        let block_range = |block: u32| ByteRange::new(u64::from(block) * len, len).unwrap();
         for block in 0..6 {
             cache.insert_read(block, &[0; 4], block..=block);
         }
@@ -173,19 +174,22 @@ mod tests {
         cache.map_mut(1).unwrap().writes = 1;
         // This bitmap has changed since it was read, and is being read again.
         cache.map_mut(2).unwrap().set(3, 4);
-        cache.begin_read(place(2), 2);
+        cache.begin_read(block_range(2), 2);
         // This bitmap is being read again without changes.
-        cache.begin_read(place(3), 3);
+        cache.begin_read(block_range(3), 3);
         for block in 6..30 {
             cache.insert_read(block, &[0; 4], 4..=4);
         }
-        let kept: Vec<u32> = (0..30).filter(|block| cache.map(*block).is_some()).collect();
-        assert_eq!(kept, [0, 1, 2, 4, 26, 27, 28, 29]);
-        assert_eq!(kept.len(), cache.capacity());
+        let cached: Vec<u32> = (0..30).filter(|block| cache.map(*block).is_some()).collect();
+        assert_eq!(cached, [0, 1, 2, 4, 26, 27, 28, 29]);
+        assert_eq!(cached.len(), cache.capacity());
 
         cache.map_mut(0).unwrap().is_dirty = false;
         cache.map_mut(1).unwrap().writes = 0;
-        assert_eq!((cache.end_read(place(2)), cache.end_read(place(2))), (Some(2), None));
+        assert_eq!(
+            (cache.end_read(block_range(2)), cache.end_read(block_range(2))),
+            (Some(2), None)
+        );
         for block in 30..40 {
             cache.insert_read(block, &[0; 4], block..=block);
         }

@@ -116,8 +116,9 @@ fn check_all(
     if footer.disk_type == DiskType::Differencing {
         let parent = locator::read(file, &structures.header, footer.data_offset)?;
         if parent.locators.is_empty() {
-            let at = footer.data_offset + locator_table();
-            let error = ImageError::new("Parent Locator Entry", at, ImageFault::MissingStructure);
+            let offset = footer.data_offset + locator_table();
+            let error =
+                ImageError::new("Parent Locator Entry", offset, ImageFault::MissingStructure);
             report.add(FindingSeverity::Information, error);
         }
     }

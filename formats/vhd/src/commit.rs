@@ -55,9 +55,11 @@ impl Sparse {
             steps.push(Step::Flush);
         }
         steps.push(Step::DurableMarker);
-        let left = self.space.as_ref().filter(|_| grown.is_some());
+        let moved_space = self.space.as_ref().filter(|_| grown.is_some());
         steps.extend(
-            left.and_then(|space| ByteRange::new(space.footer_offset(), SECTOR)).map(Step::Zero),
+            moved_space
+                .and_then(|space| ByteRange::new(space.footer_offset(), SECTOR))
+                .map(Step::Zero),
         );
         if let (Some(space), Some(sector)) = (&mut self.space, grown) {
             space.record_footer(sector);
@@ -120,7 +122,7 @@ impl Sparse {
             self.has_failed_to_grow |= grown.is_some();
             let table = &self.table;
             let has_place = |block: u32| {
-                table.get(block as usize).is_some_and(|at| *at != crate::table::UNUSED)
+                table.get(block as usize).is_some_and(|sector| *sector != crate::table::UNUSED)
             };
             self.changes.merge_failed(changes, has_place);
             return;

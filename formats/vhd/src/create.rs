@@ -180,22 +180,22 @@ fn assign_locator_sectors(
     header.parent_unique_id = parent.unique_id;
     header.parent_modified = parent.modified;
     header.parent_name.clone_from(&parent.name);
-    let wrong = |name, value, allowed| {
+    let invalid_value = |name, value, allowed| {
         Err(ImageError::new(name, FOOTER, ImageFault::InvalidValue { value, allowed }))
     };
     if parent.locators.len() > LOCATORS {
-        return wrong("Parent Locator Entry", parent.locators.len() as u64, "up to 8");
+        return invalid_value("Parent Locator Entry", parent.locators.len() as u64, "up to 8");
     }
     if parent.name.encode_utf16().count() > crate::header::NAME_UNITS {
         let units = parent.name.encode_utf16().count() as u64;
-        return wrong("Parent Unicode Name", units, "up to 256 UTF-16 units");
+        return invalid_value("Parent Unicode Name", units, "up to 256 UTF-16 units");
     }
     let mut paths = Vec::new();
     for (entry, locator) in header.locators.iter_mut().zip(&parent.locators) {
         let (platform, bytes) = locator.encode();
         let data_length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         if data_length > LOCATOR_BYTES_MAX || data_length == 0 {
-            return wrong("Platform Data Length", data_length.into(), "1 to 65536 bytes");
+            return invalid_value("Platform Data Length", data_length.into(), "1 to 65536 bytes");
         }
         let sectors = data_length.div_ceil(512);
         *entry = LocatorEntry { platform, data_space: sectors, data_length, data_offset: *end };

@@ -3,25 +3,25 @@
 /// Sector size in bytes, the unit of the format.
 pub(crate) const SECTOR: u64 = 512;
 
-/// Returns the `N` bytes at `at`; zeros if they exceed the buffer.
-pub(crate) fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    bytes.get(at..).and_then(|tail| tail.first_chunk()).copied().unwrap_or([0; N])
+/// Returns the `N` bytes at `offset`; zeros if they exceed the buffer.
+pub(crate) fn field<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
+    bytes.get(offset..).and_then(|tail| tail.first_chunk()).copied().unwrap_or([0; N])
 }
 
-/// Returns the 32-bit field at `at`.
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes(field(bytes, at))
+/// Returns the 32-bit field at `offset`.
+pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> u32 {
+    u32::from_be_bytes(field(bytes, offset))
 }
 
-/// Returns the 64-bit field at `at`.
-pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_be_bytes(field(bytes, at))
+/// Returns the 64-bit field at `offset`.
+pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> u64 {
+    u64::from_be_bytes(field(bytes, offset))
 }
 
-/// Writes a field at `at`; bytes beyond the buffer are dropped.
-pub(crate) fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
-    for (place, byte) in bytes.iter_mut().skip(at).zip(field) {
-        *place = *byte;
+/// Writes a field at `offset`; bytes beyond the buffer are dropped.
+pub(crate) fn put(bytes: &mut [u8], offset: usize, field: &[u8]) {
+    for (target, byte) in bytes.iter_mut().skip(offset).zip(field) {
+        *target = *byte;
     }
 }
 

@@ -59,13 +59,13 @@ pub(crate) fn footers(file: &dyn ImageFile) -> Result<Footers, ImageError> {
             };
             let (limit, is_whole) = (found.offset, len - found.offset == FOOTER);
             let is_whole = is_whole && limit % SECTOR == 0;
-            let place = limit.next_multiple_of(SECTOR);
+            let correct_offset = limit.next_multiple_of(SECTOR);
             Ok(Footers {
                 found,
                 other,
                 is_at_end: true,
                 limit,
-                correct_offset: place,
+                correct_offset,
                 is_complete: is_whole,
             })
         }
@@ -86,18 +86,18 @@ pub(crate) fn footers(file: &dyn ImageFile) -> Result<Footers, ImageError> {
 
 fn at_end(file: &dyn ImageFile, len: u64) -> Result<Found, ImageError> {
     let short = || ImageError::new("footer", 0, ImageFault::Truncated { file_len: len });
-    let found = read(file, len.checked_sub(FOOTER).ok_or_else(short)?, FOOTER);
-    match found {
+    let result = read(file, len.checked_sub(FOOTER).ok_or_else(short)?, FOOTER);
+    match result {
         Err(ImageError { fault: ImageFault::BadMagic { .. }, .. }) => {
-            read(file, len - OLD_FOOTER, OLD_FOOTER).or(found)
+            read(file, len - OLD_FOOTER, OLD_FOOTER).or(result)
         }
-        found => found,
+        result => result,
     }
 }
 
 fn read(file: &dyn ImageFile, offset: u64, len: u64) -> Result<Found, ImageError> {
     let mut bytes = [0; 512];
-    let there = bytes.get_mut(..crate::fields::index(len)).unwrap_or_default();
-    file.read_at(offset, there).map_err(|error| ImageError::new("footer", offset, error))?;
+    let target = bytes.get_mut(..crate::fields::index(len)).unwrap_or_default();
+    file.read_at(offset, target).map_err(|error| ImageError::new("footer", offset, error))?;
     Ok(Found { footer: Footer::parse(&bytes, offset)?, bytes, offset })
 }

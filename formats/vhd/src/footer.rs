@@ -97,25 +97,26 @@ impl Footer {
     /// # Errors
     /// Fails if the bytes are not a footer or are damaged, or if version or disk type are unknown.
     pub fn parse(bytes: &[u8; 512], offset: u64) -> Result<Self, ImageError> {
-        let wrong =
-            |name, at: u64, fault: ImageFault| Err(ImageError::new(name, offset + at, fault));
+        let invalid = |name, field_offset: u64, fault: ImageFault| {
+            Err(ImageError::new(name, offset + field_offset, fault))
+        };
         if field::<8>(bytes, 0) != *COOKIE {
-            return wrong("Cookie", 0, ImageFault::BadMagic { expected: "conectix" });
+            return invalid("Cookie", 0, ImageFault::BadMagic { expected: "conectix" });
         }
-        let (said, computed) = (u32_at(bytes, CHECKSUM_AT), checksum(bytes, CHECKSUM_AT));
-        if said != computed {
-            let at = CHECKSUM_AT as u64;
-            return wrong("Checksum", at, ImageFault::Checksum { stored: said, computed });
+        let (stored, computed) = (u32_at(bytes, CHECKSUM_AT), checksum(bytes, CHECKSUM_AT));
+        if stored != computed {
+            let field_offset = CHECKSUM_AT as u64;
+            return invalid("Checksum", field_offset, ImageFault::Checksum { stored, computed });
         }
         let version = u32_at(bytes, 12);
         if version >> 16 != VERSION >> 16 {
             let what = format!("version {}.{}", version >> 16, version & 0xffff);
-            return wrong("File Format Version", 12, ImageFault::Unsupported { what });
+            return invalid("File Format Version", 12, ImageFault::Unsupported { what });
         }
         let code = u32_at(bytes, 60);
         let Some(disk_type) = DiskType::from_code(code) else {
             let fault = ImageFault::InvalidValue { value: code.into(), allowed: "2, 3 or 4" };
-            return wrong("Disk Type", 60, fault);
+            return invalid("Disk Type", 60, fault);
         };
         let [heads, sectors_per_track] = field(bytes, 58);
         let cylinders = u16::from_be_bytes(field(bytes, 56));
@@ -183,23 +184,24 @@ impl Footer {
     /// # Errors
     /// Fails if the size is 0 or exceeds [`SIZE_MAX`].
     pub fn size(&self, rule: SizeSource, offset: u64) -> Result<u64, ImageError> {
-        let told = self.geometry.sectors();
+        let geometry_sectors = self.geometry.sectors();
         let is_exact = match rule {
             SizeSource::Creator => self.has_exact_size(),
             SizeSource::CurrentSize => true,
             SizeSource::Geometry => false,
         };
-        let (name, at, sectors) = if is_exact || told == GEOMETRY_SECTORS_MAX {
+        let (name, field_offset, sectors) = if is_exact || geometry_sectors == GEOMETRY_SECTORS_MAX
+        {
             ("Current Size", 48, self.current_size / SECTOR)
         } else {
-            ("Disk Geometry", 56, told)
+            ("Disk Geometry", 56, geometry_sectors)
         };
         let size = sectors.saturating_mul(SECTOR);
         if size == 0 || size > SIZE_MAX {
             let allowed = "512 bytes to 2040 GiB";
             return Err(ImageError::new(
                 name,
-                offset + at,
+                offset + field_offset,
                 ImageFault::InvalidValue { value: size, allowed },
             ));
         }

@@ -10,8 +10,8 @@ pub(crate) struct Gap {
 }
 
 /// Returns the gap directly before the footer at `place`; may be empty.
-pub(crate) fn tail(gaps: &[Gap], place: u64) -> Gap {
-    let place = place / SECTOR;
-    let last = gaps.last().copied().filter(|gap| gap.end == place);
-    last.unwrap_or(Gap { start: place, end: place })
+pub(crate) fn tail(gaps: &[Gap], offset: u64) -> Gap {
+    let sector = offset / SECTOR;
+    let last = gaps.last().copied().filter(|gap| gap.end == sector);
+    last.unwrap_or(Gap { start: sector, end: sector })
 }

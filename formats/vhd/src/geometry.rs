@@ -107,7 +107,7 @@ mod tests {
                 assert_ne!(Geometry::from_sectors(between).sectors(), between, "{sectors}");
             }
         }
-        let beyond = GEOMETRY_SECTORS_MAX + 1;
-        assert_eq!(Geometry::round_up(beyond), beyond);
+        let sectors = GEOMETRY_SECTORS_MAX + 1;
+        assert_eq!(Geometry::round_up(sectors), sectors);
     }
 }

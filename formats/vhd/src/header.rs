@@ -44,8 +44,8 @@ pub struct DynamicHeader {
 }
 
 /// Returns the offset of a locator entry within the header.
-pub(crate) const fn locator_at(nth: usize) -> usize {
-    LOCATORS_AT + nth * LocatorEntry::BYTES
+pub(crate) const fn locator_at(index: usize) -> usize {
+    LOCATORS_AT + index * LocatorEntry::BYTES
 }
 
 impl DynamicHeader {
@@ -55,31 +55,31 @@ impl DynamicHeader {
     /// Fails if the bytes are not a header or are damaged, or if block size or table size are
     /// invalid.
     pub fn parse(bytes: &[u8; 1024], offset: u64) -> Result<Self, ImageError> {
-        let wrong = |name, at: u64, fault: ImageFault| {
-            Err(ImageError::new(name, offset.saturating_add(at), fault))
+        let invalid = |name, field_offset: u64, fault: ImageFault| {
+            Err(ImageError::new(name, offset.saturating_add(field_offset), fault))
         };
         if field::<8>(bytes, 0) != *COOKIE {
-            return wrong("Cookie", 0, ImageFault::BadMagic { expected: "cxsparse" });
+            return invalid("Cookie", 0, ImageFault::BadMagic { expected: "cxsparse" });
         }
-        let (said, computed) = (u32_at(bytes, CHECKSUM_AT), checksum(bytes, CHECKSUM_AT));
-        if said != computed {
-            let at = CHECKSUM_AT as u64;
-            return wrong("Checksum", at, ImageFault::Checksum { stored: said, computed });
+        let (stored, computed) = (u32_at(bytes, CHECKSUM_AT), checksum(bytes, CHECKSUM_AT));
+        if stored != computed {
+            let field_offset = CHECKSUM_AT as u64;
+            return invalid("Checksum", field_offset, ImageFault::Checksum { stored, computed });
         }
         let version = u32_at(bytes, 24);
         if version >> 16 != VERSION >> 16 {
             let what = format!("version {}.{}", version >> 16, version & 0xffff);
-            return wrong("Header Version", 24, ImageFault::Unsupported { what });
+            return invalid("Header Version", 24, ImageFault::Unsupported { what });
         }
         let max_table_entries = u32_at(bytes, 28);
         if max_table_entries > TABLE_ENTRIES_MAX {
             let allowed = "at most 4194304; use larger blocks";
             let fault = ImageFault::InvalidValue { value: max_table_entries.into(), allowed };
-            return wrong("Max Table Entries", 28, fault);
+            return invalid("Max Table Entries", 28, fault);
         }
         let block_size = u32_at(bytes, 32);
         if let Err(fault) = check_block_size(block_size) {
-            return wrong("Block Size", 32, fault);
+            return invalid("Block Size", 32, fault);
         }
         let units = bytes.get(NAME_AT..NAME_AT + 2 * NAME_UNITS).unwrap_or_default();
         let units: Vec<u16> = units
@@ -87,7 +87,8 @@ impl DynamicHeader {
             .map(|unit| u16::from_be_bytes(field(unit, 0)))
             .take_while(|unit| *unit != 0)
             .collect();
-        let locator = |nth| LocatorEntry::parse(bytes.get(locator_at(nth)..).unwrap_or_default());
+        let locator =
+            |index| LocatorEntry::parse(bytes.get(locator_at(index)..).unwrap_or_default());
         Ok(Self {
             table_offset: u64_at(bytes, 16),
             max_table_entries,
@@ -109,11 +110,11 @@ impl DynamicHeader {
         put(&mut bytes, 32, &self.block_size.to_be_bytes());
         put(&mut bytes, 40, &self.parent_unique_id);
         put(&mut bytes, 56, &self.parent_modified.to_be_bytes());
-        for (nth, unit) in self.parent_name.encode_utf16().take(NAME_UNITS).enumerate() {
-            put(&mut bytes, NAME_AT + 2 * nth, &unit.to_be_bytes());
+        for (index, unit) in self.parent_name.encode_utf16().take(NAME_UNITS).enumerate() {
+            put(&mut bytes, NAME_AT + 2 * index, &unit.to_be_bytes());
         }
-        for (nth, locator) in self.locators.iter().enumerate() {
-            put(&mut bytes, locator_at(nth), &locator.encode());
+        for (index, locator) in self.locators.iter().enumerate() {
+            put(&mut bytes, locator_at(index), &locator.encode());
         }
         set_table(&mut bytes, self.table_offset, self.max_table_entries);
         bytes

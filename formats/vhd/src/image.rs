@@ -85,9 +85,9 @@ impl Image for Vhd {
     fn discard(
         &mut self,
         range: ByteRange,
-        kept: &mut Vec<ByteRange>,
+        retained: &mut Vec<ByteRange>,
     ) -> Result<Translation, ImageError> {
-        self.image_mut().discard(range, kept)
+        self.image_mut().discard(range, retained)
     }
 
     fn handle_metadata(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), ImageError> {

@@ -35,7 +35,7 @@ impl Layout {
         size: u64,
     ) -> Result<Self, ImageError> {
         let entries = header.max_table_entries;
-        let few = || {
+        let too_small = || {
             let fault = ImageFault::InvalidValue {
                 value: entries.into(),
                 allowed: "one entry for each block of the disk; the size in another field may be \
@@ -44,19 +44,19 @@ impl Layout {
             ImageError::new("Max Table Entries", header_offset.saturating_add(28), fault)
         };
         let blocks = blocks(size, header.block_size).filter(|blocks| *blocks <= entries);
-        for (name, at, offset) in [
+        for (name, field_offset, offset) in [
             ("Data Offset", 16, header_offset),
             ("Table Offset", header_offset, header.table_offset),
         ] {
             if offset % SECTOR != 0 {
                 let fault =
                     ImageFault::InvalidValue { value: offset, allowed: "a multiple of 512" };
-                return Err(ImageError::new(name, at, fault));
+                return Err(ImageError::new(name, field_offset, fault));
             }
         }
         Ok(Self {
             size,
-            blocks: blocks.ok_or_else(few)?,
+            blocks: blocks.ok_or_else(too_small)?,
             block: header.block_size.into(),
             bitmap: bitmap_bytes(header.block_size.into()),
             header_offset,
@@ -130,9 +130,9 @@ impl Layout {
             )?,
         ];
         let locators = header.locators.iter().enumerate().filter(|(_, entry)| entry.is_used());
-        for (nth, entry) in locators.filter(|_| is_differencing) {
+        for (index, entry) in locators.filter(|_| is_differencing) {
             let told_at =
-                self.header_offset.saturating_add(crate::header::locator_at(nth) as u64 + 16);
+                self.header_offset.saturating_add(crate::header::locator_at(index) as u64 + 16);
             let len = u64::from(entry.data_length);
             regions.push(Region::new("parent locator", entry.data_offset, len, told_at)?);
         }

@@ -115,17 +115,17 @@ pub(crate) fn read(
 ) -> Result<Parent, ImageError> {
     let mut locators = Vec::new();
     for (nth, entry) in header.locators.iter().enumerate().filter(|(_, entry)| entry.is_used()) {
-        let at = header_offset.saturating_add(locator_at(nth) as u64);
+        let entry_offset = header_offset.saturating_add(locator_at(nth) as u64);
         if entry.data_length > LOCATOR_BYTES_MAX {
             let fault = ImageFault::InvalidValue {
                 value: entry.data_length.into(),
                 allowed: "up to 65536 bytes",
             };
-            return Err(ImageError::new("Platform Data Length", at + 8, fault));
+            return Err(ImageError::new("Platform Data Length", entry_offset + 8, fault));
         }
         let mut bytes = vec![0; index(entry.data_length.into())];
         file.read_at(entry.data_offset, &mut bytes)
-            .map_err(|error| ImageError::new("Platform Data Offset", at + 16, error))?;
+            .map_err(|error| ImageError::new("Platform Data Offset", entry_offset + 16, error))?;
         locators.push(ParentLocator::decode(entry.platform, bytes));
     }
     Ok(Parent {

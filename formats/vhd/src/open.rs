@@ -98,11 +98,15 @@ impl Structures {
         footers: &Footers,
         redo: &RedoChanges,
     ) -> Result<(), ImageError> {
-        let found = &footers.found;
-        if found.footer.unique_id != redo.opened.write_id {
+        let located_footer = &footers.found;
+        if located_footer.footer.unique_id != redo.opened.write_id {
             let what = "another image has this name now";
             let fault = ImageFault::ParentChanged { what };
-            return Err(ImageError::new("Unique Id", found.offset.saturating_add(68), fault));
+            return Err(ImageError::new(
+                "Unique Id",
+                located_footer.offset.saturating_add(68),
+                fault,
+            ));
         }
         // All bits of an entry are defined, so no normalisation is necessary.
         let pages = redo.pages(SECTOR, core::convert::identity, |page| {
@@ -113,28 +117,29 @@ impl Structures {
         })?;
         let (start, end) =
             (self.layout.table_offset, self.layout.entry_offset(self.layout.entries));
-        let (of_table, others): (Vec<_>, Vec<_>) =
+        let (of_table, other_pages): (Vec<_>, Vec<_>) =
             pages.into_iter().partition(|(offset, _)| (start..end).contains(offset));
         let mut table = table::read(file, &self.layout)?;
         for (offset, bytes) in &of_table {
             let first = index((offset - start) / 4);
             let entries = bytes.chunks_exact(4).map(|entry| u32::from_be_bytes(field(entry, 0)));
-            let places = table.iter_mut().skip(first);
-            places.zip(entries).for_each(|(place, entry)| *place = entry);
+            let slots = table.iter_mut().skip(first);
+            slots.zip(entries).for_each(|(slot, entry)| *slot = entry);
         }
         // Another program may have reused the space of the block.
         let blocks = self.validate(&table, footers)?;
-        let placed = |sector: u32| {
-            let at = blocks.partition_point(|(place, _)| *place <= sector);
-            blocks.get(at.checked_sub(1)?).map(|(place, _)| *place)
+        let block_start = |sector: u32| {
+            let index = blocks.partition_point(|(start_sector, _)| *start_sector <= sector);
+            blocks.get(index.checked_sub(1)?).map(|(start_sector, _)| *start_sector)
         };
         // The table does not contain blocks that were freed again.
         let freed: BTreeSet<u32> = redo.entries().map(u32::from_be_bytes).collect();
         redo.check_ranges(start..end, |fill| {
             let Ok(sector) = u32::try_from(fill.offset() / SECTOR) else { return false };
             let before = freed.range(..=sector).next_back().copied();
-            let bitmaps = placed(sector).into_iter().chain(before);
-            let bitmaps = bitmaps.filter_map(|place| self.layout.bitmap_range(place));
+            let bitmaps = block_start(sector).into_iter().chain(before);
+            let bitmaps =
+                bitmaps.filter_map(|bitmap_sector| self.layout.bitmap_range(bitmap_sector));
             bitmaps.into_iter().any(|bitmap| bitmap.contains(fill))
         })?;
         // If the store is full, this frees the space that the following writes need.
@@ -145,7 +150,7 @@ impl Structures {
         )?;
         let failed = |error: FileError| ImageError::new("sector that changes", start, error);
         file.flush().map_err(failed)?;
-        for pages in [others, of_table] {
+        for pages in [other_pages, of_table] {
             for (offset, bytes) in pages {
                 file.write_at(offset, &bytes).map_err(failed)?;
             }
@@ -252,9 +257,9 @@ fn repair(
 /// Zeroes the gaps that can contain a block. Returns true if there is any.
 fn zero_gaps(file: &dyn ImageFile, layout: &Layout, gaps: &[Gap]) -> Result<bool, ImageError> {
     let mut is_changed = false;
-    for (nth, gap) in (1..).zip(gaps) {
+    for (index, gap) in (1..).zip(gaps) {
         // The gap before the footer becomes part of the free space when the file grows.
-        let is_tail = nth == gaps.len() && gap.start < gap.end;
+        let is_tail = index == gaps.len() && gap.start < gap.end;
         if is_tail || layout.align(gap.start).saturating_add(layout.slot_sectors()) <= gap.end {
             let (offset, len) = (gap.start * SECTOR, (gap.end - gap.start) * SECTOR);
             let failed = |error: FileError| ImageError::new("room between blocks", offset, error);

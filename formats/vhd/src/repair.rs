@@ -41,30 +41,30 @@ pub fn repair(file: &dyn ImageFile, rule: SizeSource) -> Result<Vec<RepairAction
     if footers.found.footer.disk_type == DiskType::Fixed {
         return Ok(Vec::new());
     }
-    let mut done = Vec::new();
+    let mut actions = Vec::new();
     let is_whole = footers.is_at_end && footers.is_complete;
-    let (place, exceeds) = correct_footer_offset(file, &footers, rule)?;
-    let failed = |error: FileError| ImageError::new("footer", place, error);
+    let (footer_offset, exceeds) = correct_footer_offset(file, &footers, rule)?;
+    let failed = |error: FileError| ImageError::new("footer", footer_offset, error);
     if !is_whole || exceeds {
         let before = file.len().map_err(failed)?;
-        let after = place.saturating_add(FOOTER);
-        file.write_at(place, &footers.found.bytes).map_err(failed)?;
+        let after = footer_offset.saturating_add(FOOTER);
+        file.write_at(footer_offset, &footers.found.bytes).map_err(failed)?;
         file.flush().map_err(failed)?;
         file.set_len(after).map_err(failed)?;
         file.flush().map_err(failed)?;
         if !is_whole {
-            done.push(RepairAction::Footer { offset: place });
+            actions.push(RepairAction::Footer { offset: footer_offset });
         }
         if exceeds {
-            done.push(RepairAction::SpaceReleased { bytes: before.saturating_sub(after) });
+            actions.push(RepairAction::SpaceReleased { bytes: before.saturating_sub(after) });
         }
     }
     if footers.is_at_end && footers.other.is_some() {
         file.write_at(0, &footers.found.bytes).map_err(failed)?;
         file.flush().map_err(failed)?;
-        done.push(RepairAction::FooterCopy);
+        actions.push(RepairAction::FooterCopy);
     }
-    Ok(done)
+    Ok(actions)
 }
 
 /// Returns the correct offset of the footer. The second value is true if the free space before the
@@ -126,11 +126,13 @@ pub fn set_parent_path(
     rule: SizeSource,
 ) -> Result<(), ImageError> {
     let footers = footers(file)?;
-    let found = &footers.found;
-    if found.footer.disk_type != DiskType::Differencing {
-        let fault =
-            ImageFault::InvalidValue { value: found.footer.disk_type.code().into(), allowed: "4" };
-        return Err(ImageError::new("Disk Type", found.offset + 60, fault));
+    let located_footer = &footers.found;
+    if located_footer.footer.disk_type != DiskType::Differencing {
+        let fault = ImageFault::InvalidValue {
+            value: located_footer.footer.disk_type.code().into(),
+            allowed: "4",
+        };
+        return Err(ImageError::new("Disk Type", located_footer.offset + 60, fault));
     }
     if !footers.is_at_end || !footers.is_complete {
         let what = "a footer that is damaged; repair the image first".to_owned();
@@ -141,10 +143,10 @@ pub fn set_parent_path(
         ));
     }
     let Structures { mut header, .. } = Structures::read(file, &footers, rule)?;
-    let at = found.footer.data_offset;
+    let header_offset = located_footer.footer.data_offset;
     let too_long = |name, value: usize, allowed| {
         let fault = ImageFault::InvalidValue { value: value as u64, allowed };
-        Err(ImageError::new(name, at, fault))
+        Err(ImageError::new(name, header_offset, fault))
     };
     let units = parent.name.encode_utf16().count();
     if units > NAME_UNITS {
@@ -154,7 +156,7 @@ pub fn set_parent_path(
     header.parent_modified = parent.modified;
     header.parent_name.clone_from(&parent.name);
     header.locators = [LocatorEntry::default(); LOCATORS];
-    let failed = |error: FileError| ImageError::new("parent locator", at, error);
+    let failed = |error: FileError| ImageError::new("parent locator", header_offset, error);
     let (mut paths, mut end) = (Vec::new(), footers.correct_offset);
     for (entry, locator) in header.locators.iter_mut().zip(&parent.locators) {
         let (platform, bytes) = locator.encode();
@@ -168,7 +170,7 @@ pub fn set_parent_path(
         end = end.saturating_add(u64::from(data_space) * SECTOR);
     }
     // The new record is complete and durable before the header refers to it.
-    file.write_at(end, &found.bytes).map_err(failed)?;
+    file.write_at(end, &located_footer.bytes).map_err(failed)?;
     file.flush().map_err(failed)?;
     for (offset, bytes) in paths {
         let mut sectors = bytes;
@@ -176,6 +178,6 @@ pub fn set_parent_path(
         file.write_at(offset, &sectors).map_err(failed)?;
     }
     file.flush().map_err(failed)?;
-    file.write_at(at, &header.encode()).map_err(failed)?;
+    file.write_at(header_offset, &header.encode()).map_err(failed)?;
     file.flush().map_err(failed)
 }

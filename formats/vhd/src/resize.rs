@@ -28,12 +28,12 @@ pub fn resize(file: &dyn ImageFile, size: u64, rule: SizeSource) -> Result<u64, 
     Vhd::open(file, OpenOptions { access: Access::Write, size: rule })?;
     let footers = footers(file)?;
     let footer = &footers.found.footer;
-    let wrong = |name, at: u64, value, allowed| {
+    let invalid_value = |name, field_offset: u64, value, allowed| {
         let fault = ImageFault::InvalidValue { value, allowed };
-        Err(ImageError::new(name, footers.found.offset.saturating_add(at), fault))
+        Err(ImageError::new(name, footers.found.offset.saturating_add(field_offset), fault))
     };
     if footer.is_in_saved_state {
-        return wrong(
+        return invalid_value(
             "Saved State",
             84,
             1,
@@ -45,13 +45,13 @@ pub fn resize(file: &dyn ImageFile, size: u64, rule: SizeSource) -> Result<u64, 
     let sectors = if is_exact { sectors } else { Geometry::round_up(sectors) };
     let size = sectors.saturating_mul(SECTOR);
     if size == 0 || size > SIZE_MAX {
-        return wrong("Current Size", 48, size, "512 bytes to 2040 GiB");
+        return invalid_value("Current Size", 48, size, "512 bytes to 2040 GiB");
     }
     let before = footer.size(rule, footers.found.offset)?;
     if footer.disk_type != DiskType::Fixed {
         resize_blocks(file, &footers, rule, size)?;
     } else if size < before {
-        return wrong(
+        return invalid_value(
             "Current Size",
             48,
             size,
@@ -75,14 +75,14 @@ fn grow_fixed(
     before: u64,
     size: u64,
 ) -> Result<(), FileError> {
-    let place = footers.correct_offset.max(size);
-    if place > footers.correct_offset || !footers.is_complete {
-        file.write_at(place, &footers.found.bytes)?;
+    let footer_offset = footers.correct_offset.max(size);
+    if footer_offset > footers.correct_offset || !footers.is_complete {
+        file.write_at(footer_offset, &footers.found.bytes)?;
         file.flush()?;
     }
     file.zero(before, size - before)?;
     file.flush()?;
-    file.write_at(place, &Footer::resized(&footers.found.bytes, size))?;
+    file.write_at(footer_offset, &Footer::resized(&footers.found.bytes, size))?;
     file.flush()
 }
 
@@ -95,24 +95,24 @@ fn resize_blocks(
     let mut structures = Structures::read(file, footers, rule)?;
     let layout = structures.layout;
     let block_size = structures.header.block_size;
-    let Some(needed) = blocks(size, block_size) else {
+    let Some(required) = blocks(size, block_size) else {
         let allowed = "a size of at most 4194304 blocks";
-        let at = layout.header_offset.saturating_add(28);
+        let offset = layout.header_offset.saturating_add(28);
         let fault = ImageFault::InvalidValue { value: size, allowed };
-        return Err(ImageError::new("Max Table Entries", at, fault));
+        return Err(ImageError::new("Max Table Entries", offset, fault));
     };
-    let mut place = footers.correct_offset;
+    let mut footer_offset = footers.correct_offset;
     let table = table::read(file, &layout)?;
     if size < layout.size {
-        check_unused(&layout, &table, needed)?;
+        check_unused(&layout, &table, required)?;
     } else {
         let table = clear_behind_end(file, &layout, table).map_err(failed)?;
-        if needed > layout.entries {
-            place = enlarge_table(file, footers, &mut structures, table, needed)?;
+        if required > layout.entries {
+            footer_offset = enlarge_table(file, footers, &mut structures, table, required)?;
         }
     }
     let footer = Footer::resized(&footers.found.bytes, size);
-    for offset in [place, 0] {
+    for offset in [footer_offset, 0] {
         file.write_at(offset, &footer).map_err(failed)?;
         file.flush().map_err(failed)?;
     }
@@ -120,9 +120,9 @@ fn resize_blocks(
 }
 
 /// Rejects shrinking if blocks behind the new end would be lost.
-fn check_unused(layout: &Layout, table: &[u32], needed: u32) -> Result<(), ImageError> {
-    let behind = (0..).zip(table).skip(needed as usize);
-    let used = behind.into_iter().find(|(_, sector)| **sector != UNUSED);
+fn check_unused(layout: &Layout, table: &[u32], required: u32) -> Result<(), ImageError> {
+    let beyond_end = (0..).zip(table).skip(required as usize);
+    let used = beyond_end.into_iter().find(|(_, sector)| **sector != UNUSED);
     used.map_or(Ok(()), |(entry, sector)| {
         let allowed = "no block beyond the new end; discard that data first";
         let fault = ImageFault::InvalidValue { value: (*sector).into(), allowed };
@@ -138,13 +138,13 @@ fn clear_behind_end(
     mut table: Vec<u32>,
 ) -> Result<Vec<u32>, FileError> {
     let last = layout.blocks.saturating_sub(1);
-    let inside = layout.block_sectors(last) * SECTOR;
+    let used = layout.block_sectors(last) * SECTOR;
     if let Some(sector) = table.get(last as usize).filter(|sector| **sector != UNUSED) {
-        file.zero(layout.payload(*sector) + inside, layout.block - inside)?;
+        file.zero(layout.payload(*sector) + used, layout.block - used)?;
     }
-    let behind = table.get_mut(layout.blocks as usize..).unwrap_or_default();
-    if behind.iter().any(|sector| *sector != UNUSED) {
-        behind.fill(UNUSED);
+    let beyond_end = table.get_mut(layout.blocks as usize..).unwrap_or_default();
+    if beyond_end.iter().any(|sector| *sector != UNUSED) {
+        beyond_end.fill(UNUSED);
         file.write_at(layout.table_offset, &encode_table(&table))?;
     }
     file.flush()?;
@@ -171,13 +171,13 @@ fn enlarge_table(
     };
     table.resize(index(entries.into()), UNUSED);
     let bytes = encode_table(&table);
-    let mut place = footers.correct_offset;
+    let mut footer_offset = footers.correct_offset;
     let mut table_offset = layout.table_offset;
     if len > old_end - layout.table_offset && !has_room(old_end) {
-        let tail = gaps.last().map_or(place, |tail| tail.start * SECTOR);
+        let tail = gaps.last().map_or(footer_offset, |tail| tail.start * SECTOR);
         table_offset = tail;
-        place = place.max(tail.saturating_add(len));
-        file.write_at(place, &footers.found.bytes).map_err(failed)?;
+        footer_offset = footer_offset.max(tail.saturating_add(len));
+        file.write_at(footer_offset, &footers.found.bytes).map_err(failed)?;
         file.flush().map_err(failed)?;
     }
     // If the table is enlarged in place, existing entries are rewritten with identical contents.
@@ -189,5 +189,5 @@ fn enlarge_table(
     let first = header.get(..index(SECTOR)).unwrap_or_default();
     file.write_at(structures.layout.header_offset, first).map_err(failed)?;
     file.flush().map_err(failed)?;
-    Ok(place)
+    Ok(footer_offset)
 }

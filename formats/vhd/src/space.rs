@@ -26,8 +26,8 @@ const ZEROING_BYTES_MAX: u64 = 64 << 20;
 /// Returns true if the gap before the footer exceeds the reserve for new blocks that a growing
 /// image keeps.
 pub(crate) fn exceeds_room(layout: &Layout, tail: Gap) -> bool {
-    let room = GROWTH_BYTES_MAX / SECTOR + 2 * layout.stride_sectors();
-    tail.end.saturating_sub(tail.start) > room
+    let growth = GROWTH_BYTES_MAX / SECTOR + 2 * layout.stride_sectors();
+    tail.end.saturating_sub(tail.start) > growth
 }
 
 /// Allocator of space for blocks.
@@ -126,18 +126,18 @@ impl Space {
         }
     }
 
-    /// Returns the number of further blocks that fit without growing the file, at most `enough`.
-    pub(crate) fn available_blocks(&self, enough: u64) -> u64 {
+    /// Returns the number of further blocks that fit without growing the file, at most `limit`.
+    pub(crate) fn available_blocks(&self, limit: u64) -> u64 {
         let stride = self.layout.stride_sectors().max(1);
-        let of = |gap: &Gap| gap.end.saturating_sub(self.layout.align(gap.start)) / stride;
-        let counted = (self.ready.len() + self.freed.len()) as u64;
-        let in_gaps = self.gaps.iter().take(64).map(of).sum::<u64>();
-        counted.saturating_add(in_gaps).saturating_add(of(&self.tail)).min(enough)
+        let blocks_in = |gap: &Gap| gap.end.saturating_sub(self.layout.align(gap.start)) / stride;
+        let available = (self.ready.len() + self.freed.len()) as u64;
+        let in_gaps = self.gaps.iter().take(64).map(blocks_in).sum::<u64>();
+        available.saturating_add(in_gaps).saturating_add(blocks_in(&self.tail)).min(limit)
     }
 
-    /// Returns the sector of the footer after growing for `wanted` blocks and a reserve; `None` if
-    /// the format cannot address such sectors.
-    pub(crate) fn grown(&self, wanted: u64, allocated: u64) -> Option<u64> {
+    /// Returns the sector of the footer after growing for `requested` blocks and a reserve; `None`
+    /// if the format cannot address such sectors.
+    pub(crate) fn grown(&self, requested: u64, allocated: u64) -> Option<u64> {
         let spare = (GROWTH_BYTES_MAX / self.layout.block.max(1)).min(allocated / 8);
         let end = |blocks: u64| {
             let stride = self.layout.stride_sectors();
@@ -145,7 +145,7 @@ impl Space {
                 blocks.checked_mul(stride)?.checked_add(self.layout.align(self.tail.start))?;
             (end < u64::from(UNUSED)).then_some(end.max(self.highest_footer).max(self.tail.end))
         };
-        end(wanted.saturating_add(spare)).or_else(|| end(wanted))
+        end(requested.saturating_add(spare)).or_else(|| end(requested))
     }
 
     /// Records that a footer is about to be written at this sector.

@@ -111,12 +111,12 @@ impl Sparse {
     /// Splits a range into its pieces by block.
     fn split_by_block(&self, range: ByteRange) -> impl Iterator<Item = (u32, ByteRange)> + use<> {
         let blocks = range.blocks(self.layout.block);
-        blocks.map(|(block, piece)| (u32::try_from(block).unwrap_or(UNUSED), piece))
+        blocks.map(|(block, part)| (u32::try_from(block).unwrap_or(UNUSED), part))
     }
 
     /// Returns the file offset of a piece of a block.
-    fn offset(&self, sector: u32, piece: ByteRange) -> u64 {
-        self.layout.payload(sector).saturating_add(piece.offset() % self.layout.block)
+    fn offset(&self, sector: u32, part: ByteRange) -> u64 {
+        self.layout.payload(sector).saturating_add(part.offset() % self.layout.block)
     }
 
     fn absent_location(&self) -> Location {
@@ -135,24 +135,24 @@ impl Sparse {
     fn push_runs(
         &self,
         sector: u32,
-        piece: ByteRange,
+        part: ByteRange,
         map: &SectorMap,
         extents: &mut Vec<ImageExtent>,
     ) {
-        let offset = self.offset(sector, piece);
-        let start = piece.offset() % self.layout.block / SECTOR;
-        let end = start + piece.len() / SECTOR;
-        let mut at = start;
-        while at < end {
-            let run_end = bitmap::run_end(&map.bits, at, end);
-            let is_here = bitmap::is_set(&map.bits, at);
-            let place = if is_here {
-                Location::File(offset + (at - start) * SECTOR)
+        let offset = self.offset(sector, part);
+        let start = part.offset() % self.layout.block / SECTOR;
+        let end = start + part.len() / SECTOR;
+        let mut position = start;
+        while position < end {
+            let run_end = bitmap::run_end(&map.bits, position, end);
+            let is_here = bitmap::is_set(&map.bits, position);
+            let location = if is_here {
+                Location::File(offset + (position - start) * SECTOR)
             } else {
                 Location::Parent
             };
-            push_extent(extents, place, (run_end - at) * SECTOR);
-            at = run_end;
+            push_extent(extents, location, (run_end - position) * SECTOR);
+            position = run_end;
         }
     }
 
@@ -173,15 +173,15 @@ impl Sparse {
         }
     }
 
-    /// Returns true if changes must be committed before `places` blocks are allocated, or before
+    /// Returns true if changes must be committed before `blocks` blocks are allocated, or before
     /// more bitmaps change.
-    fn is_commit_due(&mut self, places: u64) -> Result<bool, ImageError> {
+    fn is_commit_due(&mut self, blocks: u64) -> Result<bool, ImageError> {
         let Some(space) = &mut self.space else { return Ok(false) };
-        if places > 0 && !space.reserve(places) {
-            if space.grown(places, 0).is_none() {
+        if blocks > 0 && !space.reserve(blocks) {
+            if space.grown(blocks, 0).is_none() {
                 return Err(too_large_error(&self.layout));
             }
-            self.changes.blocks_beyond_end = self.changes.blocks_beyond_end.max(places);
+            self.changes.blocks_beyond_end = self.changes.blocks_beyond_end.max(blocks);
             return Ok(true);
         }
         let uncommitted =
@@ -200,9 +200,9 @@ impl Sparse {
             }
             return Some(sector);
         }
-        if let Some(placed) = self.pending_blocks.get_mut(&block) {
-            placed.writes = placed.writes.saturating_add(1);
-            return Some(placed.sector);
+        if let Some(pending) = self.pending_blocks.get_mut(&block) {
+            pending.writes = pending.writes.saturating_add(1);
+            return Some(pending.sector);
         }
         let sector = self.space.as_mut()?.allocate()?;
         self.pending_blocks.insert(block, PendingBlock { sector, writes: 1 });
@@ -230,33 +230,34 @@ impl Sparse {
 
     /// Adds the bytes of a block's cached bitmap that contain the bits `from .. end` to the log of
     /// changes.
-    fn remember_bits(&mut self, block: u32, from: u64, end: u64) {
+    fn remember_bits(&mut self, block: u32, start: u64, end: u64) {
         let range = self.sector(block).and_then(|sector| self.layout.bitmap_range(sector));
         let (Some(range), Some(map)) = (range, self.maps.map(block)) else { return };
         let Some(changes) = &mut self.remembered else { return };
-        let (first, last) = (from / 8, end.div_ceil(8));
-        let mut at = first;
-        while at < last {
+        let (first, last) = (start / 8, end.div_ceil(8));
+        let mut position = first;
+        while position < last {
             // All bytes between the first and the last are 0xff.
-            let len = if at == first || at + 1 == last { 1 } else { last - 1 - at };
-            let byte = map.bits.get(index(at)).copied();
-            let place = ByteRange::new(range.offset() + at, len);
-            if let (Some(byte), Some(place)) = (byte, place) {
-                changes.push(MetadataChange::fill(place, byte));
+            let len =
+                if position == first || position + 1 == last { 1 } else { last - 1 - position };
+            let byte = map.bits.get(index(position)).copied();
+            let changed = ByteRange::new(range.offset() + position, len);
+            if let (Some(byte), Some(changed)) = (byte, changed) {
+                changes.push(MetadataChange::fill(changed, byte));
             }
-            at += len;
+            position += len;
         }
     }
 
     /// Enters a block into the table after its first write has completed.
-    fn allocate(&mut self, block: u32, placed: &PendingBlock) {
-        if !self.set_sector(block, placed.sector) {
+    fn allocate(&mut self, block: u32, pending: &PendingBlock) {
+        if !self.set_sector(block, pending.sector) {
             return;
         }
         self.allocated += 1;
         self.changes.allocated(block);
         if self.is_differencing {
-            let mut map = SectorMap::empty(index(self.layout.bitmap), placed.writes);
+            let mut map = SectorMap::empty(index(self.layout.bitmap), pending.writes);
             map.is_dirty = true;
             self.maps.insert(block, map, block..=block);
         } else {
@@ -266,18 +267,18 @@ impl Sparse {
     }
 
     /// Updates the bitmap of an allocated block after a write.
-    fn set_written(&mut self, block: u32, piece: ByteRange) {
+    fn set_written(&mut self, block: u32, part: ByteRange) {
         let is_differencing = self.is_differencing;
         let sectors = self.layout.block_sectors(block);
-        let from = piece.offset() % self.layout.block / SECTOR;
+        let start = part.offset() % self.layout.block / SECTOR;
         let Some(map) = self.maps.map_mut(block) else { return };
         map.writes = map.writes.saturating_sub(1);
         if is_differencing {
-            if !map.set(from, from + piece.len() / SECTOR) {
+            if !map.set(start, start + part.len() / SECTOR) {
                 return;
             }
             map.is_dirty = true;
-            self.remember_bits(block, from, from + piece.len() / SECTOR);
+            self.remember_bits(block, start, start + part.len() / SECTOR);
         } else {
             self.remember_full_bitmap(block);
         }

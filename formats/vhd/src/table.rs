@@ -33,23 +33,24 @@ pub(crate) fn validate(
     blocks: &[(u32, u32)],
     regions: &[Region],
     limit: u64,
-    tell: &mut dyn FnMut(ImageError) -> ControlFlow<ImageError>,
+    report: &mut dyn FnMut(ImageError) -> ControlFlow<ImageError>,
 ) -> ControlFlow<ImageError> {
     let slot = layout.slot_sectors() * SECTOR;
-    let wrong = |entry, fault| ImageError::new("BAT entry", layout.entry_offset(entry), fault);
+    let entry_error =
+        |entry, fault| ImageError::new("BAT entry", layout.entry_offset(entry), fault);
     let mut free_from = 0;
     for (sector, entry) in blocks.iter().copied() {
         let start = u64::from(sector) * SECTOR;
         let end = start + slot;
         if end > limit {
-            tell(wrong(entry, ImageFault::Truncated { file_len: limit }))?;
+            report(entry_error(entry, ImageFault::Truncated { file_len: limit }))?;
         }
         if start < free_from {
-            tell(wrong(entry, ImageFault::Overlap { other: "another block" }))?;
+            report(entry_error(entry, ImageFault::Overlap { other: "another block" }))?;
         }
         free_from = end;
         for region in regions.iter().filter(|region| start < region.end && region.start < end) {
-            tell(wrong(entry, ImageFault::Overlap { other: region.name }))?;
+            report(entry_error(entry, ImageFault::Overlap { other: region.name }))?;
         }
     }
     ControlFlow::Continue(())
@@ -63,16 +64,17 @@ pub(crate) fn gaps(
     limit: u64,
 ) -> Vec<Gap> {
     let slot = layout.slot_sectors();
-    let mut taken: Vec<(u64, u64)> =
+    let mut occupied: Vec<(u64, u64)> =
         regions.iter().map(|region| (region.start / SECTOR, region.end / SECTOR)).collect();
-    taken.extend(blocks.iter().map(|(sector, _)| (u64::from(*sector), u64::from(*sector) + slot)));
-    taken.sort_unstable();
-    taken.push((limit / SECTOR, u64::MAX));
+    occupied
+        .extend(blocks.iter().map(|(sector, _)| (u64::from(*sector), u64::from(*sector) + slot)));
+    occupied.sort_unstable();
+    occupied.push((limit / SECTOR, u64::MAX));
     let mut gaps = Vec::new();
     let mut free_from = 0;
-    let last = taken.len() - 1;
-    for (nth, (start, end)) in taken.into_iter().enumerate() {
-        if start > free_from || nth == last {
+    let last = occupied.len() - 1;
+    for (index, (start, end)) in occupied.into_iter().enumerate() {
+        if start > free_from || index == last {
             gaps.push(Gap { start: free_from, end: start.max(free_from) });
         }
         free_from = free_from.max(end);

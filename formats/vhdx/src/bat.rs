@@ -133,12 +133,12 @@ impl Bat {
             region,
         };
         let (used, _) = region.split_at(entries * 8);
-        for (_, piece) in used.blocks(READ_LEN) {
-            let bytes = view.read("BAT", piece)?;
-            for (raw, at) in bytes.chunks_exact(8).zip((piece.offset()..).step_by(8)) {
+        for (_, part) in used.blocks(READ_LEN) {
+            let bytes = view.read("BAT", part)?;
+            for (raw, offset) in bytes.chunks_exact(8).zip((part.offset()..).step_by(8)) {
                 let raw = u64_at(raw, 0);
-                let slot = geometry.slot((at - region.offset()) / 8);
-                let entry = match parse(raw, slot, at, geometry, view, occupancy) {
+                let slot = geometry.slot((offset - region.offset()) / 8);
+                let entry = match parse(raw, slot, offset, geometry, view, occupancy) {
                     Ok(entry) => entry,
                     Err(fault) => {
                         faults(fault)?;
@@ -175,10 +175,10 @@ impl Bat {
             let is_alone = entry.state() == State::PartiallyPresent
                 && !self.bitmap(geometry.chunk(block)).is_present();
             if is_alone {
-                let at = self.region.offset() + geometry.payload_entry(block) * 8;
+                let offset = self.region.offset() + geometry.payload_entry(block) * 8;
                 faults(ImageError::new(
                     "sector bitmap of a block",
-                    at,
+                    offset,
                     ImageFault::MissingStructure,
                 ))?;
             }
@@ -207,15 +207,15 @@ impl Bat {
     }
 
     pub(crate) fn set_payload(&mut self, block: u64, entry: Entry, geometry: &Geometry) {
-        if let Some(place) = self.payload.get_mut(to_usize(block)) {
-            let before = core::mem::replace(place, entry);
+        if let Some(slot) = self.payload.get_mut(to_usize(block)) {
+            let before = core::mem::replace(slot, entry);
             self.record_change(geometry.payload_entry(block), before, entry);
         }
     }
 
     pub(crate) fn set_bitmap(&mut self, chunk: u64, entry: Entry, geometry: &Geometry) {
-        if let Some(place) = self.bitmaps.get_mut(to_usize(chunk)) {
-            let before = core::mem::replace(place, entry);
+        if let Some(slot) = self.bitmaps.get_mut(to_usize(chunk)) {
+            let before = core::mem::replace(slot, entry);
             self.record_change(geometry.bitmap_entry(chunk), before, entry);
         }
     }
@@ -247,12 +247,12 @@ impl Bat {
         let mut bytes = Box::new([0; PAGE_LEN]);
         let first = page * PAGE_ENTRIES;
         let end = (first + PAGE_ENTRIES).min(geometry.entries());
-        for (entry, at) in (first..end).zip((0..).step_by(8)) {
+        for (entry, offset) in (first..end).zip((0..).step_by(8)) {
             let entry = match geometry.slot(entry) {
                 Slot::Payload(block) => self.payload(block),
                 Slot::Bitmap(chunk) => self.bitmap(chunk),
             };
-            put(bytes.as_mut_slice(), at, &entry.stored().to_le_bytes());
+            put(bytes.as_mut_slice(), offset, &entry.stored().to_le_bytes());
         }
         (self.region.offset().saturating_add(page * PAGE), bytes)
     }
@@ -262,25 +262,25 @@ impl Bat {
 /// undefined ([MS-VHDX] 2.5.1.1).
 pub(crate) fn normalize(entry: [u8; 8]) -> [u8; 8] {
     let raw = u64::from_le_bytes(entry);
-    let known = match raw & STATE_MASK {
+    let normalized = match raw & STATE_MASK {
         state @ 0..=3 => state,
         UNMAPPED_V095 => State::Unmapped as u64,
         state => raw >> MB_SHIFT << MB_SHIFT | state,
     };
-    known.to_le_bytes()
+    normalized.to_le_bytes()
 }
 
-/// Decodes the entry at offset `at` of the file, and marks its space as occupied.
+/// Decodes the entry at offset `offset` of the file, and marks its space as occupied.
 fn parse(
     raw: u64,
     slot: Slot,
-    at: u64,
+    offset: u64,
     geometry: &Geometry,
     view: &View<'_>,
     occupancy: &mut Occupancy,
 ) -> Result<Entry, ImageError> {
-    let wrong = |fault| ImageError::new("BatEntry", at, fault);
-    let (state, len, needed) = match slot {
+    let invalid = |fault| ImageError::new("BatEntry", offset, fault);
+    let (state, len, required) = match slot {
         Slot::Bitmap(_) if !geometry.has_parent => return Ok(Entry::NOT_PRESENT),
         Slot::Payload(block) if block >= geometry.blocks() => return Ok(Entry::NOT_PRESENT),
         Slot::Bitmap(_) => match raw & STATE_MASK {
@@ -288,7 +288,7 @@ fn parse(
             6 => (State::FullyPresent, MB, MB),
             value => {
                 let allowed = "0 or 6, the states of a sector bitmap";
-                return Err(wrong(ImageFault::InvalidValue { value, allowed }));
+                return Err(invalid(ImageFault::InvalidValue { value, allowed }));
             }
         },
         Slot::Payload(block) => match raw & STATE_MASK {
@@ -300,26 +300,26 @@ fn parse(
             UNMAPPED_V095 => return Ok(Entry::UNMAPPED),
             value => {
                 let allowed = "a state of a payload block: 0 to 3 or 6, and 7 only with a parent";
-                return Err(wrong(ImageFault::InvalidValue { value, allowed }));
+                return Err(invalid(ImageFault::InvalidValue { value, allowed }));
             }
         },
     };
     let mb = raw >> MB_SHIFT;
     let last = mb.saturating_add(len / MB);
-    let small = u32::try_from(mb).ok().filter(|_| mb != 0 && last <= FILE_MB_MAX);
-    let Some(mb) = small else {
+    let valid_mb = u32::try_from(mb).ok().filter(|_| mb != 0 && last <= FILE_MB_MAX);
+    let Some(mb) = valid_mb else {
         let allowed = "an offset behind the headers and below 512 TB";
-        return Err(wrong(ImageFault::InvalidValue { value: mb, allowed }));
+        return Err(invalid(ImageFault::InvalidValue { value: mb, allowed }));
     };
     // The last block may be truncated at the end of the disk.
-    if (u64::from(mb) << MB_SHIFT) + needed > view.len {
-        return Err(wrong(ImageFault::Truncated { file_len: view.file_len }));
+    if (u64::from(mb) << MB_SHIFT) + required > view.len {
+        return Err(invalid(ImageFault::Truncated { file_len: view.file_len }));
     }
     let end = u32::try_from(last).unwrap_or(u32::MAX);
-    let taken = match slot {
+    let result = match slot {
         Slot::Payload(_) => occupancy.take_payload(mb, end),
         Slot::Bitmap(_) => occupancy.take(mb, end),
     };
-    taken.map_err(|other| wrong(ImageFault::Overlap { other }))?;
+    result.map_err(|other| invalid(ImageFault::Overlap { other }))?;
     Ok(Entry::present(state, mb))
 }

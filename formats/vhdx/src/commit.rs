@@ -54,10 +54,10 @@ impl Vhdx {
         let mut steps: Vec<Step> = applied_first.map(in_place).collect();
         steps.extend(zeroed.iter().map(Step::Zero));
         let mut file_len = writing.file_len;
-        let needed = writing.space.end_bytes();
-        if file_len < needed {
+        let required = writing.space.end_bytes();
+        if file_len < required {
             file_len = writing.space.grown_bytes();
-            steps.push(Step::Extend { len: file_len, required: needed });
+            steps.push(Step::Extend { len: file_len, required });
         }
         steps.push(Step::Flush);
         let steps_to_applied = is_in_parts.then_some(steps.len());
@@ -89,24 +89,24 @@ impl Vhdx {
 
     pub(crate) fn end_commit(&mut self, outcome: CommitOutcome) {
         let Some(writing) = &mut self.writing else { return };
-        let Some(mut ended) = writing.committing.take() else { return };
+        let Some(mut committed) = writing.committing.take() else { return };
         self.bitmaps.committing.clear();
         match outcome {
             CommitOutcome::Done => {
-                writing.file_len = ended.file_len;
+                writing.file_len = committed.file_len;
                 writing.unapplied.clear();
-                writing.space.release(&ended.freed);
-                writing.space.add_blocks(&ended.unreferenced);
-                for chunk in ended.fresh {
+                writing.space.release(&committed.freed);
+                writing.space.add_blocks(&committed.unreferenced);
+                for chunk in committed.fresh {
                     self.bitmaps.fresh.remove(&chunk);
                 }
             }
             CommitOutcome::Failed { completed } => {
-                writing.return_to_durable(&mut ended, completed);
-                writing.space.freed.append(&mut ended.freed);
-                writing.space.unreferenced.append(&mut ended.unreferenced);
-                self.bitmaps.dirty.append(&mut ended.bitmap_pages);
-                self.bat.dirty.append(&mut ended.bat_pages);
+                writing.return_to_durable(&mut committed, completed);
+                writing.space.freed.append(&mut committed.freed);
+                writing.space.unreferenced.append(&mut committed.unreferenced);
+                self.bitmaps.dirty.append(&mut committed.bitmap_pages);
+                self.bat.dirty.append(&mut committed.bat_pages);
             }
         }
     }
@@ -123,27 +123,27 @@ impl WriteState {
     ) -> Vec<Entry> {
         let last_file_len = self.space.end_bytes();
         let mut entries = Vec::new();
-        let mut rest = pages;
-        while !rest.is_empty() {
-            let first = pages.len() - rest.len();
-            let count = self.log.write(rest, file_len, last_file_len, steps);
-            let (logged, more) = rest.split_at(count);
+        let mut remaining = pages;
+        while !remaining.is_empty() {
+            let first = pages.len() - remaining.len();
+            let count = self.log.write(remaining, file_len, last_file_len, steps);
+            let (logged, rest) = remaining.split_at(count);
             steps.push(Step::Flush);
             let steps_to_durable = steps.len();
-            if more.is_empty() {
+            if rest.is_empty() {
                 steps.push(Step::DurableMarker);
             }
             steps.extend(logged.iter().map(in_place));
-            if !more.is_empty() {
+            if !rest.is_empty() {
                 steps.push(Step::Flush);
             }
             entries.push(Entry {
                 steps_to_durable,
-                steps_to_applied: (!more.is_empty()).then_some(steps.len()),
+                steps_to_applied: (!rest.is_empty()).then_some(steps.len()),
                 pages: first..first + count,
                 log: self.log,
             });
-            rest = more;
+            remaining = rest;
         }
         entries
     }
@@ -153,12 +153,13 @@ impl WriteState {
     /// Each entry is replayed on its own. A durable entry must therefore not be superseded before
     /// its pages are in place. An entry that may not be durable protects no page.
     fn return_to_durable(&mut self, failed: &mut Committing, completed: usize) {
-        if failed.steps_to_applied.is_some_and(|of| of <= completed) {
+        if failed.steps_to_applied.is_some_and(|steps| steps <= completed) {
             self.unapplied.clear();
         }
         let durable = failed.entries.iter().rfind(|entry| entry.steps_to_durable <= completed);
         self.log.return_to(durable.map_or(&failed.log_before, |entry| &entry.log));
-        let is_applied = |entry: &Entry| entry.steps_to_applied.is_some_and(|of| of <= completed);
+        let is_applied =
+            |entry: &Entry| entry.steps_to_applied.is_some_and(|steps| steps <= completed);
         if let Some(entry) = durable.filter(|entry| !is_applied(entry)) {
             self.unapplied = failed.pages.drain(entry.pages.clone()).collect();
         }

@@ -51,17 +51,17 @@ impl NewImage {
     }
 
     fn metadata(&self) -> Result<Metadata, ImageError> {
-        let wrong = |field, fault| ImageError::new(field, 0, fault);
-        check_block(self.block_bytes).map_err(|fault| wrong("BlockSize", fault))?;
-        check_sector(self.logical_sector).map_err(|fault| wrong("LogicalSectorSize", fault))?;
-        check_sector(self.physical_sector).map_err(|fault| wrong("PhysicalSectorSize", fault))?;
+        let invalid = |field, fault| ImageError::new(field, 0, fault);
+        check_block(self.block_bytes).map_err(|fault| invalid("BlockSize", fault))?;
+        check_sector(self.logical_sector).map_err(|fault| invalid("LogicalSectorSize", fault))?;
+        check_sector(self.physical_sector).map_err(|fault| invalid("PhysicalSectorSize", fault))?;
         if self.physical_sector < self.logical_sector {
             let allowed = "not below the logical sector";
             let fault = ImageFault::InvalidValue { value: self.physical_sector.into(), allowed };
-            return Err(wrong("PhysicalSectorSize", fault));
+            return Err(invalid("PhysicalSectorSize", fault));
         }
         check_size(self.size, self.logical_sector)
-            .map_err(|fault| wrong("VirtualDiskSize", fault))?;
+            .map_err(|fault| invalid("VirtualDiskSize", fault))?;
         Ok(Metadata {
             block: self.block_bytes,
             leave_allocated: self.kind() == ImageType::Fixed,
@@ -142,9 +142,9 @@ fn write_fixed_bat(
     geometry: &Geometry,
 ) -> Result<(), FileError> {
     let (used, _) = region.split_at(geometry.entries() * 8);
-    for (_, piece) in used.blocks(MB) {
-        let mut bytes = vec![0; to_usize(piece.len())];
-        let first = (piece.offset() - region.offset()) / 8;
+    for (_, part) in used.blocks(MB) {
+        let mut bytes = vec![0; to_usize(part.len())];
+        let first = (part.offset() - region.offset()) / 8;
         for (entry, at) in (first..).zip((0..bytes.len()).step_by(8)) {
             if let Slot::Payload(block) = geometry.slot(entry) {
                 let offset = region.end() + block * geometry.block_bytes();
@@ -152,7 +152,7 @@ fn write_fixed_bat(
                 put(&mut bytes, at, &stored.to_le_bytes());
             }
         }
-        file.write_at(piece.offset(), &bytes)?;
+        file.write_at(part.offset(), &bytes)?;
     }
     Ok(())
 }

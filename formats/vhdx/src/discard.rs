@@ -18,7 +18,7 @@ fn push_range(ranges: &mut Vec<ByteRange>, range: ByteRange) {
 }
 
 impl Vhdx {
-    pub(crate) fn discard_blocks(&mut self, range: ByteRange, kept: &mut Vec<ByteRange>) {
+    pub(crate) fn discard_blocks(&mut self, range: ByteRange, retained: &mut Vec<ByteRange>) {
         for (block, part) in range.blocks(self.geometry.block_bytes()) {
             let entry = self.bat.payload(block);
             let reads_as_zeros = match entry.state() {
@@ -30,7 +30,7 @@ impl Vhdx {
                 continue;
             }
             if self.metadata.leave_allocated || !self.covers_block(block, part) {
-                push_range(kept, part);
+                push_range(retained, part);
                 continue;
             }
             self.bat.set_payload(block, Entry::UNMAPPED, &self.geometry);

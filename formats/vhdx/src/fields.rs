@@ -13,28 +13,28 @@ pub(crate) const PAGE: u64 = 4096;
 /// [`PAGE`] as a `usize`, for buffers in memory.
 pub(crate) const PAGE_LEN: usize = 4096;
 
-/// Returns the field at offset `at`; zeros if it exceeds the buffer.
-pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    let field = bytes.get(at..at.saturating_add(N));
+/// Returns the field at offset `offset`; zeros if it exceeds the buffer.
+pub(crate) fn array<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
+    let field = bytes.get(offset..offset.saturating_add(N));
     field.and_then(|field| field.try_into().ok()).unwrap_or([0; N])
 }
 
-pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes(array(bytes, at))
+pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> u16 {
+    u16::from_le_bytes(array(bytes, offset))
 }
 
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(array(bytes, at))
+pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> u32 {
+    u32::from_le_bytes(array(bytes, offset))
 }
 
-pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(array(bytes, at))
+pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> u64 {
+    u64::from_le_bytes(array(bytes, offset))
 }
 
 /// Writes a field; ignored if it exceeds the buffer.
-pub(crate) fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
-    if let Some(place) = bytes.get_mut(at..at.saturating_add(field.len())) {
-        place.copy_from_slice(field);
+pub(crate) fn put(bytes: &mut [u8], offset: usize, field: &[u8]) {
+    if let Some(target) = bytes.get_mut(offset..offset.saturating_add(field.len())) {
+        target.copy_from_slice(field);
     }
 }
 

@@ -81,11 +81,11 @@ impl Geometry {
     /// Returns the meaning of an entry.
     pub(crate) fn slot(&self, entry: u64) -> Slot {
         let per_chunk = (1 << self.ratio_shift()) + 1;
-        let (chunk, nth) = (entry / per_chunk, entry % per_chunk);
-        if nth == per_chunk - 1 {
+        let (chunk, index) = (entry / per_chunk, entry % per_chunk);
+        if index == per_chunk - 1 {
             Slot::Bitmap(chunk)
         } else {
-            Slot::Payload((chunk << self.ratio_shift()) + nth)
+            Slot::Payload((chunk << self.ratio_shift()) + index)
         }
     }
 
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_where_the_specification_says() {
+    fn entry_offsets_match_the_specification() {
         // [MS-VHDX] 2.5: with blocks of 1 MB and sectors of 512 bytes, a sector bitmap entry
         // follows 4096 blocks.
         let disk = Geometry { size: 10 << 30, block_shift: 20, sector_shift: 9, has_parent: false };

@@ -47,8 +47,8 @@ const fn swap_fields(b: [u8; 16]) -> [u8; 16] {
 impl fmt::Display for Guid {
     /// Formats the GUID such as `2dc27766-f623-4200-9d64-115e9bfd4a08`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, byte) in swap_fields(self.0).into_iter().enumerate() {
-            if matches!(at, 4 | 6 | 8 | 10) {
+        for (index, byte) in swap_fields(self.0).into_iter().enumerate() {
+            if matches!(index, 4 | 6 | 8 | 10) {
                 f.write_str("-")?;
             }
             write!(f, "{byte:02x}")?;
@@ -100,8 +100,9 @@ mod tests {
         assert_eq!(format!("{{{guid}}}").parse(), Ok(guid));
         assert_eq!(guid.to_string().to_uppercase().parse(), Ok(guid));
         assert_eq!(Guid::from_stored(guid.stored()), guid);
-        for wrong in ["", "{", "2dc27766", "2dc27766-f623-4200-9d64-115e9bfd4a0é", "{2dc27766}"] {
-            assert_eq!(wrong.parse::<Guid>(), Err(GuidError), "{wrong}");
+        for invalid in ["", "{", "2dc27766", "2dc27766-f623-4200-9d64-115e9bfd4a0é", "{2dc27766}"]
+        {
+            assert_eq!(invalid.parse::<Guid>(), Err(GuidError), "{invalid}");
         }
     }
 }

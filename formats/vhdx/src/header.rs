@@ -49,9 +49,9 @@ impl Header {
             let fault = ImageFault::BadMagic { expected: "the signature \"head\"" };
             return Err(ImageError::new("Header.Signature", offset, fault));
         }
-        let (said, computed) = (u32_at(bytes, CHECKSUM_AT), checksum(bytes, CHECKSUM_AT));
-        if said != computed {
-            let fault = ImageFault::Checksum { stored: said, computed };
+        let (stored, computed) = (u32_at(bytes, CHECKSUM_AT), checksum(bytes, CHECKSUM_AT));
+        if stored != computed {
+            let fault = ImageFault::Checksum { stored, computed };
             return Err(ImageError::new("Header.Checksum", offset + 4, fault));
         }
         let version = u16_at(bytes, 66);
@@ -79,16 +79,16 @@ pub(crate) fn region_range(
     offset: u64,
     len: u64,
 ) -> Result<ByteRange, ImageError> {
-    let wrong = |value, allowed| {
+    let invalid = |value, allowed| {
         ImageError::new(field, field_offset, ImageFault::InvalidValue { value, allowed })
     };
     if offset < HEADER_SECTION || offset % MB != 0 {
-        return Err(wrong(offset, "a multiple of 1 MB from 1 MB on"));
+        return Err(invalid(offset, "a multiple of 1 MB from 1 MB on"));
     }
     if len == 0 || len % MB != 0 {
-        return Err(wrong(len, "a length of a multiple of 1 MB, not 0"));
+        return Err(invalid(len, "a length of a multiple of 1 MB, not 0"));
     }
-    ByteRange::new(offset, len).ok_or_else(|| wrong(offset, "a range that ends within 64 bits"))
+    ByteRange::new(offset, len).ok_or_else(|| invalid(offset, "a range that ends within 64 bits"))
 }
 
 /// Pair of headers, of which one is current.
@@ -184,8 +184,8 @@ pub(crate) fn restore_identifier(file: &dyn ImageFile, file_len: u64) -> Result<
     read(file, "FileIdentifier.Signature", 0, &mut identifier)?;
     let is_whole = |offset: &u64| {
         let mut bytes = vec![0; HEADER_LEN];
-        let found = read(file, "Header", *offset, &mut bytes);
-        found.and_then(|()| Header::parse(&bytes, *offset)).is_ok()
+        let result = read(file, "Header", *offset, &mut bytes);
+        result.and_then(|()| Header::parse(&bytes, *offset)).is_ok()
     };
     if identifier == *IDENTIFIER || !HEADER_OFFSETS.iter().any(is_whole) {
         return Ok(false);
@@ -199,8 +199,8 @@ pub(crate) fn restore_identifier(file: &dyn ImageFile, file_len: u64) -> Result<
 pub(crate) fn encode_identifier(creator: &str) -> Vec<u8> {
     let mut bytes = vec![0; 8 + 512];
     put(&mut bytes, 0, IDENTIFIER);
-    for (at, unit) in creator.encode_utf16().take(255).enumerate() {
-        put(&mut bytes, 8 + 2 * at, &unit.to_le_bytes());
+    for (index, unit) in creator.encode_utf16().take(255).enumerate() {
+        put(&mut bytes, 8 + 2 * index, &unit.to_le_bytes());
     }
     bytes
 }

@@ -114,26 +114,27 @@ impl ParentLocator {
         // their copies.
         let mut budget = bytes.len();
         let mut entries = BTreeMap::new();
-        for (nth, entry) in table.chunks_exact(ENTRY_LEN).take(count).enumerate() {
-            let entry_offset = offset + (HEADER_LEN + ENTRY_LEN * nth) as u64;
-            let mut text = |at: usize, len_at: usize| {
-                let (from, len) = (u32_at(entry, at) as usize, u16_at(entry, len_at).into());
-                let text = bytes.get(from..from.saturating_add(len));
+        for (index, entry) in table.chunks_exact(ENTRY_LEN).take(count).enumerate() {
+            let entry_offset = offset + (HEADER_LEN + ENTRY_LEN * index) as u64;
+            let mut text = |field_offset: usize, len_at: usize| {
+                let (start, len) =
+                    (u32_at(entry, field_offset) as usize, u16_at(entry, len_at).into());
+                let text = bytes.get(start..start.saturating_add(len));
                 let text = text.filter(|text| text.len() % 2 == 0 && text.len() <= budget);
                 budget = budget.saturating_sub(len);
                 let units = text.map(|text| text.chunks_exact(2).map(|unit| u16_at(unit, 0)));
                 units.and_then(|units| String::from_utf16(&units.collect::<Vec<_>>()).ok())
             };
-            let wrong = |value: usize, allowed| {
+            let invalid = |value: usize, allowed| {
                 let fault = ImageFault::InvalidValue { value: value as u64, allowed };
                 ImageError::new("ParentLocator.Entry", entry_offset, fault)
             };
             let allowed = "a key and a value of UTF-16 within the item";
             let (Some(key), Some(value)) = (text(0, 8), text(4, 10)) else {
-                return Err(wrong(nth, allowed));
+                return Err(invalid(index, allowed));
             };
             if entries.insert(key, value).is_some() {
-                return Err(wrong(nth, "a key that no other entry has"));
+                return Err(invalid(index, "a key that no other entry has"));
             }
         }
         let locator = Self { entries };
@@ -152,17 +153,19 @@ impl ParentLocator {
         put(&mut bytes, 0, &VHDX_TYPE.stored());
         let count = u16::try_from(self.entries.len()).unwrap_or(u16::MAX);
         put(&mut bytes, 18, &count.to_le_bytes());
-        for ((key, value), at) in self.entries.iter().zip((HEADER_LEN..).step_by(ENTRY_LEN)) {
-            for (text, at, len_at) in [(key, at, at + 8), (value, at + 4, at + 10)] {
-                let from = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        for ((key, value), offset) in self.entries.iter().zip((HEADER_LEN..).step_by(ENTRY_LEN)) {
+            for (text, field_offset, len_at) in
+                [(key, offset, offset + 8), (value, offset + 4, offset + 10)]
+            {
+                let start = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
                 bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
-                let len = bytes.len() - from as usize;
+                let len = bytes.len() - start as usize;
                 let len = u16::try_from(len).map_err(|_| {
                     let allowed = "at most 65534 bytes of UTF-16";
                     let fault = ImageFault::InvalidValue { value: len as u64, allowed };
-                    ImageError::new(FIELD, u64::from(from), fault)
+                    ImageError::new(FIELD, u64::from(start), fault)
                 })?;
-                put(&mut bytes, at, &from.to_le_bytes());
+                put(&mut bytes, field_offset, &start.to_le_bytes());
                 put(&mut bytes, len_at, &len.to_le_bytes());
             }
         }
@@ -195,13 +198,13 @@ mod tests {
 
     #[test]
     fn invalid_locators_return_the_entry_offset() {
-        let good = ParentLocator::new(PARENT).with_relative_path("p").encode().unwrap();
-        let changed = |at: usize, byte: u8| {
-            let mut bytes = good.clone();
-            bytes[at] = byte;
+        let encoded = ParentLocator::new(PARENT).with_relative_path("p").encode().unwrap();
+        let changed = |position: usize, byte: u8| {
+            let mut bytes = encoded.clone();
+            bytes[position] = byte;
             ParentLocator::parse(&bytes, 1000).unwrap_err()
         };
-        for (at, byte, offset, field) in [
+        for (position, byte, offset, field) in [
             (0, 0, 1000, "ParentLocator.LocatorType"),
             (19, 1, 1018, "ParentLocator.KeyValueCount"),
             (18, 1 + 2, 1000 + 20 + 24, "ParentLocator.Entry"),
@@ -209,10 +212,10 @@ mod tests {
             (28, 3, 1020, "ParentLocator.Entry"),
             (18, 0, 1000, "parent_linkage"),
         ] {
-            let error = changed(at, byte);
-            assert_eq!((error.offset, error.field), (offset, field), "{at}: {error}");
+            let error = changed(position, byte);
+            assert_eq!((error.offset, error.field), (offset, field), "{position}: {error}");
         }
-        let long = ParentLocator::new(PARENT).with_relative_path(&"x".repeat(1 << 16));
-        assert!(long.encode().is_err());
+        let too_long = ParentLocator::new(PARENT).with_relative_path(&"x".repeat(1 << 16));
+        assert!(too_long.encode().is_err());
     }
 }

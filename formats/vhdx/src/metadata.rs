@@ -55,7 +55,7 @@ struct Item {
 struct Items<'a> {
     view: &'a View<'a>,
     region: ByteRange,
-    all: Vec<Item>,
+    items: Vec<Item>,
 }
 
 impl Metadata {
@@ -76,8 +76,8 @@ impl Metadata {
             let (bytes, offset) = items.content(id, name, 4)?;
             let value = u32_at(&bytes, 0);
             check_sector(value).map_err(|fault| ImageError::new(name, offset, fault))?;
-            if let Some(place) = sectors.get_mut(sector) {
-                *place = value;
+            if let Some(slot) = sectors.get_mut(sector) {
+                *slot = value;
             }
         }
         let [logical_sector, physical_sector] = sectors;
@@ -149,15 +149,15 @@ impl<'a> Items<'a> {
             let fault = ImageFault::InvalidValue { value: count.into(), allowed: "at most 2047" };
             return Err(ImageError::new("MetadataTable.EntryCount", start + 10, fault));
         }
-        let mut all: Vec<Item> = Vec::new();
+        let mut items: Vec<Item> = Vec::new();
         let entries = bytes.get(32..).unwrap_or_default().chunks_exact(32).take(count.into());
-        for (nth, entry) in entries.enumerate() {
-            let entry_offset = start + 32 + 32 * nth as u64;
+        for (index, entry) in entries.enumerate() {
+            let entry_offset = start + 32 + 32 * index as u64;
             let id = Guid::from_stored(array(entry, 0));
             let (offset, len) = (u64::from(u32_at(entry, 16)), u64::from(u32_at(entry, 20)));
             let flags = u32_at(entry, 24);
-            let known = is_known(id) && flags & IS_USER == 0;
-            if !known && flags & IS_REQUIRED != 0 {
+            let recognized = is_known(id) && flags & IS_USER == 0;
+            if !recognized && flags & IS_REQUIRED != 0 {
                 let fault = ImageFault::Unsupported { what: format!("metadata item {id}") };
                 return Err(ImageError::new("MetadataTableEntry.ItemId", entry_offset, fault));
             }
@@ -172,20 +172,20 @@ impl<'a> Items<'a> {
                 let fault = ImageFault::InvalidValue { value: offset, allowed };
                 return Err(ImageError::new("MetadataTableEntry.Offset", entry_offset + 16, fault));
             };
-            if !known {
+            if !recognized {
                 continue;
             }
-            if all.iter().any(|item| item.id == id) {
+            if items.iter().any(|item| item.id == id) {
                 let fault = ImageFault::Overlap { other: "an entry of the same item" };
                 return Err(ImageError::new("MetadataTableEntry.ItemId", entry_offset, fault));
             }
-            all.push(Item { id, range });
+            items.push(Item { id, range });
         }
-        Ok(Self { view, region, all })
+        Ok(Self { view, region, items })
     }
 
     fn range(&self, id: Guid, name: &'static str) -> Result<ByteRange, ImageError> {
-        let item = self.all.iter().find(|item| item.id == id);
+        let item = self.items.iter().find(|item| item.id == id);
         item.map(|item| item.range).ok_or_else(|| {
             ImageError::new(name, self.region.offset(), ImageFault::MissingStructure)
         })
@@ -233,16 +233,16 @@ pub(crate) fn parent_slot(
     let (table, _) = region.split_at(TABLE_LEN);
     let bytes = view.read("MetadataTable", table)?;
     let entries = bytes.get(32..).unwrap_or_default().chunks_exact(32);
-    let (mut entry_offset, mut taken) = (None, Vec::new());
-    for (nth, entry) in entries.take(u16_at(&bytes, 10).into()).enumerate() {
-        taken.push((u64::from(u32_at(entry, 16)), u64::from(u32_at(entry, 20))));
+    let (mut entry_offset, mut occupied) = (None, Vec::new());
+    for (index, entry) in entries.take(u16_at(&bytes, 10).into()).enumerate() {
+        occupied.push((u64::from(u32_at(entry, 16)), u64::from(u32_at(entry, 20))));
         if Guid::from_stored(array(entry, 0)) == PARENT_LOCATOR {
-            entry_offset = Some(start + 32 + 32 * nth as u64 + 16);
+            entry_offset = Some(start + 32 + 32 * index as u64 + 16);
         }
     }
-    taken.sort_unstable();
+    occupied.sort_unstable();
     let mut free_from = TABLE_LEN;
-    for (offset, item_len) in taken {
+    for (offset, item_len) in occupied {
         if offset >= free_from.saturating_add(len) {
             break;
         }

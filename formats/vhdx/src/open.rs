@@ -71,8 +71,10 @@ impl Structures {
         let mut occupancy = Occupancy::default();
         let header_section = ByteRange::new(0, HEADER_SECTION).map(|range| (range, 0));
         let log = Some((headers.current.log, crate::header::HEADER_OFFSETS[0] + 72));
-        for (range, at) in header_section.into_iter().chain(log).chain(regions.ranges()) {
-            occupancy.take_range(range).map_err(|fault| ImageError::new("region", at, fault))?;
+        for (range, offset) in header_section.into_iter().chain(log).chain(regions.ranges()) {
+            occupancy
+                .take_range(range)
+                .map_err(|fault| ImageError::new("region", offset, fault))?;
         }
         let metadata = Metadata::read(&view, regions.metadata)?;
         let geometry = Geometry::new(&metadata);
@@ -136,19 +138,19 @@ fn logged(overlay: &Overlay, regions: &Regions) -> Vec<(u32, u32)> {
                 .any(|region| region.offset() <= range.offset() && range.end() <= region.end())
     };
     let ranges = overlay.changes.iter().map(Change::range);
-    let mut all: Vec<(u32, u32)> = ranges
+    let mut sorted: Vec<(u32, u32)> = ranges
         .filter(|range| !range.is_empty() && !is_metadata(*range))
         .map(|range| (to_mb(range.offset()), to_mb(round_up_mb(range.end()))))
         .collect();
-    all.sort_unstable();
-    let mut apart: Vec<(u32, u32)> = Vec::with_capacity(all.len());
-    for (from, to) in all {
-        match apart.last_mut() {
+    sorted.sort_unstable();
+    let mut merged: Vec<(u32, u32)> = Vec::with_capacity(sorted.len());
+    for (from, to) in sorted {
+        match merged.last_mut() {
             Some((_, end)) if from <= *end => *end = to.max(*end),
-            _ => apart.push((from, to)),
+            _ => merged.push((from, to)),
         }
     }
-    apart
+    merged
 }
 
 impl Vhdx {
@@ -281,7 +283,7 @@ fn redo_stages(
 ) -> Result<[Vec<Change>; 3], ImageError> {
     let pages = redo.pages(PAGE, normalize, |page| view.read("page that changes", page))?;
     let mut stages = [const { Vec::new() }; 3];
-    let [named, bitmaps, blocks] = &mut stages;
+    let [first_stage, bitmaps, blocks] = &mut stages;
     for (offset, bytes) in pages {
         let Some(range) = ByteRange::new(offset, PAGE) else { continue };
         let change = |bytes: Vec<u8>| {
@@ -289,18 +291,18 @@ fn redo_stages(
             bytes.map(|bytes| Change::Page { range, bytes })
         };
         if !(bat.offset()..bat.end()).contains(&offset) {
-            named.extend(change(bytes));
+            first_stage.extend(change(bytes));
             continue;
         }
-        let found = view.read("page that changes", range)?;
-        let mut with_bitmaps = found.clone();
+        let table_page = view.read("page that changes", range)?;
+        let mut with_bitmaps = table_page.clone();
         let entries = with_bitmaps.chunks_exact_mut(8).zip(bytes.chunks_exact(8));
         for (number, (entry, after)) in ((offset - bat.offset()) / 8..).zip(entries) {
             if matches!(geometry.slot(number), Slot::Bitmap(_)) {
                 entry.copy_from_slice(after);
             }
         }
-        if with_bitmaps != found {
+        if with_bitmaps != table_page {
             bitmaps.extend(change(with_bitmaps));
         }
         blocks.extend(change(bytes));

@@ -27,7 +27,7 @@ struct Region {
 /// Decoded region table of an image.
 #[derive(Debug)]
 pub(crate) struct Regions {
-    all: Vec<Region>,
+    regions: Vec<Region>,
     pub bat: ByteRange,
     pub metadata: ByteRange,
     /// Errors of the copies that were not used.
@@ -38,21 +38,21 @@ impl Regions {
     /// Returns a table with the two required regions.
     pub(crate) fn new(metadata: ByteRange, bat: ByteRange) -> Self {
         let region = |guid, range| Region { guid, range, is_required: true, entry_offset: 0 };
-        let all = vec![region(METADATA, metadata), region(BAT, bat)];
-        Self { all, bat, metadata, copy_faults: Vec::new() }
+        let regions = vec![region(METADATA, metadata), region(BAT, bat)];
+        Self { regions, bat, metadata, copy_faults: Vec::new() }
     }
 
     /// Reads the first valid copy.
     pub(crate) fn read(view: &View<'_>) -> Result<Self, ImageError> {
         let mut copy_faults = Vec::new();
-        let mut found = None;
+        let mut copy = None;
         for offset in REGION_TABLE_OFFSETS {
             match read_copy(view, offset) {
-                Ok(bytes) => found = found.or(Some((offset, bytes))),
+                Ok(bytes) => copy = copy.or(Some((offset, bytes))),
                 Err(fault) => copy_faults.push(fault),
             }
         }
-        let Some((offset, bytes)) = found else {
+        let Some((offset, bytes)) = copy else {
             return Err(copy_faults.into_iter().next().unwrap_or_else(|| missing("RegionTable")));
         };
         Ok(Self { copy_faults, ..Self::parse(&bytes, offset)? })
@@ -64,17 +64,17 @@ impl Regions {
             let fault = ImageFault::InvalidValue { value: count.into(), allowed: "at most 2047" };
             return Err(ImageError::new("RegionTable.EntryCount", offset + 8, fault));
         }
-        let mut all: Vec<Region> = Vec::new();
+        let mut regions: Vec<Region> = Vec::new();
         let (mut bat, mut metadata) = (None, None);
         for entry in bytes.get(16..).unwrap_or_default().chunks_exact(32).take(count as usize) {
-            let entry_offset = offset + 16 + 32 * all.len() as u64;
+            let entry_offset = offset + 16 + 32 * regions.len() as u64;
             let guid = Guid::from_stored(array(entry, 0));
             let len = u64::from(u32_at(entry, 24));
             let field = "RegionTableEntry.FileOffset";
             let range = region_range(field, entry_offset + 16, u64_at(entry, 16), len)?;
             let is_required = u32_at(entry, 28) & 1 == 1;
             let mut other = None;
-            let place = match guid {
+            let slot = match guid {
                 BAT => &mut bat,
                 METADATA => &mut metadata,
                 _ if is_required => {
@@ -83,25 +83,25 @@ impl Regions {
                 }
                 _ => &mut other,
             };
-            if place.replace(range).is_some() {
+            if slot.replace(range).is_some() {
                 let fault = ImageFault::Overlap { other: "another entry of the same region" };
                 return Err(ImageError::new("RegionTableEntry.Guid", entry_offset, fault));
             }
-            all.push(Region { guid, range, is_required, entry_offset });
+            regions.push(Region { guid, range, is_required, entry_offset });
         }
         let bat = bat.ok_or_else(|| missing("BAT region"))?;
         let metadata = metadata.ok_or_else(|| missing("metadata region"))?;
-        Ok(Self { all, bat, metadata, copy_faults: Vec::new() })
+        Ok(Self { regions, bat, metadata, copy_faults: Vec::new() })
     }
 
     /// Returns the range of each region with the file offset of its entry.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (ByteRange, u64)> {
-        self.all.iter().map(|region| (region.range, region.entry_offset))
+        self.regions.iter().map(|region| (region.range, region.entry_offset))
     }
 
     /// Changes the range of the BAT region.
     pub(crate) fn set_bat(&mut self, bat: ByteRange) {
-        for region in &mut self.all {
+        for region in &mut self.regions {
             if region.guid == BAT {
                 region.range = bat;
             }
@@ -113,13 +113,13 @@ impl Regions {
         let mut bytes = vec![0; REGION_TABLE_LEN as usize];
         put(&mut bytes, 0, b"regi");
         // The number does not exceed the number of parsed entries.
-        put(&mut bytes, 8, &u32::try_from(self.all.len()).unwrap_or(0).to_le_bytes());
-        for (region, at) in self.all.iter().zip((16..).step_by(32)) {
-            put(&mut bytes, at, &region.guid.stored());
-            put(&mut bytes, at + 16, &region.range.offset().to_le_bytes());
+        put(&mut bytes, 8, &u32::try_from(self.regions.len()).unwrap_or(0).to_le_bytes());
+        for (region, offset) in self.regions.iter().zip((16..).step_by(32)) {
+            put(&mut bytes, offset, &region.guid.stored());
+            put(&mut bytes, offset + 16, &region.range.offset().to_le_bytes());
             let len = u32::try_from(region.range.len()).unwrap_or(u32::MAX);
-            put(&mut bytes, at + 24, &len.to_le_bytes());
-            put(&mut bytes, at + 28, &u32::from(region.is_required).to_le_bytes());
+            put(&mut bytes, offset + 24, &len.to_le_bytes());
+            put(&mut bytes, offset + 28, &u32::from(region.is_required).to_le_bytes());
         }
         seal(&mut bytes, CHECKSUM_AT);
         bytes
@@ -131,12 +131,12 @@ pub(crate) fn restore_copies(file: &dyn ImageFile, file_len: u64) -> Result<Vec<
     let overlay = Overlay::default();
     let view = View { file, file_len, len: file_len, overlay: &overlay };
     let copies = REGION_TABLE_OFFSETS.map(|offset| (offset, read_copy(&view, offset)));
-    let whole = copies.iter().find_map(|(_, copy)| copy.as_ref().ok().cloned());
-    let Some(whole) = whole else { return Ok(Vec::new()) };
+    let intact = copies.iter().find_map(|(_, copy)| copy.as_ref().ok().cloned());
+    let Some(intact) = intact else { return Ok(Vec::new()) };
     let mut restored = Vec::new();
     for (offset, _) in copies.iter().filter(|(_, copy)| copy.is_err()) {
         let failed = |error| ImageError::new("RegionTable", *offset, error);
-        file.write_at(*offset, &whole).and_then(|()| file.flush()).map_err(failed)?;
+        file.write_at(*offset, &intact).and_then(|()| file.flush()).map_err(failed)?;
         restored.push(*offset);
     }
     Ok(restored)
@@ -153,9 +153,9 @@ fn read_copy(view: &View<'_>, offset: u64) -> Result<Vec<u8>, ImageError> {
         let fault = ImageFault::BadMagic { expected: "the signature \"regi\"" };
         return Err(ImageError::new("RegionTable.Signature", offset, fault));
     }
-    let (said, computed) = (u32_at(&bytes, CHECKSUM_AT), checksum(&bytes, CHECKSUM_AT));
-    if said != computed {
-        let fault = ImageFault::Checksum { stored: said, computed };
+    let (stored, computed) = (u32_at(&bytes, CHECKSUM_AT), checksum(&bytes, CHECKSUM_AT));
+    if stored != computed {
+        let fault = ImageFault::Checksum { stored, computed };
         return Err(ImageError::new("RegionTable.Checksum", offset + 4, fault));
     }
     Ok(bytes)

@@ -38,17 +38,17 @@ pub fn resize(file: &dyn ImageFile, size: u64, guids: &WriteGuids) -> Result<(),
     if is_fixed {
         let added = before.blocks()..after.blocks();
         for block in added {
-            let place = writing.space.allocate_block()?;
-            writing.space.add_reference(place, true);
-            image.bat.set_payload(block, Entry::present(State::FullyPresent, place), &after);
+            let block_start = writing.space.allocate_block()?;
+            writing.space.add_reference(block_start, true);
+            image.bat.set_payload(block, Entry::present(State::FullyPresent, block_start), &after);
         }
     }
     let mut pages = changed_pages(file, size_offset, &size.to_le_bytes())?;
-    let needed = after.entries() * 8;
+    let required = after.entries() * 8;
     let first = before.payload_entry(before.blocks().min(after.blocks())) / PAGE_ENTRIES;
     let last = before.entries().max(after.entries()).div_ceil(PAGE_ENTRIES);
-    if needed > image.bat.region.len() {
-        image.bat.region = allocate_bat(file, needed, &mut writing)?;
+    if required > image.bat.region.len() {
+        image.bat.region = allocate_bat(file, required, &mut writing)?;
         write_pages(file, &image.bat, 0..last, &after)?;
         pages.extend(region_table_pages(file, &mut image.regions, image.bat.region)?);
     } else if after.size >= before.size {
@@ -72,17 +72,17 @@ fn zero_end(file: &dyn ImageFile, image: &Vhdx) -> Result<(), ImageError> {
     if !entry.is_present() || len == image.geometry.block_bytes() {
         return Ok(());
     }
-    let (from, len) = (entry.offset() + len, image.geometry.block_bytes() - len);
-    file.zero(from, len).map_err(failed)
+    let (start, len) = (entry.offset() + len, image.geometry.block_bytes() - len);
+    file.zero(start, len).map_err(failed)
 }
 
 /// Allocates space for a BAT of `required` bytes at the end of the file.
 fn allocate_bat(
     file: &dyn ImageFile,
-    needed: u64,
+    required: u64,
     writing: &mut WriteState,
 ) -> Result<ByteRange, ImageError> {
-    let len = round_up_mb(needed);
+    let len = round_up_mb(required);
     let full = || ImageError::new("BAT", 0, ImageFault::FormatLimit { limit: u64::from(u32::MAX) });
     let mb = u32::try_from(len / MB).map_err(|_| full())?;
     let offset = u64::from(writing.space.extend_for_region(mb)?) * MB;

@@ -181,25 +181,25 @@ impl SectorBitmaps {
         let first = range.offset() >> geometry.sector_shift;
         let end = range.end() >> geometry.sector_shift;
         let is_present = self.word(first) & 1 == 1;
-        let mut at = first;
-        while at < end {
-            let word = if is_present { self.word(at) } else { !self.word(at) };
-            let same = u64::from(word.trailing_ones());
-            let left = 64 - at % 64;
-            at += same.min(left);
-            if same < left {
+        let mut sector = first;
+        while sector < end {
+            let word = if is_present { self.word(sector) } else { !self.word(sector) };
+            let run = u64::from(word.trailing_ones());
+            let remaining = 64 - sector % 64;
+            sector += run.min(remaining);
+            if run < remaining {
                 break;
             }
         }
-        (is_present, (at.min(end) - first) << geometry.sector_shift)
+        (is_present, (sector.min(end) - first) << geometry.sector_shift)
     }
 
     /// Returns the bits from a sector to the end of its 64-bit word, starting with the sector's
     /// bit.
     fn word(&self, sector: u64) -> u64 {
         let page = self.pages.get(&(sector >> PAGE_SECTORS_SHIFT));
-        let at = to_usize(sector % (1 << PAGE_SECTORS_SHIFT) / 64 * 8);
-        let word = page.map_or(0, |page| crate::fields::u64_at(page.bits.as_slice(), at));
+        let index = to_usize(sector % (1 << PAGE_SECTORS_SHIFT) / 64 * 8);
+        let word = page.map_or(0, |page| crate::fields::u64_at(page.bits.as_slice(), index));
         word >> (sector % 64)
     }
 
@@ -212,8 +212,8 @@ impl SectorBitmaps {
             let page = sector >> PAGE_SECTORS_SHIFT;
             let to = end.min((sector / 8 + 1) * 8);
             let mask = (((1_u16 << (to - sector)) - 1) << (sector % 8)) as u8;
-            let at = to_usize(sector % (1 << PAGE_SECTORS_SHIFT) / 8);
-            let byte = self.pages.get_mut(&page).and_then(|page| page.bits.get_mut(at));
+            let index = to_usize(sector % (1 << PAGE_SECTORS_SHIFT) / 8);
+            let byte = self.pages.get_mut(&page).and_then(|page| page.bits.get_mut(index));
             if let Some(byte) = byte {
                 let bits = if is_present { *byte | mask } else { *byte & !mask };
                 // The file does not yet contain the pages of a new bitmap.
@@ -242,12 +242,13 @@ impl SectorBitmaps {
         while sector < end {
             let page = sector >> PAGE_SECTORS_SHIFT;
             let page_end = end.min((page + 1) << PAGE_SECTORS_SHIFT);
-            let whole = (page_end - sector) / 8 * 8;
-            let sectors = if sector % 8 == 0 && whole > 0 { whole } else { 8 - sector % 8 };
+            let full_sectors = (page_end - sector) / 8 * 8;
+            let sectors =
+                if sector % 8 == 0 && full_sectors > 0 { full_sectors } else { 8 - sector % 8 };
             let entry = bat.bitmap(page / CHUNK_PAGES);
-            let at = sector % (1 << PAGE_SECTORS_SHIFT) / 8;
-            let offset = entry.offset().saturating_add(page % CHUNK_PAGES * PAGE + at);
-            let byte = self.pages.get(&page).and_then(|page| page.bits.get(to_usize(at)));
+            let position = sector % (1 << PAGE_SECTORS_SHIFT) / 8;
+            let offset = entry.offset().saturating_add(page % CHUNK_PAGES * PAGE + position);
+            let byte = self.pages.get(&page).and_then(|page| page.bits.get(to_usize(position)));
             if let (Some(byte), Some(bytes)) = (byte, ByteRange::new(offset, sectors.div_ceil(8))) {
                 changes.push(MetadataChange::fill(bytes, *byte));
             }

@@ -29,12 +29,12 @@ fn page_range(page: u64) -> ByteRange {
 
 /// Loads a page, with `byte` as its first byte if it is read; returns whether it was read.
 fn load(bitmaps: &mut SectorBitmaps, page: u64, byte: u8, geometry: &Geometry, bat: &Bat) -> bool {
-    let Some(wanted) = bitmaps.load(page_range(page), geometry, bat) else { return false };
+    let Some(required) = bitmaps.load(page_range(page), geometry, bat) else { return false };
     let expected = bat.bitmap(page / CHUNK_PAGES).offset() + page % CHUNK_PAGES * PAGE;
-    assert_eq!((wanted.offset(), wanted.len()), (expected, PAGE));
+    assert_eq!((required.offset(), required.len()), (expected, PAGE));
     let mut bytes = [0; PAGE_LEN];
     bytes[0] = byte;
-    bitmaps.handle_page(wanted, &bytes, geometry).unwrap();
+    bitmaps.handle_page(required, &bytes, geometry).unwrap();
     assert_eq!(bitmaps.load(page_range(page), geometry, bat), None);
     true
 }
@@ -95,8 +95,8 @@ fn an_insertion_into_a_full_cache_examines_few_pages() {
         (0..PAGES_MAX as u64).step_by(4).all(|page| bitmaps.is_loaded(page_range(page), &geometry))
     );
     // With all pages in use, the cache grows, and shrinks again.
-    let all: Vec<u64> = bitmaps.pages.keys().copied().collect();
-    bitmaps.dirty.extend(all);
+    let pages: Vec<u64> = bitmaps.pages.keys().copied().collect();
+    bitmaps.dirty.extend(pages);
     let mut loaded = 0;
     for page in (0..PAGES).filter(|page| page % 4 != 0).take(40) {
         loaded += usize::from(load(&mut bitmaps, page, 0, &geometry, &bat));
@@ -132,15 +132,15 @@ proptest! {
             bitmaps.set(range, is_present, &geometry);
             expected[from as usize..(from + len) as usize].fill(is_present);
         }
-        let mut found = Vec::new();
-        while found.len() < 900 {
-            let at = found.len() as u64;
-            let rest = ByteRange::new((first + at) << 9, (900 - at) << 9).unwrap();
+        let mut runs = Vec::new();
+        while runs.len() < 900 {
+            let offset = runs.len() as u64;
+            let rest = ByteRange::new((first + offset) << 9, (900 - offset) << 9).unwrap();
             let (is_present, len) = bitmaps.first_run(rest, &geometry);
             prop_assert!(len > 0);
-            prop_assert_ne!(found.last(), Some(&is_present), "runs are as long as they can be");
-            found.resize(found.len() + (len >> 9) as usize, is_present);
+            prop_assert_ne!(runs.last(), Some(&is_present), "runs are as long as they can be");
+            runs.resize(runs.len() + (len >> 9) as usize, is_present);
         }
-        prop_assert_eq!(found, expected);
+        prop_assert_eq!(runs, expected);
     }
 }

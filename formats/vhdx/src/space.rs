@@ -69,10 +69,10 @@ impl Occupancy {
     /// Returns the first megabyte after the last one in use.
     pub(crate) fn end(&self) -> u32 {
         let last = self.words.iter().rposition(|word| *word != 0);
-        last.map_or(0, |at| {
-            let word = self.words.get(at).copied().unwrap_or(0);
+        last.map_or(0, |index| {
+            let word = self.words.get(index).copied().unwrap_or(0);
             // The value is at most 2^29.
-            u32::try_from(at * 64 + 64).unwrap_or(u32::MAX) - word.leading_zeros()
+            u32::try_from(index * 64 + 64).unwrap_or(u32::MAX) - word.leading_zeros()
         })
     }
 
@@ -98,8 +98,8 @@ impl Occupancy {
                 _ => {}
             }
             // Advances to the next change of state or to the next word.
-            let same = if word & 1 == 1 { word.trailing_ones() } else { word.trailing_zeros() };
-            mb += same.min(64 - mb % 64);
+            let run = if word & 1 == 1 { word.trailing_ones() } else { word.trailing_zeros() };
+            mb += run.min(64 - mb % 64);
         }
         gaps
     }
@@ -196,9 +196,9 @@ impl Space {
 
     /// Allocates space at the end for a region.
     pub(crate) fn extend_for_region(&mut self, mb: u32) -> Result<u32, ImageError> {
-        let place = self.extend(mb)?;
+        let mb_start = self.extend(mb)?;
         self.referenced_end = self.end;
-        Ok(place)
+        Ok(mb_start)
     }
 
     /// Returns the file length that metadata requires, in bytes.
@@ -210,8 +210,8 @@ impl Space {
     /// grow with each block.
     pub(crate) fn grown_bytes(&self) -> u64 {
         let end = u64::from(self.end);
-        let more = (end / 16).clamp(u64::from(self.block_mb), GROWTH_MB_MAX);
-        (end + more).min(FILE_MB_MAX) * MB
+        let growth = (end / 16).clamp(u64::from(self.block_mb), GROWTH_MB_MAX);
+        (end + growth).min(FILE_MB_MAX) * MB
     }
 
     /// Releases the space of freed blocks after their deallocation has become durable.
@@ -268,14 +268,14 @@ impl Space {
         }
         let smallest = if self.has_bitmaps { 1 } else { self.block_mb };
         while let Some((from, to)) = self.gaps.pop() {
-            let take = (to - from).min(GAP_BLOCKS_MAX * self.block_mb);
-            if take < smallest {
+            let count = (to - from).min(GAP_BLOCKS_MAX * self.block_mb);
+            if count < smallest {
                 continue;
             }
-            if from + take < to {
-                self.gaps.push((from + take, to));
+            if from + count < to {
+                self.gaps.push((from + count, to));
             }
-            return Some((from, from + take));
+            return Some((from, from + count));
         }
         None
     }

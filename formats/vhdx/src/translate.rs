@@ -60,13 +60,13 @@ impl Image for Vhdx {
     fn discard(
         &mut self,
         range: ByteRange,
-        kept: &mut Vec<ByteRange>,
+        retained: &mut Vec<ByteRange>,
     ) -> Result<Translation, ImageError> {
         self.geometry.check(range)?;
         if self.writing.is_none() {
             return Err(read_only(range));
         }
-        self.discard_blocks(range, kept);
+        self.discard_blocks(range, retained);
         Ok(Translation::Ready)
     }
 
@@ -106,8 +106,8 @@ impl Image for Vhdx {
     }
 
     fn take_logged_changes(&mut self, changes: &mut Vec<MetadataChange>) {
-        if let Some(own) = &mut self.bat.changes {
-            changes.append(own);
+        if let Some(own_changes) = &mut self.bat.changes {
+            changes.append(own_changes);
         }
     }
 
@@ -138,13 +138,13 @@ impl Vhdx {
     /// Appends the extent of a range in one fully present block; returns false for other ranges.
     #[inline]
     fn push_present(&self, range: ByteRange, extents: &mut Vec<ImageExtent>) -> bool {
-        let found = self.is_in_present_block(range);
-        if found {
+        let is_present = self.is_in_present_block(range);
+        if is_present {
             let entry = self.bat.payload(range.offset() >> self.geometry.block_shift);
-            let place = Location::File(entry.offset() + self.offset_in_block(range));
-            push_extent(extents, place, range.len());
+            let location = Location::File(entry.offset() + self.offset_in_block(range));
+            push_extent(extents, location, range.len());
         }
-        found
+        is_present
     }
 
     /// Returns the offset of a range within its block.
@@ -153,12 +153,12 @@ impl Vhdx {
         range.offset() & (self.geometry.block_bytes() - 1)
     }
 
-    /// Loads the sector bitmap pages that a request needs. `needs` receives a block, its entry and
-    /// the requested part. It returns the range for which the bits are needed.
+    /// Loads the sector bitmap pages that a request needs. `is_needed` receives a block, its entry
+    /// and the requested part. It returns the range for which the bits are needed.
     fn load_bitmaps(
         &mut self,
         range: ByteRange,
-        needs: impl Fn(&Self, u64, Entry, ByteRange) -> Option<ByteRange>,
+        is_needed: impl Fn(&Self, u64, Entry, ByteRange) -> Option<ByteRange>,
     ) -> Result<Translation, ImageError> {
         if !self.geometry.has_parent {
             return Ok(Translation::Ready);
@@ -173,8 +173,10 @@ impl Vhdx {
             return Err(ImageError::new("request", range.offset(), fault));
         }
         for (block, part) in range.blocks(self.geometry.block_bytes()) {
-            let Some(needed) = needs(self, block, self.bat.payload(block), part) else { continue };
-            if let Some(missing) = self.bitmaps.load(needed, &self.geometry, &self.bat) {
+            let Some(needed_range) = is_needed(self, block, self.bat.payload(block), part) else {
+                continue;
+            };
+            if let Some(missing) = self.bitmaps.load(needed_range, &self.geometry, &self.bat) {
                 return Ok(Translation::NeedsMetadata(missing));
             }
         }
@@ -194,9 +196,10 @@ impl Vhdx {
         }
         for (block, part) in range.blocks(self.geometry.block_bytes()) {
             let entry = self.bat.payload(block);
-            let place = Location::File(entry.offset().saturating_add(self.offset_in_block(part)));
+            let location =
+                Location::File(entry.offset().saturating_add(self.offset_in_block(part)));
             match entry.state() {
-                State::FullyPresent => push_extent(extents, place, part.len()),
+                State::FullyPresent => push_extent(extents, location, part.len()),
                 State::PartiallyPresent => self.push_sectors(entry, part, extents),
                 State::NotPresent if self.geometry.has_parent => {
                     push_extent(extents, Location::Parent, part.len());
@@ -211,15 +214,16 @@ impl Vhdx {
 
     /// Appends the extents of a part of a partially present block.
     fn push_sectors(&self, entry: Entry, part: ByteRange, extents: &mut Vec<ImageExtent>) {
-        let mut rest = part;
-        while !rest.is_empty() {
-            let (is_present, len) = self.bitmaps.first_run(rest, &self.geometry);
-            let file = Location::File(entry.offset().saturating_add(self.offset_in_block(rest)));
+        let mut remaining = part;
+        while !remaining.is_empty() {
+            let (is_present, len) = self.bitmaps.first_run(remaining, &self.geometry);
+            let file =
+                Location::File(entry.offset().saturating_add(self.offset_in_block(remaining)));
             // A run has at least one sector, so the loop makes progress.
             let len = len.max(1 << self.geometry.sector_shift);
-            let (run, next) = rest.split_at(len);
+            let (run, next) = remaining.split_at(len);
             push_extent(extents, if is_present { file } else { Location::Parent }, run.len());
-            rest = next;
+            remaining = next;
         }
     }
 
@@ -247,8 +251,8 @@ impl Vhdx {
         }
         // The bits of the whole block are needed, because those of unwritten sectors are cleared.
         let located = self.load_bitmaps(range, |image, block, entry, part| {
-            let needs = image.changes_bitmap(block, entry, part);
-            if needs { image.block_range(block) } else { None }
+            let is_needed = image.changes_bitmap(block, entry, part);
+            if is_needed { image.block_range(block) } else { None }
         })?;
         if located != Translation::Ready {
             return Ok(located);
@@ -257,9 +261,9 @@ impl Vhdx {
             match self.write_offset(block, part) {
                 Ok(offset) => push_extent(extents, Location::File(offset), part.len()),
                 Err(error) => {
-                    let (placed, _) = range.split_at(part.offset() - range.offset());
-                    if !placed.is_empty() {
-                        self.handle_failed_write(placed);
+                    let (assigned, _) = range.split_at(part.offset() - range.offset());
+                    if !assigned.is_empty() {
+                        self.handle_failed_write(assigned);
                     }
                     return Err(error);
                 }

@@ -43,15 +43,15 @@ impl Overlay {
             if from >= to {
                 continue;
             }
-            let place = bytes.get_mut(to_usize(from - offset)..to_usize(to - offset));
-            let Some(place) = place else { continue };
+            let target = bytes.get_mut(to_usize(from - offset)..to_usize(to - offset));
+            let Some(target) = target else { continue };
             match change {
-                Change::Zero(_) => place.fill(0),
+                Change::Zero(_) => target.fill(0),
                 Change::Page { bytes, .. } => {
-                    let at = range.offset();
-                    let source = bytes.get(to_usize(from - at)..to_usize(to - at));
+                    let start = range.offset();
+                    let source = bytes.get(to_usize(from - start)..to_usize(to - start));
                     if let Some(source) = source {
-                        place.copy_from_slice(source);
+                        target.copy_from_slice(source);
                     }
                 }
             }
@@ -86,8 +86,9 @@ impl View<'_> {
         }
         let len = usize::try_from(range.len()).map_err(|_| short())?;
         let mut bytes = vec![0; len];
-        let there = self.file_len.saturating_sub(range.offset()).min(range.len());
-        if let Some(bytes) = bytes.get_mut(..to_usize(there)).filter(|bytes| !bytes.is_empty()) {
+        let available = self.file_len.saturating_sub(range.offset()).min(range.len());
+        if let Some(bytes) = bytes.get_mut(..to_usize(available)).filter(|bytes| !bytes.is_empty())
+        {
             self.file
                 .read_at(range.offset(), bytes)
                 .map_err(|error| ImageError::new(field, range.offset(), error))?;

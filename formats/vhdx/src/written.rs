@@ -24,9 +24,9 @@ impl Vhdx {
                 }
                 State::NotPresent if self.geometry.has_parent && !is_whole => {
                     let Some(mb) = self.take_pending(block) else { continue };
-                    if let Some(all) = self.block_range(block) {
+                    if let Some(block_range) = self.block_range(block) {
                         // The bits of a block that was not present are undefined.
-                        self.set_sectors(all, false);
+                        self.set_sectors(block_range, false);
                     }
                     self.set_sectors(part, true);
                     self.bitmaps.unpin(block);
@@ -107,8 +107,8 @@ impl Vhdx {
     /// Returns true if every sector of a partially present block is in the file. Only the cached
     /// part of its bitmap is considered.
     fn has_all_sectors(&self, block: u64) -> bool {
-        let Some(all) = self.block_range(block) else { return false };
-        self.bitmaps.is_loaded(all, &self.geometry)
-            && self.bitmaps.first_run(all, &self.geometry) == (true, all.len())
+        let Some(block_range) = self.block_range(block) else { return false };
+        self.bitmaps.is_loaded(block_range, &self.geometry)
+            && self.bitmaps.first_run(block_range, &self.geometry) == (true, block_range.len())
     }
 }

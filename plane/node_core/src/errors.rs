@@ -16,13 +16,13 @@ pub const fn error_code(kind: DeviceErrorKind) -> ErrorCode {
 
 /// Reduces several errors to the first one and adds the number of the others to its message.
 pub fn summarize(mut errors: Vec<ApiError>) -> ApiError {
-    let more = errors.len().saturating_sub(1);
+    let additional = errors.len().saturating_sub(1);
     if errors.is_empty() {
         return ApiError::new(ErrorCode::Internal, "rejected without a reason");
     }
     let mut first = errors.swap_remove(0);
-    if more > 0 {
-        first.message = format!("{} (and {more} more)", first.message);
+    if additional > 0 {
+        first.message = format!("{} (and {additional} more)", first.message);
     }
     first
 }

@@ -4,10 +4,10 @@
 //! there. Events that were dropped from the log meanwhile are counted and reported as lost.
 //!
 //! Events that the store refuses are published and kept in memory. A crash loses them, but readers
-//! may have seen their sequences, which must not be assigned to other events. Sequences are therefore
-//! reserved in the store, in blocks of [`EVENTS_MAX`], before they are published. A process that
-//! follows a crash continues behind the reserved block: sequences then have a gap, of at most
-//! [`EVENTS_MAX`]. The end of the daemon releases the rest of the block.
+//! may have seen their sequences, which must not be assigned to other events. Sequences are
+//! therefore reserved in the store, in blocks of [`EVENTS_MAX`], before they are published. A
+//! process that follows a crash continues behind the reserved block: sequences then have a gap, of
+//! at most [`EVENTS_MAX`]. The end of the daemon releases the rest of the block.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -121,8 +121,8 @@ impl EventLog {
         })
     }
 
-    /// Releases the sequences that are reserved and not used. Called at the end of the daemon, after
-    /// its last event. Has no effect while the store refuses events.
+    /// Releases the sequences that are reserved and not used. Called at the end of the daemon,
+    /// after its last event. Has no effect while the store refuses events.
     pub fn release(&self) {
         let mut writer = lock(&self.writer);
         let last = writer.next.saturating_sub(1);
@@ -159,9 +159,9 @@ impl EventLog {
     pub fn append(&self, drafts: Vec<Draft>) {
         let now = Instant::now();
         let mut repeats = lock(&self.repeats);
-        let mut told = repeats.end_windows(now);
+        let mut reported = repeats.end_windows(now);
         for mut draft in drafts {
-            told.extend(match draft.repeats.take() {
+            reported.extend(match draft.repeats.take() {
                 Some(repeat) => {
                     draft.time_unix_ms = Some((self.clock)());
                     repeats.take(draft, repeat, now)
@@ -170,20 +170,20 @@ impl EventLog {
             });
         }
         drop(repeats);
-        self.append_now(told);
+        self.append_now(reported);
     }
 
     /// Appends the merged events that are held back. Later events are held back again.
     fn append_withheld(&self) {
-        let held = lock(&self.repeats).take_withheld();
-        self.append_now(held);
+        let withheld = lock(&self.repeats).take_withheld();
+        self.append_now(withheld);
     }
 
     /// Appends the merged events that are held back and disables merging. Called at the end of the
     /// daemon.
     pub fn append_all(&self) {
-        let held = lock(&self.repeats).end();
-        self.append_now(held);
+        let withheld = lock(&self.repeats).end();
+        self.append_now(withheld);
     }
 
     fn append_now(&self, drafts: Vec<Draft>) {
@@ -199,13 +199,13 @@ impl EventLog {
         if let Err(error) = self.save(&mut writer, &records, Vec::new()) {
             tracing::error!(%error, "events are kept only in memory for now");
             let reserved = events.partition_point(|event| event.sequence <= writer.reserved);
-            let beyond = events.split_off(reserved);
-            if !beyond.is_empty() {
+            let excess = events.split_off(reserved);
+            if !excess.is_empty() {
                 tracing::error!(
-                    events = beyond.len(),
+                    events = excess.len(),
                     "too many unsaved events; these are only in this log"
                 );
-                beyond.iter().for_each(trace);
+                excess.iter().for_each(trace);
             }
             records.truncate(reserved);
             writer.unsaved.extend(records.iter().cloned());
@@ -282,9 +282,9 @@ impl EventLog {
         self.listener.handle_events(last);
     }
 
-    /// Returns up to `limit` events after sequence `after` that match `wanted`.
-    pub fn page(&self, after: u64, limit: usize, wanted: &EventFilter) -> EventPage {
-        let records = records(&lock(&self.recent), after, limit, wanted);
+    /// Returns up to `limit` events after sequence `after` that match `filter`.
+    pub fn page(&self, after: u64, limit: usize, filter: &EventFilter) -> EventPage {
+        let records = records(&lock(&self.recent), after, limit, filter);
         self.section(records, after)
     }
 
@@ -296,20 +296,20 @@ impl EventLog {
         records.page()
     }
 
-    /// Returns the last `limit` events that match `wanted`.
-    pub fn tail(&self, limit: usize, wanted: &EventFilter) -> EventPage {
+    /// Returns the last `limit` events that match `filter`.
+    pub fn tail(&self, limit: usize, filter: &EventFilter) -> EventPage {
         let recent = lock(&self.recent);
         let mut records: Vec<Record> = recent
             .iter()
             .rev()
-            .filter(|record| record.matches(wanted))
+            .filter(|record| record.matches(filter))
             .take(limit)
             .cloned()
             .collect();
         records.reverse();
-        let seen = recent.back().map_or(0, Record::sequence);
+        let last_sequence = recent.back().map_or(0, Record::sequence);
         drop(recent);
-        Records { lost: 0, records, seen }.page()
+        Records { lost: 0, records, seen: last_sequence }.page()
     }
 
     /// Like [`EventLog::page`], but blocks up to `timeout` until a matching event exists.
@@ -317,17 +317,17 @@ impl EventLog {
         &self,
         after: u64,
         limit: usize,
-        wanted: &EventFilter,
+        filter: &EventFilter,
         timeout: Duration,
     ) -> EventPage {
         let recent = lock(&self.recent);
         let (recent, _) = self
             .grown
             .wait_timeout_while(recent, timeout, |recent| {
-                !after_sequence(recent, after).any(|record| record.matches(wanted))
+                !after_sequence(recent, after).any(|record| record.matches(filter))
             })
             .unwrap_or_else(PoisonError::into_inner);
-        let records = records(&recent, after, limit, wanted);
+        let records = records(&recent, after, limit, filter);
         drop(recent);
         self.section(records, after)
     }
@@ -351,20 +351,20 @@ fn after_sequence(recent: &VecDeque<Record>, after: u64) -> impl Iterator<Item =
     recent.range(recent.partition_point(|record| record.sequence() <= after)..)
 }
 
-fn records(recent: &VecDeque<Record>, after: u64, limit: usize, wanted: &EventFilter) -> Records {
+fn records(recent: &VecDeque<Record>, after: u64, limit: usize, filter: &EventFilter) -> Records {
     let lost =
         recent.front().map_or(0, |first| first.sequence().saturating_sub(after.saturating_add(1)));
-    let mut out = Records { lost, records: Vec::new(), seen: after };
+    let mut page = Records { lost, records: Vec::new(), seen: after };
     for record in after_sequence(recent, after) {
-        if out.records.len() >= limit {
+        if page.records.len() >= limit {
             break;
         }
-        out.seen = record.sequence();
-        if record.matches(wanted) {
-            out.records.push(record.clone());
+        page.seen = record.sequence();
+        if record.matches(filter) {
+            page.records.push(record.clone());
         }
     }
-    out
+    page
 }
 
 fn trace(event: &Event) {

@@ -29,8 +29,8 @@ fn sequences_survive_a_restart() {
     let log = open(store);
     log.append(vec![draft("3")]);
     let events = log.page(0, 10, &EventFilter::default()).events;
-    let all: Vec<_> = events.iter().map(|e| (e.sequence, e.text.as_str())).collect();
-    assert_eq!(all, [(1, "1"), (2, "2"), (3, "3")]);
+    let actual: Vec<_> = events.iter().map(|e| (e.sequence, e.text.as_str())).collect();
+    assert_eq!(actual, [(1, "1"), (2, "2"), (3, "3")]);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn filtered_events_are_seen() {
 }
 
 #[test]
-fn what_the_store_refuses_goes_with_the_next_commit() {
+fn refused_events_are_written_with_the_next_commit() {
     let store = Arc::new(MemoryStore::default());
     let log = open(store.clone());
     store.arm(StoreFailure::Refuse(0));
@@ -81,7 +81,7 @@ fn what_the_store_refuses_goes_with_the_next_commit() {
 /// A follower that has seen an event which a crash has lost sees all later events.
 #[test]
 fn sequences_of_refused_events_are_not_assigned_again() {
-    let all = EventFilter::default();
+    let filter = EventFilter::default();
     let store = Arc::new(MemoryStore::default());
     let log = open(store.clone());
     log.append(vec![draft("saved")]);
@@ -89,30 +89,30 @@ fn sequences_of_refused_events_are_not_assigned_again() {
     log.append(vec![draft("refused"), draft("refused too")]);
     // The end of a daemon whose store refuses events releases nothing.
     log.release();
-    let seen = log.page(1, 1, &all).seen;
-    assert_eq!(seen, 2);
+    let last_sequence = log.page(1, 1, &filter).seen;
+    assert_eq!(last_sequence, 2);
     let log = open(Arc::new(store.surviving()));
     log.append(vec![draft("next")]);
-    let page = log.page(seen, 10, &all);
+    let page = log.page(last_sequence, 10, &filter);
     assert_eq!(page.events.len(), 1, "{page:?}");
     assert_eq!(page.events[0].text, "next");
     assert!(page.lost >= 1, "{page:?}");
     // One that has seen only saved events misses none of those.
-    let page = log.page(1, 10, &all);
+    let page = log.page(1, 10, &filter);
     assert_eq!((page.lost, page.events[0].text.as_str()), (0, "next"));
-    assert_eq!(log.page(page.seen, 10, &all).lost, 0);
+    assert_eq!(log.page(page.seen, 10, &filter).lost, 0);
 }
 
 #[test]
 fn gaps_of_sequences_do_not_grow_the_log_and_stay_small() {
-    let all = EventFilter::default();
+    let filter = EventFilter::default();
     let store = Arc::new(MemoryStore::default());
     for _ in 0..8 {
         let log = open(store.clone());
         (0..5).for_each(|_| log.append((0..500).map(|_| draft("x")).collect()));
     }
     assert_eq!(store.keys(EVENTS).len(), EVENTS_MAX);
-    let events = open(store).page(0, usize::MAX, &all).events;
+    let events = open(store).page(0, usize::MAX, &filter).events;
     assert_eq!(events.len(), EVENTS_MAX);
     let steps = events.windows(2).map(|pair| pair[1].sequence - pair[0].sequence);
     assert!(steps.clone().all(|step| (1..=EVENTS_MAX as u64 + 1).contains(&step)));
@@ -121,7 +121,7 @@ fn gaps_of_sequences_do_not_grow_the_log_and_stay_small() {
 
 #[test]
 fn a_store_that_refuses_events_for_long_bounds_memory_and_gets_those_kept() {
-    let all = EventFilter::default();
+    let filter = EventFilter::default();
     let store = Arc::new(MemoryStore::default());
     let log = open(store.clone());
     log.append(vec![draft("first")]);
@@ -129,20 +129,20 @@ fn a_store_that_refuses_events_for_long_bounds_memory_and_gets_those_kept() {
     for _ in 0..30 {
         log.append((0..1000).map(|_| draft("refused")).collect());
     }
-    let last = log.page(0, usize::MAX, &all).seen;
+    let last = log.page(0, usize::MAX, &filter).seen;
     assert!(last <= EVENTS_MAX as u64 + 1, "published beyond the reservation: {last}");
     assert!(last > EVENTS_MAX as u64 / 2, "{last}");
     // Another process assigns none of these sequences.
     let next = open(Arc::new(store.surviving()));
     next.append(vec![draft("next")]);
-    assert_eq!(next.page(last, 10, &all).events.len(), 1);
+    assert_eq!(next.page(last, 10, &filter).events.len(), 1);
     // If the store accepts events again, it gets those in memory.
     store.arm(StoreFailure::Refuse(usize::MAX));
     log.append(vec![draft("last")]);
-    let kept = log.page(0, usize::MAX, &all).events;
-    assert_eq!(kept.last().unwrap().sequence, last + 1);
-    assert_eq!(store.keys(EVENTS).len(), kept.len());
-    assert_eq!(open(store).page(0, usize::MAX, &all).events, kept);
+    let retained = log.page(0, usize::MAX, &filter).events;
+    assert_eq!(retained.last().unwrap().sequence, last + 1);
+    assert_eq!(store.keys(EVENTS).len(), retained.len());
+    assert_eq!(open(store).page(0, usize::MAX, &filter).events, retained);
 }
 
 #[test]
@@ -154,6 +154,6 @@ fn a_follower_is_woken() {
     log.append(vec![draft("not this")]);
     log.append(vec![failure("this")]);
     assert_eq!(follower.join().unwrap().events[0].text, "this");
-    let nothing = log.wait(2, 10, &EventFilter::default(), Duration::from_millis(1));
-    assert_eq!(nothing.events, []);
+    let empty = log.wait(2, 10, &EventFilter::default(), Duration::from_millis(1));
+    assert_eq!(empty.events, []);
 }

@@ -120,13 +120,13 @@ impl Operations {
     /// Blocks until no serialised operation is queued or in progress, at most `timeout`. Returns
     /// false on timeout.
     pub fn wait_idle(&self, timeout: Duration) -> bool {
-        let (held, waited) = self
+        let (guard, waited) = self
             .changed
             .wait_timeout_while(self.lock(), timeout, |inner| {
                 inner.entries.values().any(|entry| entry.serialised && is_running(entry))
             })
             .unwrap_or_else(PoisonError::into_inner);
-        drop(held);
+        drop(guard);
         !waited.timed_out()
     }
 
@@ -196,13 +196,13 @@ impl OperationHandle {
 
     /// Marks the operation as started. Returns false if it was cancelled while it was queued.
     pub fn begin(&self) -> bool {
-        let mut go = false;
+        let mut has_started = false;
         self.table.update(self.id, |entry| {
             entry.has_started = true;
             entry.operation.step = None;
-            go = is_running(entry);
+            has_started = is_running(entry);
         });
-        go
+        has_started
     }
 
     /// Sets the plan and the number of steps, known once the operation starts.
@@ -213,20 +213,20 @@ impl OperationHandle {
         });
     }
 
-    /// Reports the start of a step after `done` completed ones.
-    pub fn step(&self, done: usize, step: &str) {
+    /// Reports the start of a step after `steps_done` completed ones.
+    pub fn step(&self, steps_done: usize, step: &str) {
         self.table.update(self.id, |entry| {
-            entry.operation.steps_done = done;
+            entry.operation.steps_done = steps_done;
             entry.operation.step = Some(step.to_owned());
         });
     }
 
     /// Reports progress and the current total, for operations with a number of steps that is not
     /// known in advance.
-    pub fn progress(&self, done: usize, of: usize, step: &str) {
+    pub fn progress(&self, steps_done: usize, steps: usize, step: &str) {
         self.table.update(self.id, |entry| {
-            entry.operation.steps_done = done;
-            entry.operation.steps = of;
+            entry.operation.steps_done = steps_done;
+            entry.operation.steps = steps;
             entry.operation.step = Some(step.to_owned());
         });
     }
@@ -303,8 +303,8 @@ fn cancelled_error() -> ApiError {
 /// in progress never reach this number (see [`RUNNING_MAX`]).
 fn forget_oldest(inner: &mut Inner) {
     while inner.entries.len() > OPERATIONS_MAX {
-        let ended = inner.entries.iter().find(|(_, entry)| !is_running(entry));
-        let Some(id) = ended.map(|(id, _)| *id) else { return };
+        let oldest = inner.entries.iter().find(|(_, entry)| !is_running(entry));
+        let Some(id) = oldest.map(|(id, _)| *id) else { return };
         inner.entries.remove(&id);
     }
 }

@@ -12,8 +12,8 @@ fn table() -> Arc<Operations> {
 #[test]
 fn the_table_is_bounded_and_forgets_the_oldest_that_ended() {
     let table = table();
-    let kept = table.add("apply", "host", true).unwrap();
-    kept.begin();
+    let running = table.add("apply", "host", true).unwrap();
+    running.begin();
     for _ in 0..OPERATIONS_MAX + 10 {
         let handle = table.add("nic add", "nic/a", true).unwrap();
         handle.begin();
@@ -21,7 +21,7 @@ fn the_table_is_bounded_and_forgets_the_oldest_that_ended() {
     }
     let list = table.list();
     assert_eq!(list.len(), OPERATIONS_MAX);
-    assert_eq!(list[0].id, kept.id(), "what is under way is not forgotten");
+    assert_eq!(list[0].id, running.id(), "what is under way is not forgotten");
     assert!(table.find(2).is_none());
 }
 
@@ -36,7 +36,7 @@ fn too_many_at_a_time_are_refused() {
 }
 
 #[test]
-fn what_waits_is_cancelled_at_once_and_what_runs_at_its_next_step() {
+fn waiting_operations_are_cancelled_at_once_and_running_ones_at_their_next_step() {
     let table = table();
     let waiting = table.add("apply", "host", true).unwrap();
     assert_eq!(table.cancel(waiting.id()).unwrap().state, OperationState::Cancelled);

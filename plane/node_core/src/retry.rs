@@ -28,7 +28,7 @@ impl RetryState {
     /// Records a failure and schedules the retry: after `first`, then after twice the previous
     /// delay, up to 30 times `first`.
     pub fn fail(&mut self, now: Instant, first: Duration, reason: String) {
-        let calm = self.last.is_none_or(|at| now.duration_since(at) > RESET_AFTER + first * 30);
+        let calm = self.last.is_none_or(|last| now.duration_since(last) > RESET_AFTER + first * 30);
         self.count = if calm { 1 } else { self.count.saturating_add(1) };
         self.last = Some(now);
         let factor = 1_u32.checked_shl(self.count - 1).unwrap_or(u32::MAX).min(30);

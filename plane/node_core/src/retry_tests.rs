@@ -1,16 +1,16 @@
 use super::*;
 
 #[test]
-fn pauses_double_up_to_thirty_times_and_start_anew_after_calm() {
+fn pauses_double_up_to_thirty_times_and_restart_after_calm() {
     let mut failing = RetryState::default();
     let first = Duration::from_secs(1);
     let mut now = Instant::now();
     let mut pauses = Vec::new();
     for _ in 0..40 {
         failing.fail(now, first, "no".to_owned());
-        let at = failing.now.as_ref().unwrap().retry_at;
-        pauses.push(at.duration_since(now).as_secs());
-        now = at;
+        let retry_at = failing.now.as_ref().unwrap().retry_at;
+        pauses.push(retry_at.duration_since(now).as_secs());
+        now = retry_at;
     }
     assert_eq!(pauses[..7], [1, 2, 4, 8, 16, 30, 30]);
     assert_eq!(pauses[39], 30);

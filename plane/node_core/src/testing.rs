@@ -93,20 +93,22 @@ impl StateStore for MemoryStore {
 
     fn commit(&self, changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StateStoreError> {
         let mut inner = self.lock();
-        let nth = inner.commits;
+        let number = inner.commits;
         inner.commits += 1;
         if inner.is_full {
             return Err(full());
         }
         match inner.failure {
-            Some(StoreFailure::Refuse(n)) if n == nth => {
+            Some(StoreFailure::Refuse(n)) if n == number => {
                 return Err(full());
             }
-            Some(StoreFailure::RefuseFrom(n)) if n <= nth => {
+            Some(StoreFailure::RefuseFrom(n)) if n <= number => {
                 return Err(StateStoreError::new("the file is damaged"));
             }
-            Some(StoreFailure::CrashBefore(n)) if n <= nth => panic!("crash before commit {nth}"),
-            Some(StoreFailure::CrashAfter(n)) if n < nth => panic!("dead since commit {n}"),
+            Some(StoreFailure::CrashBefore(n)) if n <= number => {
+                panic!("crash before commit {number}")
+            }
+            Some(StoreFailure::CrashAfter(n)) if n < number => panic!("dead since commit {n}"),
             _ => {}
         }
         for (table, key, value) in changes {
@@ -116,8 +118,8 @@ impl StateStore for MemoryStore {
                 None => inner.entries.remove(&key),
             };
         }
-        if inner.failure == Some(StoreFailure::CrashAfter(nth)) {
-            panic!("crash after commit {nth}");
+        if inner.failure == Some(StoreFailure::CrashAfter(number)) {
+            panic!("crash after commit {number}");
         }
         Ok(())
     }

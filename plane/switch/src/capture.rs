@@ -94,8 +94,8 @@ impl CaptureTap {
         slot.original_len = u32::try_from(wire.wire_len()).unwrap_or(u32::MAX);
         slot.bytes.clear();
         for part in [wire.front, wire.tag.as_ref().map_or(&[][..], |tag| &tag[..]), wire.rest] {
-            let room = self.snaplen - slot.bytes.len();
-            slot.bytes.extend_from_slice(&part[..part.len().min(room)]);
+            let remaining = self.snaplen - slot.bytes.len();
+            slot.bytes.extend_from_slice(&part[..part.len().min(remaining)]);
         }
         // The queue has room for all buffers.
         let _ = self.filled.push(slot);
@@ -125,24 +125,24 @@ impl CaptureReader {
         self.on_drop = Some(action);
     }
 
-    /// Passes up to `frames_max` captured frames to `take`, oldest first. Blocks up to `timeout`
-    /// for the first one. Returns the number of frames.
+    /// Passes up to `frames_max` captured frames to `handle_frame`, oldest first. Blocks up to
+    /// `timeout` for the first one. Returns the number of frames.
     pub fn read(
         &self,
         timeout: Duration,
         frames_max: usize,
-        mut take: impl FnMut(&CapturedFrame),
+        mut handle_frame: impl FnMut(&CapturedFrame),
     ) -> usize {
-        let mut left = timeout;
-        while self.tap.filled.is_empty() && !left.is_zero() {
-            let nap = left.min(READ_POLL_INTERVAL);
+        let mut remaining = timeout;
+        while self.tap.filled.is_empty() && !remaining.is_zero() {
+            let nap = remaining.min(READ_POLL_INTERVAL);
             std::thread::sleep(nap);
-            left -= nap;
+            remaining -= nap;
         }
         let mut count = 0;
         while count < frames_max {
             let Some(frame) = self.tap.filled.pop() else { break };
-            take(&frame);
+            handle_frame(&frame);
             let _ = self.tap.free.push(frame);
             count += 1;
         }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_capture_keeps_what_it_has_room_for_and_counts_the_rest() {
+    fn a_full_capture_counts_lost_frames() {
         let options = CaptureBufferLimits { snaplen: 64, ring_bytes: 64 * 16 };
         let (reader, tap) = CaptureReader::new(options);
         let mut frame = Frame::new(0);
@@ -177,14 +177,14 @@ mod tests {
             frame.fill(&[number; 100]);
             tap.take(Time::from_ns(u64::from(number)), Direction::Egress, &frame);
         }
-        let mut seen = Vec::new();
+        let mut numbers = Vec::new();
         let count = reader.read(Duration::ZERO, 100, |captured| {
             assert_eq!(captured.original_len, 100);
             assert_eq!(captured.bytes().len(), 64);
-            seen.push(captured.bytes()[0]);
+            numbers.push(captured.bytes()[0]);
         });
         assert_eq!(count, 16);
-        assert_eq!(seen, (0..16).collect::<Vec<u8>>());
+        assert_eq!(numbers, (0..16).collect::<Vec<u8>>());
         assert_eq!(reader.dropped(), 4);
         tap.take(Time::ZERO, Direction::Egress, &frame);
         assert_eq!(reader.read(Duration::ZERO, 100, |_| ()), 1);

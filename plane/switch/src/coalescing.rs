@@ -18,8 +18,8 @@ pub(crate) fn coalesce_decided(
     verdicts: &[Verdict],
     frames: &mut [Frame],
 ) -> Coalesced {
-    let coalesced = coalesce(frames, |at| {
-        verdicts.get(at).map_or(CoalesceTarget::Excluded, |of| lane(published, of))
+    let coalesced = coalesce(frames, |index| {
+        verdicts.get(index).map_or(CoalesceTarget::Excluded, |verdict| lane(published, verdict))
     });
     if !coalesced.is_empty() {
         count(published, verdicts, coalesced);
@@ -33,10 +33,10 @@ fn lane(published: &Published, verdict: &Verdict) -> CoalesceTarget {
         Verdict::Drop(_) => CoalesceTarget::Excluded,
         Verdict::Unicast { egress } => {
             let port = published.ports.get(egress.index()).filter(|port| port.receive_coalescing);
-            let takes = port.map_or(Offloads::NONE, |port| forms(published, port));
-            if takes.tcp4_segmentation || takes.tcp6_segmentation {
+            let offloads = port.map_or(Offloads::NONE, |port| forms(published, port));
+            if offloads.tcp4_segmentation || offloads.tcp6_segmentation {
                 // Slots are 16-bit numbers.
-                CoalesceTarget::Egress(egress.index() as u16, takes)
+                CoalesceTarget::Egress(egress.index() as u16, offloads)
             } else {
                 CoalesceTarget::Excluded
             }
@@ -51,10 +51,10 @@ fn forms(published: &Published, port: &PortRuntime) -> Offloads {
     let Some(team) = port.team.and_then(|team| published.teams.get(team)) else {
         return port.shared.egress_forms.get();
     };
-    let members = team.members.iter().filter_map(|(_, place)| published.ports.get(*place));
+    let members = team.members.iter().filter_map(|(_, index)| published.ports.get(*index));
     let attached = members.filter(|member| !member.egress.is_empty());
     let bits = attached.map(|member| member.shared.egress_forms.get().to_bits());
-    bits.reduce(|all, bits| all & bits).map_or(Offloads::NONE, Offloads::from_bits)
+    bits.reduce(|common, bits| common & bits).map_or(Offloads::NONE, Offloads::from_bits)
 }
 
 /// Adds to the ports' counters once for each run of frames to one port, because the counters are
@@ -68,10 +68,10 @@ fn count(published: &Published, verdicts: &[Verdict], coalesced: Coalesced) {
             port.shared.counters.coalesced_units.add(units);
         }
     };
-    for (at, verdict) in verdicts.iter().enumerate() {
-        let is_merged = coalesced.is_merged(at);
+    for (index, verdict) in verdicts.iter().enumerate() {
+        let is_merged = coalesced.is_merged(index);
         let Verdict::Unicast { egress } = *verdict else { continue };
-        if !is_merged && !coalesced.was_merged_away(at) {
+        if !is_merged && !coalesced.was_merged_away(index) {
             continue;
         }
         let (segments, units) = match run {

@@ -75,7 +75,7 @@ impl World {
         // Tables with queues are published after the queues have been attached.
         let without_queues = publish(&[], receive_coalescing);
         let notices = Notices::new();
-        let all_links = all(&links);
+        let all_links = all_links(&links);
         let engine = |id: usize| {
             let (link, published) = (Arc::clone(&links[id]), Arc::clone(&without_queues));
             Engine::new(link, published, Arc::clone(&all_links), Arc::clone(&notices))
@@ -83,17 +83,17 @@ impl World {
         let (mut engine, mut other) = (engine(0), engine(1));
         let (mut sunk, mut offloads) = (Vec::new(), Vec::new());
         for id in 0..PORTS {
-            let takes = Arc::new(AcceptedOffloads::default());
-            takes.set(if id == PLAIN { Offloads::NONE } else { Offloads::TCP });
+            let accepted = Arc::new(AcceptedOffloads::default());
+            accepted.set(if id == PLAIN { Offloads::NONE } else { Offloads::TCP });
             let frames = Sunk::default();
-            let sink = MemorySink { offloads: Arc::clone(&takes), sunk: Arc::clone(&frames) };
+            let sink = MemorySink { offloads: Arc::clone(&accepted), sunk: Arc::clone(&frames) };
             let shared = Arc::clone(&shared[usize::from(id)]);
             let record = QueueRecord::new(WorkerId(u16::from(id == REMOTE)));
             let sink = OwnedSink::new(queue(id), Box::new(sink), shared, &record);
             let owner = if id == REMOTE { &mut other } else { &mut engine };
             owner.attach_sink(Box::new(sink));
             sunk.push(frames);
-            offloads.push(takes);
+            offloads.push(accepted);
         }
         let mut world = Self { engine, other, links, shared, offloads, sunk };
         world.set_receive_coalescing(receive_coalescing);
@@ -106,7 +106,7 @@ impl World {
 
     fn set_receive_coalescing(&mut self, is_on: bool) {
         let published = publish(&self.shared, is_on);
-        let links = all(&self.links);
+        let links = all_links(&self.links);
         self.engine.adopt(Arc::clone(&published), Arc::clone(&links));
         self.other.adopt(published, links);
     }
@@ -117,7 +117,7 @@ impl World {
         let new = Arc::get_mut(&mut published).unwrap();
         let slot = new.tables.slot(PortId(SENDER.into())).unwrap().index();
         (new.ports[slot].is_uplink, new.ports[slot].forwards_coalesced) = (true, is_on);
-        let links = all(&self.links);
+        let links = all_links(&self.links);
         self.engine.adopt(Arc::clone(&published), Arc::clone(&links));
         self.other.adopt(published, links);
     }
@@ -137,10 +137,10 @@ impl World {
         let ingress = self.engine.published().ingress(PortId(from.into())).unwrap();
         self.engine.handle_batch(Time::ZERO, ingress, &mut batch, &mut Probe::none());
         self.engine.flush();
-        while let Some(mail) = self.links[1].poll_message() {
-            match mail {
-                LinkMessage::FrameMessage(parcel) => {
-                    self.other.handle_frame_message(parcel, &mut Probe::none());
+        while let Some(message) = self.links[1].poll_message() {
+            match message {
+                LinkMessage::FrameMessage(frame_message) => {
+                    self.other.handle_frame_message(frame_message, &mut Probe::none());
                 }
                 LinkMessage::Learned(learned) => self.other.handle_learned(Time::ZERO, learned),
                 _ => panic!("mail of a hand-over"),
@@ -164,7 +164,7 @@ fn queue(id: u8) -> QueueId {
     QueueId { port: PortId(id.into()), direction: Direction::Egress, index: 0 }
 }
 
-fn all(links: &[Arc<Link>; 2]) -> Arc<Links> {
+fn all_links(links: &[Arc<Link>; 2]) -> Arc<Links> {
     Arc::new(links.iter().cloned().map(Some).collect())
 }
 
@@ -238,7 +238,7 @@ impl Order {
         let pseudo = Sum::pseudo_ipv4(addresses[0], addresses[1], 6, transport_bytes);
         bytes.extend(pseudo.word().to_be_bytes());
         bytes.extend([0, 0]);
-        bytes.extend((0..self.payload_bytes).map(|at| (at as u32 + sent.0) as u8));
+        bytes.extend((0..self.payload_bytes).map(|index| (index as u32 + sent.0) as u8));
         let segments = if self.is_large { self.payload_bytes.div_ceil(1000) as u16 } else { 1 };
         *sent = (sent.0 + self.payload_bytes as u32, sent.1 + segments);
         frame.fill(&bytes);
@@ -265,8 +265,8 @@ fn streams(frames: Vec<Frame>) -> BTreeMap<u8, Vec<Vec<u8>>> {
             continue;
         }
         let mut segments = segment(&mut frame, false).unwrap();
-        while let Some(piece) = segments.next_segment() {
-            stream.push(piece.bytes().to_vec());
+        while let Some(segment) = segments.next_segment() {
+            stream.push(segment.bytes().to_vec());
         }
     }
     streams
@@ -291,7 +291,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn every_port_is_given_what_it_would_be_given_without(
+    fn every_port_receives_the_same_frames_as_without_coalescing(
         batches in prop::collection::vec(orders(), 1..3),
     ) {
         let (mut with, mut without) = (World::new(true), World::new(false));
@@ -299,24 +299,24 @@ proptest! {
             with.send(orders);
             without.send(orders);
         }
-        let (found, expected) = (with.take(), without.take());
-        for (id, (found, expected)) in (0..PORTS).zip(found.into_iter().zip(expected)) {
+        let (actual, expected) = (with.take(), without.take());
+        for (id, (frames, expected)) in (0..PORTS).zip(actual.into_iter().zip(expected)) {
             let (segments, units) = with.coalesced(id);
             let absorbed = (segments - units) as usize;
-            prop_assert_eq!(found.len() + absorbed, expected.len(), "port {}", id);
+            prop_assert_eq!(frames.len() + absorbed, expected.len(), "port {}", id);
             prop_assert_eq!(without.coalesced(id), (0, 0));
-            let joined = found.iter().filter(|frame| frame.meta.is_coalesced).count();
+            let joined = frames.iter().filter(|frame| frame.meta.is_coalesced).count();
             prop_assert_eq!(joined as u64, units);
             if id == PLAIN || id == REFUSER {
-                prop_assert_eq!(bytes_of(&found), bytes_of(&expected), "port {}", id);
+                prop_assert_eq!(bytes_of(&frames), bytes_of(&expected), "port {}", id);
             }
-            prop_assert_eq!(streams(found), streams(expected), "port {}", id);
+            prop_assert_eq!(streams(frames), streams(expected), "port {}", id);
         }
     }
 }
 
 #[test]
-fn a_stream_becomes_one_frame_where_that_is_wanted() {
+fn a_stream_becomes_one_frame_if_coalescing_is_enabled() {
     let mut world = World::new(true);
     let send_to_each = |world: &mut World| {
         for to in TAKER..PORTS {
@@ -325,8 +325,8 @@ fn a_stream_becomes_one_frame_where_that_is_wanted() {
         world.take()[usize::from(TAKER)..].iter().map(Vec::len).collect::<Vec<_>>()
     };
     assert_eq!(send_to_each(&mut world), [1, 32, 1, 32]);
-    let counted: Vec<_> = (TAKER..PORTS).map(|id| world.coalesced(id)).collect();
-    assert_eq!(counted, [(32, 1), (0, 0), (32, 1), (0, 0)]);
+    let counts: Vec<_> = (TAKER..PORTS).map(|id| world.coalesced(id)).collect();
+    assert_eq!(counts, [(32, 1), (0, 0), (32, 1), (0, 0)]);
     world.set_receive_coalescing(false);
     assert_eq!(send_to_each(&mut world), [32; 4], "the switch is off");
     world.set_receive_coalescing(true);
@@ -348,10 +348,11 @@ fn a_stream_becomes_one_frame_where_that_is_wanted() {
 #[test]
 fn ports_count_their_own() {
     let mut world = World::new(true);
-    let orders: Vec<_> = (0..30).map(|nth| Order::new([TAKER, REMOTE][nth % 2], 0, 1000)).collect();
+    let orders: Vec<_> =
+        (0..30).map(|index| Order::new([TAKER, REMOTE][index % 2], 0, 1000)).collect();
     world.send(&orders);
     assert_eq!((world.coalesced(TAKER), world.coalesced(REMOTE)), ((15, 1), (15, 1)));
-    let orders: Vec<_> = (0..30).map(|nth| Order::new(TAKER, nth % 3, 1000)).collect();
+    let orders: Vec<_> = (0..30).map(|index| Order::new(TAKER, index % 3, 1000)).collect();
     world.send(&orders);
     assert_eq!(world.coalesced(TAKER), (45, 4));
     let lengths: Vec<_> = world.take()[usize::from(TAKER)].iter().map(Frame::len).collect();
@@ -361,21 +362,21 @@ fn ports_count_their_own() {
 /// Coalesced frames need both switches: of the uplink that received them and of the receiving port.
 #[test]
 fn an_uplink_may_hand_over_segments_only() {
-    let mut world = World::new(true);
+    let mut received = World::new(true);
     let large = Order { is_large: true, ..Order::new(TAKER, 1, 3000) };
     let mut orders = vec![Order::new(TAKER, 0, 1000); 8];
     orders.extend([large.clone(), Order { to: REMOTE, ..large }]);
     let mut lengths = |is_on| {
-        world.set_handing_over_joined(is_on);
-        world.send(&orders);
-        let left = world.take();
+        received.set_handing_over_joined(is_on);
+        received.send(&orders);
+        let remaining_frames = received.take();
         [TAKER, REMOTE].map(|port| {
-            let frames = left[usize::from(port)].iter();
+            let frames = remaining_frames[usize::from(port)].iter();
             frames.map(|frame| (frame.len(), frame.meta.gso.is_some())).collect::<Vec<_>>()
         })
     };
     assert_eq!(lengths(true), [vec![(8054, true), (3054, true)], vec![(3054, true)]]);
     assert_eq!(lengths(false), [vec![(1054, false); 11], vec![(1054, false); 3]]);
-    assert_eq!(world.coalesced(TAKER), (8, 1));
-    assert_eq!(world.shared[usize::from(REMOTE)].counters.software_segmented.value(), 1);
+    assert_eq!(received.coalesced(TAKER), (8, 1));
+    assert_eq!(received.shared[usize::from(REMOTE)].counters.software_segmented.value(), 1);
 }

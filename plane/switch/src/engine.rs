@@ -121,8 +121,8 @@ impl Engine {
         let mut frames = batch.frames_mut();
         if let Some(arrival) = &arrival {
             capture_ingress(arrival.port, now, frames);
-            let taken = arrival.accept(now, frames);
-            frames = &mut frames[..taken];
+            let accepted = arrival.accept(now, frames);
+            frames = &mut frames[..accepted];
         }
         capture_ingress(port, now, frames);
         probe.mark(Stage::CopyIn);
@@ -146,15 +146,16 @@ impl Engine {
         };
         probe.mark(Stage::Coalesce);
         let from = port.shared.id;
-        let of = Batch { now, published, ingress, port, from, teams, receiving_member: arrival };
-        for (at, frame) in frames.iter_mut().enumerate() {
-            if coalesced.was_merged_away(at) {
+        let context =
+            Batch { now, published, ingress, port, from, teams, receiving_member: arrival };
+        for (index, frame) in frames.iter_mut().enumerate() {
+            if coalesced.was_merged_away(index) {
                 continue;
             }
-            match verdicts[at] {
-                Verdict::Unicast { egress: to } => egress.deliver(&of, to, frame, true, probe),
-                Verdict::Flood { vlan, kind } => egress.flood(&of, (vlan, kind), frame, probe),
-                Verdict::Drop(reason) => egress.handle_drop(&of, reason, frame),
+            match verdicts[index] {
+                Verdict::Unicast { egress: to } => egress.deliver(&context, to, frame, true, probe),
+                Verdict::Flood { vlan, kind } => egress.flood(&context, (vlan, kind), frame, probe),
+                Verdict::Drop(reason) => egress.handle_drop(&context, reason, frame),
             }
         }
         probe.mark(Stage::CopyOut);
@@ -202,8 +203,8 @@ impl Engine {
     }
 
     /// Delivers frames that another worker decided to a queue of this worker.
-    pub(crate) fn handle_frame_message(&mut self, parcel: FrameMessage, probe: &mut Probe<'_>) {
-        self.egress.handle_frame_message(&self.published, parcel, probe);
+    pub(crate) fn handle_frame_message(&mut self, message: FrameMessage, probe: &mut Probe<'_>) {
+        self.egress.handle_frame_message(&self.published, message, probe);
     }
 }
 

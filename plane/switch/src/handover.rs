@@ -60,7 +60,7 @@ enum State<Held> {
 /// State of all egress queues in one worker.
 #[derive(Debug)]
 pub(crate) struct QueueLocations<Held> {
-    me: WorkerId,
+    worker_id: WorkerId,
     states: BTreeMap<QueueId, State<Held>>,
     /// Number of fences received before this worker adopted the tables that they belong to.
     early_fences: BTreeMap<QueueId, usize>,
@@ -79,28 +79,28 @@ pub(crate) struct Adopted<Held> {
 }
 
 impl<Held> QueueLocations<Held> {
-    pub(crate) fn new(me: WorkerId) -> Self {
+    pub(crate) fn new(worker_id: WorkerId) -> Self {
         Self {
-            me,
+            worker_id,
             states: BTreeMap::new(),
             early_fences: BTreeMap::new(),
             early_frames: BTreeMap::new(),
         }
     }
 
-    /// Adopts the owners of new tables. `others` is the number of other workers that do the same.
-    /// `is_here` returns true if this worker holds a queue.
+    /// Adopts the owners of new tables. `other_workers` is the number of other workers that do the
+    /// same. `is_here` returns true if this worker holds a queue.
     pub(crate) fn adopt(
         &mut self,
         owners: &[(QueueId, WorkerId)],
-        others: usize,
+        other_workers: usize,
         is_here: impl Fn(QueueId) -> bool,
     ) -> Adopted<Held> {
         let mut before = std::mem::take(&mut self.states);
         let mut adopted =
             Adopted { fences: Vec::new(), departing: Vec::new(), orphans: Vec::new() };
         for &(queue, owner) in owners {
-            let is_mine = owner == self.me;
+            let is_mine = owner == self.worker_id;
             let state = match before.remove(&queue) {
                 None if !is_mine => State::OtherWorker(owner),
                 None if is_here(queue) => State::Here,
@@ -110,15 +110,15 @@ impl<Held> QueueLocations<Held> {
                     if is_mine { self.moving_in(queue) } else { State::OtherWorker(owner) }
                 }
                 Some(State::Here) if !is_mine => {
-                    self.moving_out(queue, owner, others, &mut adopted)
+                    self.moving_out(queue, owner, other_workers, &mut adopted)
                 }
                 Some(unchanged) => unchanged,
             };
             self.states.insert(queue, state);
         }
         for state in before.into_values() {
-            if let State::MovingIn { queued: held } = state {
-                adopted.orphans.extend(held);
+            if let State::MovingIn { queued } = state {
+                adopted.orphans.extend(queued);
             }
         }
         self.early_fences.retain(|queue, _| self.states.contains_key(queue));
@@ -137,11 +137,11 @@ impl<Held> QueueLocations<Held> {
         &mut self,
         queue: QueueId,
         to: WorkerId,
-        others: usize,
+        other_workers: usize,
         adopted: &mut Adopted<Held>,
     ) -> State<Held> {
-        let early = self.early_fences.remove(&queue).unwrap_or(0);
-        match others.saturating_sub(early) {
+        let early_count = self.early_fences.remove(&queue).unwrap_or(0);
+        match other_workers.saturating_sub(early_count) {
             0 => {
                 adopted.departing.push((queue, to));
                 State::OtherWorker(to)
@@ -173,7 +173,7 @@ impl<Held> QueueLocations<Held> {
     /// Records the arrival of a queue. Returns the frames held for it, in order.
     pub(crate) fn handle_arrival(&mut self, queue: QueueId) -> Vec<Held> {
         match self.states.insert(queue, State::Here) {
-            Some(State::MovingIn { queued: held }) => held,
+            Some(State::MovingIn { queued }) => queued,
             _ => Vec::new(),
         }
     }
@@ -186,18 +186,18 @@ impl<Held> QueueLocations<Held> {
     pub(crate) fn buffer(
         &mut self,
         queue: QueueId,
-        what: Held,
+        message: Held,
         held_max: usize,
     ) -> Result<(), Held> {
-        let held = match self.states.get_mut(&queue) {
-            Some(State::MovingIn { queued: held }) => held,
+        let queued = match self.states.get_mut(&queue) {
+            Some(State::MovingIn { queued }) => queued,
             Some(State::OtherWorker(_)) => self.early_frames.entry(queue).or_default(),
-            _ => return Err(what),
+            _ => return Err(message),
         };
-        if held.len() >= held_max {
-            return Err(what);
+        if queued.len() >= held_max {
+            return Err(message);
         }
-        held.push(what);
+        queued.push(message);
         Ok(())
     }
 

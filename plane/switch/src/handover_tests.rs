@@ -52,17 +52,17 @@ impl World {
         Self { actors, delivered: Vec::new(), arrivals: 0 }
     }
 
-    fn deliver(&mut self, at: usize, frame: (u16, u32)) {
-        assert!(self.actors[at].has_queue, "{frame:?} delivered where the queue is not");
+    fn deliver(&mut self, index: usize, frame: (u16, u32)) {
+        assert!(self.actors[index].has_queue, "{frame:?} delivered where the queue is not");
         self.delivered.push(frame);
     }
 
-    fn send(&mut self, at: usize) {
-        let actor = &mut self.actors[at];
-        let frame = (at as u16, actor.sent);
+    fn send(&mut self, index: usize) {
+        let actor = &mut self.actors[index];
+        let frame = (index as u16, actor.sent);
         actor.sent += 1;
         match actor.routes.route(QUEUE) {
-            QueueLocation::Here => self.deliver(at, frame),
+            QueueLocation::Here => self.deliver(index, frame),
             QueueLocation::OtherWorker(owner) => self.actors[usize::from(owner.0)]
                 .mailbox
                 .push_back(Mail::Frame { from: frame.0, number: frame.1 }),
@@ -71,48 +71,51 @@ impl World {
         }
     }
 
-    fn depart(&mut self, at: usize, to: WorkerId) {
-        assert!(std::mem::take(&mut self.actors[at].has_queue));
+    fn depart(&mut self, index: usize, to: WorkerId) {
+        assert!(std::mem::take(&mut self.actors[index].has_queue));
         self.actors[usize::from(to.0)].mailbox.push_back(Mail::Queue);
     }
 
-    fn adopt(&mut self, at: usize) {
-        let others = self.actors.len() - 1;
-        let actor = &mut self.actors[at];
+    fn adopt(&mut self, index: usize) {
+        let other_actors = self.actors.len() - 1;
+        let actor = &mut self.actors[index];
         let Some(owner) = actor.tables.pop_front() else { return };
         let has_queue = actor.has_queue;
-        let adopted = actor.routes.adopt(&[(QUEUE, owner)], others, |_| has_queue);
+        let adopted = actor.routes.adopt(&[(QUEUE, owner)], other_actors, |_| has_queue);
         assert_eq!(adopted.orphans, []);
         for fence in adopted.fences {
             self.actors[usize::from(fence.to.0)].mailbox.push_back(Mail::Fence);
         }
         for (_, to) in adopted.departing {
-            self.depart(at, to);
+            self.depart(index, to);
         }
     }
 
-    fn read_messages(&mut self, at: usize) {
-        let Some(mail) = self.actors[at].mailbox.pop_front() else { return };
-        match mail {
+    fn read_messages(&mut self, index: usize) {
+        let Some(message) = self.actors[index].mailbox.pop_front() else { return };
+        match message {
             Mail::Frame { from, number } => {
-                match self.actors[at].routes.location_for_received(QUEUE) {
-                    QueueLocation::Here => self.deliver(at, (from, number)),
+                match self.actors[index].routes.location_for_received(QUEUE) {
+                    QueueLocation::Here => self.deliver(index, (from, number)),
                     QueueLocation::MovingHere => {
-                        self.actors[at].routes.buffer(QUEUE, (from, number), usize::MAX).unwrap();
+                        self.actors[index]
+                            .routes
+                            .buffer(QUEUE, (from, number), usize::MAX)
+                            .unwrap();
                     }
                     route => panic!("mail for a queue that is {route:?}"),
                 }
             }
             Mail::Fence => {
-                if let Some(to) = self.actors[at].routes.handle_fence(QUEUE) {
-                    self.depart(at, to);
+                if let Some(to) = self.actors[index].routes.handle_fence(QUEUE) {
+                    self.depart(index, to);
                 }
             }
             Mail::Queue => {
-                self.actors[at].has_queue = true;
+                self.actors[index].has_queue = true;
                 self.arrivals += 1;
-                for frame in self.actors[at].routes.handle_arrival(QUEUE) {
-                    self.deliver(at, frame);
+                for frame in self.actors[index].routes.handle_arrival(QUEUE) {
+                    self.deliver(index, frame);
                 }
             }
         }
@@ -120,24 +123,24 @@ impl World {
 
     fn step(&mut self, choice: u8) {
         let count = self.actors.len();
-        let at = usize::from(choice) % count;
+        let index = usize::from(choice) % count;
         match usize::from(choice) / count % 4 {
-            0 => self.adopt(at),
-            1 => self.read_messages(at),
-            _ => self.send(at),
+            0 => self.adopt(index),
+            1 => self.read_messages(index),
+            _ => self.send(index),
         }
     }
 
     fn settle(&mut self) {
         for _ in 0..4 {
-            for at in 0..self.actors.len() {
-                while !self.actors[at].tables.is_empty() {
-                    self.adopt(at);
+            for index in 0..self.actors.len() {
+                while !self.actors[index].tables.is_empty() {
+                    self.adopt(index);
                 }
             }
-            for at in 0..self.actors.len() {
-                while !self.actors[at].mailbox.is_empty() {
-                    self.read_messages(at);
+            for index in 0..self.actors.len() {
+                while !self.actors[index].mailbox.is_empty() {
+                    self.read_messages(index);
                 }
             }
         }
@@ -184,7 +187,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_held_is_bounded() {
+fn buffered_frames_are_bounded() {
     let mut routes = QueueLocations::new(WorkerId(1));
     assert_eq!(routes.buffer(QUEUE, 'x', 8), Err('x'), "the queue does not exist");
     routes.adopt(&[(QUEUE, WorkerId(0))], 1, |_| false);
@@ -197,7 +200,7 @@ fn what_is_held_is_bounded() {
 }
 
 #[test]
-fn a_queue_that_is_gone_is_nowhere() {
+fn a_removed_queue_has_no_location() {
     let mut routes = QueueLocations::new(WorkerId(0));
     routes.adopt(&[(QUEUE, WorkerId(0))], 0, |_| true);
     assert_eq!(routes.route(QUEUE), QueueLocation::Here);

@@ -27,15 +27,16 @@ impl Latch {
 
     /// Blocks until the count is zero, at most `timeout`. Returns false on timeout.
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
-        let until = Instant::now() + timeout;
+        let deadline = Instant::now() + timeout;
         let (count, changed) = &*self.0;
         let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
         while *count > 0 {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 return false;
             }
-            count = changed.wait_timeout(count, left).unwrap_or_else(PoisonError::into_inner).0;
+            count =
+                changed.wait_timeout(count, remaining).unwrap_or_else(PoisonError::into_inner).0;
         }
         true
     }

@@ -56,12 +56,12 @@ impl Rate {
         self.0.unwrap_or(NS_PER_UNIT)
     }
 
-    fn learn(&mut self, seen: f64) {
+    fn learn(&mut self, measured: f64) {
         self.0 = Some(match self.0 {
-            None => seen,
-            Some(known) => {
-                let seen = seen.clamp(known / SURPRISE_MAX, known * SURPRISE_MAX);
-                known + (seen - known) * MEMORY
+            None => measured,
+            Some(estimate) => {
+                let measured = measured.clamp(estimate / SURPRISE_MAX, estimate * SURPRISE_MAX);
+                estimate + (measured - estimate) * MEMORY
             }
         })
         .map(|rate| rate.max(NS_PER_UNIT_MIN));
@@ -93,26 +93,26 @@ pub(crate) struct QueueAccounting {
 impl QueueAccounting {
     /// Adds an entry for a queue attached to this worker.
     pub(crate) fn open(&mut self, cost: &mut QueueCost, tally: &Arc<QueueCounters>) {
-        let place = self.entries.iter().position(Option::is_none).unwrap_or(self.entries.len());
-        if place == self.entries.len() {
+        let slot = self.entries.iter().position(Option::is_none).unwrap_or(self.entries.len());
+        if slot == self.entries.len() {
             self.entries.push(None);
             // Reserved here, so that nothing is allocated while frames are moved.
             self.unsettled.reserve(self.entries.len());
             self.egress.reserve(self.entries.len());
         }
         let entry = Entry { counters: Arc::clone(tally), rate: cost.rate, uncharged: 0.0 };
-        self.entries[place] = Some(entry);
-        cost.slot = Some(place);
+        self.entries[slot] = Some(entry);
+        cost.slot = Some(slot);
     }
 
     /// Removes a queue after settling its weight. Its estimate stays in `cost`.
     pub(crate) fn close(&mut self, cost: &mut QueueCost) {
         self.settle();
-        let Some(place) = cost.slot.take() else { return };
-        if let Some(entry) = self.entries.get_mut(place).and_then(Option::take) {
+        let Some(slot) = cost.slot.take() else { return };
+        if let Some(entry) = self.entries.get_mut(slot).and_then(Option::take) {
             cost.rate = entry.rate;
         }
-        self.egress.retain(|(at, _)| *at != place);
+        self.egress.retain(|(index, _)| *index != slot);
     }
 
     /// Charges an ingress queue for a batch that was processed.
@@ -128,15 +128,15 @@ impl QueueAccounting {
     }
 
     fn charge(&mut self, cost: &QueueCost, units: f64) -> Option<(usize, f64)> {
-        let place = cost.slot?;
-        let entry = self.entries.get_mut(place)?.as_mut()?;
+        let slot = cost.slot?;
+        let entry = self.entries.get_mut(slot)?.as_mut()?;
         let weight = units * entry.rate.ns_per_unit();
         if entry.uncharged == 0.0 {
-            self.unsettled.push(place);
+            self.unsettled.push(slot);
         }
         entry.uncharged += weight;
         self.has_unsettled_round = true;
-        Some((place, weight))
+        Some((slot, weight))
     }
 
     /// Learns from a timed batch: `ns` until it was decided, and `posted_ns` for its delivery if
@@ -149,7 +149,7 @@ impl QueueAccounting {
         posted_ns: u64,
     ) {
         self.posted_ns += posted_ns;
-        let entry = cost.slot.and_then(|place| self.entries.get_mut(place)?.as_mut());
+        let entry = cost.slot.and_then(|slot| self.entries.get_mut(slot)?.as_mut());
         if let Some(entry) = entry {
             entry.rate.learn((ns + posted_ns) as f64 / units(frames, bytes));
         }
@@ -162,10 +162,10 @@ impl QueueAccounting {
             return;
         }
         let factor = ns.saturating_sub(self.posted_ns) as f64 / expected;
-        for (place, _) in &self.egress {
-            if let Some(Some(entry)) = self.entries.get_mut(*place) {
-                let seen = entry.rate.ns_per_unit() * factor;
-                entry.rate.learn(seen);
+        for (slot, _) in &self.egress {
+            if let Some(Some(entry)) = self.entries.get_mut(*slot) {
+                let measured = entry.rate.ns_per_unit() * factor;
+                entry.rate.learn(measured);
             }
         }
     }
@@ -184,15 +184,15 @@ impl QueueAccounting {
         if self.unsplit_ns == 0 || self.unsettled.is_empty() {
             return;
         }
-        let mut left = std::mem::take(&mut self.unsplit_ns);
+        let mut remaining = std::mem::take(&mut self.unsplit_ns);
         let entries = &mut self.entries;
-        let uncharged = |place: &usize| entries.get(*place)?.as_ref().map(|entry| entry.uncharged);
-        let whole: f64 = self.unsettled.iter().filter_map(uncharged).sum();
-        let factor = if whole > 0.0 { left as f64 / whole } else { 0.0 };
-        for place in self.unsettled.drain(..) {
-            let Some(Some(entry)) = entries.get_mut(place) else { continue };
-            let part = ((std::mem::take(&mut entry.uncharged) * factor) as u64).min(left);
-            left -= part;
+        let uncharged = |slot: &usize| entries.get(*slot)?.as_ref().map(|entry| entry.uncharged);
+        let total: f64 = self.unsettled.iter().filter_map(uncharged).sum();
+        let factor = if total > 0.0 { remaining as f64 / total } else { 0.0 };
+        for slot in self.unsettled.drain(..) {
+            let Some(Some(entry)) = entries.get_mut(slot) else { continue };
+            let part = ((std::mem::take(&mut entry.uncharged) * factor) as u64).min(remaining);
+            remaining -= part;
             entry.counters.busy_ns.add(part);
         }
     }

@@ -26,23 +26,23 @@ impl Bench {
     /// Runs a round of `ns` with one batch of 32 frames of 64 bytes from each of these ingress
     /// queues.
     fn round(&mut self, ingress: &[usize], ns: u64) {
-        for of in ingress {
-            self.accounting.charge_ingress(&self.costs[*of], 32, 2048);
+        for queue in ingress {
+            self.accounting.charge_ingress(&self.costs[*queue], 32, 2048);
         }
         self.accounting.end_round(ns);
     }
 
     /// Runs a timed round in which these egress queues together took `ns`.
     fn timed_egress(&mut self, egress: &[usize], ns: u64) {
-        for of in egress {
-            self.accounting.charge_egress(&self.costs[*of], 32, 2048);
+        for queue in egress {
+            self.accounting.charge_egress(&self.costs[*queue], 32, 2048);
         }
         self.accounting.learn_egress(ns);
         self.accounting.end_round(ns);
     }
 
-    fn learn(&mut self, of: usize, ns: u64) {
-        self.accounting.learn_ingress(&self.costs[of], (32, 2048), ns, 0);
+    fn learn(&mut self, queue: usize, ns: u64) {
+        self.accounting.learn_ingress(&self.costs[queue], (32, 2048), ns, 0);
     }
 
     /// Returns the total cost of each queue in ns.
@@ -54,30 +54,30 @@ impl Bench {
 
 /// Returns true if the proportions are as expected, within 1 %.
 fn are_as(parts: &[u64], expected: &[u64]) -> bool {
-    let whole = |of: &[u64]| of.iter().sum::<u64>() as f64;
+    let total = |values: &[u64]| values.iter().sum::<u64>() as f64;
     let pairs = parts.iter().zip(expected);
-    pairs
-        .into_iter()
-        .all(|(part, of)| (*part as f64 / whole(parts) - *of as f64 / whole(expected)).abs() < 0.01)
+    pairs.into_iter().all(|(part, expected_part)| {
+        (*part as f64 / total(parts) - *expected_part as f64 / total(expected)).abs() < 0.01
+    })
 }
 
 #[test]
-fn a_round_is_its_queues_work_and_nobody_elses() {
+fn a_round_is_charged_to_its_queues_only() {
     let mut bench = Bench::new(3);
     bench.round(&[1], 1000);
     bench.round(&[0, 1], 2000);
     // A round that read mail without frames.
     bench.round(&[], 70_000);
-    let told = bench.total();
-    assert_eq!(told[2], 0);
-    assert!(told.iter().sum::<u64>() <= 3000 && told.iter().sum::<u64>() >= 2997, "{told:?}");
-    assert!(are_as(&told, &[1, 2, 0]), "{told:?}");
+    let actual = bench.total();
+    assert_eq!(actual[2], 0);
+    assert!(actual.iter().sum::<u64>() <= 3000 && actual.iter().sum::<u64>() >= 2997, "{actual:?}");
+    assert!(are_as(&actual, &[1, 2, 0]), "{actual:?}");
     bench.round(&[2], 500);
     assert_eq!(bench.total()[2], 500, "alone it has all of it");
 }
 
 #[test]
-fn a_round_under_way_is_not_told_yet() {
+fn an_unfinished_round_is_not_reported() {
     let mut bench = Bench::new(1);
     bench.accounting.charge_ingress(&bench.costs[0], 1, 60);
     assert_eq!(bench.total(), [0]);
@@ -86,7 +86,7 @@ fn a_round_under_way_is_not_told_yet() {
 }
 
 #[test]
-fn queues_whose_frames_take_longer_are_told_more() {
+fn queues_with_slower_frames_are_charged_more() {
     let mut bench = Bench::new(2);
     for _ in 0..100 {
         bench.learn(0, 1000);
@@ -97,7 +97,7 @@ fn queues_whose_frames_take_longer_are_told_more() {
 }
 
 #[test]
-fn egress_queues_are_told_apart_by_rounds_of_their_own() {
+fn egress_queues_are_distinguished_by_their_own_rounds() {
     let mut bench = Bench::new(2);
     for _ in 0..200 {
         bench.timed_egress(&[0], 3000);
@@ -113,7 +113,7 @@ fn egress_queues_are_told_apart_by_rounds_of_their_own() {
 }
 
 #[test]
-fn what_went_to_other_workers_is_the_ingress_queues() {
+fn egress_to_other_workers_is_charged_to_the_ingress_queue() {
     let mut bench = Bench::new(2);
     for _ in 0..100 {
         bench.accounting.charge_ingress(&bench.costs[0], 32, 2048);
@@ -141,8 +141,8 @@ fn one_round_that_was_held_up_changes_little() {
     }
     bench.learn(0, 4_000_000_000);
     bench.round(&[0, 1], 100_000);
-    let told = bench.total();
-    assert!(told[0] < 55_000, "{told:?}");
+    let actual = bench.total();
+    assert!(actual[0] < 55_000, "{actual:?}");
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn a_first_look_that_saw_nothing_does_not_count_for_long() {
 }
 
 #[test]
-fn what_is_known_goes_with_a_queue() {
+fn learned_costs_move_with_a_queue() {
     let mut bench = Bench::new(2);
     for _ in 0..100 {
         bench.learn(0, 1000);
@@ -167,12 +167,12 @@ fn what_is_known_goes_with_a_queue() {
     bench.round(&[0, 1], 4000);
     bench.accounting.close(&mut bench.costs[0]);
     bench.accounting.close(&mut bench.costs[1]);
-    let [first, second] = [0, 1].map(|of: usize| bench.counters[of].busy_ns.value());
+    let [first, second] = [0, 1].map(|queue: usize| bench.counters[queue].busy_ns.value());
     assert!(are_as(&[first, second], &[1, 3]), "settled when they left");
     // The queues are added again in the other order, so that each gets the other's index.
-    for of in [1, 0] {
-        let tally = Arc::clone(&bench.counters[of]);
-        bench.accounting.open(&mut bench.costs[of], &tally);
+    for queue in [1, 0] {
+        let tally = Arc::clone(&bench.counters[queue]);
+        bench.accounting.open(&mut bench.costs[queue], &tally);
     }
     bench.round(&[0, 1], 400_000);
     assert!(are_as(&bench.total(), &[1, 3]));
@@ -184,11 +184,11 @@ fn a_queue_that_left_in_the_middle_of_a_round_leaves_its_part_to_others() {
     bench.accounting.charge_ingress(&bench.costs[0], 32, 2048);
     bench.accounting.charge_egress(&bench.costs[1], 32, 2048);
     bench.accounting.close(&mut bench.costs[1]);
-    let newcomer = Arc::<QueueCounters>::default();
+    let added = Arc::<QueueCounters>::default();
     let mut cost = QueueCost::default();
-    bench.accounting.open(&mut cost, &newcomer);
+    bench.accounting.open(&mut cost, &added);
     bench.accounting.learn_egress(500);
     bench.accounting.end_round(1000);
     assert_eq!(bench.total(), [1000, 0]);
-    assert_eq!(newcomer.busy_ns.value(), 0);
+    assert_eq!(added.busy_ns.value(), 0);
 }

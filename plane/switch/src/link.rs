@@ -146,15 +146,15 @@ impl Link {
     ///
     /// # Errors
     /// Returns the mail if the mailbox is full.
-    pub(crate) fn send(&self, mail: LinkMessage) -> Result<(), LinkMessage> {
-        self.messages.push(mail)?;
+    pub(crate) fn send(&self, message: LinkMessage) -> Result<(), LinkMessage> {
+        self.messages.push(message)?;
         self.wake();
         Ok(())
     }
 
-    /// Sends a sighting of an address, unless many are unread or the mailbox is full. Such a sighting
-    /// is lost: the worker floods frames to the address, or sends them to its former port, until the
-    /// address is announced again.
+    /// Sends a sighting of an address, unless many are unread or the mailbox is full. Such a
+    /// sighting is lost: the worker floods frames to the address, or sends them to its former port,
+    /// until the address is announced again.
     pub(crate) fn send_learned(&self, learned: Learned) {
         if self.learned.fetch_add(1, Relaxed) >= LEARNED_MAX
             || self.send(LinkMessage::Learned(learned)).is_err()
@@ -164,11 +164,11 @@ impl Link {
     }
 
     pub(crate) fn poll_message(&self) -> Option<LinkMessage> {
-        let mail = self.messages.pop();
-        if let Some(LinkMessage::Learned(_)) = mail {
+        let message = self.messages.pop();
+        if let Some(LinkMessage::Learned(_)) = message {
             self.learned.fetch_sub(1, Relaxed);
         }
-        mail
+        message
     }
 }
 
@@ -179,10 +179,10 @@ impl Waker for Link {
 }
 
 /// Returns a parcel with its buffers to the worker that created it.
-pub(crate) fn return_to_owner(parcel: FrameMessage) {
-    let home = Arc::clone(&parcel.owner);
+pub(crate) fn return_to_owner(message: FrameMessage) {
+    let owner = Arc::clone(&message.owner);
     // The queue has room for every parcel that exists.
-    let _ = home.returns.push(parcel);
+    let _ = owner.returns.push(message);
 }
 
 #[cfg(test)]
@@ -211,10 +211,12 @@ mod tests {
                 assert!(link.send(LinkMessage::Fence(queue)).is_ok());
             }
             assert!(link.send(LinkMessage::Fence(queue)).is_err());
-            let mail: Vec<LinkMessage> = std::iter::from_fn(|| link.poll_message()).collect();
-            let sightings =
-                mail.iter().filter(|mail| matches!(mail, LinkMessage::Learned(_))).count();
-            assert_eq!((sightings, mail.len()), (LEARNED_MAX, MESSAGES_MAX));
+            let messages: Vec<LinkMessage> = std::iter::from_fn(|| link.poll_message()).collect();
+            let sightings = messages
+                .iter()
+                .filter(|message| matches!(message, LinkMessage::Learned(_)))
+                .count();
+            assert_eq!((sightings, messages.len()), (LEARNED_MAX, MESSAGES_MAX));
         }
     }
 }

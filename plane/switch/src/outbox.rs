@@ -25,17 +25,17 @@ impl LinkOutbox {
     }
 
     /// Sends mail now, or queues it behind earlier mail to the same worker.
-    pub(crate) fn send(&mut self, to: &Arc<Link>, mail: LinkMessage) {
-        if let Some(queued) = self.0.get_mut(&to.id) {
-            queued.messages.push_back(mail);
-        } else if let Err(mail) = to.send(mail) {
-            let queued = Queued { to: Arc::clone(to), messages: VecDeque::from([mail]) };
-            self.0.insert(to.id, queued);
+    pub(crate) fn send(&mut self, link: &Arc<Link>, message: LinkMessage) {
+        if let Some(queued) = self.0.get_mut(&link.id) {
+            queued.messages.push_back(message);
+        } else if let Err(message) = link.send(message) {
+            let queued = Queued { to: Arc::clone(link), messages: VecDeque::from([message]) };
+            self.0.insert(link.id, queued);
         }
     }
 
-    /// Sends queued mail as far as the mailboxes have room. Mail of a receiver that still has none is
-    /// not examined.
+    /// Sends queued mail as far as the mailboxes have room. Mail of a receiver that still has none
+    /// is not examined.
     pub(crate) fn retry(&mut self) {
         self.0.retain(|_, queued| !queued.send_all());
     }
@@ -44,9 +44,9 @@ impl LinkOutbox {
 impl Queued {
     /// Returns true if all mail was sent.
     fn send_all(&mut self) -> bool {
-        while let Some(mail) = self.messages.pop_front() {
-            if let Err(mail) = self.to.send(mail) {
-                self.messages.push_front(mail);
+        while let Some(message) = self.messages.pop_front() {
+            if let Err(message) = self.to.send(message) {
+                self.messages.push_front(message);
                 return false;
             }
         }
@@ -67,7 +67,7 @@ mod tests {
     fn ports(link: &Link) -> Vec<u32> {
         let fences = std::iter::from_fn(|| link.poll_message());
         fences
-            .map(|mail| match mail {
+            .map(|message| match message {
                 LinkMessage::Fence(queue) => queue.port.0,
                 _ => panic!("mail of another kind"),
             })

@@ -111,8 +111,8 @@ impl OwnedSink {
         record: &QueueRecord,
     ) -> Self {
         let discarded = sink.discarded();
-        let told = sink.offloads();
-        shared.egress_forms.set(told);
+        let offloads = sink.offloads();
+        shared.egress_forms.set(offloads);
         Self {
             id,
             sink,
@@ -122,7 +122,7 @@ impl OwnedSink {
             cost: QueueCost::default(),
             unflushed: Unflushed::default(),
             discarded,
-            reported: told,
+            reported: offloads,
             attached: Attached::new(&record.attachment),
         }
     }
@@ -179,10 +179,11 @@ impl OwnedSink {
             Ok(mut segments) => {
                 self.shared.counters.software_segmented.add(1);
                 // A partial checksum is part of the header.
-                let rest = if partial_checksum { Stage::Segment } else { Stage::Checksum };
-                while let Some(piece) = segments.next_segment_timed(|| probe.mark(Stage::Segment)) {
-                    probe.mark(rest);
-                    self.hand_over(piece)?;
+                let stage = if partial_checksum { Stage::Segment } else { Stage::Checksum };
+                while let Some(segment) = segments.next_segment_timed(|| probe.mark(Stage::Segment))
+                {
+                    probe.mark(stage);
+                    self.hand_over(segment)?;
                     probe.mark(Stage::CopyOut);
                 }
             }
@@ -216,10 +217,10 @@ impl OwnedSink {
     /// Makes all transmitted frames visible, and counts them.
     pub(crate) fn flush(&mut self) -> Result<(), PortFault> {
         let flushed = self.sink.flush();
-        let takes = self.sink.offloads();
-        if takes != self.reported {
-            self.reported = takes;
-            self.shared.egress_forms.set(takes);
+        let offloads = self.sink.offloads();
+        if offloads != self.reported {
+            self.reported = offloads;
+            self.shared.egress_forms.set(offloads);
         }
         let unflushed = std::mem::take(&mut self.unflushed);
         let discarded = self.sink.discarded();

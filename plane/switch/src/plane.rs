@@ -59,7 +59,8 @@ impl DataPlane {
         runtime: Arc<dyn WorkerRuntime>,
         works: Arc<dyn WorkerTasks>,
     ) -> io::Result<Self> {
-        let placements: Vec<CpuAffinity> = placements.iter().map(|of| (*of).into()).collect();
+        let placements: Vec<CpuAffinity> =
+            placements.iter().map(|placement| (*placement).into()).collect();
         let parts = WorkerParts {
             runtime,
             works,
@@ -113,7 +114,8 @@ impl DataPlane {
     /// # Errors
     /// A CPU does not exist, is named twice or may not be used. The set is unchanged.
     pub fn set_workers<P: Copy + Into<CpuAffinity>>(&self, placements: &[P]) -> io::Result<()> {
-        let placements: Vec<CpuAffinity> = placements.iter().map(|of| (*of).into()).collect();
+        let placements: Vec<CpuAffinity> =
+            placements.iter().map(|placement| (*placement).into()).collect();
         self.registry().set_workers(&placements, &self.0.parts)
     }
 
@@ -127,8 +129,8 @@ impl DataPlane {
 
     /// Sets the home workers of these ports, on which their new queues start. Queues of other
     /// ports, or with a home that does not run, start on the worker with the fewest queues.
-    pub fn set_initial_workers(&self, homes: BTreeMap<PortId, WorkerId>) {
-        self.registry().initial_workers = homes;
+    pub fn set_initial_workers(&self, initial_workers: BTreeMap<PortId, WorkerId>) {
+        self.registry().initial_workers = initial_workers;
     }
 
     /// Sets how long workers poll their rings after the last frame before they arm notifications
@@ -189,9 +191,10 @@ impl DataPlane {
                     fixed: false,
                     age: Some(entry.age),
                 };
-                let known = learned.entry((entry.mac, entry.vlan)).or_insert_with(|| view.clone());
-                if view.age < known.age {
-                    *known = view;
+                let youngest =
+                    learned.entry((entry.mac, entry.vlan)).or_insert_with(|| view.clone());
+                if view.age < youngest.age {
+                    *youngest = view;
                 }
             }
         }
@@ -201,10 +204,10 @@ impl DataPlane {
 
     /// Refreshes addresses that were observed outside of the data plane, so that addresses with
     /// offloaded traffic do not age. Observations that contradict the tables have no effect.
-    pub fn refresh_addresses(&self, heard: Vec<Learned>) {
-        let heard: Arc<[Learned]> = heard.into();
+    pub fn refresh_addresses(&self, addresses: Vec<Learned>) {
+        let addresses: Arc<[Learned]> = addresses.into();
         for link in self.registry().links() {
-            link.command(Command::RefreshAddresses(Arc::clone(&heard)));
+            link.command(Command::RefreshAddresses(Arc::clone(&addresses)));
         }
     }
 

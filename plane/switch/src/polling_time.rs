@@ -87,15 +87,15 @@ impl Polling {
         now >= self.backoff_until && now.since(self.resumed_at) >= YIELD_INTERVAL
     }
 
-    /// Records a yield from `gone` to `now`. Returns the end of the pause in polling if other
+    /// Records a yield from `yielded_at` to `now`. Returns the end of the pause in polling if other
     /// threads compete for the CPU.
-    pub(crate) fn handle_back(&mut self, gone: Time, now: Time) -> Option<Time> {
+    pub(crate) fn handle_back(&mut self, yielded_at: Time, now: Time) -> Option<Time> {
         self.resumed_at = now;
-        let away = now.since(gone);
-        if away <= YIELD_COMPETITION_MIN {
+        let absence = now.since(yielded_at);
+        if absence <= YIELD_COMPETITION_MIN {
             return None;
         }
-        self.backoff_until = now + away.saturating_mul(BACKOFF_FACTOR).min(BACKOFF_MAX);
+        self.backoff_until = now + absence.saturating_mul(BACKOFF_FACTOR).min(BACKOFF_MAX);
         Some(self.backoff_until)
     }
 }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_poll_does_not_poll_for_answers() {
+    fn completions_are_not_polled_without_a_poll_budget() {
         let mut polling = Polling::default();
         polling.handle_slept(us(60), POLL_BUDGET);
         assert_eq!(polling.completion_poll_budget(NOW, Duration::ZERO), Duration::ZERO);
@@ -143,32 +143,32 @@ mod tests {
     }
 
     #[test]
-    fn who_is_back_soon_goes_on_polling_and_gives_way_again() {
+    fn a_short_yield_continues_polling_and_yields_again() {
         let mut polling = Polling::default();
         assert!(polling.should_yield(NOW));
-        let back = NOW + us(60);
-        assert_eq!(polling.handle_back(NOW, back), None);
-        assert_eq!(polling.completion_poll_budget(back, POLL_BUDGET), POLL_BUDGET);
-        assert!(!polling.should_yield(back + us(3)));
-        assert!(polling.should_yield(back + us(4)));
+        let returned_at = NOW + us(60);
+        assert_eq!(polling.handle_back(NOW, returned_at), None);
+        assert_eq!(polling.completion_poll_budget(returned_at, POLL_BUDGET), POLL_BUDGET);
+        assert!(!polling.should_yield(returned_at + us(3)));
+        assert!(polling.should_yield(returned_at + us(4)));
     }
 
     #[test]
-    fn who_is_back_late_rests_and_remembers_what_it_learned() {
+    fn a_long_yield_pauses_polling_and_keeps_the_estimate() {
         let mut polling = Polling::default();
         polling.handle_slept(us(60), POLL_BUDGET);
-        let back = NOW + us(3000);
-        assert_eq!(polling.handle_back(NOW, back), Some(back + us(150_000)));
-        let before = back + us(149_999);
+        let returned_at = NOW + us(3000);
+        assert_eq!(polling.handle_back(NOW, returned_at), Some(returned_at + us(150_000)));
+        let before = returned_at + us(149_999);
         assert_eq!(polling.completion_poll_budget(before, POLL_BUDGET), Duration::ZERO);
         assert!(!polling.should_yield(before));
-        let after = back + us(150_000);
+        let after = returned_at + us(150_000);
         assert_eq!(polling.completion_poll_budget(after, POLL_BUDGET), us(120));
         assert!(polling.should_yield(after));
         // The pause is bounded even after a long absence, for example when the whole machine was
         // suspended.
-        let (gone, back) = (after, after + Duration::from_secs(3600));
-        assert_eq!(polling.handle_back(gone, back), Some(back + BACKOFF_MAX));
-        assert!(polling.should_yield(back + BACKOFF_MAX));
+        let (yielded_at, returned_at) = (after, after + Duration::from_secs(3600));
+        assert_eq!(polling.handle_back(yielded_at, returned_at), Some(returned_at + BACKOFF_MAX));
+        assert!(polling.should_yield(returned_at + BACKOFF_MAX));
     }
 }

@@ -26,10 +26,10 @@ pub(crate) struct TrafficCounters {
 impl TrafficCounters {
     /// Returns the frames and bytes of one queue.
     pub(crate) fn from_queue(direction: Direction, queue: &QueueCounters) -> Self {
-        let carried = [queue.frames.value(), queue.bytes.value()];
+        let counts = [queue.frames.value(), queue.bytes.value()];
         match direction {
-            Direction::Ingress => Self { rx: carried, tx: [0; 2] },
-            Direction::Egress => Self { rx: [0; 2], tx: carried },
+            Direction::Ingress => Self { rx: counts, tx: [0; 2] },
+            Direction::Egress => Self { rx: [0; 2], tx: counts },
         }
     }
 
@@ -68,13 +68,13 @@ impl PortRecord {
     }
 
     /// Returns the port's counters with these frames and bytes.
-    pub(crate) fn counters(&self, carried: TrafficCounters) -> PortCountersView {
+    pub(crate) fn counters(&self, counters: TrafficCounters) -> PortCountersView {
         let tally = &self.shared.counters;
         PortCountersView {
-            rx_frames: carried.rx[0],
-            rx_bytes: carried.rx[1],
-            tx_frames: carried.tx[0],
-            tx_bytes: carried.tx[1],
+            rx_frames: counters.rx[0],
+            rx_bytes: counters.rx[1],
+            tx_frames: counters.tx[0],
+            tx_bytes: counters.tx[1],
             rx_dropped: tally.dropped_rx(),
             tx_dropped: tally.dropped_tx(),
             flooded: tally.flooded.value(),

@@ -41,9 +41,9 @@ pub(crate) struct FrameSender {
 }
 
 impl FrameSender {
-    pub(crate) fn new(home: Arc<Link>) -> Self {
+    pub(crate) fn new(owner: Arc<Link>) -> Self {
         Self {
-            owner: home,
+            owner,
             open: Vec::with_capacity(BATCH_FRAMES_MAX),
             spare_messages: Vec::new(),
             messages_made: 0,
@@ -64,11 +64,11 @@ impl FrameSender {
         frame: &mut Frame,
         is_only: bool,
     ) -> Option<FrameMessage> {
-        let mut parcel = self.spare_message(to, queue)?;
-        if self.put(&mut parcel, frame, is_only) {
-            return Some(parcel);
+        let mut message = self.spare_message(to, queue)?;
+        if self.put(&mut message, frame, is_only) {
+            return Some(message);
         }
-        self.spare_messages.push(parcel);
+        self.spare_messages.push(message);
         None
     }
 
@@ -84,34 +84,36 @@ impl FrameSender {
         let open = self
             .open
             .iter()
-            .rposition(|parcel| parcel.queue == queue && parcel.frames.len() < BATCH_FRAMES_MAX);
-        let Some(at) = open else {
-            let Some(parcel) = self.message_for(owner, queue, frame, is_only) else { return false };
-            self.open.push(parcel);
+            .rposition(|message| message.queue == queue && message.frames.len() < BATCH_FRAMES_MAX);
+        let Some(index) = open else {
+            let Some(message) = self.message_for(owner, queue, frame, is_only) else {
+                return false;
+            };
+            self.open.push(message);
             return true;
         };
-        let mut parcel = self.open.swap_remove(at);
-        let is_in = self.put(&mut parcel, frame, is_only);
-        self.open.push(parcel);
+        let mut message = self.open.swap_remove(index);
+        let is_in = self.put(&mut message, frame, is_only);
+        self.open.push(message);
         is_in
     }
 
     /// Sends all parcels. There is one per queue, or only the last one of a queue has room, so
     /// their order is irrelevant.
     pub(crate) fn send_all(&mut self, links: &Links, outbox: &mut LinkOutbox) {
-        for parcel in self.open.drain(..) {
-            match links.link_of(parcel.to) {
-                Some(link) => outbox.send(link, LinkMessage::FrameMessage(parcel)),
-                None => return_to_owner(parcel),
+        for message in self.open.drain(..) {
+            match links.link_of(message.to) {
+                Some(link) => outbox.send(link, LinkMessage::FrameMessage(message)),
+                None => return_to_owner(message),
             }
         }
     }
 
-    fn put(&mut self, parcel: &mut FrameMessage, frame: &mut Frame, is_only: bool) -> bool {
-        if !self.has_room(parcel.to) {
+    fn put(&mut self, message: &mut FrameMessage, frame: &mut Frame, is_only: bool) -> bool {
+        if !self.has_room(message.to) {
             return false;
         }
-        let under_way = &mut self.in_flight[usize::from(parcel.to.0)];
+        let under_way = &mut self.in_flight[usize::from(message.to.0)];
         self.shared += usize::from(*under_way >= OWN_FRAMES);
         *under_way += 1;
         let mut buffer = self.spare_frame();
@@ -122,19 +124,19 @@ impl FrameSender {
         } else {
             buffer.copy_from(frame);
         }
-        parcel.frames.push(buffer);
+        message.frames.push(buffer);
         true
     }
 
     /// Returns true if one more frame may be in flight to this receiver.
     fn has_room(&mut self, to: WorkerId) -> bool {
-        let at = usize::from(to.0);
-        if at >= self.in_flight.len() {
-            self.in_flight.resize(at + 1, 0);
+        let index = usize::from(to.0);
+        if index >= self.in_flight.len() {
+            self.in_flight.resize(index + 1, 0);
         }
-        let is_room = |of: &Self| {
-            let shared = of.in_flight[at].checked_sub(OWN_FRAMES);
-            shared.is_none_or(|shared| shared < (FRAMES_MAX - of.shared) * SHARE)
+        let is_room = |post: &Self| {
+            let shared = post.in_flight[index].checked_sub(OWN_FRAMES);
+            shared.is_none_or(|shared| shared < (FRAMES_MAX - post.shared) * SHARE)
         };
         if is_room(self) {
             return true;
@@ -158,9 +160,9 @@ impl FrameSender {
         if self.spare_messages.is_empty() {
             self.collect_returns();
         }
-        if let Some(mut parcel) = self.spare_messages.pop() {
-            (parcel.to, parcel.queue) = (to, queue);
-            return Some(parcel);
+        if let Some(mut message) = self.spare_messages.pop() {
+            (message.to, message.queue) = (to, queue);
+            return Some(message);
         }
         if self.messages_made == FRAME_MESSAGES_MAX {
             return None;
@@ -171,12 +173,12 @@ impl FrameSender {
     }
 
     fn collect_returns(&mut self) {
-        while let Some(mut parcel) = self.owner.returns.pop() {
-            let under_way = &mut self.in_flight[usize::from(parcel.to.0)];
-            self.shared -= parcel.frames.len().min(under_way.saturating_sub(OWN_FRAMES));
-            *under_way -= parcel.frames.len();
-            self.frames.append(&mut parcel.frames);
-            self.spare_messages.push(parcel);
+        while let Some(mut message) = self.owner.returns.pop() {
+            let under_way = &mut self.in_flight[usize::from(message.to.0)];
+            self.shared -= message.frames.len().min(under_way.saturating_sub(OWN_FRAMES));
+            *under_way -= message.frames.len();
+            self.frames.append(&mut message.frames);
+            self.spare_messages.push(message);
         }
     }
 }

@@ -30,16 +30,16 @@ pub(crate) struct Published {
 impl Published {
     /// Returns the port of a switch or member of a team with this id.
     pub(crate) fn port(&self, port: PortId) -> Option<&PortRuntime> {
-        let place = match self.tables.slot(port) {
+        let index = match self.tables.slot(port) {
             Some(slot) => slot.index(),
             None => self.member(port)?.slot,
         };
-        self.ports.get(place)
+        self.ports.get(index)
     }
 
     fn member(&self, port: PortId) -> Option<MemberTableSlot> {
-        let at = self.members.binary_search_by_key(&port, |(id, _)| *id).ok()?;
-        self.members.get(at).map(|(_, member)| *member)
+        let index = self.members.binary_search_by_key(&port, |(id, _)| *id).ok()?;
+        self.members.get(index).map(|(_, member)| *member)
     }
 
     /// Returns slot and member that frames from this port are attributed to.

@@ -38,7 +38,7 @@ impl Pulse {
     pub(crate) fn round(&self, now: Time) -> Duration {
         match self.started.load(Relaxed) {
             0 => Duration::ZERO,
-            began => now.since(Time::from_ns(began)),
+            started_ns => now.since(Time::from_ns(started_ns)),
         }
     }
 }

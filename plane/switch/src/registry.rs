@@ -89,7 +89,7 @@ impl Registry {
 
     /// Returns the mailboxes of all workers by their ids.
     fn all_links(&self) -> Links {
-        let link = |of: &RunningWorker| Arc::clone(&of.link);
+        let link = |worker: &RunningWorker| Arc::clone(&worker.link);
         self.running.iter().map(|running| running.as_ref().map(link)).collect()
     }
 
@@ -118,13 +118,13 @@ impl Registry {
 
     /// Returns the queues of a port, including those that are not dropped yet.
     pub(crate) fn queue_ids(&self, port: PortId) -> Vec<QueueId> {
-        let all = self.queues.keys().chain(self.detaching.keys());
-        all.filter(|id| id.port == port).copied().collect()
+        let ids = self.queues.keys().chain(self.detaching.keys());
+        ids.filter(|id| id.port == port).copied().collect()
     }
 
     /// Forgets a queue that was dropped, unless that was done already.
     pub(crate) fn finish_detach(&mut self, id: QueueId, record: &QueueRecord) {
-        let is_it = |of: &QueueRecord| of.belongs_to(&record.attachment);
+        let is_it = |queue: &QueueRecord| queue.belongs_to(&record.attachment);
         if self.detaching.get(&id).is_some_and(is_it) {
             self.detaching.remove(&id);
             self.retire(id, record);
@@ -250,10 +250,10 @@ impl Registry {
     /// Returns the workers without a matching placement. Of several at one placement, those started
     /// last are returned.
     fn surplus(&self, placements: &[CpuAffinity]) -> Vec<WorkerId> {
-        let mut wanted = placements.to_vec();
+        let mut requested = placements.to_vec();
         let surplus = self.links().filter(|link| {
-            let place = wanted.iter().position(|placement| *placement == link.placement);
-            place.map(|place| wanted.swap_remove(place)).is_none()
+            let index = requested.iter().position(|placement| *placement == link.placement);
+            index.map(|index| requested.swap_remove(index)).is_none()
         });
         surplus.map(|link| link.id).collect()
     }
@@ -267,21 +267,23 @@ impl Registry {
         let mut started = Vec::new();
         let mut running: Vec<CpuAffinity> = self.links().map(|link| link.placement).collect();
         for placement in placements {
-            if let Some(place) = running.iter().position(|running| running == placement) {
-                running.swap_remove(place);
+            if let Some(index) = running.iter().position(|running| running == placement) {
+                running.swap_remove(index);
                 continue;
             }
-            let at = self.running.iter().position(Option::is_none).unwrap_or(self.running.len());
-            match self.start_one(WorkerId(at as u16), *placement, parts) {
+            let index = self.running.iter().position(Option::is_none).unwrap_or(self.running.len());
+            match self.start_one(WorkerId(index as u16), *placement, parts) {
                 Ok(worker) => {
-                    if at == self.running.len() {
+                    if index == self.running.len() {
                         self.running.push(None);
                     }
-                    self.running[at] = Some(worker);
-                    started.push(at);
+                    self.running[index] = Some(worker);
+                    started.push(index);
                 }
                 Err(error) => {
-                    stop_all(started.iter().filter_map(|at| self.running[*at].take()).collect());
+                    stop_all(
+                        started.iter().filter_map(|slot| self.running[*slot].take()).collect(),
+                    );
                     return Err(error);
                 }
             }
@@ -322,10 +324,10 @@ impl Registry {
             .map(|(queue, _)| *queue)
             .collect();
         for queue in owned {
-            let Some(home) = self.least_loaded(|link| !retiring.contains(&link.id)) else {
+            let Some(target) = self.least_loaded(|link| !retiring.contains(&link.id)) else {
                 return;
             };
-            if let Err(error) = self.move_queue(queue, home.id) {
+            if let Err(error) = self.move_queue(queue, target.id) {
                 tracing::error!(?queue, %error, "cannot move a queue off its worker");
             }
         }
@@ -381,9 +383,10 @@ fn check_placements(placements: &[CpuAffinity]) -> io::Result<()> {
     if placements.is_empty() || placements.len() > WORKERS_MAX {
         return refuse(format!("set 1 to {WORKERS_MAX} CPUs for the data plane"));
     }
-    let twice =
-        |(at, of): &(usize, &CpuAffinity)| of.cpu().is_some() && placements[..*at].contains(of);
-    match placements.iter().enumerate().find(twice) {
+    let is_duplicate = |(index, placement): &(usize, &CpuAffinity)| {
+        placement.cpu().is_some() && placements[..*index].contains(placement)
+    };
+    match placements.iter().enumerate().find(is_duplicate) {
         Some((_, placement)) => refuse(format!("{placement} is listed twice")),
         None => Ok(()),
     }

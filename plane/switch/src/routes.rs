@@ -52,7 +52,7 @@ impl Routes {
         self.by_queue.extend(published.owners.iter().map(
             |(queue, _)| match routes.route(*queue) {
                 QueueLocation::Here => {
-                    sink_of.get(queue).map_or(Route::Nowhere, |at| Route::Sink(*at))
+                    sink_of.get(queue).map_or(Route::Nowhere, |index| Route::Sink(*index))
                 }
                 QueueLocation::OtherWorker(owner) => Route::OtherWorker(owner),
                 QueueLocation::MovingHere => Route::MovingHere,
@@ -64,8 +64,8 @@ impl Routes {
             match (port.team, self.by_queue.get(port.egress.clone())) {
                 // Numbers of sinks and teams are far below 2^32.
                 (Some(team), _) => EgressTarget::Team(team as u32),
-                (None, Some(&[Route::Sink(at)])) if port.capture.is_none() => {
-                    EgressTarget::Sink(at as u32)
+                (None, Some(&[Route::Sink(index)])) if port.capture.is_none() => {
+                    EgressTarget::Sink(index as u32)
                 }
                 _ => EgressTarget::Queues,
             }
@@ -73,13 +73,13 @@ impl Routes {
     }
 
     /// Returns the route of the egress queue at an index of [`Published::owners`].
-    pub(crate) fn queue_route(&self, at: usize) -> Route {
-        self.by_queue.get(at).copied().unwrap_or(Route::Nowhere)
+    pub(crate) fn queue_route(&self, index: usize) -> Route {
+        self.by_queue.get(index).copied().unwrap_or(Route::Nowhere)
     }
 
     /// Returns the action for the port at an index of [`Published::ports`].
     #[inline]
-    pub(crate) fn exit(&self, place: usize) -> EgressTarget {
-        self.exits.get(place).copied().unwrap_or(EgressTarget::Queues)
+    pub(crate) fn exit(&self, index: usize) -> EgressTarget {
+        self.exits.get(index).copied().unwrap_or(EgressTarget::Queues)
     }
 }

@@ -46,8 +46,8 @@ impl Sources {
         self.active.len()
     }
 
-    pub(crate) fn active_token(&self, nth: usize) -> Option<usize> {
-        self.active.get(nth).copied()
+    pub(crate) fn active_token(&self, index: usize) -> Option<usize> {
+        self.active.get(index).copied()
     }
 
     /// Returns the queues that are polled or throttled.
@@ -111,8 +111,8 @@ impl Sources {
     /// Arms all queues. Returns false if frames arrived meanwhile.
     pub(crate) fn arm_all(&mut self) -> bool {
         let mut all_quiet = true;
-        for nth in 0..self.active.len() {
-            let Some(token) = self.active_token(nth) else { break };
+        for index in 0..self.active.len() {
+            let Some(token) = self.active_token(index) else { break };
             let is_polled = self
                 .get_mut(token)
                 .is_some_and(|source| source.owned.readiness == Readiness::Polling);
@@ -142,9 +142,9 @@ impl Sources {
         if !std::mem::take(&mut self.is_stale) {
             return;
         }
-        let places = &mut self.slots;
+        let slots = &mut self.slots;
         self.active.retain(|token| {
-            let Some(Some(source)) = places.get_mut(*token) else { return false };
+            let Some(Some(source)) = slots.get_mut(*token) else { return false };
             source.is_active = source.owned.readiness != Readiness::Waiting;
             source.is_active
         });

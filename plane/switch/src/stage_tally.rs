@@ -39,14 +39,14 @@ struct Snapshot {
 
 impl PublishedStageTimes {
     /// Writes a snapshot. Must be called by the worker's thread only.
-    pub(crate) fn publish(&self, totals: &Nanoseconds, as_of: Time, is_asleep: bool) {
+    pub(crate) fn publish(&self, totals: &Nanoseconds, complete_until: Time, is_asleep: bool) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);
         fence(Ordering::Release);
         for (ns, total) in self.ns.iter().zip(totals) {
             ns.store(*total, Ordering::Relaxed);
         }
-        self.complete_until_ns.store(as_of.as_ns(), Ordering::Relaxed);
+        self.complete_until_ns.store(complete_until.as_ns(), Ordering::Relaxed);
         self.is_asleep.store(is_asleep, Ordering::Relaxed);
         self.version.store(version.wrapping_add(2), Ordering::Release);
     }
@@ -94,7 +94,7 @@ impl PublishedStageTimes {
     }
 
     fn load(&self) -> Nanoseconds {
-        std::array::from_fn(|at| self.ns[at].load(Ordering::Relaxed))
+        std::array::from_fn(|index| self.ns[index].load(Ordering::Relaxed))
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleeping_worker_is_idle_until_it_is_asked() {
+    fn a_sleeping_worker_is_idle_until_the_query() {
         let tally = PublishedStageTimes::default();
         let mut totals = Nanoseconds::default();
         totals[Stage::Poll.index()] = 600;

@@ -71,9 +71,10 @@ impl Class {
             self.proportions = Nanoseconds::default();
         }
         self.timed_until_ns = now.as_ns();
-        for (seen, spent) in self.proportions.iter_mut().zip(spent) {
+        for (proportion, spent) in self.proportions.iter_mut().zip(spent) {
             // Scaled by MEMORY, as the decay of a short stage would otherwise be rounded to zero.
-            *seen = (*seen - *seen / MEMORY).saturating_add(spent.saturating_mul(MEMORY));
+            *proportion =
+                (*proportion - *proportion / MEMORY).saturating_add(spent.saturating_mul(MEMORY));
         }
     }
 }
@@ -205,19 +206,19 @@ impl StageClock {
 }
 
 /// Adds `ns` to `totals` in the proportions of `seen`. The sum is exact.
-fn split_like(ns: u64, seen: &Nanoseconds, totals: &mut Nanoseconds) {
-    let whole: f64 = seen.iter().map(|ns| *ns as f64).sum();
-    let mut left = ns;
-    if whole > 0.0 {
-        let factor = ns as f64 / whole;
-        for (seen, total) in seen.iter().zip(totals.iter_mut()) {
-            let part = ((*seen as f64 * factor) as u64).min(left);
+fn split_like(ns: u64, proportions: &Nanoseconds, totals: &mut Nanoseconds) {
+    let sum: f64 = proportions.iter().map(|ns| *ns as f64).sum();
+    let mut remaining = ns;
+    if sum > 0.0 {
+        let factor = ns as f64 / sum;
+        for (proportion, total) in proportions.iter().zip(totals.iter_mut()) {
+            let part = ((*proportion as f64 * factor) as u64).min(remaining);
             *total += part;
-            left -= part;
+            remaining -= part;
         }
     }
     // The rounding error, and everything as long as no proportions are known.
-    totals[Stage::Poll.index()] += left;
+    totals[Stage::Poll.index()] += remaining;
 }
 
 /// Marks the ends of stages in a round; without effect in a round that is not timed.
@@ -254,8 +255,8 @@ impl Gaps {
 
 /// Returns the shortest measured duration of a clock read in ns.
 fn clock_read_ns(clock: &dyn Wait) -> u64 {
-    let looks = (0..16).map(|_| ns_between(clock.now(), clock.now()));
-    looks.min().unwrap_or(0)
+    let durations = (0..16).map(|_| ns_between(clock.now(), clock.now()));
+    durations.min().unwrap_or(0)
 }
 
 fn class_index(ns: u64) -> usize {

@@ -48,7 +48,7 @@ struct Script {
     clock: Clock,
     stages: StageClock,
     counters: PublishedStageTimes,
-    began: Time,
+    started_at: Time,
     /// True times by stage, without clock reads.
     done: Nanoseconds,
 }
@@ -57,12 +57,12 @@ impl Script {
     fn new(look_ns: u64) -> Self {
         let clock = Clock { clock_read_ns: look_ns, ..Clock::default() };
         let stages = StageClock::new(&clock);
-        let began = stages.round_began;
+        let started_at = stages.round_began;
         Self {
             clock,
             stages,
             counters: PublishedStageTimes::default(),
-            began,
+            started_at,
             done: Nanoseconds::default(),
         }
     }
@@ -91,15 +91,15 @@ impl Script {
     }
 
     fn elapsed_ns(&self) -> u64 {
-        ns_between(self.began, self.stages.round_began)
+        ns_between(self.started_at, self.stages.round_began)
     }
 
     /// Returns the reported and the true share of a stage in the time awake.
     fn shares(&mut self, stage: Stage) -> [f64; 2] {
-        let told = self.published();
-        let awake = told.awake_ns() as f64;
-        let done: u64 = self.done.iter().sum::<u64>() - self.done[Stage::Idle.index()];
-        [told.ns(stage) as f64 / awake, self.done[stage.index()] as f64 / done as f64]
+        let published = self.published();
+        let awake = published.awake_ns() as f64;
+        let total: u64 = self.done.iter().sum::<u64>() - self.done[Stage::Idle.index()];
+        [published.ns(stage) as f64 / awake, self.done[stage.index()] as f64 / total as f64]
     }
 }
 
@@ -130,12 +130,15 @@ fn rounds_of_one_kind_are_split_as_they_are() {
     for _ in 0..1000 {
         script.round(&SMALL);
     }
-    let told = script.published();
+    let reported = script.published();
     for (stage, ns) in SMALL {
-        let (told, done) = (told.ns(stage), 1000 * ns);
-        assert!(told.abs_diff(done) <= done / 1000, "{stage:?}: {told} of {done}");
+        let (reported, expected) = (reported.ns(stage), 1000 * ns);
+        assert!(
+            reported.abs_diff(expected) <= expected / 1000,
+            "{stage:?}: {reported} of {expected}"
+        );
     }
-    assert_eq!(sum(&told), script.elapsed_ns());
+    assert_eq!(sum(&reported), script.elapsed_ns());
 }
 
 #[test]
@@ -146,11 +149,11 @@ fn rounds_that_find_nothing_are_polls_and_sleep_is_idle() {
         script.round(&[(Stage::Poll, 70)]);
         script.sleep(1_000_000);
     }
-    let told = script.published();
-    assert_eq!(told.ns(Stage::Poll), 500 * 70);
-    assert_eq!(told.ns(Stage::Idle), 500_000_000);
-    assert_eq!(told.ns(Stage::CopyOut), 400);
-    assert_eq!(sum(&told), script.elapsed_ns());
+    let reported = script.published();
+    assert_eq!(reported.ns(Stage::Poll), 500 * 70);
+    assert_eq!(reported.ns(Stage::Idle), 500_000_000);
+    assert_eq!(reported.ns(Stage::CopyOut), 400);
+    assert_eq!(sum(&reported), script.elapsed_ns());
 }
 
 #[test]
@@ -160,15 +163,15 @@ fn looking_at_the_clock_is_no_stages_work() {
         script.round(&SMALL);
     }
     for (stage, _) in SMALL {
-        let [told, done] = script.shares(stage);
-        assert!((told - done).abs() < 0.01, "{stage:?}: {told} of {done}");
+        let [reported, expected] = script.shares(stage);
+        assert!((reported - expected).abs() < 0.01, "{stage:?}: {reported} of {expected}");
     }
-    let told = script.published();
-    assert_eq!(sum(&told), script.elapsed_ns(), "but it is time");
+    let reported = script.published();
+    assert_eq!(sum(&reported), script.elapsed_ns(), "but it is time");
 }
 
 #[test]
-fn rare_long_rounds_get_what_is_theirs_whatever_their_period() {
+fn rare_long_rounds_are_measured_correctly_at_any_period() {
     for period in [2, 3, 16, 61, 63, 64, 65, 100, 127, 128, 500] {
         let mut script = Script::new(0);
         for round in 0..200_000_u32 {
@@ -178,15 +181,18 @@ fn rare_long_rounds_get_what_is_theirs_whatever_their_period() {
             }
         }
         for stage in [Stage::Segment, Stage::Checksum, Stage::CopyOut, Stage::Classify] {
-            let [told, done] = script.shares(stage);
+            let [reported, expected] = script.shares(stage);
             // Until the first of them was timed, long rounds are divided like short ones.
-            assert!((told - done).abs() < 0.03, "{stage:?}, each {period}th: {told} of {done}");
+            assert!(
+                (reported - expected).abs() < 0.03,
+                "{stage:?}, each {period}th: {reported} of {expected}"
+            );
         }
     }
 }
 
 #[test]
-fn rounds_of_one_length_and_two_kinds_are_told_apart() {
+fn rounds_of_equal_length_and_different_stages_are_distinguished() {
     let joins = [(Stage::CopyIn, 500), (Stage::Coalesce, 500)];
     for period in [2, 4, 64, 128] {
         let mut script = Script::new(0);
@@ -196,8 +202,8 @@ fn rounds_of_one_length_and_two_kinds_are_told_apart() {
                 script.published();
             }
         }
-        let [told, done] = script.shares(Stage::Coalesce);
-        assert!((told - done).abs() < 0.03, "each {period}th: {told} of {done}");
+        let [reported, expected] = script.shares(Stage::Coalesce);
+        assert!((reported - expected).abs() < 0.03, "each {period}th: {reported} of {expected}");
     }
 }
 
@@ -259,12 +265,12 @@ fn a_rare_round_of_a_length_that_was_forgotten_is_split_as_the_load_is() {
 #[test]
 fn gaps_are_of_all_lengths_and_64_on_average() {
     let mut gaps = Gaps::default();
-    let mut seen = [0_u32; GAP_MAX as usize];
+    let mut counts = [0_u32; GAP_MAX as usize];
     for _ in 0..127_000 {
-        seen[gaps.next_gap() as usize - 1] += 1;
+        counts[gaps.next_gap() as usize - 1] += 1;
     }
-    assert!(seen.iter().all(|times| (800..1200).contains(times)), "{seen:?}");
-    let sum: u64 = (1..).zip(&seen).map(|(gap, times)| gap * u64::from(*times)).sum();
+    assert!(counts.iter().all(|times| (800..1200).contains(times)), "{counts:?}");
+    let sum: u64 = (1..).zip(&counts).map(|(gap, times)| gap * u64::from(*times)).sum();
     assert!((63 * 127_000..65 * 127_000).contains(&sum), "{sum}");
 }
 
@@ -293,8 +299,8 @@ proptest! {
     ) {
         let mut script = Script::new(look_ns);
         let mut last = StageTimes::default();
-        for (what, work, ns) in steps {
-            match what {
+        for (action, work, ns) in steps {
+            match action {
                 0..8 => {
                     let work: Vec<_> =
                         work.into_iter().map(|(stage, ns)| (Stage::ALL[stage], ns)).collect();
@@ -302,12 +308,12 @@ proptest! {
                 }
                 8..10 => script.sleep(ns),
                 _ => {
-                    let told = script.published();
-                    prop_assert_eq!(sum(&told), script.elapsed_ns());
+                    let published = script.published();
+                    prop_assert_eq!(sum(&published), script.elapsed_ns());
                     for stage in Stage::ALL {
-                        prop_assert!(told.ns(stage) >= last.ns(stage));
+                        prop_assert!(published.ns(stage) >= last.ns(stage));
                     }
-                    last = told;
+                    last = published;
                 }
             }
         }

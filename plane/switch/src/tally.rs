@@ -127,9 +127,9 @@ pub(crate) struct WorkerCounters {
 
 impl WorkerCounters {
     /// Records a pause in polling until this time.
-    pub(crate) fn set_backoff_end(&self, until: Time) {
+    pub(crate) fn set_backoff_end(&self, deadline: Time) {
         self.backoffs.add(1);
-        self.backoff_until_ns.store(until.as_ns(), Relaxed);
+        self.backoff_until_ns.store(deadline.as_ns(), Relaxed);
     }
 
     /// Returns true while polling is paused.

@@ -99,12 +99,12 @@ impl SentLately {
     /// Records that a frame with this source is sent.
     #[inline]
     pub(crate) fn record(&self, source: MacAddr, now: Time) {
-        let (place, rest) = index_and_tag(source);
-        let entry = rest << TICK_BITS | tick(now);
-        if let Some(known) = self.0.get(place) {
+        let (index, tag) = index_and_tag(source);
+        let entry = tag << TICK_BITS | tick(now);
+        if let Some(slot) = self.0.get(index) {
             // The cache line is shared: it is only written on a change.
-            if known.load(Relaxed) != entry {
-                known.store(entry, Relaxed);
+            if slot.load(Relaxed) != entry {
+                slot.store(entry, Relaxed);
             }
         }
     }
@@ -112,12 +112,12 @@ impl SentLately {
     /// Returns true if a frame with this source was sent within the last second.
     #[inline]
     pub(crate) fn was_sent_recently(&self, source: MacAddr, now: Time) -> bool {
-        let (place, rest) = index_and_tag(source);
-        let entry = self.0.get(place).map_or(0, |entry| entry.load(Relaxed));
+        let (index, tag) = index_and_tag(source);
+        let entry = self.0.get(index).map_or(0, |entry| entry.load(Relaxed));
         let age = tick(now).wrapping_sub(entry & TICK_MASK) & TICK_MASK;
         // Another worker's clock may be a tick ahead.
         let is_late = age <= LATELY_TICKS || age == TICK_MASK;
-        entry != 0 && entry >> TICK_BITS == rest && is_late
+        entry != 0 && entry >> TICK_BITS == tag && is_late
     }
 }
 
@@ -140,16 +140,16 @@ mod tests {
 
     #[test]
     fn a_source_is_known_for_a_second_and_no_other_is() {
-        let sent = SentLately::default();
+        let recent = SentLately::default();
         let mac = |last| MacAddr::new([2, 0, 0, 0, 0, last]);
-        let at = |ns| Time::from_ns(ns);
+        let time = |ns| Time::from_ns(ns);
         for start in [0, 40 * SECOND, (TICK_MASK << TICK_SHIFT) + 5] {
-            sent.record(mac(1), at(start));
+            recent.record(mac(1), time(start));
             for after in [0, SECOND / 2, SECOND - (1 << TICK_SHIFT)] {
-                assert!(sent.was_sent_recently(mac(1), at(start + after)), "{start} + {after}");
+                assert!(recent.was_sent_recently(mac(1), time(start + after)), "{start} + {after}");
             }
-            assert!(!sent.was_sent_recently(mac(1), at(start + SECOND + (1 << TICK_SHIFT))));
-            assert!(!sent.was_sent_recently(mac(2), at(start)));
+            assert!(!recent.was_sent_recently(mac(1), time(start + SECOND + (1 << TICK_SHIFT))));
+            assert!(!recent.was_sent_recently(mac(2), time(start)));
         }
     }
 
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_workers_carried_is_summed() {
+    fn loads_of_workers_are_summed() {
         let shared = TeamShared::new();
         for worker in [0, 1, 1] {
             shared.bucket_counters(WorkerId(worker))[7].add(100);

@@ -52,10 +52,10 @@ impl Topology {
 
     /// Checks that each team is an uplink and that each member's device is used once only.
     pub(crate) fn check_teams(&self) -> Result<(), TopologyError> {
-        let mut taken: BTreeSet<PortId> = self.ports.iter().map(|port| port.spec.id).collect();
+        let mut port_ids: BTreeSet<PortId> = self.ports.iter().map(|port| port.spec.id).collect();
         let mut teams = BTreeSet::new();
         for team in &self.teams {
-            let is_team = |of: &&PortTopology| of.spec.id == team.port;
+            let is_team = |candidate: &&PortTopology| candidate.spec.id == team.port;
             let port = self.ports.iter().find(is_team);
             if port.is_none_or(|port| port.spec.role != PortRole::Uplink) {
                 return Err(TopologyError::TeamIsNoUplink(team.port));
@@ -65,7 +65,7 @@ impl Topology {
             }
             let mut ids = BTreeSet::new();
             for member in &team.members {
-                if !ids.insert(member.id) || !taken.insert(member.port) {
+                if !ids.insert(member.id) || !port_ids.insert(member.port) {
                     return Err(TopologyError::MemberTwice(member.port));
                 }
             }

@@ -197,8 +197,8 @@ impl WorkerLoop {
         }
         self.run_delay_taken = self.now;
         // Never decreases, although it reads as zero where it is unavailable.
-        let all = self.wait.run_delay().max(self.run_delay);
-        let span = all.saturating_sub(std::mem::replace(&mut self.run_delay, all));
+        let run_delay = self.wait.run_delay().max(self.run_delay);
+        let span = run_delay.saturating_sub(std::mem::replace(&mut self.run_delay, run_delay));
         if span >= RUN_DELAY_MIN {
             self.work.handle_unscheduled(span);
         }
@@ -256,10 +256,10 @@ impl WorkerLoop {
     fn relax(&mut self) {
         if self.work.expects() == ExpectedInput::Completions && self.polling.should_yield(self.now)
         {
-            let gone = self.wait.now();
+            let yielded_at = self.wait.now();
             self.wait.yield_now();
-            if let Some(until) = self.polling.handle_back(gone, self.wait.now()) {
-                self.link.counters.set_backoff_end(until);
+            if let Some(backoff_end) = self.polling.handle_back(yielded_at, self.wait.now()) {
+                self.link.counters.set_backoff_end(backoff_end);
             }
         } else {
             std::hint::spin_loop();
@@ -275,11 +275,11 @@ impl WorkerLoop {
     fn read_messages(&mut self) -> bool {
         for read in 0..MESSAGES_PER_ROUND {
             let mut probe = self.stages.probe(&*self.wait);
-            let Some(mail) = self.link.poll_message() else { return read > 0 };
+            let Some(message) = self.link.poll_message() else { return read > 0 };
             probe.mark(Stage::Poll);
-            match mail {
-                LinkMessage::FrameMessage(parcel) => {
-                    self.engine.handle_frame_message(parcel, &mut probe);
+            match message {
+                LinkMessage::FrameMessage(frame_message) => {
+                    self.engine.handle_frame_message(frame_message, &mut probe);
                     probe.mark(Stage::CopyOut);
                 }
                 LinkMessage::Fence(queue) => self.engine.handle_fence(queue),

@@ -41,7 +41,7 @@ impl Account {
         let id = grant.id;
         // The last record contains the totals of the grants before it.
         let before = GrantId { number: id.number.saturating_sub(1), ..id };
-        let held = Entry {
+        let current = Entry {
             id: before,
             // The incarnation is unknown; restarts must not end the lease early.
             incarnation: u64::MAX,
@@ -58,7 +58,7 @@ impl Account {
             reserved: share.reserved_iops,
             fallback: share.fallback_iops,
         };
-        Self { entries: vec![held, last] }
+        Self { entries: vec![current, last] }
     }
 
     /// Records that a node reports a reservation of `reserved` without a matching grant.
@@ -74,14 +74,15 @@ impl Account {
     pub(crate) fn add_grant(
         &mut self,
         now: Time,
-        given: GrantHeader,
+        header: GrantHeader,
         share: NodeShare,
     ) -> NodeShare {
-        let GrantHeader { id, incarnation, expires } = given;
-        let NodeShare { leased_iops: leased, reserved_iops: reserved, fallback_iops: late, .. } =
-            share;
+        let GrantHeader { id, incarnation, expires } = header;
+        let NodeShare {
+            leased_iops: leased, reserved_iops: reserved, fallback_iops: fallback, ..
+        } = share;
         self.forget_leases(now);
-        self.entries.push(Entry { id, incarnation, leased, expires, reserved, fallback: late });
+        self.entries.push(Entry { id, incarnation, leased, expires, reserved, fallback });
         NodeShare {
             leased_held_iops: self.leased(now),
             reserved_held_iops: self.reserved(),
@@ -90,10 +91,10 @@ impl Account {
         }
     }
 
-    /// Removes the grants before `heard`, which the node acknowledged. A node never returns to an
-    /// earlier grant.
-    pub(crate) fn acknowledge(&mut self, heard: GrantId) {
-        self.entries.retain(|entry| entry.id >= heard);
+    /// Removes the grants before `grant_id`, which the node acknowledged. A node never returns to
+    /// an earlier grant.
+    pub(crate) fn acknowledge(&mut self, grant_id: GrantId) {
+        self.entries.retain(|entry| entry.id >= grant_id);
     }
 
     /// Ends the leases of grants to earlier incarnations of the node.
@@ -105,30 +106,30 @@ impl Account {
 
     /// Merges all entries with ended leases into one, which bounds the memory.
     fn forget_leases(&mut self, now: Time) {
-        let mut ended: Option<Entry> = None;
+        let mut expired: Option<Entry> = None;
         self.entries.retain(|entry| {
             if entry.expires > now {
                 return true;
             }
-            let sum = ended.get_or_insert(*entry);
+            let sum = expired.get_or_insert(*entry);
             sum.id = sum.id.max(entry.id);
             sum.reserved = sum.reserved.max(entry.reserved);
             sum.fallback = sum.fallback.max(entry.fallback);
             false
         });
-        if let Some(mut sum) = ended {
+        if let Some(mut sum) = expired {
             (sum.leased, sum.expires) = (0, Time::ZERO);
             self.entries.insert(0, sum);
         }
     }
 
-    fn largest(&self, of: impl Fn(&Entry) -> u64) -> u64 {
-        self.entries.iter().map(of).max().unwrap_or_default()
+    fn largest(&self, value_of: impl Fn(&Entry) -> u64) -> u64 {
+        self.entries.iter().map(value_of).max().unwrap_or_default()
     }
 
-    /// Returns the largest leased share still in force at `then`.
-    pub(crate) fn leased(&self, then: Time) -> u64 {
-        self.largest(|entry| if entry.expires > then { entry.leased } else { 0 })
+    /// Returns the largest leased share still in force at `time`.
+    pub(crate) fn leased(&self, time: Time) -> u64 {
+        self.largest(|entry| if entry.expires > time { entry.leased } else { 0 })
     }
 
     /// Returns the largest reserved share, which applies without a lease.
@@ -151,9 +152,9 @@ impl Account {
         self.reserved().max(self.fallback())
     }
 
-    /// Returns the largest share that can apply at `then`, excluding the fallback share.
-    pub(crate) fn total_at(&self, then: Time) -> u64 {
-        self.leased(then).max(self.reserved())
+    /// Returns the largest share that can apply at `time`, excluding the fallback share.
+    pub(crate) fn total_at(&self, time: Time) -> u64 {
+        self.leased(time).max(self.reserved())
     }
 
     /// Returns the leased share in effect at the node's last report: the first entry is the
@@ -174,6 +175,6 @@ impl Account {
 
     /// Returns the next lease expiry after `now`.
     pub(crate) fn next_expiry(&self, now: Time) -> Option<Time> {
-        self.entries.iter().map(|entry| entry.expires).filter(|at| *at > now).min()
+        self.entries.iter().map(|entry| entry.expires).filter(|expiry| *expiry > now).min()
     }
 }

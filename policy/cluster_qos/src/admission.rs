@@ -58,7 +58,7 @@ impl AdmissionCheck {
 
 impl fmt::Display for AdmissionCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let how = match self.capacity {
+        let qualifier = match self.capacity {
             SharedStoreCapacity::Declared(_) => "configured",
             SharedStoreCapacity::Measured(_) => "measured",
         };
@@ -68,7 +68,7 @@ impl fmt::Display for AdmissionCheck {
             f,
             "all nodes together have {} IOPS reserved, and {} IOPS more were requested; the \
              permitted sum is {promisable} IOPS, {GUARANTEED_PERCENT_MAX} % of the store's capacity \
-             of {} IOPS ({how})",
+             of {} IOPS ({qualifier})",
             self.guaranteed_iops,
             self.requested_iops,
             self.capacity.iops(),

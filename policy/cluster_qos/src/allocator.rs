@@ -224,17 +224,17 @@ impl Allocator {
     /// Returns when to call [`Allocator::handle_deadline`] unless an event occurs before.
     pub fn next_deadline(&self) -> Option<Time> {
         let leader_state = self.leader_state.as_ref()?;
-        let look = leader_state.estimate.next_evaluation();
+        let evaluation = leader_state.estimate.next_evaluation();
         if leader_state.is_writing {
-            return Some(look);
+            return Some(evaluation);
         }
         let round = leader_state.last_round.map_or(self.now, |last| last + self.terms.round_pause);
         if leader_state.is_due {
-            return Some(round.min(look));
+            return Some(round.min(evaluation));
         }
         let expiry = leader_state.next_expiry(self.now);
-        let expiry = expiry.filter(|_| leader_state.has_pending_demand).map(|at| at.max(round));
-        Some(expiry.map_or(look, |at| at.min(look)))
+        let expiry = expiry.filter(|_| leader_state.has_pending_demand).map(|time| time.max(round));
+        Some(expiry.map_or(evaluation, |time| time.min(evaluation)))
     }
 
     /// Returns the term if this node is the leader.
@@ -297,7 +297,7 @@ impl Allocator {
     fn process(&mut self, report: &LoadReport) {
         let now = self.now;
         let Some(leader_state) = &mut self.leader_state else { return };
-        if report.acknowledged.is_some_and(|heard| heard.term > leader_state.term) {
+        if report.acknowledged.is_some_and(|acknowledged| acknowledged.term > leader_state.term) {
             self.resign();
             return;
         }
@@ -318,7 +318,7 @@ impl Allocator {
         let ends = last
             .filter(|_| leader_state.has_pending_demand)
             .and_then(|last| leader_state.next_expiry(last));
-        let has_ended = ends.is_some_and(|at| at <= self.now);
+        let has_ended = ends.is_some_and(|end| end <= self.now);
         if leader_state.is_due || has_ended {
             leader_state.round(&self.terms, self.now, &mut self.actions);
         }
@@ -367,19 +367,19 @@ impl LeaderState {
 
     /// Returns the first lease expiry after `after` over all nodes.
     fn next_expiry(&self, after: Time) -> Option<Time> {
-        let all = self.shared.values().chain([&self.store]);
-        let accounts = all.flat_map(|ledger| ledger.accounts.values());
+        let ledgers = self.shared.values().chain([&self.store]);
+        let accounts = ledgers.flat_map(|ledger| ledger.accounts.values());
         accounts.filter_map(|account| account.next_expiry(after)).min()
     }
 
     /// Returns the nodes with disks of a policy.
     pub(crate) fn nodes_with(&self, policy: PolicyKey) -> impl Iterator<Item = NodeId> + '_ {
-        let has = move |state: &NodeState| {
+        let predicate = move |state: &NodeState| {
             let report = state.report.as_ref();
             report
                 .is_some_and(|(report, _)| report.policies.iter().any(|load| load.policy == policy))
         };
-        self.nodes.iter().filter(move |(_, state)| has(state)).map(|(node, _)| *node)
+        self.nodes.iter().filter(move |(_, state)| predicate(state)).map(|(node, _)| *node)
     }
 
     fn remove_policy(&mut self, policy: PolicyKey, actions: &mut VecDeque<AllocatorAction>) {
@@ -398,9 +398,9 @@ impl LeaderState {
 
     fn process(&mut self, now: Time, report: &LoadReport, actions: &mut VecDeque<AllocatorAction>) {
         let node = report.node;
-        let mut tell = |notice| actions.push_back(AllocatorAction::Notify { notice });
+        let mut notify = |notice| actions.push_back(AllocatorAction::Notify { notice });
         if report.version != VERSION {
-            tell(Notice::OtherVersion { node, version: report.version });
+            notify(Notice::OtherVersion { node, version: report.version });
             return;
         }
         // A node that had withdrawn uses the store again: its grant replaces the record.
@@ -412,23 +412,23 @@ impl LeaderState {
         }
         let is_restart = before.is_some_and(|before| before.incarnation < report.id.incarnation);
         let account = self.store.accounts.entry(node).or_default();
-        let known = account.reserved();
-        if report.reserved_iops > known {
+        let known_iops = account.reserved();
+        if report.reserved_iops > known_iops {
             account.add_unaccounted(report.reserved_iops);
             let reserved_iops = report.reserved_iops;
-            tell(Notice::Unaccounted { node, reserved_iops, known_iops: known });
+            notify(Notice::Unaccounted { node, reserved_iops, known_iops });
         }
         let ledgers = self.shared.values_mut().chain([&mut self.store]);
         for account in ledgers.filter_map(|ledger| ledger.accounts.get_mut(&node)) {
             if is_restart {
                 account.restart(report.id.incarnation);
             }
-            if let Some(heard) = report.acknowledged {
-                account.acknowledge(heard);
+            if let Some(acknowledged) = report.acknowledged {
+                account.acknowledge(acknowledged);
             }
         }
-        if let Some(heard) = report.acknowledged {
-            state.acknowledge(heard);
+        if let Some(acknowledged) = report.acknowledged {
+            state.acknowledge(acknowledged);
         }
         state.is_silent = false;
         state.report = Some((report.clone(), now));
@@ -463,12 +463,12 @@ impl LeaderState {
 }
 
 impl NodeState {
-    fn acknowledge(&mut self, heard: GrantId) {
-        while let Some((id, given)) =
-            self.unacknowledged.front().copied().filter(|(id, _)| *id <= heard)
+    fn acknowledge(&mut self, grant_id: GrantId) {
+        while let Some((id, granted_at)) =
+            self.unacknowledged.front().copied().filter(|(id, _)| *id <= grant_id)
         {
-            if id == heard {
-                self.acknowledged_at = Some(given);
+            if id == grant_id {
+                self.acknowledged_at = Some(granted_at);
             }
             self.unacknowledged.pop_front();
         }
@@ -483,8 +483,8 @@ impl NodeState {
     }
 
     /// Returns the report of the node if it is recent enough for a lease.
-    pub(crate) fn current(&self, now: Time, within: Duration) -> Option<&LoadReport> {
-        let (report, at) = self.report.as_ref()?;
-        (now.since(*at) < within).then_some(report)
+    pub(crate) fn current(&self, now: Time, max_age: Duration) -> Option<&LoadReport> {
+        let (report, received_at) = self.report.as_ref()?;
+        (now.since(*received_at) < max_age).then_some(report)
     }
 }

@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-/// Duration below which a term counts as short. More than [`IMMEDIATE_MAX`] short terms in a row indicate
-/// that leading fails at present.
+/// Duration below which a term counts as short. More than [`IMMEDIATE_MAX`] short terms in a row
+/// indicate that leading fails at present.
 const SHORT_TERM: Duration = Duration::from_secs(30);
 /// Number of consecutive short terms after which a candidacy is still immediate.
 const IMMEDIATE_MAX: u32 = 2;
@@ -21,7 +21,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(16);
 /// leader.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Candidacy {
-    ended: Option<Time>,
+    ended_at: Option<Time>,
     /// Number of consecutive short terms.
     short: u32,
     campaign_at: Time,
@@ -30,16 +30,16 @@ pub struct Candidacy {
 impl Candidacy {
     /// Records that the store has no leader.
     pub fn handle_vacant(&mut self, now: Time) {
-        let is_soon = self.ended.is_some_and(|ended| now.since(ended) < SHORT_TERM + self.pause());
+        let is_soon = self.ended_at.is_some_and(|end| now.since(end) < SHORT_TERM + self.pause());
         self.short = if is_soon { self.short.saturating_add(1) } else { 1 };
-        self.ended = Some(now);
+        self.ended_at = Some(now);
         self.campaign_at = now + self.pause();
     }
 
     fn pause(&self) -> Duration {
         match self.short.checked_sub(IMMEDIATE_MAX + 1) {
             None => Duration::ZERO,
-            Some(more) => PAUSE.saturating_mul(1_u32.checked_shl(more).unwrap_or(u32::MAX)),
+            Some(exponent) => PAUSE.saturating_mul(1_u32.checked_shl(exponent).unwrap_or(u32::MAX)),
         }
         .min(PAUSE_MAX)
     }
@@ -56,12 +56,12 @@ mod tests {
 
     /// Returns the pause after each of these terms, in seconds.
     fn waited(terms_s: &[u64]) -> Vec<u64> {
-        let (mut of, mut now) = (Candidacy::default(), Time::from_ns(1 << 50));
+        let (mut candidacy, mut now) = (Candidacy::default(), Time::from_ns(1 << 50));
         let wait = |term: &u64| {
             now = now + Duration::from_secs(*term);
-            of.handle_vacant(now);
-            let pause = of.campaign_at().since(now);
-            now = of.campaign_at();
+            candidacy.handle_vacant(now);
+            let pause = candidacy.campaign_at().since(now);
+            now = candidacy.campaign_at();
             pause.as_secs()
         };
         terms_s.iter().map(wait).collect()

@@ -1,11 +1,11 @@
 //! Detection of node clocks that are slower than the leader's.
 //!
 //! A lease is a time span on the node's clock, and the leader waits for the same span on its own.
-//! This is safe while the node's clock is slower by at most [`Parameters::drift_ppm`]. Two grants of one
-//! leader prove a larger drift: the report that the first one answers was made before the first
-//! grant, and the second grant was given before it is received. So the time between making the
-//! report and receiving the second grant is at least the time between the grants. Network delay can
-//! hide a slow clock while the delay grows, but never indicates one falsely.
+//! This is safe while the node's clock is slower by at most [`Parameters::drift_ppm`]. Two grants
+//! of one leader prove a larger drift: the report that the first one answers was made before the
+//! first grant, and the second grant was given before it is received. So the time between making
+//! the report and receiving the second grant is at least the time between the grants. Network delay
+//! can hide a slow clock while the delay grows, but never indicates one falsely.
 
 use core::time::Duration;
 
@@ -38,16 +38,16 @@ impl ClockCheck {
         &mut self,
         terms: &Parameters,
         now: Time,
-        (term, given): (Term, Time),
-        made: Time,
+        (term, granted_at): (Term, Time),
+        reported_at: Time,
     ) -> bool {
-        let next = Anchor { term, reported_at: made, granted_at: given };
+        let next = Anchor { term, reported_at, granted_at };
         let anchor = match self.anchor {
             Some(anchor) if anchor.term == term => anchor,
             _ => *self.anchor.insert(next),
         };
         let elapsed = now.since(anchor.reported_at);
-        let is_slow = terms.at_least(given.since(anchor.granted_at)) > elapsed;
+        let is_slow = terms.at_least(granted_at.since(anchor.granted_at)) > elapsed;
         if is_slow {
             self.slow_until = Some(now + WINDOW);
         }
@@ -55,7 +55,7 @@ impl ClockCheck {
             self.anchor = Some(next);
         }
         match self.slow_until {
-            Some(until) if now < until => false,
+            Some(deadline) if now < deadline => false,
             _ => {
                 self.slow_until = None;
                 true

@@ -33,10 +33,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_covered_is_not_in_effect_and_what_was_stays() {
-        let in_effect = |reserved, of: [(u64, u64); 3]| {
-            let coverage = Coverage::new(reserved, of.map(|(min, _)| min));
-            of.map(|(min, before)| coverage.minimum_in_effect(min, before))
+    fn uncovered_minimums_are_not_in_effect_and_previous_ones_stay() {
+        let in_effect = |reserved, minimums: [(u64, u64); 3]| {
+            let coverage = Coverage::new(reserved, minimums.map(|(min, _)| min));
+            minimums.map(|(min, before)| coverage.minimum_in_effect(min, before))
         };
         let raised = [(2000, 2000), (900, 500), (100, 0)];
         assert_eq!(in_effect(2999, raised), [2000, 500, 0]);

@@ -93,8 +93,8 @@ impl Estimate {
     /// based on [`Estimate::iops`]; the sum reaches that once leases have ended or nodes have
     /// acknowledged lower grants.
     pub(crate) fn bound(&self) -> u64 {
-        let lately = self.proved.iter().map(|(_, iops, _)| *iops).max().unwrap_or_default();
-        self.capacity.iops().max(self.iops).max(lately)
+        let recent = self.proved.iter().map(|(_, iops, _)| *iops).max().unwrap_or_default();
+        self.capacity.iops().max(self.iops).max(recent)
     }
 
     pub(crate) fn next_evaluation(&self) -> Time {
@@ -102,25 +102,25 @@ impl Estimate {
     }
 
     /// Evaluates observations. Returns whether the capacity is low if that is to be reported now.
-    pub(crate) fn evaluate(&mut self, now: Time, seen: Observation) -> Option<bool> {
+    pub(crate) fn evaluate(&mut self, now: Time, observation: Observation) -> Option<bool> {
         self.evaluated_at = now;
-        self.proved.retain(|(at, ..)| now.since(*at) < PROOF_LIFETIME);
-        self.proved.push_back((now, self.iops, seen.delivered));
+        self.proved.retain(|(time, ..)| now.since(*time) < PROOF_LIFETIME);
+        self.proved.push_back((now, self.iops, observation.delivered));
         let proved = self.proved.iter().map(|(.., iops)| *iops).max().unwrap_or_default();
-        if seen.latency_ns > 0 {
-            self.best_latency_ns = self.best_latency_ns.min(seen.latency_ns);
+        if observation.latency_ns > 0 {
+            self.best_latency_ns = self.best_latency_ns.min(observation.latency_ns);
         }
-        let is_slow = seen.latency_ns / FULL_PERCENT * 100 > self.best_latency_ns;
-        let falls_short = u128::from(seen.saturated_delivered) * 100
-            < u128::from(seen.saturated_share) * u128::from(LOW_PERCENT);
+        let is_slow = observation.latency_ns / FULL_PERCENT * 100 > self.best_latency_ns;
+        let falls_short = u128::from(observation.saturated_delivered) * 100
+            < u128::from(observation.saturated_share) * u128::from(LOW_PERCENT);
         if is_slow && falls_short {
             self.evaluations += 1;
             if self.evaluations >= AGREEING_EVALUATIONS {
-                self.lower(now, seen.delivered, proved);
+                self.lower(now, observation.delivered, proved);
             }
         } else {
             self.evaluations = 0;
-            self.raise(now, seen, proved);
+            self.raise(now, observation, proved);
         }
         self.decide(now)
     }
@@ -134,13 +134,13 @@ impl Estimate {
         }
     }
 
-    fn raise(&mut self, now: Time, seen: Observation, proved: u64) {
-        let known = self.capacity.iops();
-        let step = (known / 32).max(1);
-        let most = match self.capacity {
+    fn raise(&mut self, now: Time, observation: Observation, proved: u64) {
+        let capacity = self.capacity.iops();
+        let step = (capacity / 32).max(1);
+        let max = match self.capacity {
             SharedStoreCapacity::Declared(iops) => iops,
             // Proven throughput, and one step above it while nodes demand more.
-            SharedStoreCapacity::Measured(iops) if seen.is_limited_by_grant => {
+            SharedStoreCapacity::Measured(iops) if observation.is_limited_by_grant => {
                 iops.max(proved.saturating_add(step))
             }
             SharedStoreCapacity::Measured(iops) => iops.max(proved),
@@ -148,7 +148,7 @@ impl Estimate {
         if now >= self.raise_after {
             self.iops = self.iops.saturating_add(step);
         }
-        self.iops = self.iops.max(proved).min(most);
+        self.iops = self.iops.max(proved).min(max);
     }
 
     fn decide(&mut self, now: Time) -> Option<bool> {
@@ -157,8 +157,8 @@ impl Estimate {
             self.since = None;
             return None;
         }
-        let since = *self.since.get_or_insert(now);
-        if now.since(since) < REPORT_AFTER {
+        let start = *self.since.get_or_insert(now);
+        if now.since(start) < REPORT_AFTER {
             return None;
         }
         self.since = None;

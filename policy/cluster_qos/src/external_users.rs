@@ -21,12 +21,12 @@ pub(crate) struct ExternalUsers(BTreeMap<String, (ExternalUser, Time)>);
 impl ExternalUsers {
     /// Records that a user was detected. Returns true if the user is new.
     pub(crate) fn insert(&mut self, now: Time, user: &ExternalUser) -> bool {
-        if let Some(known) = self.0.get_mut(&user.name) {
-            *known = (user.clone(), now);
+        if let Some(entry) = self.0.get_mut(&user.name) {
+            *entry = (user.clone(), now);
             return false;
         }
         if self.0.len() >= USERS_MAX {
-            self.0.retain(|_, (_, at)| now.since(*at) < UNUSED_AFTER);
+            self.0.retain(|_, (_, last_seen)| now.since(*last_seen) < UNUSED_AFTER);
         }
         let has_room = self.0.len() < USERS_MAX;
         if has_room {

@@ -24,7 +24,7 @@ pub(crate) struct Ledger {
 pub(crate) struct Remaining {
     limit: u64,
     now: Time,
-    then: Option<Time>,
+    fallback_at: Option<Time>,
     sum_now: u64,
     sum_then: u64,
     /// Sum of the rates without leases, including fallback rates.
@@ -43,43 +43,44 @@ pub(crate) struct ShareBounds {
 }
 
 /// Limits a share to the capacity left.
-pub(crate) fn fit(target: &NodeShare, most: ShareBounds) -> NodeShare {
+pub(crate) fn fit(target: &NodeShare, bounds: ShareBounds) -> NodeShare {
     NodeShare {
-        leased_iops: target.leased_iops.min(most.leased),
-        reserved_iops: target.reserved_iops.min(most.reserved),
-        fallback_iops: target.fallback_iops.min(most.fallback),
+        leased_iops: target.leased_iops.min(bounds.leased),
+        reserved_iops: target.reserved_iops.min(bounds.reserved),
+        fallback_iops: target.fallback_iops.min(bounds.fallback),
         ..NodeShare::default()
     }
 }
 
 impl Ledger {
-    /// Sums up the accounts. `fallback_from` returns when a node may change to its fallback share, if
-    /// that is before the end of a lease given now.
+    /// Sums up the accounts. `fallback_from` returns when a node may change to its fallback share,
+    /// if that is before the end of a lease given now.
     pub(crate) fn remaining(
         &self,
         limit: u64,
         now: Time,
         fallback_from: impl Fn(NodeId) -> Option<Time>,
     ) -> Remaining {
-        let late = self.accounts.iter().filter(|(_, account)| account.fallback() > 0);
-        let then = late.filter_map(|(node, _)| fallback_from(*node)).min();
-        let then = then.map(|then| then.max(now));
-        let mut room = Remaining { limit, now, then, sum_now: 0, sum_then: 0, sum_end: 0 };
+        let with_fallback = self.accounts.iter().filter(|(_, account)| account.fallback() > 0);
+        let fallback_at = with_fallback.filter_map(|(node, _)| fallback_from(*node)).min();
+        let fallback_at = fallback_at.map(|fallback_at| fallback_at.max(now));
+        let mut remaining =
+            Remaining { limit, now, fallback_at, sum_now: 0, sum_then: 0, sum_end: 0 };
         for (node, account) in &self.accounts {
-            room.sum_now = room.sum_now.saturating_add(account.total_at(now));
-            let held = room.total_at_fallback(account, fallback_from(*node).is_some());
-            room.sum_then = room.sum_then.saturating_add(held);
-            room.sum_end = room.sum_end.saturating_add(account.end());
+            remaining.sum_now = remaining.sum_now.saturating_add(account.total_at(now));
+            let at_fallback = remaining.total_at_fallback(account, fallback_from(*node).is_some());
+            remaining.sum_then = remaining.sum_then.saturating_add(at_fallback);
+            remaining.sum_end = remaining.sum_end.saturating_add(account.end());
         }
-        room
+        remaining
     }
 }
 
 impl Remaining {
     fn total_at_fallback(&self, account: &Account, is_late: bool) -> u64 {
-        let Some(then) = self.then else { return 0 };
-        let late = if is_late { account.fallback() } else { 0 };
-        account.total_at(then).max(late)
+        let Some(fallback_at) = self.fallback_at else { return 0 };
+        let fallback = if is_late { account.fallback() } else { 0 };
+        account.total_at(fallback_at).max(fallback)
     }
 
     /// Returns the bounds of a node's total share: the capacity that the others cannot use.
@@ -88,18 +89,18 @@ impl Remaining {
     /// have all that its account contains, so granting that amount could be an increase. Only the
     /// amount it certainly has may be granted again.
     pub(crate) fn for_node(&self, account: &Account, is_late: bool) -> ShareBounds {
-        let held = account.total_at(self.now);
-        let mut most = held.saturating_add(self.limit).saturating_sub(self.sum_now);
-        if self.then.is_some() {
-            let held = self.total_at_fallback(account, is_late);
-            most = most.min(held.saturating_add(self.limit).saturating_sub(self.sum_then));
+        let current = account.total_at(self.now);
+        let mut max = current.saturating_add(self.limit).saturating_sub(self.sum_now);
+        if self.fallback_at.is_some() {
+            let at_fallback = self.total_at_fallback(account, is_late);
+            max = max.min(at_fallback.saturating_add(self.limit).saturating_sub(self.sum_then));
         }
         let assumed_use = account.reserved_min();
-        let leased = most.max(assumed_use);
+        let leased = max.max(assumed_use);
         let end = account.end().saturating_add(self.limit).saturating_sub(self.sum_end);
         // A node that may use its fallback share now needs the capacity now.
-        let late = if is_late { end.min(leased) } else { end };
-        ShareBounds { leased, reserved: end.min(leased).max(assumed_use), fallback: late }
+        let fallback = if is_late { end.min(leased) } else { end };
+        ShareBounds { leased, reserved: end.min(leased).max(assumed_use), fallback }
     }
 
     /// Grants a share, for which capacity must be left, and returns its record.

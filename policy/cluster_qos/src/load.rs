@@ -69,8 +69,8 @@ impl DiskLoad {
 
     /// Returns the part of the demand within the minimum.
     fn within_minimum(&self) -> u64 {
-        let own = if self.policy.is_none() { self.min_iops } else { 0 };
-        self.estimated_demand_iops().min(own)
+        let own_minimum = if self.policy.is_none() { self.min_iops } else { 0 };
+        self.estimated_demand_iops().min(own_minimum)
     }
 
     /// Returns the guaranteed part of the demand.
@@ -234,38 +234,38 @@ pub struct Demand {
 /// Returns the demand of disks.
 pub(crate) fn demand(disks: &[DiskLoad]) -> Demand {
     let mut within_minimums_iops = 0_u64;
-    let mut found: BTreeMap<u32, WeightedDemand> = BTreeMap::new();
+    let mut claims: BTreeMap<u32, WeightedDemand> = BTreeMap::new();
     for disk in disks {
-        let (within, weight) = (disk.within_minimum(), u64::from(disk.weight).max(1));
-        within_minimums_iops = within_minimums_iops.saturating_add(within);
-        let beyond = disk.estimated_demand_iops().saturating_sub(within);
-        let kind = match (beyond / weight).checked_ilog2() {
-            _ if beyond == 0 => continue,
+        let (within_minimum, weight) = (disk.within_minimum(), u64::from(disk.weight).max(1));
+        within_minimums_iops = within_minimums_iops.saturating_add(within_minimum);
+        let beyond_minimum = disk.estimated_demand_iops().saturating_sub(within_minimum);
+        let kind = match (beyond_minimum / weight).checked_ilog2() {
+            _ if beyond_minimum == 0 => continue,
             // Unlimited demand, independent of the weight.
-            _ if beyond >= UNBOUNDED / 2 => u32::MAX,
-            Some(each) => 1 + each / 2,
+            _ if beyond_minimum >= UNBOUNDED / 2 => u32::MAX,
+            Some(per_weight) => 1 + per_weight / 2,
             None => 0,
         };
-        let claim = found.entry(kind).or_default();
-        claim.demand_iops = claim.demand_iops.saturating_add(beyond).min(UNBOUNDED);
+        let claim = claims.entry(kind).or_default();
+        claim.demand_iops = claim.demand_iops.saturating_add(beyond_minimum).min(UNBOUNDED);
         claim.weight = claim.weight.saturating_add(weight);
     }
-    Demand { within_minimums_iops, beyond_minimums: found.into_values().collect() }
+    Demand { within_minimums_iops, beyond_minimums: claims.into_values().collect() }
 }
 
 /// Returns the loads of disks by policy.
 pub(crate) fn by_policy(disks: &[DiskLoad]) -> Vec<PolicyLoad> {
-    let mut found = BTreeMap::new();
+    let mut loads = BTreeMap::new();
     for disk in disks {
         let Some(policy) = disk.policy else { continue };
         let empty = PolicyLoad { policy, demand_iops: 0, delivered_iops: 0, weight: 0 };
-        let load = found.entry(policy).or_insert(empty);
+        let load = loads.entry(policy).or_insert(empty);
         load.demand_iops =
             load.demand_iops.saturating_add(disk.estimated_demand_iops()).min(UNBOUNDED);
         load.delivered_iops = load.delivered_iops.saturating_add(disk.delivered_iops);
         load.weight = load.weight.saturating_add(u64::from(disk.weight));
     }
-    found.into_values().collect()
+    loads.into_values().collect()
 }
 
 /// Returns true if the delivered rate is at least [`MET_PERCENT`] of the guaranteed one.
@@ -276,14 +276,14 @@ pub(crate) fn is_met(delivered_iops: u64, guaranteed_iops: u64) -> bool {
 /// Returns the disks to name in a report: those with the most throughput above the guaranteed rate,
 /// and those below it.
 pub(crate) fn named(disks: &[DiskLoad]) -> (Vec<NamedDisk>, Vec<NamedDisk>) {
-    let all = disks.iter().map(NamedDisk::from);
-    let beyond = |disk: &NamedDisk| disk.delivered_iops.saturating_sub(disk.guaranteed_iops);
-    let mut largest: Vec<_> = all.clone().filter(|disk| beyond(disk) > 0).collect();
-    largest.sort_by_key(|disk| (core::cmp::Reverse(beyond(disk)), disk.disk));
+    let named = disks.iter().map(NamedDisk::from);
+    let excess = |disk: &NamedDisk| disk.delivered_iops.saturating_sub(disk.guaranteed_iops);
+    let mut largest: Vec<_> = named.clone().filter(|disk| excess(disk) > 0).collect();
+    largest.sort_by_key(|disk| (core::cmp::Reverse(excess(disk)), disk.disk));
     largest.truncate(NAMED_MAX);
     let lacks = |disk: &NamedDisk| disk.guaranteed_iops.saturating_sub(disk.delivered_iops);
     let is_unmet = |disk: &NamedDisk| !is_met(disk.delivered_iops, disk.guaranteed_iops);
-    let mut unmet: Vec<_> = all.filter(is_unmet).collect();
+    let mut unmet: Vec<_> = named.filter(is_unmet).collect();
     unmet.sort_by_key(|disk| (core::cmp::Reverse(lacks(disk)), disk.disk));
     unmet.truncate(NAMED_MAX);
     (largest, unmet)
@@ -310,20 +310,20 @@ mod tests {
     }
 
     #[test]
-    fn those_that_want_as_much_for_their_weight_are_one_claim() {
+    fn demands_of_equal_ratio_to_the_weight_are_one_claim() {
         let open = disk(25, 0, 2000, true);
         let satisfied = DiskLoad { max_iops: Some(45), ..disk(700, 45, 45, true) };
-        let little = DiskLoad { max_iops: Some(1000), ..disk(300, 0, 1000, false) };
+        let low_demand = DiskLoad { max_iops: Some(1000), ..disk(300, 0, 1000, false) };
         let claim = |demand_iops, weight| WeightedDemand { demand_iops, weight };
-        let disks = [open, satisfied, little, open, little];
+        let disks = [open, satisfied, low_demand, open, low_demand];
         let (of_little, of_open) = (claim(2000, 600), claim(UNBOUNDED, 50));
-        let told = demand(&disks);
-        assert_eq!(told.beyond_minimums, [of_little, of_open]);
-        assert_eq!(told.within_minimums_iops, 45);
-        let told = demand(&[satisfied, disk(9, 100, 0, false)]);
-        assert_eq!((told.beyond_minimums, told.within_minimums_iops), (vec![], 46));
-        let all = (0..64).map(|bit| DiskLoad { max_iops: Some(1 << bit), ..disk(1, 0, 1, true) });
-        assert!(demand(&all.collect::<Vec<_>>()).beyond_minimums.len() <= CLAIMS_MAX);
+        let result = demand(&disks);
+        assert_eq!(result.beyond_minimums, [of_little, of_open]);
+        assert_eq!(result.within_minimums_iops, 45);
+        let result = demand(&[satisfied, disk(9, 100, 0, false)]);
+        assert_eq!((result.beyond_minimums, result.within_minimums_iops), (vec![], 46));
+        let loads = (0..64).map(|bit| DiskLoad { max_iops: Some(1 << bit), ..disk(1, 0, 1, true) });
+        assert!(demand(&loads.collect::<Vec<_>>()).beyond_minimums.len() <= CLAIMS_MAX);
     }
 
     /// The leader reports the version, which requires that it can decode the report.

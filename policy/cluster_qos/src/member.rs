@@ -110,7 +110,7 @@ pub struct Member {
     terms: Parameters,
     node: NodeId,
     now: Time,
-    made: VecDeque<(ReportId, Time)>,
+    reported_at: VecDeque<(ReportId, Time)>,
     next_report: ReportId,
     acknowledged: Option<GrantId>,
     leased_until: Option<Time>,
@@ -139,14 +139,14 @@ impl Member {
         now: Time,
         node: NodeId,
         incarnation: u64,
-        kept: DurableState,
+        durable: DurableState,
     ) -> Self {
-        let share = |kept: DurableShare| NodeShare {
-            reserved_iops: kept.reserved_iops,
-            fallback_iops: kept.late_iops,
+        let share = |durable_share: DurableShare| NodeShare {
+            reserved_iops: durable_share.reserved_iops,
+            fallback_iops: durable_share.late_iops,
             ..NodeShare::default()
         };
-        let policies = kept.policies.iter().map(|(policy, min_iops, max)| PolicyShare {
+        let policies = durable.policies.iter().map(|(policy, min_iops, max)| PolicyShare {
             policy: *policy,
             min_iops: *min_iops,
             max: max.map(share),
@@ -155,14 +155,14 @@ impl Member {
             terms,
             node,
             now,
-            made: VecDeque::new(),
+            reported_at: VecDeque::new(),
             next_report: ReportId { incarnation, number: 1 },
             acknowledged: None,
             leased_until: None,
             fallback_from: now + terms.fallback_after,
-            store: share(kept.store),
+            store: share(durable.store),
             policies: policies.collect(),
-            durable: kept,
+            durable,
             clock: ClockCheck::default(),
             load: None,
             demand: Demand::default(),
@@ -214,7 +214,7 @@ impl Member {
 
     fn cap_of(&self, share: &NodeShare) -> TimedRateLimit {
         TimedRateLimit {
-            leased: self.leased_until.map(|until| (share.leased_iops, until)),
+            leased: self.leased_until.map(|expiry| (share.leased_iops, expiry)),
             reserved_iops: share.reserved_iops,
             later: (share.fallback_iops > 0).then_some((share.fallback_iops, self.fallback_from)),
         }
@@ -232,7 +232,7 @@ impl Member {
 
     fn handle_time(&mut self, now: Time) {
         self.now = self.now.max(now);
-        if self.is_leased && self.leased_until.is_none_or(|until| self.now >= until) {
+        if self.is_leased && self.leased_until.is_none_or(|expiry| self.now >= expiry) {
             self.is_leased = false;
             self.notify(MemberNotice::Lapsed);
         }
@@ -274,22 +274,27 @@ impl Member {
         }
         let is_mine = grant.answers.incarnation == self.next_report.incarnation
             && grant.answers < self.next_report;
-        if !is_mine || self.acknowledged.is_some_and(|heard| grant.id <= heard) {
+        if !is_mine || self.acknowledged.is_some_and(|acknowledged| grant.id <= acknowledged) {
             return;
         }
         let before = self.cap().iops_at(self.now);
         self.acknowledged = Some(grant.id);
         // A report that is not remembered is older than any lease lasts.
-        let made = self.made.iter().find(|(id, _)| *id == grant.answers).map(|(_, made)| *made);
-        let clock = made
-            .map(|made| self.clock.process(&self.terms, self.now, (grant.id.term, grant.at), made));
+        let reported_at = self
+            .reported_at
+            .iter()
+            .find(|(id, _)| *id == grant.answers)
+            .map(|(_, reported_at)| *reported_at);
+        let clock = reported_at.map(|reported_at| {
+            self.clock.process(&self.terms, self.now, (grant.id.term, grant.at), reported_at)
+        });
         if clock == Some(false) && !self.is_slow {
             self.notify(MemberNotice::ClockSlow);
         }
         self.is_slow = clock.map_or(self.is_slow, |is_right| !is_right);
         let lease = grant.lease.min(self.terms.lease);
-        let until = made.filter(|_| !self.is_slow).map(|made| made + lease);
-        self.leased_until = until.filter(|until| *until > self.now);
+        let expiry = reported_at.filter(|_| !self.is_slow).map(|reported_at| reported_at + lease);
+        self.leased_until = expiry.filter(|expiry| *expiry > self.now);
         self.fallback_from = self.now + self.terms.fallback_after;
         self.store = grant.store;
         self.policies.clone_from(&grant.policies);
@@ -306,14 +311,14 @@ impl Member {
 
     /// Persists the indefinite shares if they changed, and returns whether they did.
     fn persist_if_changed(&mut self) -> bool {
-        let kept = |share: &NodeShare| DurableShare {
+        let to_durable = |share: &NodeShare| DurableShare {
             reserved_iops: share.reserved_iops,
             late_iops: share.fallback_iops,
         };
         let policies = self.policies.iter();
-        let policies =
-            policies.map(|share| (share.policy, share.min_iops, share.max.as_ref().map(kept)));
-        let now = DurableState { store: kept(&self.store), policies: policies.collect() };
+        let policies = policies
+            .map(|share| (share.policy, share.min_iops, share.max.as_ref().map(to_durable)));
+        let now = DurableState { store: to_durable(&self.store), policies: policies.collect() };
         let is_other = now != self.durable;
         if is_other {
             self.durable = now.clone();
@@ -345,8 +350,8 @@ impl Member {
         let id = self.next_report;
         self.next_report.number += 1;
         let lease = self.terms.lease;
-        self.made.retain(|(_, made)| self.now.since(*made) <= lease);
-        self.made.push_back((id, self.now));
+        self.reported_at.retain(|(_, reported_at)| self.now.since(*reported_at) <= lease);
+        self.reported_at.push_back((id, self.now));
         self.reported = Some((self.now, load));
         self.is_urgent = false;
         let report = LoadReport {

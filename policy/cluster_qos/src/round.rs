@@ -30,18 +30,18 @@ struct NodeDemand {
 }
 
 impl NodeDemand {
-    /// Returns the demand of a node whose share was `before` at the time of its report. `least` is
+    /// Returns the demand of a node whose share was `before` at the time of its report. `min` is
     /// the lower bound of the assumed use.
-    fn from_report(state: &NodeState, report: &LoadReport, before: u64, least: u64) -> Self {
+    fn from_report(state: &NodeState, report: &LoadReport, before: u64, min: u64) -> Self {
         // Based on the total share: the reservation alone does not indicate the demand.
         let assumed_use =
-            before.saturating_mul(GROWTH_FACTOR).saturating_sub(state.admitted).max(least);
+            before.saturating_mul(GROWTH_FACTOR).saturating_sub(state.admitted).max(min);
         if state.refused.is_some() {
             // The node's scheduler does not divide by weight alone, so the demands of single disks
             // do not determine their throughput.
             let demand_iops = report.load.demand_iops.saturating_sub(state.admitted);
-            let all = WeightedDemand { demand_iops, weight: report.load.weight };
-            return Self { claims: vec![all], unused_reserved: 0, assumed_use };
+            let claim = WeightedDemand { demand_iops, weight: report.load.weight };
+            return Self { claims: vec![claim], unused_reserved: 0, assumed_use };
         }
         let demand = &report.demand;
         Self {
@@ -56,20 +56,24 @@ impl NodeDemand {
 /// not by how much; often it is little. In a first pass each node gets what it is assumed to use;
 /// the second pass divides the rest among nodes with further demand. Otherwise half of the spare
 /// capacity would be unused by a node with a small demand until its next report.
-fn divide_spare(spare: u64, asked: &[NodeDemand]) -> Vec<u64> {
-    let first: Vec<Claimant<'_>> = asked
+fn divide_spare(spare: u64, demands: &[NodeDemand]) -> Vec<u64> {
+    let first: Vec<Claimant<'_>> = demands
         .iter()
-        .map(|of| Claimant {
-            has: of.unused_reserved,
-            share_max: of.assumed_use,
-            ..Claimant::new(&of.claims)
+        .map(|demand| Claimant {
+            has: demand.unused_reserved,
+            share_max: demand.assumed_use,
+            ..Claimant::new(&demand.claims)
         })
         .collect();
-    let sure = divide(spare, &first);
+    let guaranteed = divide(spare, &first);
     let second: Vec<Claimant<'_>> = first
         .iter()
-        .zip(&sure)
-        .map(|(of, sure)| Claimant { share_min: *sure, share_max: u64::MAX, ..*of })
+        .zip(&guaranteed)
+        .map(|(claimant, guaranteed)| Claimant {
+            share_min: *guaranteed,
+            share_max: u64::MAX,
+            ..*claimant
+        })
         .collect();
     divide(spare, &second)
 }
@@ -85,15 +89,15 @@ impl LeaderState {
         (self.is_due, self.has_pending_demand, self.last_round) = (false, false, Some(now));
         self.drop_unused_policies();
         self.admit(terms, actions);
-        let late = self.fallback_times(terms, now);
-        let targets = self.targets(terms, now, &late);
+        let fallback_times = self.fallback_times(terms, now);
+        let targets = self.targets(terms, now, &fallback_times);
         let policies: BTreeMap<PolicyKey, PolicyPlan> = self
             .known_policies()
             .into_iter()
             .map(|policy| (policy, self.policy_targets(policy, terms, now)))
             .collect();
-        let fallback_from = |node: NodeId| late.get(&node).copied();
-        let mut room = self.store.remaining(self.estimate.bound(), now, fallback_from);
+        let fallback_from = |node: NodeId| fallback_times.get(&node).copied();
+        let mut remaining = self.store.remaining(self.estimate.bound(), now, fallback_from);
         let mut rooms: BTreeMap<PolicyKey, Remaining> = BTreeMap::new();
         for policy in policies.keys() {
             let max = self.policies.get(policy).and_then(|limits| limits.max_iops);
@@ -103,24 +107,25 @@ impl LeaderState {
         let mut grants = Vec::new();
         for node in self.order(now, &targets) {
             let Some(target) = targets.get(&node) else { continue };
-            let is_late = late.contains_key(&node);
+            let is_late = fallback_times.contains_key(&node);
             let Some(state) = self.nodes.get(&node) else { continue };
             let Some((report, _)) = &state.report else { continue };
             let (answers, refused) = (report.id, state.refused.map(|(_, promises)| promises));
             let id = GrantId { term: self.term, number: self.next_number };
             let expires = now + terms.at_most(terms.lease);
-            let until = GrantHeader { id, incarnation: answers.incarnation, expires };
+            let header = GrantHeader { id, incarnation: answers.incarnation, expires };
             let account = self.store.accounts.entry(node).or_default();
-            let most = room.for_node(account, is_late);
-            let share = fit(target, most);
+            let max = remaining.for_node(account, is_late);
+            let share = fit(target, max);
             self.has_pending_demand |= share.leased_iops < target.leased_iops
                 || share.reserved_iops < target.reserved_iops;
-            let store = room.grant(account, is_late, until, share);
+            let store = remaining.grant(account, is_late, header, share);
             let mut shares = Vec::new();
             for (policy, plan) in &policies {
-                let given = self.grant_policy(*policy, node, plan, rooms.get_mut(policy), until);
+                let policy_max =
+                    self.grant_policy(*policy, node, plan, rooms.get_mut(policy), header);
                 let min_iops = plan.minimums.get(&node).copied().unwrap_or_default();
-                shares.extend(given.map(|max| PolicyShare { policy: *policy, min_iops, max }));
+                shares.extend(policy_max.map(|max| PolicyShare { policy: *policy, min_iops, max }));
             }
             self.next_number += 1;
             if let Some(state) = self.nodes.get_mut(&node) {
@@ -149,47 +154,52 @@ impl LeaderState {
     /// Returns the times at which nodes without recent contact may change to their fallback shares,
     /// if before the end of a lease given now.
     pub(crate) fn fallback_times(&self, terms: &Parameters, now: Time) -> BTreeMap<NodeId, Time> {
-        let soon = now + terms.at_most(terms.lease);
-        let from = |state: &NodeState| {
-            let from =
-                state.acknowledged_at.map(|given| given + terms.at_least(terms.fallback_after));
-            from.unwrap_or(now).max(now)
+        let limit = now + terms.at_most(terms.lease);
+        let fallback_start = |state: &NodeState| {
+            let start = state
+                .acknowledged_at
+                .map(|granted_at| granted_at + terms.at_least(terms.fallback_after));
+            start.unwrap_or(now).max(now)
         };
-        let all = self.nodes.iter().map(|(node, state)| (*node, from(state)));
-        all.filter(|(_, from)| *from <= soon).collect()
+        let times = self.nodes.iter().map(|(node, state)| (*node, fallback_start(state)));
+        times.filter(|(_, start)| *start <= limit).collect()
     }
 
     /// Determines the reservations of nodes.
     fn admit(&mut self, terms: &Parameters, actions: &mut VecDeque<AllocatorAction>) {
         let shares = self.shares_of_minimums();
         let capability = self.estimate.capacity();
-        let mut wants = Vec::new();
+        let mut demands = Vec::new();
         for (node, state) in &mut self.nodes {
             let Some((report, _)) = &state.report else { continue };
             let floor = if report.load.disks == 0 { 0 } else { terms.floor_iops };
             let shared = shares.get(node).copied().unwrap_or_default();
-            let want = report.load.minimums_iops.saturating_add(floor).saturating_add(shared);
-            if want <= state.admitted {
-                (state.admitted, state.refused) = (want, None);
+            let demand = report.load.minimums_iops.saturating_add(floor).saturating_add(shared);
+            if demand <= state.admitted {
+                (state.admitted, state.refused) = (demand, None);
             } else {
-                wants.push((*node, want));
+                demands.push((*node, demand));
             }
-            let late = report.load.fallback_iops.unwrap_or_default();
-            state.admitted_late = late.min(state.admitted_late);
+            let fallback_iops = report.load.fallback_iops.unwrap_or_default();
+            state.admitted_late = fallback_iops.min(state.admitted_late);
         }
         let mut promised: u64 = self
             .nodes
             .values()
             .fold(0, |sum, state| sum.saturating_add(state.admitted.max(state.admitted_late)));
-        for (node, want) in wants {
+        for (node, demand) in demands {
             let Some(state) = self.nodes.get_mut(&node) else { continue };
-            let requested_iops = want - state.admitted.max(state.admitted_late).min(want);
+            let requested_iops = demand - state.admitted.max(state.admitted_late).min(demand);
             let promises =
                 AdmissionCheck { guaranteed_iops: promised, requested_iops, capacity: capability };
             if promises.fit() {
                 promised = promised.saturating_add(requested_iops);
-                (state.admitted, state.refused) = (want, None);
-            } else if state.refused.replace((want, promises)).is_none_or(|(was, _)| was != want) {
+                (state.admitted, state.refused) = (demand, None);
+            } else if state
+                .refused
+                .replace((demand, promises))
+                .is_none_or(|(previous, _)| previous != demand)
+            {
                 let notice = Notice::Refused { node, admission: promises };
                 actions.push_back(AllocatorAction::Notify { notice });
             }
@@ -197,21 +207,26 @@ impl LeaderState {
         // Fallback shares are admitted last, because they are not guaranteed.
         for state in self.nodes.values_mut() {
             let Some((report, _)) = &state.report else { continue };
-            let late = report.load.fallback_iops.unwrap_or_default();
-            let had = state.admitted.max(state.admitted_late);
-            let requested_iops = late.saturating_sub(had);
+            let fallback_iops = report.load.fallback_iops.unwrap_or_default();
+            let admitted = state.admitted.max(state.admitted_late);
+            let requested_iops = fallback_iops.saturating_sub(admitted);
             let promises =
                 AdmissionCheck { guaranteed_iops: promised, requested_iops, capacity: capability };
-            if late > state.admitted_late && promises.fit() {
+            if fallback_iops > state.admitted_late && promises.fit() {
                 promised = promised.saturating_add(requested_iops);
-                state.admitted_late = late;
+                state.admitted_late = fallback_iops;
             }
         }
     }
 
-    fn targets(&self, terms: &Parameters, now: Time, late: &BTreeMap<NodeId, Time>) -> Targets {
+    fn targets(
+        &self,
+        terms: &Parameters,
+        now: Time,
+        fallback_times: &BTreeMap<NodeId, Time>,
+    ) -> Targets {
         let mut base = 0_u64;
-        let least = self.estimate.iops() / STEP_DIVISOR;
+        let min = self.estimate.iops() / STEP_DIVISOR;
         let mut claims: Vec<(NodeId, NodeDemand)> = Vec::new();
         let mut targets = Targets::new();
         for (node, state) in &self.nodes {
@@ -228,8 +243,8 @@ impl LeaderState {
             // A node without a recent report keeps its reservation and may change to its fallback
             // share.
             let Some(report) = state.current(now, terms.lease) else {
-                let late = if late.contains_key(node) { late_held } else { 0 };
-                base = base.saturating_add(reserved.max(state.admitted).max(late));
+                let fallback = if fallback_times.contains_key(node) { late_held } else { 0 };
+                base = base.saturating_add(reserved.max(state.admitted).max(fallback));
                 continue;
             };
             base = base.saturating_add(state.admitted);
@@ -238,11 +253,11 @@ impl LeaderState {
             }
             // Grants since then are excluded: their effect has not been reported yet.
             let before = account.map_or(0, Account::acknowledged_leased);
-            claims.push((*node, NodeDemand::from_report(state, report, before, least)));
+            claims.push((*node, NodeDemand::from_report(state, report, before, min)));
         }
         let spare = self.estimate.iops().saturating_sub(base);
-        let (nodes, asked): (Vec<NodeId>, Vec<NodeDemand>) = claims.into_iter().unzip();
-        for (node, share) in nodes.iter().zip(divide_spare(spare, &asked)) {
+        let (nodes, demands): (Vec<NodeId>, Vec<NodeDemand>) = claims.into_iter().unzip();
+        for (node, share) in nodes.iter().zip(divide_spare(spare, &demands)) {
             if let Some(target) = targets.get_mut(node) {
                 target.leased_iops = target.leased_iops.saturating_add(share);
             }
@@ -258,14 +273,14 @@ impl LeaderState {
             let Some((report, _)) = &state.report else { continue };
             let empty = Account::default();
             let account = self.store.accounts.get(node).unwrap_or(&empty);
-            let (last, held) = (account.last(), account.leased(now));
+            let (last, leased) = (account.last(), account.leased(now));
             // A report answered before gets another grant only if the share differs considerably
             // from the target.
-            let is_far = differs(last.leased_iops, target.leased_iops) && held > 0
+            let is_far = differs(last.leased_iops, target.leased_iops) && leased > 0
                 || last.reserved_iops != target.reserved_iops;
-            let is_new = state.last_answered_report.is_none_or(|answered| answered < report.id);
+            let is_new = state.last_answered_report.is_none_or(|report_id| report_id < report.id);
             if is_new || is_far {
-                let is_more = target.leased_iops > held;
+                let is_more = target.leased_iops > leased;
                 let is_promise = target.reserved_iops > account.reserved();
                 order.push((is_more, !is_promise, *node));
             }
@@ -288,6 +303,6 @@ impl LeaderState {
 }
 
 /// Returns true if the values differ by more than an eighth.
-fn differs(had: u64, has: u64) -> bool {
-    had.abs_diff(has) > had.max(has) / 8
+fn differs(old: u64, new: u64) -> bool {
+    old.abs_diff(new) > old.max(new) / 8
 }

@@ -91,30 +91,30 @@ impl LeaderState {
             claims.extend(claim.map(|claim| (node, claim)));
         }
         let claimant = |claim| Claimant::new(std::slice::from_ref(claim));
-        let all: Vec<_> = claims.iter().map(|(_, claim)| claimant(claim)).collect();
+        let claimants: Vec<_> = claims.iter().map(|(_, claim)| claimant(claim)).collect();
         let nodes = claims.iter().map(|(node, _)| *node);
-        let minimums = nodes.clone().zip(divide(limits.min_iops, &all)).collect();
+        let minimums = nodes.clone().zip(divide(limits.min_iops, &claimants)).collect();
         let users = self.nodes_with(policy).collect();
         let has_max = self.policies.get(&policy).is_none_or(|limits| limits.max_iops.is_some());
         let mut plan = PolicyPlan { targets: Targets::new(), minimums, users, has_max };
         let Some(max) = limits.max_iops else { return plan };
         let targets = &mut plan.targets;
         let fixed = (max / 2).max(limits.min_iops).min(max);
-        let mut left = max;
+        let mut remaining = max;
         for (node, share) in self.equally(policy, fixed) {
             let target =
                 NodeShare { leased_iops: share, reserved_iops: share, ..NodeShare::default() };
             targets.insert(node, target);
-            left -= share;
+            remaining -= share;
         }
-        let beyond: Vec<_> = claims
+        let beyond_minimums: Vec<_> = claims
             .iter()
             .map(|(node, claim)| {
                 let has = targets.get(node).map_or(0, |target| target.reserved_iops);
                 Claimant { has, ..claimant(claim) }
             })
             .collect();
-        for (node, share) in nodes.zip(divide(left, &beyond)) {
+        for (node, share) in nodes.zip(divide(remaining, &beyond_minimums)) {
             if let Some(target) = targets.get_mut(&node) {
                 target.leased_iops = target.leased_iops.saturating_add(share);
             }
@@ -129,8 +129,8 @@ impl LeaderState {
         policy: PolicyKey,
         node: NodeId,
         plan: &PolicyPlan,
-        room: Option<&mut Remaining>,
-        until: GrantHeader,
+        remaining: Option<&mut Remaining>,
+        header: GrantHeader,
     ) -> Option<Option<NodeShare>> {
         let is_there = plan.users.contains(&node);
         if !plan.has_max {
@@ -145,13 +145,13 @@ impl LeaderState {
         }
         let account = ledger.accounts.entry(node).or_default();
         let target = plan.targets.get(&node).copied().unwrap_or_default();
-        let room = room?;
-        let share = fit(&target, room.for_node(account, false));
+        let remaining = remaining?;
+        let share = fit(&target, remaining.for_node(account, false));
         self.has_pending_demand |= share.leased_iops < target.leased_iops;
-        let given = room.grant(account, false, until, share);
-        if !is_there && account.total_at(until.expires) == 0 && given.leased_held_iops == 0 {
+        let granted = remaining.grant(account, false, header, share);
+        if !is_there && account.total_at(header.expires) == 0 && granted.leased_held_iops == 0 {
             ledger.accounts.remove(&node);
         }
-        Some(Some(given))
+        Some(Some(granted))
     }
 }

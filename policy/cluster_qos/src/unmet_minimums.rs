@@ -33,25 +33,26 @@ impl UnmetMinimums {
     /// name keep their state.
     pub(crate) fn handle_report(&mut self, now: Time, report: &LoadReport) -> Vec<Notice> {
         let node = report.node;
-        let named: Vec<&NamedDisk> = report.unmet.iter().take(NAMED_MAX).collect();
-        let is_complete = named.len() < NAMED_MAX;
+        let named_disks: Vec<&NamedDisk> = report.unmet.iter().take(NAMED_MAX).collect();
+        let is_complete = named_disks.len() < NAMED_MAX;
         let mut met = Vec::new();
-        self.minimums.retain(|(of, disk), minimum| {
-            let stays =
-                *of != node || !is_complete || named.iter().any(|unmet| unmet.disk == *disk);
-            if !stays && minimum.is_reported {
+        self.minimums.retain(|(reporter, disk), minimum| {
+            let is_retained = *reporter != node
+                || !is_complete
+                || named_disks.iter().any(|unmet| unmet.disk == *disk);
+            if !is_retained && minimum.is_reported {
                 met.push(Notice::MinimumMet { node, disk: *disk });
             }
-            stays
+            is_retained
         });
-        let mut room = UNMET_PER_NODE_MAX.saturating_sub(self.count(node));
-        for unmet in named {
+        let mut space = UNMET_PER_NODE_MAX.saturating_sub(self.count(node));
+        for unmet in named_disks {
             match self.minimums.get_mut(&(node, unmet.disk)) {
                 Some(minimum) => minimum.last = *unmet,
-                None if room > 0 => {
+                None if space > 0 => {
                     let new = UnmetMinimum { since: now, last: *unmet, is_reported: false };
                     self.minimums.insert((node, unmet.disk), new);
-                    room -= 1;
+                    space -= 1;
                 }
                 None => {}
             }
@@ -61,12 +62,12 @@ impl UnmetMinimums {
 
     /// Returns the number of unmet minimums of a node.
     fn count(&self, node: NodeId) -> usize {
-        self.minimums.keys().filter(|(of, _)| *of == node).count()
+        self.minimums.keys().filter(|(reporter, _)| *reporter == node).count()
     }
 
     /// Removes the unmet minimums of a node.
     pub(crate) fn forget(&mut self, node: NodeId) {
-        self.minimums.retain(|(of, _), _| *of != node);
+        self.minimums.retain(|(reporter, _), _| *reporter != node);
     }
 }
 
@@ -107,8 +108,8 @@ mod tests {
             let disks: Vec<u64> = (first..first + 8).collect();
             unmet.handle_report(Time::default(), &report(&disks));
         }
-        let many: Vec<u64> = (5000..6000).collect();
-        unmet.handle_report(Time::default(), &report(&many));
+        let disks: Vec<u64> = (5000..6000).collect();
+        unmet.handle_report(Time::default(), &report(&disks));
         assert_eq!(unmet.count(NODE), UNMET_PER_NODE_MAX);
     }
 }

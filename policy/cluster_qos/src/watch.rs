@@ -47,12 +47,12 @@ impl LeaderState {
         actions: &mut VecDeque<AllocatorAction>,
     ) {
         let mut notices = Vec::new();
-        let seen = self.observe(terms, now);
-        if let Some(is_low) = self.estimate.evaluate(now, seen) {
+        let observation = self.observe(terms, now);
+        if let Some(is_low) = self.estimate.evaluate(now, observation) {
             let silent = self.nodes.iter().filter(|(_, state)| state.is_silent);
             notices.push(if is_low {
                 Notice::ExternalLoad {
-                    delivered_iops: seen.delivered,
+                    delivered_iops: observation.delivered,
                     capacity_iops: self.estimate.capacity().iops(),
                     strangers: self.users.iter().cloned().collect(),
                     silent: silent.map(|(node, _)| *node).collect(),
@@ -64,8 +64,9 @@ impl LeaderState {
         // The leader must have been in office for this time.
         let timeout = terms.idle_every * 2 + terms.lease;
         for (node, state) in &mut self.nodes {
-            let heard = state.report.as_ref().map_or(self.elected, |(_, at)| *at);
-            if !state.is_silent && now.since(heard) > timeout {
+            let last_report =
+                state.report.as_ref().map_or(self.elected, |(_, received_at)| *received_at);
+            if !state.is_silent && now.since(last_report) > timeout {
                 state.is_silent = true;
                 let account = self.store.accounts.get(node);
                 let reserved_iops = account.map_or(0, crate::account::Account::reserved);
@@ -90,52 +91,52 @@ impl LeaderState {
     }
 
     fn observe(&self, terms: &Parameters, now: Time) -> Observation {
-        let mut seen = Observation::default();
+        let mut observation = Observation::default();
         let mut latencies = 0_u128;
         for (node, _, report) in self.current(terms, now) {
             let load = &report.load;
-            seen.delivered = seen.delivered.saturating_add(load.delivered_iops);
+            observation.delivered = observation.delivered.saturating_add(load.delivered_iops);
             latencies += u128::from(load.latency_ns) * u128::from(load.delivered_iops);
-            let may =
+            let allowed =
                 self.store.accounts.get(&node).map_or(0, |account| account.last().leased_iops);
             if load.waits_for_store {
-                seen.saturated_share = seen.saturated_share.saturating_add(may);
-                seen.saturated_delivered =
-                    seen.saturated_delivered.saturating_add(load.delivered_iops);
+                observation.saturated_share = observation.saturated_share.saturating_add(allowed);
+                observation.saturated_delivered =
+                    observation.saturated_delivered.saturating_add(load.delivered_iops);
             }
-            seen.is_limited_by_grant |= load.demand_iops > may && !load.waits_for_store;
+            observation.is_limited_by_grant |= load.demand_iops > allowed && !load.waits_for_store;
         }
-        let mean = latencies / u128::from(seen.delivered.max(1));
-        seen.latency_ns = u64::try_from(mean).unwrap_or(u64::MAX);
-        seen
+        let mean = latencies / u128::from(observation.delivered.max(1));
+        observation.latency_ns = u64::try_from(mean).unwrap_or(u64::MAX);
+        observation
     }
 
     fn explain(&self, now: Time, node: NodeId, disk: DiskKey, minimum: &UnmetMinimum) -> UnmetDisk {
-        let named = minimum.last;
+        let named_disk = minimum.last;
         let mut aggressors: Vec<OverGuaranteeDisk> = self
             .nodes
             .iter()
             .filter_map(|(node, state)| Some((*node, &state.report.as_ref()?.0.largest)))
-            .flat_map(|(node, largest)| largest.iter().map(move |named| (node, named)))
-            .map(|(node, named)| OverGuaranteeDisk {
+            .flat_map(|(node, largest)| largest.iter().map(move |named_disk| (node, named_disk)))
+            .map(|(node, named_disk)| OverGuaranteeDisk {
                 node,
-                disk: named.disk,
-                delivered_iops: named.delivered_iops,
-                guaranteed_iops: named.guaranteed_iops,
+                disk: named_disk.disk,
+                delivered_iops: named_disk.delivered_iops,
+                guaranteed_iops: named_disk.guaranteed_iops,
             })
             .collect();
-        aggressors.sort_by_key(|by| {
-            let beyond = by.delivered_iops.saturating_sub(by.guaranteed_iops);
-            (core::cmp::Reverse(beyond), by.node, by.disk)
+        aggressors.sort_by_key(|aggressor| {
+            let excess = aggressor.delivered_iops.saturating_sub(aggressor.guaranteed_iops);
+            (core::cmp::Reverse(excess), aggressor.node, aggressor.disk)
         });
         aggressors.truncate(AGGRESSORS_MAX);
         UnmetDisk {
             node,
             disk,
             lasting: now.since(minimum.since),
-            guaranteed_iops: named.guaranteed_iops,
-            demanded_iops: named.demanded_iops,
-            delivered_iops: named.delivered_iops,
+            guaranteed_iops: named_disk.guaranteed_iops,
+            demanded_iops: named_disk.demanded_iops,
+            delivered_iops: named_disk.delivered_iops,
             cause: self.cause(node),
             aggressors,
         }
@@ -145,15 +146,15 @@ impl LeaderState {
         let state = self.nodes.get(&node);
         let load = state.and_then(|state| state.report.as_ref()).map(|(report, _)| report.load);
         let load = load.unwrap_or_default();
-        let may = self.store.accounts.get(&node).map_or(0, |account| {
+        let allowed = self.store.accounts.get(&node).map_or(0, |account| {
             let last = account.last();
             last.leased_iops.max(last.reserved_iops)
         });
         if state.is_some_and(|state| state.refused.is_some()) {
             Cause::NotAdmitted
-        } else if may < load.guaranteed_iops {
+        } else if allowed < load.guaranteed_iops {
             Cause::OtherNodes
-        } else if is_met(load.delivered_iops, may) {
+        } else if is_met(load.delivered_iops, allowed) {
             Cause::OwnNode
         } else if self.estimate.iops() < self.estimate.capacity().iops() {
             Cause::ExternalLoad

@@ -152,12 +152,12 @@ impl FailoverAction {
 impl fmt::Display for FailoverAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::PlugVf { vf, reason: why, .. } => write!(f, "{vf} is attached: {why}"),
-            Self::UseVf { vf, reason: why, .. } => write!(f, "traffic uses {vf}: {why}"),
-            Self::UseParavirtual { reason: why, .. } => write!(f, "traffic uses the switch: {why}"),
-            Self::UnplugVf { vf, reason: why, .. } => write!(f, "{vf} is detached: {why}"),
-            Self::StayParavirtual { reason: why, .. } => {
-                write!(f, "traffic stays on the switch: {why}")
+            Self::PlugVf { vf, reason, .. } => write!(f, "{vf} is attached: {reason}"),
+            Self::UseVf { vf, reason, .. } => write!(f, "traffic uses {vf}: {reason}"),
+            Self::UseParavirtual { reason, .. } => write!(f, "traffic uses the switch: {reason}"),
+            Self::UnplugVf { vf, reason, .. } => write!(f, "{vf} is detached: {reason}"),
+            Self::StayParavirtual { reason, .. } => {
+                write!(f, "traffic stays on the switch: {reason}")
             }
         }
     }

@@ -18,17 +18,17 @@ impl Failover {
             .nics
             .iter()
             .filter(|(_, nic)| nic.is_waiting_for_vf() && nic.held_down_until <= now);
-        let mut turns: Vec<(Reverse<u8>, PortId)> =
+        let mut order: Vec<(Reverse<u8>, PortId)> =
             ready.map(|(id, nic)| (Reverse(nic.iov_weight), *id)).collect();
-        turns.sort_unstable();
-        let mut given = self.assigned_by_adapter();
-        for (_, id) in turns {
-            let free = self.nics.get(&id).and_then(|nic| self.choose(nic, &given));
+        order.sort_unstable();
+        let mut assigned = self.assigned_by_adapter();
+        for (_, id) in order {
+            let free = self.nics.get(&id).and_then(|nic| self.choose(nic, &assigned));
             let Some(nic) = self.nics.get_mut(&id) else { continue };
             if let Some(vf) = free {
                 nic.stage = Stage::Offered { vf, until: now + self.spec.ready_limit };
                 nic.is_reported = false;
-                *given.entry(vf.adapter).or_default() += 1;
+                *assigned.entry(vf.adapter).or_default() += 1;
                 if let Some(state) = self.vfs.get_mut(&vf) {
                     state.owner = Some(id);
                 }
@@ -47,19 +47,19 @@ impl Failover {
         }
     }
 
-    /// Returns the VF that a NIC would get now: of the adapter with the fewest assigned VFs, the one
-    /// whose last failure is longest ago. The VF that failed last at this NIC is chosen only if no
-    /// other is free: another process may have it open for a long time.
-    fn choose(&self, nic: &Nic, given: &BTreeMap<AdapterId, usize>) -> Option<VfId> {
-        let free = nic.adapters.iter().enumerate().filter_map(|(place, adapter)| {
+    /// Returns the VF that a NIC would get now: of the adapter with the fewest assigned VFs, the
+    /// one whose last failure is longest ago. The VF that failed last at this NIC is chosen only if
+    /// no other is free: another process may have it open for a long time.
+    fn choose(&self, nic: &Nic, assigned: &BTreeMap<AdapterId, usize>) -> Option<VfId> {
+        let free = nic.adapters.iter().enumerate().filter_map(|(position, adapter)| {
             let first = VfId { adapter: *adapter, index: 0 };
             let last = VfId { adapter: *adapter, index: u16::MAX };
             let free = self.vfs.range(first..=last).filter(|(vf, _)| self.is_free(**vf));
             let rank =
                 |vf: VfId, state: &Vf| (nic.failed_vf == Some(vf), state.held_down_until, vf);
             let (has_failed, _, vf) = free.map(|(vf, state)| rank(*vf, state)).min()?;
-            let load = given.get(adapter).copied().unwrap_or_default();
-            Some((has_failed, load, place, vf))
+            let load = assigned.get(adapter).copied().unwrap_or_default();
+            Some((has_failed, load, position, vf))
         });
         free.min().map(|(.., vf)| vf)
     }
@@ -72,11 +72,11 @@ impl Failover {
     }
 
     fn assigned_by_adapter(&self) -> BTreeMap<AdapterId, usize> {
-        let mut given = BTreeMap::new();
+        let mut assigned = BTreeMap::new();
         for (vf, _) in self.vfs.iter().filter(|(_, state)| state.owner.is_some()) {
-            *given.entry(vf.adapter).or_default() += 1;
+            *assigned.entry(vf.adapter).or_default() += 1;
         }
-        given
+        assigned
     }
 
     pub(crate) fn adapter(&self, adapter: AdapterId) -> Adapter {

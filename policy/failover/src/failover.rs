@@ -112,11 +112,11 @@ impl Failover {
     /// Processes the deadline returned by [`Failover::next_deadline`].
     pub fn handle_deadline(&mut self, now: Time) {
         self.now = self.now.max(now);
-        let late = self.nics.iter().filter(
+        let expired = self.nics.iter().filter(
             |(_, nic)| matches!(nic.stage, Stage::Offered { until, .. } if until <= self.now),
         );
-        let late: Vec<PortId> = late.map(|(id, _)| *id).collect();
-        for nic in late {
+        let expired: Vec<PortId> = expired.map(|(id, _)| *id).collect();
+        for nic in expired {
             self.withdraw_vf(nic, FailoverReason::NotReadyInTime);
         }
         self.assign();
@@ -166,18 +166,18 @@ impl Failover {
     }
 
     /// Takes the VF assigned to a NIC away, if any.
-    fn withdraw_vf(&mut self, id: PortId, why: FailoverReason) {
+    fn withdraw_vf(&mut self, id: PortId, reason: FailoverReason) {
         let held_until = self.now + self.spec.hold_down;
         let Some(nic) = self.nics.get_mut(&id) else { return };
         let Some(vf) = nic.assigned_vf() else { return };
         if nic.path() != Path::Paravirtual {
-            self.actions.push_back(FailoverAction::UseParavirtual { nic: id, reason: why });
+            self.actions.push_back(FailoverAction::UseParavirtual { nic: id, reason });
         }
-        self.actions.push_back(FailoverAction::UnplugVf { nic: id, vf, reason: why });
+        self.actions.push_back(FailoverAction::UnplugVf { nic: id, vf, reason });
         nic.stage = Stage::Unplugging { vf };
-        if why.is_failure() {
+        if reason.is_failure() {
             nic.held_down_until = held_until;
-            if matches!(why, FailoverReason::PathFailed | FailoverReason::NotReadyInTime) {
+            if matches!(reason, FailoverReason::PathFailed | FailoverReason::NotReadyInTime) {
                 nic.failed_vf = Some(vf);
             }
             self.hold_down(vf);
@@ -202,18 +202,18 @@ impl Failover {
         self.hold_down(vf);
     }
 
-    fn withdraw_from_adapter(&mut self, adapter: AdapterId, why: FailoverReason) {
+    fn withdraw_from_adapter(&mut self, adapter: AdapterId, reason: FailoverReason) {
         let is_of = |nic: &Nic| nic.assigned_vf().is_some_and(|vf| vf.adapter == adapter);
-        let of: Vec<PortId> =
+        let nics: Vec<PortId> =
             self.nics.iter().filter(|(_, nic)| is_of(nic)).map(|(id, _)| *id).collect();
-        for nic in of {
-            self.withdraw_vf(nic, why);
+        for nic in nics {
+            self.withdraw_vf(nic, reason);
         }
     }
 
     fn hold_down_adapter(&mut self, adapter: AdapterId) {
-        let of: Vec<VfId> = self.vfs.keys().filter(|vf| vf.adapter == adapter).copied().collect();
-        for vf in of {
+        let vfs: Vec<VfId> = self.vfs.keys().filter(|vf| vf.adapter == adapter).copied().collect();
+        for vf in vfs {
             self.hold_down(vf);
         }
     }

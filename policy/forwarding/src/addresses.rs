@@ -34,8 +34,8 @@ pub(crate) fn ticks(span: Duration) -> u32 {
 
 /// Converts a time to ticks; wraps.
 #[inline]
-pub(crate) fn tick(at: Time) -> u32 {
-    (at.as_ns() >> TICK_SHIFT) as u32
+pub(crate) fn tick(time: Time) -> u32 {
+    (time.as_ns() >> TICK_SHIFT) as u32
 }
 
 /// Returns the ticks from `stamp` to `now`; 0 if `stamp` is later, as the clock of another worker
@@ -138,11 +138,11 @@ impl Addresses {
 
     #[inline]
     pub(crate) fn find(&self, key: &Key) -> Option<(Position, Entry)> {
-        for at in self.bucket_pair(key.hash) {
-            let bucket = self.buckets.get(at)?;
+        for bucket_index in self.bucket_pair(key.hash) {
+            let bucket = self.buckets.get(bucket_index)?;
             for (way, note) in bucket.0.iter().enumerate() {
                 if note.matches(key) {
-                    return Some((Position { bucket: at, way_index: way }, *note));
+                    return Some((Position { bucket: bucket_index, way_index: way }, *note));
                 }
             }
         }
@@ -156,8 +156,8 @@ impl Addresses {
         self.buckets.get(hash as usize & self.mask).map_or(0, |bucket| bucket.0[0].word)
     }
 
-    pub(crate) fn entry_mut(&mut self, place: Position) -> Option<&mut Entry> {
-        self.buckets.get_mut(place.bucket)?.0.get_mut(place.way_index)
+    pub(crate) fn entry_mut(&mut self, position: Position) -> Option<&mut Entry> {
+        self.buckets.get_mut(position.bucket)?.0.get_mut(position.way_index)
     }
 
     /// Adds an address that is not in the table. Returns `false` if there is no free entry. `salts`
@@ -166,8 +166,8 @@ impl Addresses {
         if self.len >= self.capacity {
             return false;
         }
-        let place = self.free_position(key.hash).or_else(|| self.make_room(key.hash, salts));
-        match place.and_then(|place| self.entry_mut(place)) {
+        let position = self.free_position(key.hash).or_else(|| self.make_room(key.hash, salts));
+        match position.and_then(|position| self.entry_mut(position)) {
             Some(free) => {
                 *free = note;
                 self.len += 1;
@@ -178,30 +178,32 @@ impl Addresses {
     }
 
     fn free_position(&self, hash: u64) -> Option<Position> {
-        self.bucket_pair(hash).into_iter().find_map(|at| self.free_position_in(at))
+        self.bucket_pair(hash)
+            .into_iter()
+            .find_map(|bucket_index| self.free_position_in(bucket_index))
     }
 
-    fn free_position_in(&self, at: usize) -> Option<Position> {
-        let bucket = self.buckets.get(at)?;
+    fn free_position_in(&self, bucket_index: usize) -> Option<Position> {
+        let bucket = self.buckets.get(bucket_index)?;
         let way = bucket.0.iter().position(|note| !note.is_occupied())?;
-        Some(Position { bucket: at, way_index: way })
+        Some(Position { bucket: bucket_index, way_index: way })
     }
 
     /// Frees an entry by moving its address to the other bucket.
     fn make_room(&mut self, hash: u64, salts: &[u64]) -> Option<Position> {
-        for at in self.bucket_pair(hash) {
+        for bucket_index in self.bucket_pair(hash) {
             for way in 0..WAYS {
-                let place = Position { bucket: at, way_index: way };
-                let note = *self.entry_mut(place)?;
+                let position = Position { bucket: bucket_index, way_index: way };
+                let note = *self.entry_mut(position)?;
                 let salt = *salts.get(usize::from(note.switch))?;
                 let pair = self.bucket_pair(hash::mix(note.word & KEY_BITS, salt));
-                let other = pair.into_iter().find(|other| *other != at);
+                let other = pair.into_iter().find(|other| *other != bucket_index);
                 let Some(free) = other.and_then(|other| self.free_position_in(other)) else {
                     continue;
                 };
                 *self.entry_mut(free)? = note;
-                *self.entry_mut(place)? = Entry::default();
-                return Some(place);
+                *self.entry_mut(position)? = Entry::default();
+                return Some(position);
             }
         }
         None

@@ -177,24 +177,24 @@ fn checked_ports<'a>(
     if let Some(id) = first_duplicate(ids.into_iter()) {
         return Err(TablesError::DuplicatePort(id));
     }
-    let mut placed = Vec::with_capacity(specs.len());
+    let mut switch_ports = Vec::with_capacity(specs.len());
     for spec in specs {
-        let at = switches.binary_search_by_key(&spec.switch, |switch| switch.id);
+        let index = switches.binary_search_by_key(&spec.switch, |switch| switch.id);
         let unknown = TablesError::UnknownSwitch { port: spec.id, switch: spec.switch };
-        let Some(switch) = at.ok().and_then(|at| u16::try_from(at).ok()) else {
+        let Some(switch) = index.ok().and_then(|index| u16::try_from(index).ok()) else {
             return Err(unknown);
         };
         check_port(spec)?;
-        placed.push(PortOfSwitch { switch, spec });
+        switch_ports.push(PortOfSwitch { switch, spec });
     }
-    placed.sort_by_key(|port| {
+    switch_ports.sort_by_key(|port| {
         let vlan = match port.spec.vlan {
             VlanMode::Trunk { .. } => None,
             VlanMode::Access(vlan) => Some(number(vlan)),
         };
         (port.switch, vlan, port.spec.id)
     });
-    Ok(placed)
+    Ok(switch_ports)
 }
 
 fn check_port(spec: &ForwardingPortSpec) -> Result<(), TablesError> {
@@ -213,18 +213,18 @@ fn check_port(spec: &ForwardingPortSpec) -> Result<(), TablesError> {
 
 /// Returns the uplinks by which the addresses of other ports are reached.
 fn reached_by(specs: &[ForwardingPortSpec]) -> Result<BTreeMap<PortId, PortId>, TablesError> {
-    let mut found = BTreeMap::new();
+    let mut reached = BTreeMap::new();
     for spec in specs {
-        let (Some(by), Some(_)) = (spec.reached_by_uplink, spec.mac) else { continue };
+        let (Some(uplink), Some(_)) = (spec.reached_by_uplink, spec.mac) else { continue };
         let is_way = |other: &&ForwardingPortSpec| {
-            other.id == by && other.switch == spec.switch && other.role == PortRole::Uplink
+            other.id == uplink && other.switch == spec.switch && other.role == PortRole::Uplink
         };
         if !specs.iter().any(|other| is_way(&other)) {
-            return Err(TablesError::NotReachedBy { port: spec.id, by });
+            return Err(TablesError::NotReachedBy { port: spec.id, by: uplink });
         }
-        found.insert(spec.id, by);
+        reached.insert(spec.id, uplink);
     }
-    Ok(found)
+    Ok(reached)
 }
 
 fn first_duplicate<T: PartialEq + Copy>(ascending: impl Iterator<Item = T>) -> Option<T> {
@@ -255,11 +255,11 @@ fn empty_switch(spec: &SwitchSpec) -> Switch {
     }
 }
 
-fn add_ports(tables: &mut Tables, placed: &[PortOfSwitch<'_>]) {
-    let mut ports = Vec::with_capacity(placed.len());
+fn add_ports(tables: &mut Tables, switch_ports: &[PortOfSwitch<'_>]) {
+    let mut ports = Vec::with_capacity(switch_ports.len());
     let mut trunks = Vec::new();
-    let mut by_id = Vec::with_capacity(placed.len());
-    for (slot, PortOfSwitch { switch, spec }) in (0..=u16::MAX).zip(placed) {
+    let mut by_id = Vec::with_capacity(switch_ports.len());
+    for (slot, PortOfSwitch { switch, spec }) in (0..=u16::MAX).zip(switch_ports) {
         let (trunk, untagged) = match &spec.vlan {
             VlanMode::Access(vlan) => (ACCESS, number(*vlan)),
             VlanMode::Trunk { allowed, native } => {
@@ -312,11 +312,11 @@ type Owner = (PortSlot, MacAddr);
 
 /// Returns the ports for which `address` returns an address, in ascending order of slots.
 fn owners(
-    placed: &[PortOfSwitch<'_>],
+    switch_ports: &[PortOfSwitch<'_>],
     address: impl Fn(&ForwardingPortSpec) -> Option<MacAddr>,
 ) -> Vec<Owner> {
-    let slots = (0..=u16::MAX).map(PortSlot).zip(placed);
-    slots.filter_map(|(slot, placed)| Some((slot, address(placed.spec)?))).collect()
+    let slots = (0..=u16::MAX).map(PortSlot).zip(switch_ports);
+    slots.filter_map(|(slot, switch_port)| Some((slot, address(switch_port.spec)?))).collect()
 }
 
 /// Rejects addresses that ports share on a VLAN. Takes one pass over the ports of each (switch,
@@ -325,22 +325,22 @@ fn reject_shared_addresses(tables: &Tables, owners: &[Owner]) -> Result<(), Tabl
     let port = |(slot, mac): &Owner| Some((*mac, tables.port(*slot)?));
     let mut owners: Vec<(MacAddr, &Port)> = owners.iter().filter_map(port).collect();
     owners.sort_by_key(|(mac, port)| (port.switch, *mac, port.id));
-    for same in owners.chunk_by(|a, b| (a.1.switch, a.0) == (b.1.switch, b.0)) {
-        if same.len() < 2 {
+    for group in owners.chunk_by(|a, b| (a.1.switch, a.0) == (b.1.switch, b.0)) {
+        if group.len() < 2 {
             continue;
         }
-        let mut taken = VlanSet::empty();
-        for (earlier, (mac, port)) in same.iter().enumerate() {
+        let mut used = VlanSet::empty();
+        for (index, (mac, port)) in group.iter().enumerate() {
             let carried = carried_vlans(tables, port);
-            if taken.intersects(&carried) {
-                let other = same
+            if used.intersects(&carried) {
+                let other = group
                     .iter()
-                    .take(earlier)
+                    .take(index)
                     .find(|(_, other)| self::carried_vlans(tables, other).intersects(&carried))
                     .map_or(port.id, |(_, other)| other.id);
                 return Err(TablesError::DuplicateAddress { port: port.id, other, mac: *mac });
             }
-            taken.extend(&carried);
+            used.extend(&carried);
         }
     }
     Ok(())
@@ -366,7 +366,8 @@ fn address_table(
     for (slot, mac) in owners {
         let Some(port) = tables.port(*slot) else { continue };
         let Some(switch) = tables.switch(port.switch) else { continue };
-        let slot = reached_by.get(&port.id).and_then(|by| tables.slot(*by)).unwrap_or(*slot);
+        let slot =
+            reached_by.get(&port.id).and_then(|uplink| tables.slot(*uplink)).unwrap_or(*slot);
         if port.trunk == ACCESS {
             let key = Key::new(switch.salt, port.switch, port.untagged, mac.to_u64());
             addresses.insert_access(&key, slot);

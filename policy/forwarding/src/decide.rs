@@ -26,7 +26,8 @@ struct Flow {
     destination: u64,
     source: u64,
     tag: Option<VlanTag>,
-    /// True if another tag follows `tag`, or a first tag is of a type that the switch does not read.
+    /// True if another tag follows `tag`, or a first tag is of a type that the switch does not
+    /// read.
     has_nested_tag: bool,
 }
 
@@ -107,7 +108,7 @@ impl Forwarder {
     /// are consecutive and overlap.
     fn touch(&self, batch: &Batch<'_>, frames: &[Frame]) {
         let mut hashes = [0; 2 * BATCH_FRAMES_MAX];
-        let mut noted = 0;
+        let mut count = 0;
         let mut last = None;
         for flow in frames.iter().filter_map(Flow::from_frame) {
             let before = last.replace(flow);
@@ -122,14 +123,14 @@ impl Forwarder {
                 if before == Some(address) {
                     continue;
                 }
-                if let Some(place) = hashes.get_mut(noted) {
-                    *place = Key::new(batch.switch.salt, batch.port.switch, vlan, address).hash;
-                    noted += 1;
+                if let Some(entry) = hashes.get_mut(count) {
+                    *entry = Key::new(batch.switch.salt, batch.port.switch, vlan, address).hash;
+                    count += 1;
                 }
             }
         }
-        let loads = hashes.iter().take(noted).map(|hash| self.addresses.touch(*hash));
-        core::hint::black_box(loads.fold(0, |all, word| all ^ word));
+        let loads = hashes.iter().take(count).map(|hash| self.addresses.touch(*hash));
+        core::hint::black_box(loads.fold(0, |sum, word| sum ^ word));
     }
 
     /// Returns the decision for a frame: the previous one if it belongs to the same flow.

@@ -79,7 +79,7 @@ fn an_address_that_is_reached_by_the_uplink_is_looked_for_there() {
         ..port(id, PortRole::Nic)
     };
     let mut forwarder = Forwarder::new(16);
-    let mut ask = |reached_by: Option<PortId>, from: u32, source: u32, to: u32| {
+    let mut decide_for = |reached_by: Option<PortId>, from: u32, source: u32, to: u32| {
         let ports = [nic(1, reached_by), nic(2, None), port(9, PortRole::Uplink)];
         let tables = Tables::build(&[SwitchSpec::new(SWITCH)], &ports).unwrap();
         let mut frames = [frame(mac(to), mac(source), None)];
@@ -93,16 +93,16 @@ fn an_address_that_is_reached_by_the_uplink_is_looked_for_there() {
         }
     };
     let vf = Some(PortId(9));
-    assert_eq!(ask(None, 2, 2, 1), Ok(1));
-    assert_eq!(ask(vf, 2, 2, 1), Ok(9));
+    assert_eq!(decide_for(None, 2, 2, 1), Ok(1));
+    assert_eq!(decide_for(vf, 2, 2, 1), Ok(9));
     // From the function by way of the uplink, and from the paravirtual path that is being left.
-    assert_eq!(ask(vf, 9, 1, 2), Ok(2));
-    assert_eq!(ask(vf, 1, 1, 2), Ok(2));
-    assert_eq!(ask(None, 9, 1, 2), Err(DropReason::SpoofedSource));
+    assert_eq!(decide_for(vf, 9, 1, 2), Ok(2));
+    assert_eq!(decide_for(vf, 1, 1, 2), Ok(2));
+    assert_eq!(decide_for(None, 9, 1, 2), Err(DropReason::SpoofedSource));
     // No other port may use the address.
-    assert_eq!(ask(vf, 2, 1, 9), Err(DropReason::SpoofedSource));
+    assert_eq!(decide_for(vf, 2, 1, 9), Err(DropReason::SpoofedSource));
     // A frame from the uplink to the address stays on the uplink's side.
-    assert_eq!(ask(vf, 9, 77, 1), Err(DropReason::SameEgress));
-    let wrong = [nic(1, Some(PortId(2))), nic(2, None)];
-    assert!(Tables::build(&[SwitchSpec::new(SWITCH)], &wrong).is_err());
+    assert_eq!(decide_for(vf, 9, 77, 1), Err(DropReason::SameEgress));
+    let invalid = [nic(1, Some(PortId(2))), nic(2, None)];
+    assert!(Tables::build(&[SwitchSpec::new(SWITCH)], &invalid).is_err());
 }

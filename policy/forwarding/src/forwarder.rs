@@ -102,24 +102,24 @@ impl Forwarder {
             let was_on = switches.get(usize::from(note.switch)).map(|(id, _)| *id);
             let key = Key::new(switch.salt, port.switch, note.vlan(), note.mac());
             let Some(count) = counts.get_mut(slot.index()) else { return false };
-            let stays = was_on == Some(switch.id)
+            let is_retained = was_on == Some(switch.id)
                 && tables.carries_number(port, note.vlan())
                 && *count < port.learned_max
                 && tables.static_slot(&key).is_none()
                 && !tables.is_bound_elsewhere(&key, slot)
                 && !begins_to_bind;
-            if stays {
+            if is_retained {
                 *count += 1;
                 note.slot = slot.0;
                 note.switch = port.switch;
             }
-            stays
+            is_retained
         });
         self.counts = counts;
         let mut moves = vec![MoveBudget::default(); tables.slots()];
         for (before, slot) in self.moves.iter().zip(&slots) {
-            if let Some(place) = slot.and_then(|slot| moves.get_mut(slot.index())) {
-                *place = *before;
+            if let Some(entry) = slot.and_then(|slot| moves.get_mut(slot.index())) {
+                *entry = *before;
             }
         }
         self.moves = moves;
@@ -151,14 +151,14 @@ impl Forwarder {
         {
             return;
         }
-        let Some((place, note)) = self.addresses.find(&key) else {
+        let Some((position, note)) = self.addresses.find(&key) else {
             self.insert(&key, slot, port, stamp, now);
             return;
         };
         let lead = stamp.wrapping_sub(note.stamp) as i32;
         if note.slot == slot.0 {
             if lead > 0 {
-                if let Some(note) = self.addresses.entry_mut(place) {
+                if let Some(note) = self.addresses.entry_mut(position) {
                     note.stamp = stamp;
                     note.set_unannounced(false);
                 }
@@ -167,7 +167,7 @@ impl Forwarder {
         }
         let other = self.adopted.ports.get(usize::from(note.slot)).copied();
         if lead > 0 || (lead == 0 && Some(learned.port) > other) {
-            self.relocate(place, note, slot, port, stamp);
+            self.relocate(position, note, slot, port, stamp);
         }
     }
 
@@ -183,11 +183,11 @@ impl Forwarder {
         let tick = tick(now);
         self.addresses.retain(self.sweep_bucket, SWEEP_BUCKETS, |note| {
             let ageing = switches.get(usize::from(note.switch)).map(|(_, ageing)| *ageing);
-            let stays = ageing.is_some_and(|ageing| age(tick, note.stamp) <= ageing.expiry);
-            if !stays {
+            let is_retained = ageing.is_some_and(|ageing| age(tick, note.stamp) <= ageing.expiry);
+            if !is_retained {
                 release(counts, note.slot);
             }
-            stays
+            is_retained
         });
         self.sweep_bucket += SWEEP_BUCKETS;
         if self.sweep_bucket >= self.addresses.buckets() {
@@ -259,7 +259,7 @@ impl Forwarder {
             _ if batch.tables.is_bound_elsewhere(key, batch.ingress) => {
                 return Err(DropReason::SpoofedSource);
             }
-            found => self.learn_new_address(batch, key, found),
+            existing => self.learn_new_address(batch, key, existing),
         }
         Ok(())
     }
@@ -270,20 +270,20 @@ impl Forwarder {
         &mut self,
         batch: &Batch<'_>,
         key: &Key,
-        found: Option<(Position, Entry)>,
+        existing: Option<(Position, Entry)>,
     ) {
         let (ingress, port) = (batch.ingress, batch.port);
-        let before = found.filter(|(_, note)| note.slot != ingress.0);
+        let before = existing.filter(|(_, note)| note.slot != ingress.0);
         let moved_from =
             before.and_then(|(_, note)| self.adopted.ports.get(usize::from(note.slot)).copied());
-        let is_learned = match found {
+        let is_learned = match existing {
             None => self.insert(key, ingress, port, batch.tick, batch.now),
-            Some((place, note)) if note.slot != ingress.0 => {
+            Some((position, note)) if note.slot != ingress.0 => {
                 self.may_move(ingress, port, batch.tick)
-                    && self.relocate(place, note, ingress, port, batch.tick)
+                    && self.relocate(position, note, ingress, port, batch.tick)
             }
-            Some((place, _)) => {
-                if let Some(note) = self.addresses.entry_mut(place) {
+            Some((position, _)) => {
+                if let Some(note) = self.addresses.entry_mut(position) {
                     note.stamp = batch.tick;
                 }
                 true
@@ -302,11 +302,11 @@ impl Forwarder {
                 port: port.id,
                 seen: batch.now,
                 moved_from,
-                is_first: found.is_none(),
+                is_first: existing.is_none(),
             });
         }
-        if let Some((place, _)) = self.addresses.find(key) {
-            if let Some(note) = self.addresses.entry_mut(place) {
+        if let Some((position, _)) = self.addresses.find(key) {
+            if let Some(note) = self.addresses.entry_mut(position) {
                 note.set_unannounced(!is_announced);
             }
         }
@@ -332,8 +332,8 @@ impl Forwarder {
     /// maximum number of addresses.
     fn relocate(
         &mut self,
-        place: Position,
-        was: Entry,
+        position: Position,
+        previous: Entry,
         slot: PortSlot,
         port: &Port,
         stamp: u32,
@@ -343,8 +343,8 @@ impl Forwarder {
             return false;
         }
         *count += 1;
-        release(&mut self.counts, was.slot);
-        if let Some(note) = self.addresses.entry_mut(place) {
+        release(&mut self.counts, previous.slot);
+        if let Some(note) = self.addresses.entry_mut(position) {
             note.slot = slot.0;
             note.stamp = stamp;
             note.set_unannounced(false);

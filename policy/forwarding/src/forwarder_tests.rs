@@ -13,7 +13,7 @@ fn mac(n: u32) -> MacAddr {
     MacAddr::new([0x02, 0, a, b, c, d])
 }
 
-fn at(seconds: u64) -> Time {
+fn time_at(seconds: u64) -> Time {
     Time::from_ns(seconds * 1_000_000_000)
 }
 
@@ -45,12 +45,18 @@ fn send(
     verdicts[0]
 }
 
-fn says_hello(forwarder: &mut Forwarder, tables: &Tables, now: Time, from: u32, source: MacAddr) {
+fn send_broadcast(
+    forwarder: &mut Forwarder,
+    tables: &Tables,
+    now: Time,
+    from: u32,
+    source: MacAddr,
+) {
     send(forwarder, tables, now, from, source, MacAddr::BROADCAST);
 }
 
 /// Returns the port that gets a frame to `destination` from port 9; `None` if it is flooded.
-fn whereabouts(
+fn location_of(
     forwarder: &mut Forwarder,
     tables: &Tables,
     now: Time,
@@ -73,14 +79,14 @@ fn sorted(forwarder: &Forwarder, now: Time) -> Vec<(MacAddr, PortId)> {
 fn a_change_leaves_the_addresses_of_other_ports() {
     let mut forwarder = Forwarder::new(64);
     let before = tables(&[port(5), port(7), port(9)]);
-    says_hello(&mut forwarder, &before, at(1), 5, mac(5));
-    says_hello(&mut forwarder, &before, at(1), 7, mac(7));
+    send_broadcast(&mut forwarder, &before, time_at(1), 5, mac(5));
+    send_broadcast(&mut forwarder, &before, time_at(1), 7, mac(7));
     // Slots change: a trunk sorts first, and port 5 is removed.
     let uplink = ForwardingPortSpec::new(PortId(50), SWITCH, PortRole::Uplink);
     let after = tables(&[uplink, port(1), port(7), port(9)]);
     assert_ne!(before.slot(PortId(7)), after.slot(PortId(7)));
-    assert_eq!(whereabouts(&mut forwarder, &after, at(2), mac(7)), Some(PortId(7)));
-    assert_eq!(whereabouts(&mut forwarder, &after, at(2), mac(5)), None);
+    assert_eq!(location_of(&mut forwarder, &after, time_at(2), mac(7)), Some(PortId(7)));
+    assert_eq!(location_of(&mut forwarder, &after, time_at(2), mac(5)), None);
 }
 
 #[test]
@@ -89,13 +95,13 @@ fn a_port_that_moves_leaves_its_addresses_behind() {
     let switches = [SwitchSpec::new(SWITCH), SwitchSpec::new(other)];
     let mut forwarder = Forwarder::new(64);
     let before = tables(&[port(5), port(9)]);
-    says_hello(&mut forwarder, &before, at(1), 5, mac(5));
+    send_broadcast(&mut forwarder, &before, time_at(1), 5, mac(5));
     let moved = ForwardingPortSpec { switch: other, ..port(5) };
     let after = Tables::build(&switches, &[moved, port(9)]).unwrap();
     forwarder.handle_tables(&after);
     assert!(forwarder.is_empty());
     let in_vlan = ForwardingPortSpec { vlan: VlanMode::Access(VlanId::new(8)), ..port(5) };
-    says_hello(&mut forwarder, &before, at(1), 5, mac(5));
+    send_broadcast(&mut forwarder, &before, time_at(1), 5, mac(5));
     forwarder.handle_tables(&tables(&[in_vlan, port(9)]));
     assert!(forwarder.is_empty());
 }
@@ -106,26 +112,26 @@ fn a_new_switch_before_another_leaves_its_addresses() {
         |ids: &[u32]| ids.iter().map(|id| SwitchSpec::new(SwitchId(*id))).collect::<Vec<_>>();
     let mut forwarder = Forwarder::new(64);
     let before = Tables::build(&specs(&[3]), &[port(5), port(9)]).unwrap();
-    says_hello(&mut forwarder, &before, at(1), 5, mac(5));
+    send_broadcast(&mut forwarder, &before, time_at(1), 5, mac(5));
     let after = Tables::build(&specs(&[1, 2, 3]), &[port(5), port(9)]).unwrap();
-    assert_eq!(whereabouts(&mut forwarder, &after, at(1), mac(5)), Some(PortId(5)));
-    assert!(forwarder.entries(at(1)).all(|entry| entry.switch == SWITCH));
+    assert_eq!(location_of(&mut forwarder, &after, time_at(1), mac(5)), Some(PortId(5)));
+    assert!(forwarder.entries(time_at(1)).all(|entry| entry.switch == SWITCH));
 }
 
 /// Two guests that may use any source address send from one address, alternately.
 #[test]
 fn an_address_that_alternates_between_ports_is_announced_a_bounded_number_of_times() {
     let mut forwarder = Forwarder::new(64);
-    let few = |id| ForwardingPortSpec { learned_max: 100, ..port(id) };
+    let limited = |id| ForwardingPortSpec { learned_max: 100, ..port(id) };
     let uplink = ForwardingPortSpec::new(PortId(50), SWITCH, PortRole::Uplink);
-    let other = tables(&[uplink, few(5), few(7), port(9)]);
-    let tables = tables(&[few(5), few(7), port(9)]);
+    let other = tables(&[uplink, limited(5), limited(7), port(9)]);
+    let tables = tables(&[limited(5), limited(7), port(9)]);
     let mut announced = 0;
     const SECONDS: u64 = 10;
     for ms in 0..SECONDS * 1000 {
         let now = Time::from_ns(ms * 1_000_000);
         for from in [5, 7, 5, 7] {
-            says_hello(&mut forwarder, &tables, now, from, mac(1));
+            send_broadcast(&mut forwarder, &tables, now, from, mac(1));
             announced += std::iter::from_fn(|| forwarder.poll_announcement()).count();
         }
         // Changed tables do not reset the limit.
@@ -133,10 +139,10 @@ fn an_address_that_alternates_between_ports_is_announced_a_bounded_number_of_tim
     }
     assert!((400..=2 * (100 + 240 * SECONDS as usize)).contains(&announced), "{announced}");
     // A moved guest is found at once after a pause.
-    let later = at(60);
-    says_hello(&mut forwarder, &tables, later, 5, mac(1));
-    says_hello(&mut forwarder, &tables, later, 7, mac(1));
-    assert_eq!(whereabouts(&mut forwarder, &tables, later, mac(1)), Some(PortId(7)));
+    let later = time_at(60);
+    send_broadcast(&mut forwarder, &tables, later, 5, mac(1));
+    send_broadcast(&mut forwarder, &tables, later, 7, mac(1));
+    assert_eq!(location_of(&mut forwarder, &tables, later, mac(1)), Some(PortId(7)));
 }
 
 #[test]
@@ -145,44 +151,44 @@ fn all_addresses_of_a_port_may_move_at_once() {
     let tables = tables(&[port(5), port(7), port(9)]);
     for from in [5, 7] {
         for address in 0..1000 {
-            says_hello(&mut forwarder, &tables, at(1), from, mac(address));
+            send_broadcast(&mut forwarder, &tables, time_at(1), from, mac(address));
         }
     }
-    let moved = forwarder.entries(at(1)).filter(|entry| entry.port == PortId(7)).count();
+    let moved = forwarder.entries(time_at(1)).filter(|entry| entry.port == PortId(7)).count();
     assert_eq!(moved, 1000);
 }
 
 #[test]
 fn equal_tables_cost_nothing() {
     let mut forwarder = Forwarder::new(1 << 17);
-    let same = tables(&[port(5), port(9)]);
-    says_hello(&mut forwarder, &same, at(1), 5, mac(1));
+    let equal_tables = tables(&[port(5), port(9)]);
+    send_broadcast(&mut forwarder, &equal_tables, time_at(1), 5, mac(1));
     // Also of the ports only those properties count that addresses depend on.
     let isolated = ForwardingPortSpec { isolated: true, ..port(5) };
-    for again in [&[port(5), port(9)], &[isolated, port(9)]] {
-        assert!(!forwarder.handle_tables(&tables(again)), "the addresses are not checked");
+    for equivalent in [&[port(5), port(9)], &[isolated, port(9)]] {
+        assert!(!forwarder.handle_tables(&tables(equivalent)), "the addresses are not checked");
     }
     assert!(forwarder.handle_tables(&tables(&[port(5), port(7), port(9)])));
     assert_eq!(forwarder.len(), 1);
 }
 
 #[test]
-fn a_configured_address_ends_what_was_learned_of_it() {
+fn a_configured_address_replaces_the_learned_one() {
     let mut forwarder = Forwarder::new(64);
     let before = tables(&[port(5), port(7), port(9)]);
-    says_hello(&mut forwarder, &before, at(1), 5, mac(7));
+    send_broadcast(&mut forwarder, &before, time_at(1), 5, mac(7));
     let configured = ForwardingPortSpec { mac: Some(mac(7)), ..port(7) };
     let between = tables(&[port(5), configured, port(9)]);
-    assert_eq!(whereabouts(&mut forwarder, &between, at(1), mac(7)), Some(PortId(7)));
-    assert_eq!(whereabouts(&mut forwarder, &before, at(1), mac(7)), None);
+    assert_eq!(location_of(&mut forwarder, &between, time_at(1), mac(7)), Some(PortId(7)));
+    assert_eq!(location_of(&mut forwarder, &before, time_at(1), mac(7)), None);
 }
 
 #[test]
-fn a_lower_bound_applies_to_what_is_learned_already() {
+fn a_lower_bound_applies_to_learned_addresses() {
     let mut forwarder = Forwarder::new(64);
     let before = tables(&[port(5), port(9)]);
     for n in 0..10 {
-        says_hello(&mut forwarder, &before, at(1), 5, mac(n));
+        send_broadcast(&mut forwarder, &before, time_at(1), 5, mac(n));
     }
     forwarder.handle_tables(&tables(&[ForwardingPortSpec { learned_max: 3, ..port(5) }, port(9)]));
     assert_eq!(forwarder.len(), 3);
@@ -192,10 +198,10 @@ fn a_lower_bound_applies_to_what_is_learned_already() {
 fn a_station_that_moves_within_a_batch_is_followed_at_once() {
     let tables = tables(&[port(5), port(9)]);
     let mut forwarder = Forwarder::new(64);
-    says_hello(&mut forwarder, &tables, at(1), 5, mac(5));
+    send_broadcast(&mut forwarder, &tables, time_at(1), 5, mac(5));
     let mut frames = [Frame::new(0), Frame::new(1), Frame::new(2)];
-    let all = MacAddr::BROADCAST;
-    let flows = [(mac(9), mac(5)), (mac(5), all), (mac(9), mac(5))];
+    let broadcast = MacAddr::BROADCAST;
+    let flows = [(mac(9), mac(5)), (mac(5), broadcast), (mac(9), mac(5))];
     for (frame, (source, destination)) in frames.iter_mut().zip(flows) {
         frame.fill(&[0; 60]);
         frame.bytes_mut()[..6].copy_from_slice(&destination.octets());
@@ -203,7 +209,7 @@ fn a_station_that_moves_within_a_batch_is_followed_at_once() {
     }
     let mut verdicts = [Verdict::default(); BATCH_FRAMES_MAX];
     let ingress = tables.slot(PortId(9)).unwrap();
-    forwarder.decide(&tables, at(1), ingress, &mut frames, &mut verdicts);
+    forwarder.decide(&tables, time_at(1), ingress, &mut frames, &mut verdicts);
     let egress = tables.slot(PortId(5)).unwrap();
     let flood = Verdict::Flood { vlan: None, kind: FloodKind::Group };
     let expected = [Verdict::Unicast { egress }, flood, Verdict::Drop(DropReason::SameEgress)];
@@ -213,15 +219,15 @@ fn a_station_that_moves_within_a_batch_is_followed_at_once() {
 #[test]
 fn a_stale_slot_is_no_port() {
     let many = tables(&[port(1), port(2), port(9)]);
-    let few = tables(&[port(9)]);
+    let limited = tables(&[port(9)]);
     let mut frames = [Frame::new(0)];
     let mut verdicts = [Verdict::default(); BATCH_FRAMES_MAX];
     let slot = many.slot(PortId(9)).unwrap();
-    Forwarder::new(4).decide(&few, at(0), slot, &mut frames, &mut verdicts);
+    Forwarder::new(4).decide(&limited, time_at(0), slot, &mut frames, &mut verdicts);
     assert_eq!(verdicts[0], Verdict::Drop(DropReason::PortGone));
-    assert_eq!(few.flood(slot, None, FloodKind::Group).count(), 0);
+    assert_eq!(limited.flood(slot, None, FloodKind::Group).count(), 0);
     let member = FloodMember { slot, rule: TagRule::Untagged };
-    assert_eq!(few.check_copy(member, &frames[0]), Err(DropReason::PortGone));
+    assert_eq!(limited.check_copy(member, &frames[0]), Err(DropReason::PortGone));
 }
 
 #[test]
@@ -230,16 +236,16 @@ fn an_address_ages_from_its_last_frame() {
     let tables = tables(&[port(5), port(9)]);
     // One frame per minute keeps the entry.
     for minute in 0..20 {
-        says_hello(&mut forwarder, &tables, at(minute * 60), 5, mac(5));
+        send_broadcast(&mut forwarder, &tables, time_at(minute * 60), 5, mac(5));
     }
     let last = 19 * 60;
-    assert_eq!(whereabouts(&mut forwarder, &tables, at(last + 300), mac(5)), Some(PortId(5)));
-    assert_eq!(whereabouts(&mut forwarder, &tables, at(last + 376), mac(5)), None);
-    assert_eq!(sorted(&forwarder, at(last + 376)), [(mac(999), PortId(9))]);
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(last + 300), mac(5)), Some(PortId(5)));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(last + 376), mac(5)), None);
+    assert_eq!(sorted(&forwarder, time_at(last + 376)), [(mac(999), PortId(9))]);
 }
 
 #[test]
-fn ageing_makes_room_and_then_asks_for_nothing() {
+fn ageing_frees_entries_and_then_needs_no_deadline() {
     let mut forwarder = Forwarder::new(20_000);
     let uplink = ForwardingPortSpec {
         learned_max: 10_000,
@@ -248,11 +254,11 @@ fn ageing_makes_room_and_then_asks_for_nothing() {
     let tables = tables(&[uplink, port(9)]);
     assert_eq!(forwarder.next_deadline(), None);
     for n in 0..12_000 {
-        says_hello(&mut forwarder, &tables, at(10), 5, mac(n));
+        send_broadcast(&mut forwarder, &tables, time_at(10), 5, mac(n));
     }
     assert_eq!(forwarder.len(), 10_000);
     let mut calls = 0;
-    let mut last = at(10);
+    let mut last = time_at(10);
     while let Some(deadline) = forwarder.next_deadline() {
         assert!(deadline > last, "the deadline is in the past");
         last = deadline;
@@ -260,9 +266,9 @@ fn ageing_makes_room_and_then_asks_for_nothing() {
         calls += 1;
     }
     // Ageing, its quarter of tolerance, and one sweep.
-    assert!(last <= at(10 + 300 + 75 + 76), "{last}");
+    assert!(last <= time_at(10 + 300 + 75 + 76), "{last}");
     assert!(calls < 100, "{calls} calls");
-    says_hello(&mut forwarder, &tables, last, 5, mac(1));
+    send_broadcast(&mut forwarder, &tables, last, 5, mac(1));
     assert_eq!(forwarder.len(), 1);
 }
 
@@ -270,19 +276,19 @@ fn ageing_makes_room_and_then_asks_for_nothing() {
 fn a_full_port_neither_learns_nor_takes_over() {
     let mut forwarder = Forwarder::new(64);
     let tables = tables(&[ForwardingPortSpec { learned_max: 2, ..port(5) }, port(7), port(9)]);
-    says_hello(&mut forwarder, &tables, at(1), 7, mac(7));
+    send_broadcast(&mut forwarder, &tables, time_at(1), 7, mac(7));
     for n in [1, 2, 3, 7] {
-        says_hello(&mut forwarder, &tables, at(1), 5, mac(n));
+        send_broadcast(&mut forwarder, &tables, time_at(1), 5, mac(n));
     }
     assert_eq!(
-        sorted(&forwarder, at(1)),
+        sorted(&forwarder, time_at(1)),
         [(mac(1), PortId(5)), (mac(2), PortId(5)), (mac(7), PortId(7))]
     );
     // A removed address frees capacity for another.
-    says_hello(&mut forwarder, &tables, at(2), 7, mac(1));
-    says_hello(&mut forwarder, &tables, at(2), 5, mac(3));
-    assert_eq!(whereabouts(&mut forwarder, &tables, at(2), mac(1)), Some(PortId(7)));
-    assert_eq!(whereabouts(&mut forwarder, &tables, at(2), mac(3)), Some(PortId(5)));
+    send_broadcast(&mut forwarder, &tables, time_at(2), 7, mac(1));
+    send_broadcast(&mut forwarder, &tables, time_at(2), 5, mac(3));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(2), mac(1)), Some(PortId(7)));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(2), mac(3)), Some(PortId(5)));
 }
 
 #[test]
@@ -294,27 +300,27 @@ fn a_configured_address_cannot_be_hijacked() {
     let mut forwarder = Forwarder::new(64);
     let spoofed = Verdict::Drop(DropReason::SpoofedSource);
     for from in [8, 9] {
-        let all = MacAddr::BROADCAST;
-        assert_eq!(send(&mut forwarder, &tables, at(1), from, mac(5), all), spoofed);
+        let broadcast = MacAddr::BROADCAST;
+        assert_eq!(send(&mut forwarder, &tables, time_at(1), from, mac(5), broadcast), spoofed);
         // Its owner may use other addresses, so others may use its address.
-        let verdict = send(&mut forwarder, &tables, at(1), from, mac(7), all);
+        let verdict = send(&mut forwarder, &tables, time_at(1), from, mac(7), broadcast);
         assert!(matches!(verdict, Verdict::Flood { .. }), "{verdict:?}");
     }
     assert!(forwarder.is_empty());
-    assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), Some(PortId(5)));
-    assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(7)), Some(PortId(7)));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(1), mac(5)), Some(PortId(5)));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(1), mac(7)), Some(PortId(7)));
     // An announcement of another worker does not change it either.
-    let news = Learned {
+    let announcement = Learned {
         switch: SWITCH,
         vlan: None,
         mac: mac(5),
         port: PortId(9),
-        seen: at(1),
+        seen: time_at(1),
         moved_from: None,
         is_first: false,
     };
-    forwarder.handle_learned(&tables, at(1), news);
-    assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), Some(PortId(5)));
+    forwarder.handle_learned(&tables, time_at(1), announcement);
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(1), mac(5)), Some(PortId(5)));
 }
 
 #[test]
@@ -326,33 +332,37 @@ fn a_bound_address_is_refused_from_other_nics_and_follows_its_station_to_an_upli
     let (unbound, tables) = (tables(&unbound), tables(&bound));
     let mut forwarder = Forwarder::new(64);
     // Another NIC has sent from the address before it was bound.
-    says_hello(&mut forwarder, &unbound, at(1), 6, mac(5));
-    assert_eq!(whereabouts(&mut forwarder, &unbound, at(1), mac(5)), Some(PortId(6)));
-    assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), None, "that is forgotten");
+    send_broadcast(&mut forwarder, &unbound, time_at(1), 6, mac(5));
+    assert_eq!(location_of(&mut forwarder, &unbound, time_at(1), mac(5)), Some(PortId(6)));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(1), mac(5)), None, "that is forgotten");
     let spoofed = Verdict::Drop(DropReason::SpoofedSource);
-    let all = MacAddr::BROADCAST;
-    assert_eq!(send(&mut forwarder, &tables, at(1), 6, mac(5), all), spoofed, "not learned yet");
-    says_hello(&mut forwarder, &tables, at(1), 5, mac(5));
-    says_hello(&mut forwarder, &tables, at(1), 5, mac(50));
-    assert_eq!(send(&mut forwarder, &tables, at(1), 6, mac(5), all), spoofed);
-    assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), Some(PortId(5)));
-    assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(50)), Some(PortId(5)));
+    let broadcast = MacAddr::BROADCAST;
+    assert_eq!(
+        send(&mut forwarder, &tables, time_at(1), 6, mac(5), broadcast),
+        spoofed,
+        "not learned yet"
+    );
+    send_broadcast(&mut forwarder, &tables, time_at(1), 5, mac(5));
+    send_broadcast(&mut forwarder, &tables, time_at(1), 5, mac(50));
+    assert_eq!(send(&mut forwarder, &tables, time_at(1), 6, mac(5), broadcast), spoofed);
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(1), mac(5)), Some(PortId(5)));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(1), mac(50)), Some(PortId(5)));
     // An announcement of another worker does not change it either.
-    let news = Learned {
+    let announcement = Learned {
         switch: SWITCH,
         vlan: None,
         mac: mac(5),
         port: PortId(6),
-        seen: at(2),
+        seen: time_at(2),
         moved_from: None,
         is_first: false,
     };
-    forwarder.handle_learned(&tables, at(2), news);
-    assert_eq!(whereabouts(&mut forwarder, &tables, at(2), mac(5)), Some(PortId(5)));
-    says_hello(&mut forwarder, &tables, at(3), 7, mac(5));
-    assert_eq!(whereabouts(&mut forwarder, &tables, at(3), mac(5)), Some(PortId(7)));
+    forwarder.handle_learned(&tables, time_at(2), announcement);
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(2), mac(5)), Some(PortId(5)));
+    send_broadcast(&mut forwarder, &tables, time_at(3), 7, mac(5));
+    assert_eq!(location_of(&mut forwarder, &tables, time_at(3), mac(5)), Some(PortId(7)));
     // The entry has expired.
-    assert_eq!(send(&mut forwarder, &tables, at(1000), 6, mac(5), all), spoofed);
+    assert_eq!(send(&mut forwarder, &tables, time_at(1000), 6, mac(5), broadcast), spoofed);
 }
 
 #[test]
@@ -360,7 +370,7 @@ fn a_move_is_reported_with_the_port_of_the_previous_sighting() {
     let tables = tables(&[port(5), port(6), port(9)]);
     let mut forwarder = Forwarder::new(64);
     let mut report = |from, seconds| {
-        says_hello(&mut forwarder, &tables, at(seconds), from, mac(1));
+        send_broadcast(&mut forwarder, &tables, time_at(seconds), from, mac(1));
         let learned = forwarder.poll_announcement().unwrap();
         assert!(forwarder.poll_announcement().is_none());
         (learned.port, learned.moved_from, learned.is_first)
@@ -380,7 +390,7 @@ fn a_port_that_begins_to_bind_reports_its_next_source_as_the_first() {
     let (before, binding) = (tables(&ports), tables(&binding));
     let mut forwarder = Forwarder::new(64);
     let mut is_first = |tables: &Tables, from| {
-        says_hello(&mut forwarder, tables, at(1), from, mac(from));
+        send_broadcast(&mut forwarder, tables, time_at(1), from, mac(from));
         forwarder.poll_announcement().map(|learned| learned.is_first)
     };
     assert_eq!((is_first(&before, 5), is_first(&before, 6)), (Some(true), Some(true)));
@@ -429,7 +439,7 @@ fn a_unicast_carries_the_tag_of_its_egress_and_keeps_its_priority() {
         let mut frames = [frame];
         let mut verdicts = [Verdict::default(); BATCH_FRAMES_MAX];
         let ingress = tables.slot(PortId(from)).unwrap();
-        Forwarder::new(4).decide(&tables, at(0), ingress, &mut frames, &mut verdicts);
+        Forwarder::new(4).decide(&tables, time_at(0), ingress, &mut frames, &mut verdicts);
         let egress = tables.slot(PortId(to)).unwrap();
         assert_eq!(verdicts[0], Verdict::Unicast { egress }, "{from} to {to}");
         assert_eq!(frames[0].meta.tag.map(VlanTag::tci), expected, "{from} to {to}");
@@ -445,12 +455,12 @@ fn replicas_agree_once_news_has_spread() {
         let replica = (step * 7 % 3) as usize;
         let from = [5, 7, 9][(step * 5 % 3) as usize];
         let now = Time::from_ns(step / 2 * 40_000_000);
-        says_hello(&mut replicas[replica], &tables, now, from, mac((step % 40) as u32));
+        send_broadcast(&mut replicas[replica], &tables, now, from, mac((step % 40) as u32));
         if step % 11 == 0 {
             spread(&mut replicas, &tables, now);
         }
     }
-    let end = at(4);
+    let end = time_at(4);
     spread(&mut replicas, &tables, end);
     let first = sorted(&replicas[0], end);
     assert_eq!(first.len(), 40);
@@ -480,13 +490,13 @@ fn two_sightings_in_one_instant_end_on_the_same_port() {
     for order in [[5, 7], [7, 5]] {
         let mut replicas = [Forwarder::new(64), Forwarder::new(64)];
         for (replica, from) in replicas.iter_mut().zip(order) {
-            says_hello(replica, &tables, at(1), from, mac(1));
+            send_broadcast(replica, &tables, time_at(1), from, mac(1));
         }
-        let news = replicas.each_mut().map(|replica| replica.poll_announcement().unwrap());
-        replicas[0].handle_learned(&tables, at(1), news[1]);
-        replicas[1].handle_learned(&tables, at(1), news[0]);
+        let announcements = replicas.each_mut().map(|replica| replica.poll_announcement().unwrap());
+        replicas[0].handle_learned(&tables, time_at(1), announcements[1]);
+        replicas[1].handle_learned(&tables, time_at(1), announcements[0]);
         for replica in &replicas {
-            assert_eq!(sorted(replica, at(1)), [(mac(1), PortId(7))]);
+            assert_eq!(sorted(replica, time_at(1)), [(mac(1), PortId(7))]);
         }
     }
 }
@@ -494,18 +504,18 @@ fn two_sightings_in_one_instant_end_on_the_same_port() {
 #[test]
 fn one_address_on_two_switches_is_two_addresses() {
     let other = SwitchId(4);
-    let there = |id| ForwardingPortSpec { switch: other, ..port(id) };
+    let on_other = |id| ForwardingPortSpec { switch: other, ..port(id) };
     let switches = [SwitchSpec::new(SWITCH), SwitchSpec::new(other)];
-    let tables = Tables::build(&switches, &[port(5), port(9), there(6), there(8)]).unwrap();
+    let tables = Tables::build(&switches, &[port(5), port(9), on_other(6), on_other(8)]).unwrap();
     // A capacity so small that both are in the same bucket.
     let mut forwarder = Forwarder::new(2);
     for from in [5, 6] {
-        says_hello(&mut forwarder, &tables, at(1), from, mac(1));
+        send_broadcast(&mut forwarder, &tables, time_at(1), from, mac(1));
     }
-    assert_eq!(sorted(&forwarder, at(1)), [(mac(1), PortId(5)), (mac(1), PortId(6))]);
+    assert_eq!(sorted(&forwarder, time_at(1)), [(mac(1), PortId(5)), (mac(1), PortId(6))]);
     for (from, to) in [(9, 5), (8, 6)] {
         let egress = tables.slot(PortId(to)).unwrap();
-        let verdict = send(&mut forwarder, &tables, at(1), from, mac(2), mac(1));
+        let verdict = send(&mut forwarder, &tables, time_at(1), from, mac(2), mac(1));
         assert_eq!(verdict, Verdict::Unicast { egress });
     }
 }
@@ -516,67 +526,67 @@ fn an_address_in_use_is_announced_again_before_others_forget_it() {
     let mut replicas = [Forwarder::new(64), Forwarder::new(64)];
     let mut announced = 0;
     for second in 0..3000 {
-        says_hello(&mut replicas[0], &tables, at(second), 5, mac(5));
+        send_broadcast(&mut replicas[0], &tables, time_at(second), 5, mac(5));
         announced += usize::from(!replicas[0].announcements.is_empty());
-        spread(&mut replicas, &tables, at(second));
-        replicas[1].handle_age(at(second));
-        assert_eq!(sorted(&replicas[1], at(second)), [(mac(5), PortId(5))]);
+        spread(&mut replicas, &tables, time_at(second));
+        replicas[1].handle_age(time_at(second));
+        assert_eq!(sorted(&replicas[1], time_at(second)), [(mac(5), PortId(5))]);
     }
     assert!((39..=41).contains(&announced), "{announced}");
 }
 
 #[test]
-fn news_that_finds_no_room_is_told_later() {
+fn news_that_does_not_fit_is_reported_later() {
     let uplink = ForwardingPortSpec {
         learned_max: 5000,
         ..ForwardingPortSpec::new(PortId(5), SWITCH, PortRole::Uplink)
     };
     let tables = tables(&[uplink, port(9)]);
     let mut forwarder = Forwarder::new(4096);
-    let mut told = std::collections::BTreeSet::new();
+    let mut reported = std::collections::BTreeSet::new();
     for round in 0..4 {
         for n in 0..3000 {
-            says_hello(&mut forwarder, &tables, at(round), 5, mac(n));
+            send_broadcast(&mut forwarder, &tables, time_at(round), 5, mac(n));
         }
         assert!(
             forwarder.announcements.len() <= ANNOUNCEMENTS_MAX
                 && forwarder.announcements.capacity() < 2 * ANNOUNCEMENTS_MAX
         );
         while let Some(learned) = forwarder.poll_announcement() {
-            assert!(told.insert(learned.mac), "told twice");
+            assert!(reported.insert(learned.mac), "told twice");
         }
     }
-    assert_eq!(told.len(), 3000);
+    assert_eq!(reported.len(), 3000);
 }
 
 #[test]
-fn news_about_what_is_not_here_changes_nothing() {
+fn invalid_or_outdated_learned_addresses_change_nothing() {
     let tables = tables(&[port(5), port(9)]);
     let mut forwarder = Forwarder::new(64);
-    let good = Learned {
+    let valid = Learned {
         switch: SWITCH,
         vlan: None,
         mac: mac(1),
         port: PortId(5),
-        seen: at(1000),
+        seen: time_at(1000),
         moved_from: None,
         is_first: false,
     };
-    let bad = [
-        Learned { port: PortId(6), ..good },
-        Learned { switch: SwitchId(8), ..good },
-        Learned { vlan: VlanId::new(4), ..good },
-        Learned { mac: MacAddr::BROADCAST, ..good },
-        Learned { mac: mac(0x0100_0000), seen: at(1), ..good },
+    let invalid = [
+        Learned { port: PortId(6), ..valid },
+        Learned { switch: SwitchId(8), ..valid },
+        Learned { vlan: VlanId::new(4), ..valid },
+        Learned { mac: MacAddr::BROADCAST, ..valid },
+        Learned { mac: mac(0x0100_0000), seen: time_at(1), ..valid },
     ];
-    for learned in bad {
-        forwarder.handle_learned(&tables, at(1000), learned);
+    for learned in invalid {
+        forwarder.handle_learned(&tables, time_at(1000), learned);
         assert!(forwarder.is_empty(), "{learned:?}");
     }
-    forwarder.handle_learned(&tables, at(1000), good);
-    let older = Learned { port: PortId(9), seen: at(999), ..good };
-    forwarder.handle_learned(&tables, at(1000), older);
-    assert_eq!(sorted(&forwarder, at(1000)), [(mac(1), PortId(5))]);
+    forwarder.handle_learned(&tables, time_at(1000), valid);
+    let older = Learned { port: PortId(9), seen: time_at(999), ..valid };
+    forwarder.handle_learned(&tables, time_at(1000), older);
+    assert_eq!(sorted(&forwarder, time_at(1000)), [(mac(1), PortId(5))]);
 }
 
 #[test]
@@ -589,13 +599,13 @@ fn neighbouring_addresses_fill_the_table_to_its_capacity() {
     for capacity in [0, 1, 64, 1024, 8192] {
         let mut forwarder = Forwarder::new(capacity as usize);
         for n in 0..capacity + 100 {
-            says_hello(&mut forwarder, &tables, at(1), 5, mac(n));
+            send_broadcast(&mut forwarder, &tables, time_at(1), 5, mac(n));
         }
         assert_eq!(forwarder.len(), capacity as usize);
-        assert_eq!(forwarder.entries(at(1)).count(), capacity as usize);
+        assert_eq!(forwarder.entries(time_at(1)).count(), capacity as usize);
         for n in 0..capacity {
             assert_eq!(
-                send(&mut forwarder, &tables, at(1), 9, mac(999_999), mac(n)),
+                send(&mut forwarder, &tables, time_at(1), 9, mac(999_999), mac(n)),
                 Verdict::Unicast { egress: tables.slot(PortId(5)).unwrap() }
             );
         }

@@ -9,19 +9,19 @@ fn bits(rate: u64, burst: u32) -> Limit {
 }
 
 /// Simulates a caller that always has work and returns exactly when told. Returns the cost admitted
-/// from `from` to `until`.
-fn backlogged(limit: Limit, from: Time, until: Time, cost: u32) -> u64 {
+/// from `from` to `deadline`.
+fn backlogged(limit: Limit, from: Time, deadline: Time, cost: u32) -> u64 {
     let mut state = LimitState::default();
     let (mut now, mut admitted) = (from, 0);
-    while now < until {
+    while now < deadline {
         match limit.admit(state, now, cost) {
             Ok(next) => {
                 state = next;
                 admitted += u64::from(cost);
             }
-            Err(at) => {
-                assert!(at > now, "a wait that does not end");
-                now = at;
+            Err(retry_at) => {
+                assert!(retry_at > now, "a wait that does not end");
+                now = retry_at;
             }
         }
     }
@@ -31,8 +31,8 @@ fn backlogged(limit: Limit, from: Time, until: Time, cost: u32) -> u64 {
 #[test]
 fn small_frames_at_100_gbit_are_exact() {
     let start = Time::from_ns(86_400 * 365 * SECOND);
-    let until = start + Duration::from_millis(20);
-    let admitted = backlogged(bits(100_000_000_000, 65_536), start, until, 64);
+    let deadline = start + Duration::from_millis(20);
+    let admitted = backlogged(bits(100_000_000_000, 65_536), start, deadline, 64);
     let due = 12_500_000_000 / 50 + 65_536;
     assert!(admitted <= due + 1, "{admitted} > {due}");
     assert!(due - admitted <= 64, "{admitted} of {due}");
@@ -50,10 +50,10 @@ fn a_burst_of_one_frame_keeps_the_rate() {
 fn a_frame_above_the_burst_is_paid_for_afterwards() {
     let limit = bits(8_000_000, 1500);
     let state = limit.admit(LimitState::default(), Time::ZERO, 64_000).unwrap();
-    let at = limit.admit(state, Time::ZERO, 1500).unwrap_err();
-    assert!(at.since(Time::from_ns(64_000_000)) <= Duration::from_nanos(1), "{at}");
-    assert!(at >= Time::from_ns(64_000_000), "{at}");
-    assert!(limit.admit(state, at, 1500).is_ok());
+    let retry_at = limit.admit(state, Time::ZERO, 1500).unwrap_err();
+    assert!(retry_at.since(Time::from_ns(64_000_000)) <= Duration::from_nanos(1), "{retry_at}");
+    assert!(retry_at >= Time::from_ns(64_000_000), "{retry_at}");
+    assert!(limit.admit(state, retry_at, 1500).is_ok());
 }
 
 #[test]
@@ -85,8 +85,8 @@ fn idling_past_the_wrap_of_the_units_leaves_one_burst() {
 fn the_slowest_and_the_fastest_rate_do_not_overflow() {
     let slow = bits(1, 1);
     let state = slow.admit(LimitState::default(), Time::ZERO, 1).unwrap();
-    let at = slow.admit(state, Time::ZERO, 1).unwrap_err();
-    assert!((8 * SECOND..=8 * SECOND + 1).contains(&at.as_ns()), "{at}");
+    let retry_at = slow.admit(state, Time::ZERO, 1).unwrap_err();
+    assert!((8 * SECOND..=8 * SECOND + 1).contains(&retry_at.as_ns()), "{retry_at}");
     let debt = slow.admit(LimitState::default(), Time::ZERO, u32::MAX).unwrap();
     assert_eq!(slow.admit(debt, Time::ZERO, 1), Err(Time::NEVER));
     let fast = bits(u64::MAX, u32::MAX);
@@ -124,22 +124,22 @@ proptest! {
                     state = next;
                     admitted.push((now, cost));
                 }
-                Err(at) if patience && at != Time::NEVER => {
+                Err(time) if patience && time != Time::NEVER => {
                     // The returned time is the earliest at which the cost is admitted.
-                    let before = Time::from_ns(at.as_ns() - 1);
+                    let before = Time::from_ns(time.as_ns() - 1);
                     prop_assert!(limit.admit(state, before, cost).is_err());
-                    state = limit.admit(state, at, cost).unwrap();
-                    admitted.push((at, cost));
-                    now = at;
+                    state = limit.admit(state, time, cost).unwrap();
+                    admitted.push((time, cost));
+                    now = time;
                 }
                 Err(_) => {}
             }
         }
         for first in 0..admitted.len() {
             let mut sum = 0u128;
-            for (at, cost) in &admitted[first..] {
+            for (time, cost) in &admitted[first..] {
                 sum += u128::from(*cost);
-                let window_ns = at.since(admitted[first].0).as_nanos();
+                let window_ns = time.since(admitted[first].0).as_nanos();
                 // In 8 billionths of a byte, so that nothing is rounded here.
                 let allowed = u128::from(rate) * window_ns
                     + (u128::from(burst) + 1) * 8 * u128::from(SECOND);

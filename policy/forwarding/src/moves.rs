@@ -18,8 +18,8 @@ pub(crate) struct MoveBudget {
 }
 
 impl MoveBudget {
-    /// Takes one move from the budget of a port that may learn `learned_max` addresses. Returns false
-    /// if there is none left.
+    /// Takes one move from the budget of a port that may learn `learned_max` addresses. Returns
+    /// false if there is none left.
     pub(crate) fn take(&mut self, tick: u32, learned_max: u32) -> bool {
         let ticks = crate::addresses::age(tick, self.refilled);
         if ticks > 0 || self.used == 0 {
@@ -41,12 +41,12 @@ mod tests {
         for (learned_max, burst) in [(1024, 1024), (1, BURST_MIN)] {
             let mut budget = MoveBudget::default();
             for start in [u32::MAX - 5, 7_000_000] {
-                let taken = (0..5000).filter(|_| budget.take(start, learned_max)).count();
-                assert_eq!(taken, burst as usize);
+                let count = (0..5000).filter(|_| budget.take(start, learned_max)).count();
+                assert_eq!(count, burst as usize);
                 for tick in 1..10 {
                     let tick = start.wrapping_add(tick);
-                    let taken = (0..5000).filter(|_| budget.take(tick, learned_max)).count();
-                    assert_eq!(taken, MOVES_PER_TICK as usize);
+                    let count = (0..5000).filter(|_| budget.take(tick, learned_max)).count();
+                    assert_eq!(count, MOVES_PER_TICK as usize);
                     // The clock of a worker may be behind that of another.
                     assert!(!budget.take(tick.wrapping_sub(1), learned_max));
                 }

@@ -47,13 +47,13 @@ impl Statics {
     }
 
     fn insert(&mut self, word: u64, hash: u64, switch: u16, slot: PortSlot) {
-        let place = StaticPosition { word: word | OCCUPIED, switch, slot: slot.0 };
+        let entry = StaticPosition { word: word | OCCUPIED, switch, slot: slot.0 };
         let mask = self.positions.len().wrapping_sub(1);
         for step in 0..self.positions.len() {
-            let at = (hash as usize).wrapping_add(step) & mask;
-            match self.positions.get_mut(at) {
+            let index = (hash as usize).wrapping_add(step) & mask;
+            match self.positions.get_mut(index) {
                 Some(free) if free.word == 0 => {
-                    *free = place;
+                    *free = entry;
                     return;
                 }
                 _ => {}
@@ -89,12 +89,12 @@ impl Statics {
         let mask = self.positions.len().wrapping_sub(1);
         // At most a quarter of the entries is occupied, so an empty one ends the search.
         for step in 0..self.positions.len() {
-            let place = self.positions.get((hash as usize).wrapping_add(step) & mask)?;
-            if place.word == 0 {
+            let entry = self.positions.get((hash as usize).wrapping_add(step) & mask)?;
+            if entry.word == 0 {
                 return None;
             }
-            if place.word == word | OCCUPIED && place.switch == switch {
-                let slot = PortSlot(place.slot);
+            if entry.word == word | OCCUPIED && entry.switch == switch {
+                let slot = PortSlot(entry.slot);
                 if accept(slot) {
                     return Some(slot);
                 }

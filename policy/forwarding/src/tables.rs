@@ -81,8 +81,8 @@ pub struct Tables {
 impl Tables {
     /// Returns the slot of a port; `None` if the tables do not contain it.
     pub fn slot(&self, port: PortId) -> Option<PortSlot> {
-        let at = self.by_id.binary_search_by_key(&port, |(id, _)| *id).ok()?;
-        self.by_id.get(at).map(|(_, slot)| *slot)
+        let index = self.by_id.binary_search_by_key(&port, |(id, _)| *id).ok()?;
+        self.by_id.get(index).map(|(_, slot)| *slot)
     }
 
     /// Returns the port in a slot; `None` only for a slot of other tables.
@@ -109,9 +109,10 @@ impl Tables {
         vlan: Option<VlanId>,
         mac: MacAddr,
     ) -> Option<PortSlot> {
-        let at = self.switches.binary_search_by_key(&switch, |switch| switch.id).ok()?;
-        let at = u16::try_from(at).ok()?;
-        let key = Key::new(self.switch(at)?.salt, at, crate::vlan_set::number(vlan), mac.to_u64());
+        let index = self.switches.binary_search_by_key(&switch, |switch| switch.id).ok()?;
+        let index = u16::try_from(index).ok()?;
+        let key =
+            Key::new(self.switch(index)?.salt, index, crate::vlan_set::number(vlan), mac.to_u64());
         self.static_slot(&key)
     }
 

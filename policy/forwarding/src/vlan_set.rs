@@ -74,8 +74,8 @@ impl VlanSet {
 
     /// Adds every VLAN of `other`.
     pub(crate) fn extend(&mut self, other: &Self) {
-        for (word, more) in self.words.iter_mut().zip(other.words.iter()) {
-            *word |= more;
+        for (word, other_word) in self.words.iter_mut().zip(other.words.iter()) {
+            *word |= other_word;
         }
     }
 
@@ -162,14 +162,14 @@ mod tests {
 
     #[test]
     fn reserved_numbers_are_never_held() {
-        let all = VlanSet::all();
-        assert!(all.contains_number(0) && all.contains_number(1) && all.contains_number(4094));
+        let full = VlanSet::all();
+        assert!(full.contains_number(0) && full.contains_number(1) && full.contains_number(4094));
         assert!(
-            !all.contains_number(4095)
-                && !all.contains_number(4096)
-                && !all.contains_number(u16::MAX)
+            !full.contains_number(4095)
+                && !full.contains_number(4096)
+                && !full.contains_number(u16::MAX)
         );
-        assert_eq!(all.iter().count(), 4095);
+        assert_eq!(full.iter().count(), 4095);
         assert_eq!(VlanSet::all_tagged().iter().next(), Some(VlanId::new(1)));
     }
 

@@ -76,20 +76,20 @@ pub fn effective(
     kind: PortKind,
     side: Side,
 ) -> EffectiveOffloads {
-    let of = |capability, is_supported| {
+    let verdict = |capability, is_supported| {
         evaluate(is_supported, switches, kind.toggle_for(side, capability))
     };
-    let checksum = of(OffloadCapability::Checksum, supported.checksum);
-    let large = |capability, is_supported| {
-        of(capability, is_supported).or_needs(checksum, OffloadCapability::Checksum)
+    let checksum = verdict(OffloadCapability::Checksum, supported.checksum);
+    let segmentation = |capability, is_supported| {
+        verdict(capability, is_supported).or_needs(checksum, OffloadCapability::Checksum)
     };
-    let tcp4 = large(OffloadCapability::Tcp4Segmentation, supported.tcp4_segmentation);
-    let tcp6 = large(OffloadCapability::Tcp6Segmentation, supported.tcp6_segmentation);
+    let tcp4 = segmentation(OffloadCapability::Tcp4Segmentation, supported.tcp4_segmentation);
+    let tcp6 = segmentation(OffloadCapability::Tcp6Segmentation, supported.tcp6_segmentation);
     // ECN is a variant of the other two, not a separate offload.
     let any_tcp = if tcp4 == OffloadReason::On { tcp4 } else { tcp6 };
-    let ecn = large(OffloadCapability::TcpEcnSegmentation, supported.tcp_ecn_segmentation)
+    let ecn = segmentation(OffloadCapability::TcpEcnSegmentation, supported.tcp_ecn_segmentation)
         .or_needs(any_tcp, OffloadCapability::Tcp4Segmentation);
-    let udp = large(OffloadCapability::UdpSegmentation, supported.udp_segmentation);
+    let udp = segmentation(OffloadCapability::UdpSegmentation, supported.udp_segmentation);
 
     let offloads = Offloads {
         checksum: checksum == OffloadReason::On,
@@ -109,7 +109,7 @@ pub fn effective(
     ];
     let mut offloads_from_uplink = offloads;
     if kind.receives(side) {
-        let coalescing = of(OffloadCapability::ReceiveCoalescing, true)
+        let coalescing = verdict(OffloadCapability::ReceiveCoalescing, true)
             .or_needs(any_tcp, OffloadCapability::Tcp4Segmentation);
         findings.push(CapabilityStatus {
             capability: OffloadCapability::ReceiveCoalescing,

@@ -75,19 +75,21 @@ pub fn performer_at_device(
 
 /// Returns true if `device` supports the work, switched on or off.
 pub fn is_supported(side: Side, capability: OffloadCapability, device: &DeviceFeatures) -> bool {
-    let any = |features: &[Feature]| features.iter().any(|f| device.state(*f).is_supported());
+    let any_supported =
+        |features: &[Feature]| features.iter().any(|f| device.state(*f).is_supported());
     match (capability, side) {
         (OffloadCapability::IpChecksum, _) => false,
         // Receive coalescing is performed by the data plane.
         (OffloadCapability::ReceiveCoalescing, _) => true,
         (OffloadCapability::Checksum, Side::Egress) => {
-            any(&[Feature::TxChecksum])
-                || (any(&[Feature::TxChecksumIpv4]) && any(&[Feature::TxChecksumIpv6]))
+            any_supported(&[Feature::TxChecksum])
+                || (any_supported(&[Feature::TxChecksumIpv4])
+                    && any_supported(&[Feature::TxChecksumIpv6]))
         }
-        (OffloadCapability::Checksum, Side::Ingress) => any(&[Feature::RxChecksum]),
-        (_, Side::Ingress) => any(coalescing_features(capability)),
+        (OffloadCapability::Checksum, Side::Ingress) => any_supported(&[Feature::RxChecksum]),
+        (_, Side::Ingress) => any_supported(coalescing_features(capability)),
         (_, Side::Egress) => {
-            segmentation_feature(capability).is_some_and(|feature| any(&[feature]))
+            segmentation_feature(capability).is_some_and(|feature| any_supported(&[feature]))
         }
     }
 }

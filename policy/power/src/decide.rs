@@ -42,14 +42,14 @@ impl Target {
     fn achievable(
         scope: Scope,
         kind: SettingKind,
-        wanted: String,
+        required: String,
         settings: Vec<RequiredSetting>,
     ) -> Self {
-        Self { scope, kind, required: wanted, settings, why_not: None }
+        Self { scope, kind, required, settings, why_not: None }
     }
 
-    fn unavailable(whom: Scope, kind: SettingKind, wanted: String, why: Unavailable) -> Self {
-        Self { scope: whom, kind, required: wanted, settings: Vec::new(), why_not: Some(why) }
+    fn unavailable(scope: Scope, kind: SettingKind, required: String, reason: Unavailable) -> Self {
+        Self { scope, kind, required, settings: Vec::new(), why_not: Some(reason) }
     }
 }
 
@@ -59,8 +59,8 @@ pub fn decide(spec: &PowerSpec, machine: &HostPowerSettings) -> Vec<Target> {
     let mut targets = Vec::new();
     turbo(spec, machine, &mut targets);
     if machine.policies.is_empty() {
-        for (kind, wanted) in frequency_requirements(spec, "") {
-            targets.push(Target::unavailable(Scope::Host, kind, wanted, Unavailable::NoDriver));
+        for (kind, required) in frequency_requirements(spec, "") {
+            targets.push(Target::unavailable(Scope::Host, kind, required, Unavailable::NoDriver));
         }
     } else {
         for policy in &machine.policies {
@@ -76,20 +76,20 @@ pub fn decide(spec: &PowerSpec, machine: &HostPowerSettings) -> Vec<Target> {
 
 /// Returns the frequency requirements in words.
 fn frequency_requirements(spec: &PowerSpec, driver: &str) -> Vec<(SettingKind, String)> {
-    let mut wanted = Vec::new();
+    let mut requirements = Vec::new();
     let governors = spec.governors(driver);
     if !governors.is_empty() {
-        wanted.push((SettingKind::Governor, governors.join(" or ")));
+        requirements.push((SettingKind::Governor, governors.join(" or ")));
     }
     // Driver-specific settings are optional for a plan.
     if let Some(preference) = &spec.energy_preference {
-        wanted.push((SettingKind::EnergyPreference, preference.clone()));
+        requirements.push((SettingKind::EnergyPreference, preference.clone()));
     }
     let (min, max) = spec.percents();
     let min = min.map(|min| (SettingKind::PerformancePercentMin, format!("{min} %")));
     let max = max.map(|max| (SettingKind::PerformancePercentMax, format!("{max} %")));
-    wanted.extend(min.into_iter().chain(max));
-    wanted
+    requirements.extend(min.into_iter().chain(max));
+    requirements
 }
 
 fn add_unavailable(spec: &PowerSpec, machine: &HostPowerSettings, targets: &mut Vec<Target>) {
@@ -98,59 +98,59 @@ fn add_unavailable(spec: &PowerSpec, machine: &HostPowerSettings, targets: &mut 
     if cpus.is_empty() {
         return;
     }
-    for (kind, wanted) in frequency_requirements(spec, "") {
+    for (kind, required) in frequency_requirements(spec, "") {
         targets.push(Target::unavailable(
             Scope::Cpus(cpus.clone()),
             kind,
-            wanted,
+            required,
             Unavailable::NotServed,
         ));
     }
 }
 
 fn turbo(spec: &PowerSpec, machine: &HostPowerSettings, targets: &mut Vec<Target>) {
-    let Some(on) = spec.turbo_required() else { return };
+    let Some(enabled) = spec.turbo_required() else { return };
     let kind = SettingKind::Turbo;
-    let word = if on { "on" } else { "off" }.to_owned();
-    let flag = |on: bool| u8::from(on).to_string();
+    let required = if enabled { "on" } else { "off" }.to_owned();
+    let flag = |enabled: bool| u8::from(enabled).to_string();
     if let Some(turbo) = machine.turbo {
-        let value = flag(on == (turbo.file == TurboFile::Boost));
+        let value = flag(enabled == (turbo.file == TurboFile::Boost));
         let setting = RequiredSetting { id: SettingId::Turbo(turbo.file), value };
-        targets.push(Target::achievable(Scope::Host, kind, word, vec![setting]));
+        targets.push(Target::achievable(Scope::Host, kind, required, vec![setting]));
         return;
     }
     let with_boost = machine.policies.iter().filter(|policy| policy.boost.is_some());
-    let made = with_boost.map(|policy| {
-        let setting = RequiredSetting { id: SettingId::Boost(policy.number), value: flag(on) };
-        Target::achievable(Scope::Cpus(policy.cpus.clone()), kind, word.clone(), vec![setting])
+    let new_targets = with_boost.map(|policy| {
+        let setting = RequiredSetting { id: SettingId::Boost(policy.number), value: flag(enabled) };
+        Target::achievable(Scope::Cpus(policy.cpus.clone()), kind, required.clone(), vec![setting])
     });
     let before = targets.len();
-    targets.extend(made);
+    targets.extend(new_targets);
     // A CPU without turbo meets the requirement that turbo is off.
-    if targets.len() == before && (on || spec.turbo.is_some()) {
-        targets.push(Target::unavailable(Scope::Host, kind, word, Unavailable::NoTurbo));
+    if targets.len() == before && (enabled || spec.turbo.is_some()) {
+        targets.push(Target::unavailable(Scope::Host, kind, required, Unavailable::NoTurbo));
     }
 }
 
 fn frequencies(spec: &PowerSpec, policy: &FrequencyPolicy, targets: &mut Vec<Target>) {
-    let whom = || Scope::Cpus(policy.cpus.clone());
+    let scope = || Scope::Cpus(policy.cpus.clone());
     let governors = spec.governors(&policy.driver);
-    let governor = governors.iter().find(|wanted| is_offered(&policy.governors, wanted));
+    let governor = governors.iter().find(|name| is_offered(&policy.governors, name));
     if let Some(first) = governors.first() {
         let kind = SettingKind::Governor;
         let target = match governor {
             Some(governor) => {
                 let value = (*governor).to_owned();
                 let setting = RequiredSetting { id: SettingId::Governor(policy.number), value };
-                Target::achievable(whom(), kind, (*governor).to_owned(), vec![setting])
+                Target::achievable(scope(), kind, (*governor).to_owned(), vec![setting])
             }
             None => {
-                let why = Unavailable::NoGovernor {
+                let reason = Unavailable::NoGovernor {
                     driver: policy.driver.clone(),
                     required: governors.iter().map(|&governor| governor.to_owned()).collect(),
                     offered: policy.governors.clone(),
                 };
-                Target::unavailable(whom(), kind, (*first).to_owned(), why)
+                Target::unavailable(scope(), kind, (*first).to_owned(), reason)
             }
         };
         targets.push(target);
@@ -165,33 +165,33 @@ fn preference(
     policy: &FrequencyPolicy,
     governor: Option<&str>,
 ) -> Option<Target> {
-    let wanted = spec.preference()?;
-    let (kind, whom) = (SettingKind::EnergyPreference, Scope::Cpus(policy.cpus.clone()));
+    let required = spec.preference()?;
+    let (kind, scope) = (SettingKind::EnergyPreference, Scope::Cpus(policy.cpus.clone()));
     let driver = policy.driver.clone();
     if policy.preference.is_none() {
         // Only some drivers support preferences; for a plan that does not name one, that is no
         // shortcoming.
         spec.energy_preference.as_ref()?;
-        let why = Unavailable::NoPreferences { driver };
-        return Some(Target::unavailable(whom, kind, wanted.to_owned(), why));
+        let reason = Unavailable::NoPreferences { driver };
+        return Some(Target::unavailable(scope, kind, required.to_owned(), reason));
     }
-    let why = if !is_offered(&policy.preferences, wanted) {
+    let reason = if !is_offered(&policy.preferences, required) {
         Some(Unavailable::NoPreference {
             driver,
-            required: wanted.to_owned(),
+            required: required.to_owned(),
             offered: policy.preferences.clone(),
         })
-    } else if governor == Some("performance") && wanted != "performance" {
+    } else if governor == Some("performance") && required != "performance" {
         Some(Unavailable::GovernorForbids { driver })
     } else {
         None
     };
-    Some(match why {
-        Some(why) => Target::unavailable(whom, kind, wanted.to_owned(), why),
+    Some(match reason {
+        Some(reason) => Target::unavailable(scope, kind, required.to_owned(), reason),
         None => {
             let id = SettingId::Preference(policy.number);
-            let setting = RequiredSetting { id, value: wanted.to_owned() };
-            Target::achievable(whom, kind, wanted.to_owned(), vec![setting])
+            let setting = RequiredSetting { id, value: required.to_owned() };
+            Target::achievable(scope, kind, required.to_owned(), vec![setting])
         }
     })
 }
@@ -199,17 +199,17 @@ fn preference(
 fn percents(spec: &PowerSpec, policy: &FrequencyPolicy) -> Vec<Target> {
     let (min, max) = spec.percents();
     let target = |percent: u8, kind: SettingKind, id: SettingId| {
-        let whom = Scope::Cpus(policy.cpus.clone());
+        let scope = Scope::Cpus(policy.cpus.clone());
         let offered = policy.khz_range.filter(|(least, most)| least <= most);
         let (Some((least, most)), true) = (offered, policy.khz_min.and(policy.khz_max).is_some())
         else {
-            let why = Unavailable::NoFrequencies { driver: policy.driver.clone() };
-            return Target::unavailable(whom, kind, format!("{percent} %"), why);
+            let reason = Unavailable::NoFrequencies { driver: policy.driver.clone() };
+            return Target::unavailable(scope, kind, format!("{percent} %"), reason);
         };
         let khz = u64::from(most) * u64::from(percent.min(100)) / 100;
         let khz = u32::try_from(khz).unwrap_or(most).clamp(least, most);
         let setting = RequiredSetting { id, value: khz.to_string() };
-        Target::achievable(whom, kind, format!("{percent} %, {} MHz", khz / 1000), vec![setting])
+        Target::achievable(scope, kind, format!("{percent} %, {} MHz", khz / 1000), vec![setting])
     };
     let number = policy.number;
     let min = min.map(|percent| {
@@ -225,22 +225,22 @@ fn percents(spec: &PowerSpec, policy: &FrequencyPolicy) -> Vec<Target> {
 
 fn idle(spec: &PowerSpec, cpu: &Cpu, targets: &mut Vec<Target>) {
     let (name, limit_us) = (spec.idle_state_max.as_deref(), spec.idle_latency_us_max);
-    let wanted = match (name, limit_us) {
+    let required = match (name, limit_us) {
         (None, None) => return,
         (Some(name), None) => format!("{name} at most"),
         (None, Some(us)) => format!("{us} us at most"),
         (Some(name), Some(us)) => format!("{name} and {us} us at most"),
     };
-    let (whom, kind) = (Scope::Cpus(vec![cpu.number]), SettingKind::IdleStates);
+    let (scope, kind) = (Scope::Cpus(vec![cpu.number]), SettingKind::IdleStates);
     let Some(shallowest) = cpu.idle_states.first() else {
-        targets.push(Target::unavailable(whom, kind, wanted, Unavailable::NoIdleStates));
+        targets.push(Target::unavailable(scope, kind, required, Unavailable::NoIdleStates));
         return;
     };
     let deepest = name.map(|name| cpu.idle_states.iter().rfind(|state| state.name == name));
     if let (Some(None), Some(name)) = (deepest, name) {
         let offered = cpu.idle_states.iter().map(|state| state.name.clone()).collect();
-        let why = Unavailable::NoIdleState { required: name.to_owned(), offered };
-        targets.push(Target::unavailable(whom, kind, wanted, why));
+        let reason = Unavailable::NoIdleState { required: name.to_owned(), offered };
+        targets.push(Target::unavailable(scope, kind, required, reason));
         return;
     }
     let number_max = deepest.flatten().map_or(u8::MAX, |state| state.number);
@@ -260,9 +260,9 @@ fn idle(spec: &PowerSpec, cpu: &Cpu, targets: &mut Vec<Target>) {
         name: shallowest.name.clone(),
         latency_us: shallowest.latency_us,
     });
-    targets.push(Target { scope: whom, kind, required: wanted, settings, why_not });
+    targets.push(Target { scope, kind, required, settings, why_not });
 }
 
-fn is_offered(words: &[String], word: &str) -> bool {
-    words.iter().any(|known| known == word)
+fn is_offered(offered: &[String], value: &str) -> bool {
+    offered.iter().any(|candidate| candidate == value)
 }

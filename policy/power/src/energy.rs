@@ -66,8 +66,8 @@ impl EnergyMeter {
     /// power.
     pub fn observe(&mut self, now: Time, readings: &[ZoneReading]) {
         let elapsed_ns = match self.read_at {
-            Some(at) if now <= at => return,
-            Some(at) => u64::try_from(now.since(at).as_nanos()).unwrap_or(u64::MAX),
+            Some(last) if now <= last => return,
+            Some(last) => u64::try_from(now.since(last).as_nanos()).unwrap_or(u64::MAX),
             None => u64::MAX,
         };
         let is_nothing = readings.is_empty() && self.zones.is_empty();
@@ -77,7 +77,7 @@ impl EnergyMeter {
         self.read_at = Some(now);
         for (zone, meter) in &mut self.zones {
             meter.milliwatts = None;
-            meter.is_there &= readings.iter().any(|of| of.zone == *zone);
+            meter.is_there &= readings.iter().any(|reading| reading.zone == *zone);
         }
         for reading in readings {
             self.add_reading(reading, elapsed_ns);

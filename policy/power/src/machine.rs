@@ -76,7 +76,7 @@ pub struct HostPowerSettings {
 impl HostPowerSettings {
     /// Returns the current value of a setting's file; `None` if it does not exist.
     pub fn value(&self, id: SettingId) -> Option<String> {
-        let flag = |on: bool| u8::from(on).to_string();
+        let flag = |enabled: bool| u8::from(enabled).to_string();
         match id {
             SettingId::Turbo(file) => {
                 let turbo = self.turbo.filter(|turbo| turbo.file == file)?;
@@ -92,8 +92,11 @@ impl HostPowerSettings {
                 self.policy(policy)?.khz_min.map(|khz| khz.to_string())
             }
             SettingId::Idle { cpu, state } => {
-                let cpu = self.cpus.iter().find(|of| of.number == cpu && of.online)?;
-                let state = cpu.idle_states.iter().find(|of| of.number == state)?;
+                let cpu = self
+                    .cpus
+                    .iter()
+                    .find(|candidate| candidate.number == cpu && candidate.online)?;
+                let state = cpu.idle_states.iter().find(|candidate| candidate.number == state)?;
                 Some(flag(state.disabled))
             }
         }

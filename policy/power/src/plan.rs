@@ -133,8 +133,8 @@ impl PowerSpec {
         let plan = DataPlaneSettings::for_plan(self.plan);
         let high = self.vmq_high_percent.unwrap_or(plan.vmq_high_percent);
         let low = self.vmq_low_percent.unwrap_or(plan.vmq_low_percent);
-        let apart = high >= low.saturating_add(MARKS_APART);
-        let (high, low) = match (apart, self.vmq_low_percent) {
+        let is_apart = high >= low.saturating_add(MARKS_APART);
+        let (high, low) = match (is_apart, self.vmq_low_percent) {
             (true, _) => (high, low),
             (false, Some(low)) => (low.saturating_add(MARKS_APART).min(95), low),
             (false, None) => (high, high.saturating_sub(MARKS_APART)),
@@ -185,9 +185,11 @@ impl PowerSpec {
         };
         match (self.performance_percent_min, self.performance_percent_max) {
             (None, None) => (min, max),
-            (Some(asked), None) => (Some(asked), Some(max.unwrap_or(100).max(asked))),
-            (None, Some(asked)) => (Some(min.unwrap_or(0).min(asked)), Some(asked)),
-            (Some(least), Some(most)) => (Some(least.min(most)), Some(most)),
+            (Some(requested), None) => (Some(requested), Some(max.unwrap_or(100).max(requested))),
+            (None, Some(requested)) => (Some(min.unwrap_or(0).min(requested)), Some(requested)),
+            (Some(requested_min), Some(requested_max)) => {
+                (Some(requested_min.min(requested_max)), Some(requested_max))
+            }
         }
     }
 

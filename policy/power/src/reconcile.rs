@@ -26,10 +26,10 @@ impl SettingRecord {
         self.written == value || self.found.as_deref() == Some(value) || is_unread
     }
 
-    /// Returns true if the setting with this record fulfils `wanted` although it reads `now`: a
+    /// Returns true if the setting with this record fulfils `required` although it reads `now`: a
     /// driver selects the nearest frequency it supports.
-    pub fn fulfils(&self, id: SettingId, wanted: &str, now: &str) -> bool {
-        self.written == wanted && self.is_ours(id, now)
+    pub fn fulfils(&self, id: SettingId, required: &str, now: &str) -> bool {
+        self.written == required && self.is_ours(id, now)
     }
 }
 
@@ -79,33 +79,33 @@ pub struct Reconciliation {
 /// Returns the writes after which all wanted settings are in effect and all other recorded settings
 /// are restored.
 pub fn reconcile(
-    wanted: &[RequiredSetting],
+    required: &[RequiredSetting],
     machine: &HostPowerSettings,
     records: &Records,
     assert: &Overwrite,
 ) -> Reconciliation {
-    let wanted: BTreeMap<SettingId, &str> =
-        wanted.iter().map(|of| (of.id, of.value.as_str())).collect();
-    let ids: BTreeSet<SettingId> = wanted.keys().chain(records.keys()).copied().collect();
+    let required: BTreeMap<SettingId, &str> =
+        required.iter().map(|setting| (setting.id, setting.value.as_str())).collect();
+    let ids: BTreeSet<SettingId> = required.keys().chain(records.keys()).copied().collect();
     let mut outcome = Reconciliation::default();
     for id in ids {
         let record = records.get(&id);
-        match (machine.value(id), wanted.get(&id), record) {
+        match (machine.value(id), required.get(&id), record) {
             (None, _, Some(record)) => {
                 outcome.records.insert(id, record.clone());
                 outcome.waiting.insert(id);
             }
             (None, _, None) => {}
             (Some(now), Some(value), record) => {
-                let over = treatment(assert, machine, id);
-                outcome.require((id, value), now, record, over);
+                let treatment = treatment(assert, machine, id);
+                outcome.require((id, value), now, record, treatment);
             }
             (Some(now), None, Some(record)) => {
-                let over = match treatment(assert, machine, id) {
+                let treatment = match treatment(assert, machine, id) {
                     Treatment::OverwriteOnly => Treatment::OverwriteOnly,
                     Treatment::LeaveAlone | Treatment::OverwriteAndRestore => Treatment::LeaveAlone,
                 };
-                outcome.restore(id, now, record, over);
+                outcome.restore(id, now, record, treatment);
             }
             (Some(_), None, None) => {}
         }
@@ -151,7 +151,7 @@ impl Reconciliation {
         (id, value): (SettingId, &str),
         now: String,
         record: Option<&SettingRecord>,
-        over: Treatment,
+        treatment: Treatment,
     ) {
         let Some(record) = record else {
             if now != value {
@@ -167,11 +167,11 @@ impl Reconciliation {
                 .insert(id, SettingRecord { written: value.to_owned(), found, ..record.clone() });
         } else if record.is_ours(id, &now)
             || now == record.before
-            || over == Treatment::OverwriteOnly
+            || treatment == Treatment::OverwriteOnly
         {
             // Another plan, an interrupted write, or a CPU that was reset.
             self.write(id, value, record.before.clone());
-        } else if over == Treatment::OverwriteAndRestore {
+        } else if treatment == Treatment::OverwriteAndRestore {
             self.write(id, value, now);
         } else {
             self.external_changes.push(external_changes(id, record, now));
@@ -185,11 +185,17 @@ impl Reconciliation {
         self.writes.push(RequiredSetting { id, value: written });
     }
 
-    fn restore(&mut self, id: SettingId, now: String, record: &SettingRecord, over: Treatment) {
+    fn restore(
+        &mut self,
+        id: SettingId,
+        now: String,
+        record: &SettingRecord,
+        treatment: Treatment,
+    ) {
         if now == record.before {
             return;
         }
-        if record.is_ours(id, &now) || over == Treatment::OverwriteOnly {
+        if record.is_ours(id, &now) || treatment == Treatment::OverwriteOnly {
             self.records.insert(id, record.clone());
             self.writes.push(RequiredSetting { id, value: record.before.clone() });
             self.restored.insert(id);
@@ -211,16 +217,16 @@ fn order(writes: &mut [RequiredSetting], machine: &HostPowerSettings) {
     let khz = |value: &str| value.parse::<u32>().ok();
     let lowered: BTreeSet<u16> = writes
         .iter()
-        .filter_map(|of| {
-            let SettingId::FrequencyMax(policy) = of.id else { return None };
+        .filter_map(|write| {
+            let SettingId::FrequencyMax(policy) = write.id else { return None };
             let min_now = machine.policy(policy)?.khz_min?;
-            (khz(&of.value)? < min_now).then_some(policy)
+            (khz(&write.value)? < min_now).then_some(policy)
         })
         .collect();
     if lowered.is_empty() {
         return;
     }
-    writes.sort_by_key(|of| match of.id {
+    writes.sort_by_key(|write| match write.id {
         SettingId::FrequencyMin(policy) if lowered.contains(&policy) => {
             (SettingId::FrequencyMax(0), 0, policy)
         }

@@ -92,9 +92,9 @@ impl SettingId {
 
     /// Returns the setting of this file; `None` if it belongs to no setting.
     pub fn from_file(file: &str) -> Option<Self> {
-        let found = Self::read(file.strip_prefix(CPUS)?)?;
+        let setting = Self::read(file.strip_prefix(CPUS)?)?;
         // Rejects numbers such as `007`, which would name another file.
-        (found.file() == file).then_some(found)
+        (setting.file() == file).then_some(setting)
     }
 
     fn read(file: &str) -> Option<Self> {
@@ -150,8 +150,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_lead_back_to_settings_and_nothing_else_does() {
-        let all = [
+    fn only_setting_files_parse_as_settings() {
+        let ids = [
             SettingId::Turbo(TurboFile::NoTurbo),
             SettingId::Turbo(TurboFile::Boost),
             SettingId::Boost(3),
@@ -161,10 +161,10 @@ mod tests {
             SettingId::FrequencyMin(2),
             SettingId::Idle { cpu: 12, state: 255 },
         ];
-        for id in all {
+        for id in ids {
             assert_eq!(SettingId::from_file(&id.file()), Some(id), "{id}");
         }
-        for wrong in [
+        for invalid in [
             "",
             "/etc/passwd",
             "devices/system/cpu/cpufreq/policy007/boost",
@@ -174,7 +174,7 @@ mod tests {
             "devices/system/cpu/cpu0/cpuidle/state0/disable/x",
             "devices/system/cpu/cpu0/online",
         ] {
-            assert_eq!(SettingId::from_file(wrong), None, "{wrong}");
+            assert_eq!(SettingId::from_file(invalid), None, "{invalid}");
         }
     }
 }

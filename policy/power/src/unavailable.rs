@@ -105,7 +105,7 @@ impl fmt::Display for Choice<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             [] => f.write_str("none"),
-            words => f.write_str(&words.join(", ")),
+            names => f.write_str(&names.join(", ")),
         }
     }
 }

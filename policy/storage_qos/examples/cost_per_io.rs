@@ -68,7 +68,7 @@ fn cpu_ns() -> u64 {
 /// disks.
 fn nobody_waits(disks: u32, set: Set) -> f64 {
     let (mut scheduler, mut now) = scheduler(disks, set);
-    let (mut disk, began) = (0, cpu_ns());
+    let (mut disk, start) = (0, cpu_ns());
     for tag in 0..REQUESTS as u32 {
         now = now + Duration::from_nanos(STEP_NS);
         let submitted = scheduler.submit(now, DiskSlot(disk), BYTES, tag);
@@ -76,7 +76,7 @@ fn nobody_waits(disks: u32, set: Set) -> f64 {
         scheduler.handle_complete(now, DiskSlot(disk), (IoKind::Read, BYTES), LATENCY);
         disk = if disk + 1 == disks { 0 } else { disk + 1 };
     }
-    (cpu_ns() - began) as f64 / REQUESTS as f64
+    (cpu_ns() - start) as f64 / REQUESTS as f64
 }
 
 /// Measures `backlogged` disks with permanently queued requests, with a full device.
@@ -89,11 +89,11 @@ fn all_wait(disks: u32, backlogged: u32, set: Set) -> f64 {
             in_device.push_back(disk);
         }
     }
-    let began = cpu_ns();
+    let start = cpu_ns();
     for tag in 0..REQUESTS as u32 {
         now = now + Duration::from_nanos(STEP_NS);
-        let done = in_device.pop_front().expect("the device is full");
-        scheduler.handle_complete(now, done, (IoKind::Read, BYTES), LATENCY);
+        let completed = in_device.pop_front().expect("the device is full");
+        scheduler.handle_complete(now, completed, (IoKind::Read, BYTES), LATENCY);
         match scheduler.poll(now) {
             Next::Dispatch { disk, .. } => {
                 in_device.push_back(disk);
@@ -103,14 +103,14 @@ fn all_wait(disks: u32, backlogged: u32, set: Set) -> f64 {
             other => panic!("{other:?}"),
         }
     }
-    (cpu_ns() - began) as f64 / REQUESTS as f64
+    (cpu_ns() - start) as f64 / REQUESTS as f64
 }
 
 /// Formats the median, minimum and maximum of the samples.
 fn sampled(mut sample: impl FnMut() -> f64) -> String {
-    let mut of: Vec<f64> = (0..SAMPLES).map(|_| sample()).collect();
-    of.sort_by(f64::total_cmp);
-    format!("{:6.1} ns ({:.1} to {:.1})", of[SAMPLES / 2], of[0], of[SAMPLES - 1])
+    let mut samples: Vec<f64> = (0..SAMPLES).map(|_| sample()).collect();
+    samples.sort_by(f64::total_cmp);
+    format!("{:6.1} ns ({:.1} to {:.1})", samples[SAMPLES / 2], samples[0], samples[SAMPLES - 1])
 }
 
 fn main() {

@@ -27,9 +27,9 @@ impl StoreScheduler {
     }
 
     /// Adds time in which the disk's worker was runnable but not running.
-    pub fn handle_unscheduled(&mut self, of: Unscheduled) {
-        if let Some(disk) = self.disks.get_mut(of.disk.0 as usize) {
-            disk.totals.time.add_unscheduled(of);
+    pub fn handle_unscheduled(&mut self, unscheduled: Unscheduled) {
+        if let Some(disk) = self.disks.get_mut(unscheduled.disk.0 as usize) {
+            disk.totals.time.add_unscheduled(unscheduled);
         }
     }
 
@@ -66,8 +66,10 @@ impl StoreScheduler {
     /// concurrently, so the limit is applied once to their sum.
     fn add_reported(&mut self, now: Time, disks: impl Iterator<Item = DiskSlot>) {
         for slot in disks {
-            let of = self.disks.get(slot.0 as usize).map(|disk| disk.flow);
-            if let Some(flow) = of.and_then(|of| self.flows.get_mut(of as usize)) {
+            let flow_index = self.disks.get(slot.0 as usize).map(|disk| disk.flow);
+            if let Some(flow) =
+                flow_index.and_then(|flow_index| self.flows.get_mut(flow_index as usize))
+            {
                 let busy_ns = core::mem::take(&mut flow.reporting_ns);
                 if busy_ns > 0 {
                     flow.add_busy(now, busy_ns);
@@ -78,29 +80,35 @@ impl StoreScheduler {
 
     /// Subtracts requests in flight of a disk that a worker has reported before it ended.
     pub(crate) fn forget_worker(&mut self, slot: DiskSlot, requests: i32) {
-        let (Some(all), Some(disk)) = (&mut self.at_workers, self.disks.get_mut(slot.0 as usize))
+        let (Some(at_workers), Some(disk)) =
+            (&mut self.at_workers, self.disks.get_mut(slot.0 as usize))
         else {
             return;
         };
-        all.in_flight = all.in_flight.saturating_sub(requests);
+        at_workers.in_flight = at_workers.in_flight.saturating_sub(requests);
         disk.at_workers = disk.at_workers.saturating_sub(requests);
     }
 
-    /// Adds the request times of a worker's report. `ended` is the number of requests that complete
-    /// in the same report.
-    pub(crate) fn handle_worker_times(&mut self, now: Time, times: &[WorkerTime], ended: usize) {
-        let Some(all) = &mut self.at_workers else { return };
+    /// Adds the request times of a worker's report. `ended_requests` is the number of requests that
+    /// complete in the same report.
+    pub(crate) fn handle_worker_times(
+        &mut self,
+        now: Time,
+        times: &[WorkerTime],
+        ended_requests: usize,
+    ) {
+        let Some(at_workers) = &mut self.at_workers else { return };
         for WorkerTime { disk, time, in_flight_change } in times {
             let Some(disk) = self.disks.get_mut(disk.0 as usize) else { continue };
-            all.in_flight = all.in_flight.saturating_add(*in_flight_change);
+            at_workers.in_flight = at_workers.in_flight.saturating_add(*in_flight_change);
             disk.at_workers = disk.at_workers.saturating_add(*in_flight_change);
             disk.totals.time.merge(time);
             if let Some(flow) = self.flows.get_mut(disk.flow as usize) {
                 flow.reporting_ns = flow.reporting_ns.saturating_add(time.busy_ns);
             }
         }
-        let ended = u32::try_from(ended).unwrap_or(u32::MAX);
-        all.depth = at_least_zero(all.in_flight).saturating_add(ended);
-        self.add_reported(now, times.iter().map(|of| of.disk));
+        let ended_requests = u32::try_from(ended_requests).unwrap_or(u32::MAX);
+        at_workers.depth = at_least_zero(at_workers.in_flight).saturating_add(ended_requests);
+        self.add_reported(now, times.iter().map(|worker_time| worker_time.disk));
     }
 }

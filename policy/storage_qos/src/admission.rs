@@ -62,9 +62,9 @@ impl AdmittedMinimums {
 
 impl fmt::Display for AdmittedMinimums {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let come = CountedNoun::with_plural(self.minimums, "minimum", "minimums");
-        write!(f, "the sum of {come} is {} IOPS", self.minimums_iops)?;
-        let (iops, how) = match self.capacity {
+        let minimums = CountedNoun::with_plural(self.minimums, "minimum", "minimums");
+        write!(f, "the sum of {minimums} is {} IOPS", self.minimums_iops)?;
+        let (iops, qualifier) = match self.capacity {
             Capacity::Unknown => return f.write_str("; the capacity of the store is unknown"),
             Capacity::Declared(iops) => (iops, "configured"),
             Capacity::Measured(iops) => (iops, "measured"),
@@ -73,7 +73,7 @@ impl fmt::Display for AdmittedMinimums {
         write!(
             f,
             "; the permitted sum is {promisable} IOPS, {MINIMUMS_PERCENT_MAX} % of the capacity \
-             of {iops} IOPS ({how})"
+             of {iops} IOPS ({qualifier})"
         )
     }
 }
@@ -116,7 +116,7 @@ impl fmt::Display for Remedy<'_> {
         if self.0.capacity == Capacity::Unknown {
             return f.write_str("measure the capacity or set `capacity_iops`, or force the change");
         }
-        let over = self.0.minimums_iops.saturating_sub(self.0.admissible_iops());
-        write!(f, "lower minimums by {over} IOPS, or force the change")
+        let excess = self.0.minimums_iops.saturating_sub(self.0.admissible_iops());
+        write!(f, "lower minimums by {excess} IOPS, or force the change")
     }
 }

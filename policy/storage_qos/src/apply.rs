@@ -38,14 +38,14 @@ impl StoreScheduler {
         Vec::new()
     }
 
-    fn set_flow(&mut self, now: Time, at: FlowSlot, holder: LimitsOwner, limits: Limits) {
+    fn set_flow(&mut self, now: Time, slot: FlowSlot, holder: LimitsOwner, limits: Limits) {
         let clock = self.clock(now);
-        if !self.make_flow(at) {
+        if !self.make_flow(slot) {
             return;
         }
-        let Some(flow) = self.flows.get_mut(at.0 as usize) else { return };
+        let Some(flow) = self.flows.get_mut(slot.0 as usize) else { return };
         flow.account_guaranteed(now);
-        if let Some(watch) = self.watches.get_mut(at.0 as usize) {
+        if let Some(watch) = self.watches.get_mut(slot.0 as usize) {
             if flow.limits.min_iops != limits.min_iops || flow.holder != Some(holder) {
                 *watch = UnmetWatch::default();
             }
@@ -57,8 +57,8 @@ impl StoreScheduler {
             LimitsOwner::Disk(_) => None,
         };
         flow.set_part(now, clock, part);
-        self.displace(at.0);
-        self.position(now, at.0);
+        self.displace(slot.0);
+        self.position(now, slot.0);
     }
 
     fn set_part(&mut self, now: Time, policy: PolicyId, part: Option<PolicyShare>) {
@@ -67,35 +67,35 @@ impl StoreScheduler {
             None => self.parts.remove(&policy),
         };
         let holder = Some(LimitsOwner::Policy(policy));
-        let Some(at) = self.flows.iter().position(|flow| flow.holder == holder) else { return };
+        let Some(index) = self.flows.iter().position(|flow| flow.holder == holder) else { return };
         let clock = self.clock(now);
-        let Some(flow) = self.flows.get_mut(at) else { return };
+        let Some(flow) = self.flows.get_mut(index) else { return };
         flow.account_guaranteed(now);
         flow.set_part(now, clock, part);
-        let Ok(at) = u32::try_from(at) else { return };
-        self.displace(at);
-        self.position(now, at);
+        let Ok(index) = u32::try_from(index) else { return };
+        self.displace(index);
+        self.position(now, index);
     }
 
-    fn remove_flow(&mut self, now: Time, at: FlowSlot) {
-        let Some(flow) = self.flows.get_mut(at.0 as usize) else { return };
+    fn remove_flow(&mut self, now: Time, slot: FlowSlot) {
+        let Some(flow) = self.flows.get_mut(slot.0 as usize) else { return };
         // A flow with queued requests is retained. Earlier steps of the change move its disks to
         // other flows or remove them.
         if flow.waiting > 0 {
             return;
         }
-        self.displace(at.0);
-        if let Some(flow) = self.flows.get_mut(at.0 as usize) {
+        self.displace(slot.0);
+        if let Some(flow) = self.flows.get_mut(slot.0 as usize) {
             // Requests in the device complete without regard to limits and minimum.
             *flow = flow.without_holder(now);
         }
-        if let Some(watch) = self.watches.get_mut(at.0 as usize) {
+        if let Some(watch) = self.watches.get_mut(slot.0 as usize) {
             *watch = UnmetWatch::default();
         }
     }
 
-    fn make_flow(&mut self, at: FlowSlot) -> bool {
-        let index = at.0 as usize;
+    fn make_flow(&mut self, slot: FlowSlot) -> bool {
+        let index = slot.0 as usize;
         if index >= FLOWS_MAX {
             return false;
         }
@@ -156,20 +156,20 @@ impl StoreScheduler {
         if disk.id.is_none() {
             return Vec::new();
         }
-        let mut left = Vec::new();
+        let mut tags = Vec::new();
         while let Some(record) = self.records.pop(&mut disk.fifo) {
-            left.push(record.tag);
+            tags.push(record.tag);
         }
         disk.account(now, QueueCause::DeviceDepth);
         disk.id = None;
         let (flow, waiting) = (disk.flow, core::mem::take(&mut disk.waiting));
         // Requests in the device remain with their flow until they complete.
         self.leave(now, slot.0, flow, waiting, 0);
-        left
+        tags
     }
 
-    fn leave(&mut self, now: Time, disk: u32, of: u32, waiting: u32, in_flight: u32) {
-        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+    fn leave(&mut self, now: Time, disk: u32, flow_index: u32, waiting: u32, in_flight: u32) {
+        let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
         flow.account_busy(now);
         flow.members.remove(&mut self.member_places, disk);
         flow.waiting = flow.waiting.saturating_sub(waiting);
@@ -177,12 +177,12 @@ impl StoreScheduler {
         if !flow.is_busy() {
             flow.since = now;
         }
-        self.list_members(of);
-        self.position(now, of);
+        self.list_members(flow_index);
+        self.position(now, flow_index);
     }
 
-    fn join(&mut self, now: Time, slot: u32, of: u32, waiting: u32, in_flight: u32) {
-        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+    fn join(&mut self, now: Time, slot: u32, flow_index: u32, waiting: u32, in_flight: u32) {
+        let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
         let Some(disk) = self.disks.get_mut(slot as usize) else { return };
         if !flow.is_busy() && waiting + in_flight > 0 {
             flow.since = now;
@@ -191,8 +191,8 @@ impl StoreScheduler {
         disk.served = flow.member_time;
         flow.waiting += waiting;
         flow.in_flight += in_flight;
-        self.list_members(of);
-        self.position(now, of);
+        self.list_members(flow_index);
+        self.position(now, flow_index);
     }
 }
 

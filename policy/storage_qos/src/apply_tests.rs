@@ -97,9 +97,9 @@ impl Model {
                 Change::RemoveDisk(slot) => self.scheduler.disk(slot),
                 _ => None,
             };
-            let left = self.scheduler.apply(self.now, change);
+            let returned = self.scheduler.apply(self.now, change);
             let waited = disk.and_then(|disk| self.waiting.remove(&disk)).unwrap_or_default();
-            assert_eq!(left, Vec::from(waited), "those that waited, in order");
+            assert_eq!(returned, Vec::from(waited), "those that waited, in order");
         }
     }
 
@@ -128,8 +128,8 @@ impl Model {
                 assert!(self.device.len() <= 8, "too deep");
                 true
             }
-            Next::WaitUntil(at) => {
-                assert!(at > self.now, "a wait that does not end");
+            Next::WaitUntil(deadline) => {
+                assert!(deadline > self.now, "a wait that does not end");
                 false
             }
             Next::Idle => false,
@@ -164,8 +164,8 @@ impl Model {
         }
         assert_eq!(self.scheduler.in_flight() as usize, self.device.len());
         let waiting: usize = self.waiting.values().map(VecDeque::len).sum();
-        let seen = self.store.disks().filter_map(|disk| self.store.slot(disk));
-        let views = seen.filter_map(|slot| self.scheduler.view(self.now, slot));
+        let slots = self.store.disks().filter_map(|disk| self.store.slot(disk));
+        let views = slots.filter_map(|slot| self.scheduler.view(self.now, slot));
         assert_eq!(views.map(|view| view.waiting as usize).sum::<usize>(), waiting);
     }
 }
@@ -201,7 +201,7 @@ proptest! {
 
     /// Changes that no store produces, with slots outside of its bounds.
     #[test]
-    fn absurd_changes_do_no_harm(changes in prop::collection::vec(
+    fn invalid_changes_cause_no_failure(changes in prop::collection::vec(
         (0u8..5, prop_oneof![0u32..6, any::<u32>()], prop_oneof![0u32..6, any::<u32>()], any_limits()), 1..60,
     )) {
         let mut scheduler = StoreScheduler::new(StoreSpec { waiting_max: 8, ..StoreSpec::default() });
@@ -241,8 +241,8 @@ fn a_flow_is_removed_while_its_requests_are_in_the_device() {
             scheduler.apply(now, change);
         }
     };
-    let own = Proposal::Disk(DiskId(1), LimitsSource::Own(limits));
-    propose(&mut store, &mut scheduler, own);
+    let proposal = Proposal::Disk(DiskId(1), LimitsSource::Own(limits));
+    propose(&mut store, &mut scheduler, proposal);
     let slot = store.slot(DiskId(1)).unwrap();
     assert_eq!(scheduler.submit(now, slot, 4096, 0), Ok(Submitted::Dispatch));
     propose(&mut store, &mut scheduler, Proposal::RemoveDisk(DiskId(1)));
@@ -263,8 +263,8 @@ fn a_request_that_ends_without_service_leaves_no_trace() {
     let mut store = Store::new(Capacity::Declared(10_000));
     let mut scheduler = StoreScheduler::new(StoreSpec::default());
     let limits = Limits { max_iops: Iops::new(100), ..Limits::default() };
-    let own = Proposal::Disk(DiskId(1), LimitsSource::Own(limits));
-    for change in store.propose(&[own], false).unwrap() {
+    let proposal = Proposal::Disk(DiskId(1), LimitsSource::Own(limits));
+    for change in store.propose(&[proposal], false).unwrap() {
         scheduler.apply(now, change);
     }
     let slot = store.slot(DiskId(1)).unwrap();
@@ -282,7 +282,7 @@ fn a_request_that_ends_without_service_leaves_no_trace() {
 }
 
 #[test]
-fn what_is_exchanged_can_be_stored() {
+fn changes_can_be_serialized() {
     let limits = Limits { min_iops: Iops::new(5), ..Limits::default() };
     let change =
         Change::Flow { flow: FlowSlot(3), holder: LimitsOwner::Policy(PolicyId(9)), limits };
@@ -309,31 +309,32 @@ fn the_end_of_time_comes_to_an_end() {
 /// A disk that was idle for a millisecond is owed a millisecond less, regardless of the number of
 /// refused submissions.
 #[test]
-fn what_is_refused_takes_nothing_of_what_a_minimum_is_owed() {
-    let due_after = |tries: u32| {
+fn refused_requests_do_not_reduce_the_due_of_a_minimum() {
+    let due_after = |rejections: u32| {
         let spec = StoreSpec { depth_min: 1, depth_max: 1, waiting_max: 1, ..StoreSpec::default() };
         let mut scheduler = StoreScheduler::new(spec);
         let mut store = Store::new(Capacity::Declared(10_000));
-        let at = |ms: u64| Time::from_ns((1 << 40) + ms * 1_000_000);
-        let owed = Limits { min_iops: Iops::new(1000), ..Limits::default() };
-        let all = [(DiskId(0), owed), (DiskId(1), Limits::default())];
-        let all = all.map(|(disk, limits)| Proposal::Disk(disk, LimitsSource::Own(limits)));
-        for change in store.propose(&all, false).unwrap() {
-            scheduler.apply(at(0), change);
+        let time_at = |ms: u64| Time::from_ns((1 << 40) + ms * 1_000_000);
+        let guaranteed = Limits { min_iops: Iops::new(1000), ..Limits::default() };
+        let proposals = [(DiskId(0), guaranteed), (DiskId(1), Limits::default())];
+        let proposals =
+            proposals.map(|(disk, limits)| Proposal::Disk(disk, LimitsSource::Own(limits)));
+        for change in store.propose(&proposals, false).unwrap() {
+            scheduler.apply(time_at(0), change);
         }
         let [disk, other] = [0, 1].map(|disk| store.slot(DiskId(disk)).unwrap());
         let millisecond = Duration::from_millis(1);
         // The request is queued for 50 ms, and the next one is submitted a millisecond after its
         // completion.
-        assert_eq!(scheduler.submit(at(0), other, 4096, 0), Ok(Submitted::Dispatch));
-        assert_eq!(scheduler.submit(at(0), disk, 4096, 0), Ok(Submitted::Queued));
-        scheduler.handle_complete(at(50), other, (crate::IoKind::Read, 4096), millisecond);
-        assert_eq!(scheduler.poll(at(50)), Next::Dispatch { disk, tag: 0 });
-        scheduler.handle_complete(at(51), disk, (crate::IoKind::Read, 4096), millisecond);
-        assert_eq!(scheduler.submit(at(51), other, 4096, 0), Ok(Submitted::Dispatch));
-        assert_eq!(scheduler.submit(at(51), other, 4096, 0), Ok(Submitted::Queued));
-        for _ in 0..tries {
-            assert_eq!(scheduler.submit(at(52), disk, 4096, 0), Err(SubmitError::Full));
+        assert_eq!(scheduler.submit(time_at(0), other, 4096, 0), Ok(Submitted::Dispatch));
+        assert_eq!(scheduler.submit(time_at(0), disk, 4096, 0), Ok(Submitted::Queued));
+        scheduler.handle_complete(time_at(50), other, (crate::IoKind::Read, 4096), millisecond);
+        assert_eq!(scheduler.poll(time_at(50)), Next::Dispatch { disk, tag: 0 });
+        scheduler.handle_complete(time_at(51), disk, (crate::IoKind::Read, 4096), millisecond);
+        assert_eq!(scheduler.submit(time_at(51), other, 4096, 0), Ok(Submitted::Dispatch));
+        assert_eq!(scheduler.submit(time_at(51), other, 4096, 0), Ok(Submitted::Queued));
+        for _ in 0..rejections {
+            assert_eq!(scheduler.submit(time_at(52), disk, 4096, 0), Err(SubmitError::Full));
         }
         let flow = scheduler.disks[disk.0 as usize].flow as usize;
         scheduler.flows[flow].minimum.unwrap().due

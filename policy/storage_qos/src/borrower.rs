@@ -206,12 +206,12 @@ impl Borrower {
     }
 
     /// Accounts for the completion of a dispatched request.
-    pub fn handle_completion(&mut self, now: Time, of: Completion) {
-        if let Some(queue) = self.queues.get_mut(of.disk.0 as usize) {
-            queue.account(now, of.disk, &mut self.changed);
+    pub fn handle_completion(&mut self, now: Time, completion: Completion) {
+        if let Some(queue) = self.queues.get_mut(completion.disk.0 as usize) {
+            queue.account(now, completion.disk, &mut self.changed);
             queue.local.complete();
         }
-        self.report.completions.push(of);
+        self.report.completions.push(completion);
     }
 
     /// Accounts for a dispatched request that ended without being executed. See
@@ -239,10 +239,10 @@ impl Borrower {
     }
 
     /// Adds time in which the disk's worker was runnable but not running.
-    pub fn handle_unscheduled(&mut self, now: Time, of: Unscheduled) {
-        let Some(queue) = self.queues.get_mut(of.disk.0 as usize) else { return };
-        queue.account(now, of.disk, &mut self.changed);
-        queue.local.add_unscheduled(of);
+    pub fn handle_unscheduled(&mut self, now: Time, unscheduled: Unscheduled) {
+        let Some(queue) = self.queues.get_mut(unscheduled.disk.0 as usize) else { return };
+        queue.account(now, unscheduled.disk, &mut self.changed);
+        queue.local.add_unscheduled(unscheduled);
     }
 
     /// Applies a grant of the budget.
@@ -254,8 +254,8 @@ impl Borrower {
                 let used = requests.min(queue.waiting.saturating_sub(queue.granted));
                 let requests = requests.saturating_sub(used);
                 if requests > 0 {
-                    let back = Return { disk: grant.disk, requests, cost: 0, bytes: 0 };
-                    self.report.returns.push(back);
+                    let returned = Return { disk: grant.disk, requests, cost: 0, bytes: 0 };
+                    self.report.returns.push(returned);
                 }
                 if queue.granted == 0 && used > 0 {
                     self.ready.push_back(grant.disk.0);
@@ -283,7 +283,7 @@ impl Borrower {
     /// caller repeats the call until it returns `None`.
     pub fn withdraw(&mut self, disk: DiskSlot) -> Option<u32> {
         let queue = self.queues.get_mut(disk.0 as usize)?;
-        self.report.loan_demand.retain(|want| want.disk != disk);
+        self.report.loan_demand.retain(|request| request.disk != disk);
         let record = self.records.pop(&mut queue.fifo)?;
         queue.waiting -= 1;
         if queue.granted > 0 {
@@ -299,8 +299,8 @@ impl Borrower {
         let has_times = !self.changed.is_empty() || !self.busy.is_empty();
         let times = has_times.then(|| self.times_reported + REPORT_EVERY);
         let queues = self.watched.iter().filter_map(|slot| self.queues.get(*slot as usize));
-        let held = queues.filter(|queue| queue.loans > 0);
-        held.map(|queue| queue.ahead_since + LOAN_IDLE_MAX).chain(times).min()
+        let lending = queues.filter(|queue| queue.loans > 0);
+        lending.map(|queue| queue.ahead_since + LOAN_IDLE_MAX).chain(times).min()
     }
 
     /// Returns the report that is due, in exchange for `spent`, an empty report that provides
@@ -326,9 +326,12 @@ impl Borrower {
             // While requests are queued, a loan must not let a new request pass them.
             if queue.waiting == 0 && queue.is_used && !is_settling {
                 let bytes = if queue.loans > 0 { queue.ahead_bytes } else { queue.last_bytes };
-                let more = queue.loan_target.saturating_sub(queue.loans + queue.loans_requested);
-                report.loan_requests.extend((0..more).map(|_| RequestedGrant { disk, bytes }));
-                queue.loans_requested += more;
+                let additional =
+                    queue.loan_target.saturating_sub(queue.loans + queue.loans_requested);
+                report
+                    .loan_requests
+                    .extend((0..additional).map(|_| RequestedGrant { disk, bytes }));
+                queue.loans_requested += additional;
                 queue.is_used = false;
             }
             queue.is_listed = queue.waiting > 0 || queue.loans > 0 || queue.loans_requested > 0;

@@ -57,8 +57,8 @@ impl WorkerGrants {
     }
 
     fn end(&mut self, slot: DiskSlot, requests: u32) {
-        if let Some(of) = self.disks.get_mut(slot.0 as usize) {
-            of.granted = of.granted.saturating_sub(requests);
+        if let Some(disk) = self.disks.get_mut(slot.0 as usize) {
+            disk.granted = disk.granted.saturating_sub(requests);
         }
     }
 }
@@ -66,11 +66,11 @@ impl WorkerGrants {
 impl StoreBudget {
     /// Creates a budget without disks.
     pub fn new(spec: StoreSpec) -> Self {
-        let room = spec.depth_max as usize;
+        let depth_max = spec.depth_max as usize;
         let mut scheduler = StoreScheduler::new(spec);
         scheduler.begin_lending(Time::ZERO);
         let workers = BTreeMap::new();
-        Self { scheduler, granted: VecDeque::with_capacity(room), workers }
+        Self { scheduler, granted: VecDeque::with_capacity(depth_max), workers }
     }
 
     /// Converts a worker's scheduler to a budget. The queued requests move to `borrower`, which
@@ -78,10 +78,10 @@ impl StoreBudget {
     pub fn share(
         mut scheduler: StoreScheduler,
         now: Time,
-        with: WorkerId,
+        worker: WorkerId,
         borrower: &mut Borrower,
     ) -> Self {
-        let room = scheduler.spec.depth_max as usize;
+        let depth_max = scheduler.spec.depth_max as usize;
         scheduler.begin_lending(now);
         for (slot, disk) in (0..).map(DiskSlot).zip(&mut scheduler.disks) {
             if disk.id.is_none() && disk.in_flight == 0 {
@@ -91,15 +91,15 @@ impl StoreBudget {
             borrower.adopt(now, slot, disk.in_flight, disk.take_phases());
             scheduler.records.retag(&disk.fifo, |record| {
                 borrower.take_on(slot, record.tag, record.units);
-                Some(with.0.into())
+                Some(worker.0.into())
             });
         }
         let of_disk =
             |disk: &Disk| WorkerRequests { granted: disk.in_flight, at_worker: disk.at_workers };
         let disks = scheduler.disks.iter().map(of_disk).collect();
-        let own = WorkerGrants { in_flight: scheduler.in_flight(), disks, is_absent: false };
-        let workers = BTreeMap::from([(with, own)]);
-        Self { scheduler, granted: VecDeque::with_capacity(room), workers }
+        let grants = WorkerGrants { in_flight: scheduler.in_flight(), disks, is_absent: false };
+        let workers = BTreeMap::from([(worker, grants)]);
+        Self { scheduler, granted: VecDeque::with_capacity(depth_max), workers }
     }
 
     /// Returns true if the borrower's worker is the only user of the store: all grants were
@@ -141,42 +141,46 @@ impl StoreBudget {
         for &Completion { disk, operation, bytes, latency } in &report.completions {
             let ns = |latency: Duration| u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
             let latency_ns = latency.map(ns);
-            let of = Completed { operation, bytes, requests: 1, latency_ns };
-            self.scheduler.handle_completed(now, disk, of);
+            let completed = Completed { operation, bytes, requests: 1, latency_ns };
+            self.scheduler.handle_completed(now, disk, completed);
         }
-        for back in &report.returns {
-            let units = Units { cost: back.cost, bytes: back.bytes };
-            self.scheduler.reclaim(now, back.disk, back.requests, units);
+        for returned in &report.returns {
+            let units = Units { cost: returned.cost, bytes: returned.bytes };
+            self.scheduler.reclaim(now, returned.disk, returned.requests, units);
         }
-        let ended = before.saturating_sub(self.scheduler.in_flight());
-        if let Some(of) = self.workers.get_mut(&from) {
-            of.in_flight = of.in_flight.saturating_sub(ended);
-            report.completions.iter().for_each(|done| of.end(done.disk, 1));
-            report.returns.iter().for_each(|back| of.end(back.disk, back.requests));
+        let ended_requests = before.saturating_sub(self.scheduler.in_flight());
+        if let Some(grants) = self.workers.get_mut(&from) {
+            grants.in_flight = grants.in_flight.saturating_sub(ended_requests);
+            report.completions.iter().for_each(|completion| grants.end(completion.disk, 1));
+            report.returns.iter().for_each(|returned| grants.end(returned.disk, returned.requests));
             for time in &report.times {
                 let is_known = self.scheduler.disks.len() > time.disk.0 as usize;
-                if let Some(requests) = of.of(time.disk).filter(|_| is_known) {
+                if let Some(requests) = grants.of(time.disk).filter(|_| is_known) {
                     requests.at_worker = requests.at_worker.saturating_add(time.in_flight_change);
                 }
             }
         }
-        for want in &report.loan_demand {
-            match self.scheduler.submit(now, want.disk, want.bytes, from.0.into()) {
-                Ok(Submitted::Dispatch) => self.grant(from, want.disk),
+        for request in &report.loan_demand {
+            match self.scheduler.submit(now, request.disk, request.bytes, from.0.into()) {
+                Ok(Submitted::Dispatch) => self.grant(from, request.disk),
                 Ok(Submitted::Queued) => {}
                 Err(_) => {
-                    let of = GrantKind::Refused(want.bytes);
-                    self.granted.push_back(WorkerGrant { worker: from, disk: want.disk, of });
+                    let kind = GrantKind::Refused(request.bytes);
+                    self.granted.push_back(WorkerGrant {
+                        worker: from,
+                        disk: request.disk,
+                        of: kind,
+                    });
                 }
             }
         }
-        for want in &report.loan_requests {
-            let is_lent = self.scheduler.submit_if_free(now, want.disk, want.bytes);
-            let of = if is_lent { GrantKind::Ahead(want.bytes) } else { GrantKind::Nothing };
+        for request in &report.loan_requests {
+            let is_lent = self.scheduler.submit_if_free(now, request.disk, request.bytes);
+            let kind = if is_lent { GrantKind::Ahead(request.bytes) } else { GrantKind::Nothing };
             if is_lent {
-                self.count(from, want.disk);
+                self.count(from, request.disk);
             }
-            self.granted.push_back(WorkerGrant { worker: from, disk: want.disk, of });
+            self.granted.push_back(WorkerGrant { worker: from, disk: request.disk, of: kind });
         }
     }
 
@@ -207,7 +211,7 @@ impl StoreBudget {
 
     /// Returns the number of requests in the device as reported by workers.
     pub fn in_device(&self) -> u32 {
-        self.scheduler.at_workers.map_or(0, |of| at_least_zero(of.in_flight))
+        self.scheduler.at_workers.map_or(0, |workers| at_least_zero(workers.in_flight))
     }
 
     /// Returns the mean device latency; see [`StoreScheduler::latency_ns`].
@@ -228,7 +232,8 @@ impl StoreBudget {
     /// Returns the number of requests that are in the device or granted, including those of absent
     /// workers.
     pub fn in_flight(&self) -> u32 {
-        let absent = self.workers.values().filter(|of| of.is_absent).map(|of| of.in_flight);
+        let absent =
+            self.workers.values().filter(|grants| grants.is_absent).map(|grants| grants.in_flight);
         self.scheduler.in_flight().saturating_add(absent.sum())
     }
 
@@ -236,10 +241,10 @@ impl StoreBudget {
     /// Until its next report, its requests remain charged to the limits of their disks, but the
     /// device depth does not count them: a worker that uses the whole depth would stop all others.
     pub fn handle_absent(&mut self, worker: WorkerId) {
-        if let Some(of) = self.workers.get_mut(&worker).filter(|of| !of.is_absent) {
-            of.is_absent = true;
+        if let Some(grants) = self.workers.get_mut(&worker).filter(|grants| !grants.is_absent) {
+            grants.is_absent = true;
             let in_flight = &mut self.scheduler.depth.in_flight;
-            *in_flight = in_flight.saturating_sub(of.in_flight);
+            *in_flight = in_flight.saturating_sub(grants.in_flight);
         }
     }
 
@@ -250,9 +255,9 @@ impl StoreBudget {
     pub fn handle_ended(&mut self, now: Time, worker: WorkerId) {
         // The depth counts the requests again, so that each of them is subtracted once below.
         self.end_absence(worker);
-        let Some(of) = self.workers.remove(&worker) else { return };
+        let Some(grants) = self.workers.remove(&worker) else { return };
         let before = self.scheduler.in_flight();
-        for (slot, requests) in (0..).map(DiskSlot).zip(of.disks) {
+        for (slot, requests) in (0..).map(DiskSlot).zip(grants.disks) {
             if requests.granted > 0 {
                 self.scheduler.reclaim(now, slot, requests.granted, Units::default());
             }
@@ -260,30 +265,30 @@ impl StoreBudget {
         }
         let subtracted = before.saturating_sub(self.scheduler.in_flight());
         let in_flight = &mut self.scheduler.depth.in_flight;
-        *in_flight = in_flight.saturating_sub(of.in_flight.saturating_sub(subtracted));
+        *in_flight = in_flight.saturating_sub(grants.in_flight.saturating_sub(subtracted));
     }
 
     /// Returns true if the device depth counts requests of the worker.
     pub fn has_grants(&self, worker: WorkerId) -> bool {
-        self.workers.get(&worker).is_some_and(|of| of.in_flight > 0 && !of.is_absent)
+        self.workers.get(&worker).is_some_and(|grants| grants.in_flight > 0 && !grants.is_absent)
     }
 
     fn end_absence(&mut self, worker: WorkerId) {
-        if let Some(of) = self.workers.get_mut(&worker).filter(|of| of.is_absent) {
-            of.is_absent = false;
+        if let Some(grants) = self.workers.get_mut(&worker).filter(|grants| grants.is_absent) {
+            grants.is_absent = false;
             let in_flight = &mut self.scheduler.depth.in_flight;
-            *in_flight = in_flight.saturating_add(of.in_flight);
+            *in_flight = in_flight.saturating_add(grants.in_flight);
         }
     }
 
     /// Counts a request that was dispatched for a worker.
     fn count(&mut self, worker: WorkerId, disk: DiskSlot) {
-        let of = self.workers.entry(worker).or_default();
-        of.in_flight = of.in_flight.saturating_add(1);
-        if let Some(requests) = of.of(disk) {
+        let grants = self.workers.entry(worker).or_default();
+        grants.in_flight = grants.in_flight.saturating_add(1);
+        if let Some(requests) = grants.of(disk) {
             requests.granted = requests.granted.saturating_add(1);
         }
-        if of.is_absent {
+        if grants.is_absent {
             let in_flight = &mut self.scheduler.depth.in_flight;
             *in_flight = in_flight.saturating_sub(1);
         }

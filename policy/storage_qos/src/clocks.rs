@@ -99,8 +99,8 @@ impl Clocks {
         if let Some(minimum) = &mut flow.minimum {
             if is_due {
                 // Operations owed beyond the catch-up time are dropped equally for all flows.
-                let most = minimum.guaranteed().saturating_mul(2);
-                self.lost += minimum.lag(clock).saturating_sub(most);
+                let max = minimum.guaranteed().saturating_mul(2);
+                self.lost += minimum.lag(clock).saturating_sub(max);
             }
             minimum.charge(clock, cost);
         }

@@ -42,8 +42,8 @@ impl Normalization {
     /// Returns the number of operations that a request of `bytes` counts as, at least one.
     #[inline]
     pub const fn cost(self, bytes: u32) -> u32 {
-        let whole = bytes >> self.shift;
-        let cost = whole + (bytes > whole << self.shift) as u32;
+        let full_units = bytes >> self.shift;
+        let cost = full_units + (bytes > full_units << self.shift) as u32;
         if cost == 0 { 1 } else { cost }
     }
 }
@@ -81,8 +81,8 @@ mod tests {
             assert_eq!(eight.cost(bytes), cost, "{bytes}");
         }
         assert_eq!(Normalization::new(512).unwrap().cost(u32::MAX), 1 << 23);
-        for wrong in [0, 1, 256, 8191, 1 << 21] {
-            assert_eq!(Normalization::new(wrong), None, "{wrong}");
+        for invalid in [0, 1, 256, 8191, 1 << 21] {
+            assert_eq!(Normalization::new(invalid), None, "{invalid}");
         }
     }
 }

@@ -200,21 +200,21 @@ impl Depth {
         requests: u32,
         latency_ns: u64,
     ) {
-        let judged = self.handle_left(requests);
-        if judged == 0 {
+        let counted = self.handle_left(requests);
+        if counted == 0 {
             return;
         }
-        let latency_ns = if judged == requests {
+        let latency_ns = if counted == requests {
             latency_ns
         } else {
-            latency_ns / u64::from(requests) * u64::from(judged)
+            latency_ns / u64::from(requests) * u64::from(counted)
         };
         if let Some(class) = self.classes.get_mut(size_class(cost)) {
             class.sum_ns = class.sum_ns.saturating_add(latency_ns);
-            class.count += judged;
+            class.count += counted;
         }
         let before = self.completed;
-        self.completed += judged;
+        self.completed += counted;
         if self.completed >= self.enough || before / FEW != self.completed / FEW {
             self.adjust_if_due(now);
         }
@@ -222,13 +222,13 @@ impl Depth {
 
     #[cold]
     fn adjust_if_due(&mut self, now: Time) {
-        let enough = match self.probe {
+        let has_enough = match self.probe {
             Some(probe) => {
                 now.since(probe.started) >= PROBE_MAX || self.completed >= SAMPLES_MIN / 2
             }
             None => self.completed >= self.enough || now.since(self.adjusted_at) >= ADJUST_INTERVAL,
         };
-        if enough {
+        if has_enough {
             self.adjust_depth(now);
         }
     }
@@ -239,8 +239,8 @@ impl Depth {
         let tuned = self.tuned();
         let (mut ratios, mut sum, mut count) = (0u64, 0u64, 0u64);
         for class in &mut self.classes {
-            let of = u64::from(class.count);
-            if let Some(mean) = class.sum_ns.checked_div(of) {
+            let requests = u64::from(class.count);
+            if let Some(mean) = class.sum_ns.checked_div(requests) {
                 // At such a small depth, the load is low regardless of earlier latencies.
                 let has_little = is_probe || tuned <= START;
                 if class.count >= FEW
@@ -255,9 +255,9 @@ impl Depth {
                 }
                 let allowed = patience_ns.max(class.least_ns.saturating_mul(SLOWDOWN_MAX));
                 let ratio = mean.saturating_mul(ONE) / allowed;
-                ratios = ratios.saturating_add(ratio.saturating_mul(of));
+                ratios = ratios.saturating_add(ratio.saturating_mul(requests));
                 sum = sum.saturating_add(class.sum_ns);
-                count += of;
+                count += requests;
             }
             class.sum_ns = 0;
             class.count = 0;
@@ -281,7 +281,7 @@ impl Depth {
 
     fn adjust(&mut self, ratio: u64) {
         let limit = u64::from(self.tuned());
-        let wanted = if ratio > ONE {
+        let depth = if ratio > ONE {
             // Half of the difference to the depth with the permitted latency, assuming that latency
             // is proportional to depth.
             (limit + limit * ONE / ratio) / 2
@@ -292,8 +292,8 @@ impl Depth {
         } else {
             limit
         };
-        let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).clamp(self.min, self.max);
-        *self.alone.as_mut().unwrap_or(&mut self.shared) = wanted;
+        let depth = u32::try_from(depth).unwrap_or(u32::MAX).clamp(self.min, self.max);
+        *self.alone.as_mut().unwrap_or(&mut self.shared) = depth;
     }
 }
 

@@ -27,7 +27,7 @@ fn a_moment_of_haste_is_not_held_against_the_device() {
 }
 
 #[test]
-fn what_only_waits_in_the_device_is_not_sent_there() {
+fn the_depth_does_not_grow_if_requests_only_wait_in_the_device() {
     let mut depth = Depth::new(&StoreSpec::default());
     let mut now = Time::from_ns(1);
     let after = served(&mut depth, &mut now, 400_000, 1, 5_000);
@@ -69,7 +69,7 @@ fn used(depth: &mut Depth, now: &mut Time, is_alone: bool, completions: u32) -> 
 /// A single disk gets the device's full throughput. When another disk becomes active, the shared
 /// depth is the same as before.
 #[test]
-fn who_is_alone_waits_for_nobodys_sake() {
+fn a_single_disk_uses_the_full_depth() {
     let mut depth = Depth::new(&StoreSpec::default());
     let mut now = Time::from_ns(1);
     let shared = used(&mut depth, &mut now, false, 2_000);
@@ -77,15 +77,15 @@ fn who_is_alone_waits_for_nobodys_sake() {
     // The disk has been the only user for less than `GONE_AFTER`.
     assert_eq!(used(&mut depth, &mut now, true, 1), shared);
     now = now + GONE_AFTER;
-    let alone = used(&mut depth, &mut now, true, 2_000);
-    assert!((120..=182).contains(&alone), "{alone}");
+    let single_depth = used(&mut depth, &mut now, true, 2_000);
+    assert!((120..=182).contains(&single_depth), "{single_depth}");
     assert_eq!(used(&mut depth, &mut now, false, 1), shared);
     assert_eq!(used(&mut depth, &mut now, true, 200), shared);
 }
 
 /// A slow device is not filled up even if only one disk uses it.
 #[test]
-fn who_is_alone_on_a_slow_device_leaves_it_as_it_is() {
+fn a_single_disk_does_not_fill_a_slow_device() {
     let mut depth = Depth::new(&StoreSpec::default());
     let mut now = Time::from_ns(1);
     for _ in 0..2_000 {

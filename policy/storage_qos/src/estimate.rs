@@ -79,9 +79,9 @@ impl Estimate {
             return false;
         }
         let rate = u128::from(operations) * NS_PER_SECOND / u128::from(full_ns.max(1));
-        let known = self.found.filter(|found| now.since(found.at) < FORGOTTEN_AFTER);
+        let recent = self.found.filter(|estimate| now.since(estimate.at) < FORGOTTEN_AFTER);
         // Each sample has a weight of one quarter, which is a half-life of about 1.2 s.
-        let smooth = known.map_or(rate, |found| (u128::from(found.iops) * 3 + rate) / 4);
+        let smooth = recent.map_or(rate, |estimate| (u128::from(estimate.iops) * 3 + rate) / 4);
         let iops = u64::try_from(smooth).unwrap_or(u64::MAX);
         self.found = Some(CapacityEstimate { iops, at: now });
         true

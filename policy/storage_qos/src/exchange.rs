@@ -71,12 +71,12 @@ impl LoanReport {
     }
 
     /// Appends a later report of the same worker and empties that report.
-    pub fn append(&mut self, later: &mut Self) {
-        self.loan_demand.append(&mut later.loan_demand);
-        self.loan_requests.append(&mut later.loan_requests);
-        self.completions.append(&mut later.completions);
-        self.returns.append(&mut later.returns);
-        self.times.append(&mut later.times);
+    pub fn append(&mut self, other: &mut Self) {
+        self.loan_demand.append(&mut other.loan_demand);
+        self.loan_requests.append(&mut other.loan_requests);
+        self.completions.append(&mut other.completions);
+        self.returns.append(&mut other.returns);
+        self.times.append(&mut other.times);
     }
 
     /// Empties the lists without freeing their memory.

@@ -123,8 +123,8 @@ impl Flow {
         let max = limits.max_iops.map(|rate| rate.per_second());
         let burst = limits.burst.filter(|_| max.is_some());
         let extra = burst.map_or(0, |burst| {
-            let above = burst.iops.per_second().saturating_sub(max.unwrap_or_default());
-            above.saturating_mul(burst.seconds.into())
+            let excess = burst.iops.per_second().saturating_sub(max.unwrap_or_default());
+            excess.saturating_mul(burst.seconds.into())
         });
         let peak = burst.map(|burst| burst.iops.per_second());
         let bandwidth = limits.max_bandwidth.map(|rate| rate.bytes_per_second());
@@ -288,8 +288,8 @@ impl Flow {
         let before = self.served;
         self.served = before.saturating_add(self.span(cost));
         if was_due {
-            let most = virtual_time.saturating_add(self.span(AHEAD_MAX));
-            self.served = self.served.min(before.max(most));
+            let max = virtual_time.saturating_add(self.span(AHEAD_MAX));
+            self.served = self.served.min(before.max(max));
         }
     }
 
@@ -329,8 +329,8 @@ impl Flow {
 
     /// Returns the busy time up to `now`, in nanoseconds.
     pub(crate) fn busy_ns(&self, now: Time) -> u64 {
-        let since = now.as_ns().saturating_sub(self.since.as_ns());
-        self.busy_ns.wrapping_add(if self.is_busy() && !self.is_lent { since } else { 0 })
+        let elapsed = now.as_ns().saturating_sub(self.since.as_ns());
+        self.busy_ns.wrapping_add(if self.is_busy() && !self.is_lent { elapsed } else { 0 })
     }
 
     /// Switches between accounting of busy time by workers and by the scheduler.
@@ -372,14 +372,8 @@ impl Flow {
         let mut guaranteed = self.guaranteed;
         guaranteed.reckon(self.limits.min_iops, self.busy_ns);
         let Self { demanded, delivered, busy_ns, .. } = *self;
-        let turns = Turns::default();
-        FlowTotals {
-            guaranteed: guaranteed.operations,
-            demanded,
-            delivered,
-            busy_ns,
-            rounds: turns,
-        }
+        let rounds = Turns::default();
+        FlowTotals { guaranteed: guaranteed.operations, demanded, delivered, busy_ns, rounds }
     }
 }
 

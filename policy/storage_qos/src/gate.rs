@@ -29,7 +29,7 @@ struct Limit {
     /// Rate of the cap since `seen`, in operations per second.
     rate: u64,
     /// Time up to which `credit` is computed.
-    seen: Time,
+    updated_at: Time,
     /// Credit that is available for dispatches; negative after dispatches beyond the credit.
     credit: i128,
     /// True if the cap permitted no dispatch when it was last evaluated.
@@ -45,7 +45,7 @@ impl CapMeter {
         self.limit = cap.map(|cap| {
             let rate = cap.iops_at(now);
             let credit = credit.min(Limit::credit_max(rate));
-            Limit { cap, rate, seen: now, credit, is_closed: rate == 0 || credit < 0 }
+            Limit { cap, rate, updated_at: now, credit, is_closed: rate == 0 || credit < 0 }
         });
     }
 
@@ -64,9 +64,11 @@ impl CapMeter {
     fn update(&mut self, now: Time) -> bool {
         let Some(limit) = &mut self.limit else { return true };
         // A cap contains at most two changes of its rate.
-        while let Some(at) = limit.cap.next_change_after(limit.seen).filter(|at| *at <= now) {
-            limit.earn(at);
-            limit.rate = limit.cap.iops_at(at);
+        while let Some(time) =
+            limit.cap.next_change_after(limit.updated_at).filter(|time| *time <= now)
+        {
+            limit.earn(time);
+            limit.rate = limit.cap.iops_at(time);
         }
         limit.earn(now);
         limit.is_closed = limit.rate == 0 || limit.credit < 0;
@@ -111,7 +113,7 @@ impl CapMeter {
     #[inline]
     pub(crate) fn closed_until(&self) -> Option<Time> {
         let limit = self.limit.as_ref().filter(|limit| limit.is_closed)?;
-        let changes = limit.cap.next_change_after(limit.seen).unwrap_or(Time::NEVER);
+        let changes = limit.cap.next_change_after(limit.updated_at).unwrap_or(Time::NEVER);
         Some(limit.opens().min(changes))
     }
 }
@@ -123,10 +125,10 @@ impl Limit {
 
     /// Adds the credit accrued since the last evaluation.
     fn earn(&mut self, now: Time) {
-        let ns = now.as_ns().saturating_sub(self.seen.as_ns());
+        let ns = now.as_ns().saturating_sub(self.updated_at.as_ns());
         let credit = self.credit + i128::from(self.rate) * i128::from(ns);
         self.credit = credit.min(Self::credit_max(self.rate));
-        self.seen = self.seen.max(now);
+        self.updated_at = self.updated_at.max(now);
     }
 
     /// Returns the time of the next permitted dispatch at the current rate.
@@ -134,10 +136,10 @@ impl Limit {
         if self.rate == 0 {
             return Time::NEVER;
         }
-        let owed = u128::try_from(-self.credit).unwrap_or_default();
-        let ns = owed.div_ceil(u128::from(self.rate));
+        let debt = u128::try_from(-self.credit).unwrap_or_default();
+        let ns = debt.div_ceil(u128::from(self.rate));
         let ns = u64::try_from(ns).unwrap_or(u64::MAX);
-        Time::from_ns(self.seen.as_ns().saturating_add(ns))
+        Time::from_ns(self.updated_at.as_ns().saturating_add(ns))
     }
 }
 

@@ -24,13 +24,16 @@ impl Positions {
 
     #[inline]
     fn at(&self, id: u32) -> Option<usize> {
-        self.0.get(id as usize).filter(|place| **place != ABSENT).map(|place| *place as usize)
+        self.0
+            .get(id as usize)
+            .filter(|position| **position != ABSENT)
+            .map(|position| *position as usize)
     }
 
     #[inline]
-    fn set(&mut self, id: u32, place: usize) {
+    fn set(&mut self, id: u32, position: usize) {
         if let Some(entry) = self.0.get_mut(id as usize) {
-            *entry = place as u32;
+            *entry = position as u32;
         }
     }
 }
@@ -67,100 +70,101 @@ impl Heap {
 
     /// Inserts `id`, or changes its key.
     #[inline]
-    pub(crate) fn set(&mut self, places: &mut Positions, id: u32, key: u64) {
+    pub(crate) fn set(&mut self, positions: &mut Positions, id: u32, key: u64) {
         if !self.is_many && (self.id == id || self.id == ABSENT) {
             (self.key, self.id) = (key, id);
         } else {
-            self.set_among_many(places, Entry { key, id });
+            self.set_among_many(positions, Entry { key, id });
         }
     }
 
     /// Removes `id` if present.
     #[inline]
-    pub(crate) fn remove(&mut self, places: &mut Positions, id: u32) {
+    pub(crate) fn remove(&mut self, positions: &mut Positions, id: u32) {
         if self.is_many {
-            self.remove_of_many(places, id);
+            self.remove_of_many(positions, id);
         } else if self.id == id {
             self.id = ABSENT;
         }
     }
 
-    fn set_among_many(&mut self, places: &mut Positions, entry: Entry) {
-        match self.position(places, entry.id) {
+    fn set_among_many(&mut self, positions: &mut Positions, entry: Entry) {
+        match self.position(positions, entry.id) {
             None => {
                 self.rest.push(entry);
                 self.is_many = true;
-                self.rise(places, self.rest.len(), entry);
+                self.rise(positions, self.rest.len(), entry);
             }
-            Some(at) => match self.at(at) {
-                Some(old) if old.key > entry.key => self.rise(places, at, entry),
-                Some(old) if old.key < entry.key => self.sink(places, at, entry),
+            Some(index) => match self.at(index) {
+                Some(old) if old.key > entry.key => self.rise(positions, index, entry),
+                Some(old) if old.key < entry.key => self.sink(positions, index, entry),
                 _ => {}
             },
         }
     }
 
-    fn remove_of_many(&mut self, places: &mut Positions, id: u32) {
-        let Some(at) = self.position(places, id) else { return };
-        places.set(id, ABSENT as usize);
+    fn remove_of_many(&mut self, positions: &mut Positions, id: u32) {
+        let Some(index) = self.position(positions, id) else { return };
+        positions.set(id, ABSENT as usize);
         let Some(last) = self.rest.pop() else { return };
         self.is_many = !self.rest.is_empty();
-        let Some(gap) = self.at(at) else { return };
+        let Some(gap) = self.at(index) else { return };
         if last.key < gap.key {
-            self.rise(places, at, last);
+            self.rise(positions, index, last);
         } else {
-            self.sink(places, at, last);
+            self.sink(positions, index, last);
         }
     }
 
-    fn position(&self, places: &Positions, id: u32) -> Option<usize> {
-        if self.id == id { Some(0) } else { places.at(id) }
+    fn position(&self, positions: &Positions, id: u32) -> Option<usize> {
+        if self.id == id { Some(0) } else { positions.at(id) }
     }
 
-    fn at(&self, at: usize) -> Option<Entry> {
-        match at.checked_sub(1) {
+    fn at(&self, index: usize) -> Option<Entry> {
+        match index.checked_sub(1) {
             None => self.first(),
-            Some(at) => self.rest.get(at).copied(),
+            Some(index) => self.rest.get(index).copied(),
         }
     }
 
-    fn rise(&mut self, places: &mut Positions, mut at: usize, entry: Entry) {
-        while at > 0 {
-            let above = (at - 1) / ARITY;
-            let Some(parent) = self.at(above).filter(|parent| parent.key > entry.key) else {
+    fn rise(&mut self, positions: &mut Positions, mut index: usize, entry: Entry) {
+        while index > 0 {
+            let parent_index = (index - 1) / ARITY;
+            let Some(parent) = self.at(parent_index).filter(|parent| parent.key > entry.key) else {
                 break;
             };
-            self.put(places, at, parent);
-            at = above;
+            self.put(positions, index, parent);
+            index = parent_index;
         }
-        self.put(places, at, entry);
+        self.put(positions, index, entry);
     }
 
-    fn sink(&mut self, places: &mut Positions, mut at: usize, entry: Entry) {
+    fn sink(&mut self, positions: &mut Positions, mut index: usize, entry: Entry) {
         loop {
-            let first = at * ARITY + 1;
+            let first = index * ARITY + 1;
             let children = (first..).zip(self.rest.iter().skip(first - 1).take(ARITY));
-            let least = children.min_by_key(|(_, child)| child.key);
-            let Some((below, child)) = least.filter(|(_, child)| child.key < entry.key) else {
+            let smallest = children.min_by_key(|(_, child)| child.key);
+            let Some((child_index, child)) = smallest.filter(|(_, child)| child.key < entry.key)
+            else {
                 break;
             };
             let child = *child;
-            self.put(places, at, child);
-            at = below;
+            self.put(positions, index, child);
+            index = child_index;
         }
-        self.put(places, at, entry);
+        self.put(positions, index, entry);
     }
 
-    fn put(&mut self, places: &mut Positions, at: usize, entry: Entry) {
-        match at.checked_sub(1) {
+    fn put(&mut self, positions: &mut Positions, index: usize, entry: Entry) {
+        match index.checked_sub(1) {
             None => {
                 (self.key, self.id) = (entry.key, entry.id);
-                places.set(entry.id, ABSENT as usize);
+                positions.set(entry.id, ABSENT as usize);
             }
             Some(of_rest) => {
                 if let Some(slot) = self.rest.get_mut(of_rest) {
                     *slot = entry;
-                    places.set(entry.id, at);
+                    positions.set(entry.id, index);
                 }
             }
         }
@@ -179,15 +183,15 @@ mod tests {
         /// The heap behaves like a sorted list for any sequence of operations.
         #[test]
         fn the_first_is_the_least(ops in prop::collection::vec((0u32..40, prop::option::of(0u64..30)), 1..300)) {
-            let (mut heap, mut places) = (Heap::default(), Positions::default());
-            places.reserve(40);
+            let (mut heap, mut positions) = (Heap::default(), Positions::default());
+            positions.reserve(40);
             let mut model = BTreeMap::new();
             for (id, key) in ops {
                 if let Some(key) = key {
-                    heap.set(&mut places, id, key);
+                    heap.set(&mut positions, id, key);
                     model.insert(id, key);
                 } else {
-                    heap.remove(&mut places, id);
+                    heap.remove(&mut positions, id);
                     model.remove(&id);
                 }
                 prop_assert_eq!(heap.first().map(|entry| entry.key), model.values().min().copied());

@@ -230,8 +230,8 @@ impl Ring {
 
     /// Returns the readings, newest first.
     fn newest_first(&self) -> impl Iterator<Item = &(Time, Totals)> {
-        let taken = (0..self.taken).rev().take(READINGS);
-        taken.filter_map(|at| self.readings.get(at % READINGS))
+        let numbers = (0..self.taken).rev().take(READINGS);
+        numbers.filter_map(|number| self.readings.get(number % READINGS))
     }
 
     fn newest(&self) -> Option<&(Time, Totals)> {
@@ -241,7 +241,7 @@ impl Ring {
     /// Returns the newest reading that is at least as old as the window is long. If there is none,
     /// returns the oldest reading.
     fn since(&self, now: Time, window: Duration) -> Option<&(Time, Totals)> {
-        let old_enough = self.newest_first().find(|(at, _)| now.since(*at) >= window);
+        let old_enough = self.newest_first().find(|(time, _)| now.since(*time) >= window);
         old_enough.or_else(|| self.newest_first().last())
     }
 
@@ -271,7 +271,7 @@ impl History {
             self.long.skip_pause(now, &last, LONG);
         }
         self.short.take(now, totals);
-        if self.long.newest().is_none_or(|(at, _)| now.since(*at) >= LONG_EVERY) {
+        if self.long.newest().is_none_or(|(time, _)| now.since(*time) >= LONG_EVERY) {
             self.long.take(now, totals);
         }
     }
@@ -306,11 +306,11 @@ impl History {
             Window::Long => &self.long,
         };
         let length = window.length();
-        let Some((since, before)) = ring.since(now, length) else { return Delivery::default() };
+        let Some((start, before)) = ring.since(now, length) else { return Delivery::default() };
         // The store was idle between this old reading and the next one.
         let longest_ns = (length + length / 10).as_nanos() as u64;
         Delivery {
-            window_ns: now.as_ns().saturating_sub(since.as_ns()).min(longest_ns),
+            window_ns: now.as_ns().saturating_sub(start.as_ns()).min(longest_ns),
             guaranteed: flow.guaranteed.wrapping_sub(before.guaranteed),
             demanded: totals.demanded.wrapping_sub(before.demanded),
             delivered: totals.delivered.wrapping_sub(before.delivered),

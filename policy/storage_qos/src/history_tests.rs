@@ -22,36 +22,39 @@ fn run(history: &mut History, from: Time, delivered: &mut u64, time: Duration) -
 }
 
 fn delivery(history: &History, window: Window, now: Time, delivered: u64) -> (f64, u64) {
-    let of = history.delivery(window, now, &totals(delivered), &FlowTotals::default());
-    (of.window_ns as f64 / 1e9, of.delivered)
+    let actual = history.delivery(window, now, &totals(delivered), &FlowTotals::default());
+    (actual.window_ns as f64 / 1e9, actual.delivered)
 }
 
 #[test]
 fn counters_that_began_again_have_no_rates_and_subtracted_requests_are_no_demand() {
-    let of = |demanded, delivered, busy_ns| DiskQosCounters {
+    let counters = |demanded, delivered, busy_ns| DiskQosCounters {
         demanded,
         delivered,
         busy_ns,
         ..DiskQosCounters::default()
     };
-    let before = of(500, 400, 1000);
-    assert_eq!(of(10, 10, 2000).rates(&before, SAMPLE), None);
-    assert_eq!(of(10, 400, 10).rates(&before, SAMPLE), None);
-    let rates = of(499, 401, 1000).rates(&before, SAMPLE).unwrap();
+    let before = counters(500, 400, 1000);
+    assert_eq!(counters(10, 10, 2000).rates(&before, SAMPLE), None);
+    assert_eq!(counters(10, 400, 10).rates(&before, SAMPLE), None);
+    let rates = counters(499, 401, 1000).rates(&before, SAMPLE).unwrap();
     assert_eq!((rates.demanded_iops, rates.delivered_iops), (0, 2));
 }
 
 #[test]
-fn a_window_is_at_most_a_tenth_longer_than_asked_for() {
+fn a_window_is_at_most_a_tenth_longer_than_requested() {
     let (mut history, mut delivered) = (History::default(), 0);
     let mut now = START;
     for _ in 0..1200 {
         now = run(&mut history, now, &mut delivered, SAMPLE);
         let age = now.since(START).as_secs_f64();
         for (window, length) in [(Window::Short, 5.0_f64), (Window::Long, 300.0)] {
-            let (long, operations) = delivery(&history, window, now, delivered);
-            assert!(long >= length.min(age) && long <= length * 1.1 + 1e-6, "{age}: {long}");
-            assert_eq!(operations, (long * 20.0) as u64, "{age}");
+            let (window_s, operations) = delivery(&history, window, now, delivered);
+            assert!(
+                window_s >= length.min(age) && window_s <= length * 1.1 + 1e-6,
+                "{age}: {window_s}"
+            );
+            assert_eq!(operations, (window_s * 20.0) as u64, "{age}");
         }
     }
 }
@@ -67,23 +70,23 @@ fn a_pause_is_not_part_of_windows_after_it() {
     assert_eq!(delivery(&history, Window::Short, morning, delivered).1, 10);
     let now = run(&mut history, morning, &mut delivered, Duration::from_secs(2));
     for (window, length) in [(Window::Short, 5.0_f64), (Window::Long, 300.0)] {
-        let (long, operations) = delivery(&history, window, now, delivered);
-        assert!(long >= length && long <= length * 1.1, "{window:?}: {long}");
+        let (window_s, operations) = delivery(&history, window, now, delivered);
+        assert!(window_s >= length && window_s <= length * 1.1, "{window:?}: {window_s}");
         assert!((40..=50).contains(&operations), "{window:?}: {operations}, {before} before");
     }
 }
 
 #[test]
 fn readings_of_another_flow_are_made_comparable() {
-    let flow = |guaranteed: u64, all: u64, others_minimums: u64| FlowTotals {
+    let flow = |guaranteed: u64, total: u64, others_minimums: u64| FlowTotals {
         guaranteed,
-        rounds: Turns { all, others_minimums },
+        rounds: Turns { all: total, others_minimums },
         ..FlowTotals::default()
     };
     let mut history = History::default();
     history.sample(START, &totals(0), &flow(1000, 500, 100));
     history.change_flow(&flow(1010, 505, 101), &flow(3, 505, 405));
     let now = START + Duration::from_secs(1);
-    let of = history.delivery(Window::Short, now, &totals(20), &flow(8, 510, 407));
-    assert_eq!((of.guaranteed, of.rounds, of.turns_of_minimums), (15, 10, 3));
+    let actual = history.delivery(Window::Short, now, &totals(20), &flow(8, 510, 407));
+    assert_eq!((actual.guaranteed, actual.rounds, actual.turns_of_minimums), (15, 10, 3));
 }

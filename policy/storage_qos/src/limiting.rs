@@ -164,16 +164,16 @@ impl Delivery {
         let busy_ns = if sum == 0 { 0 } else { u128::from(self.time.busy_ns).min(window_ns) };
         let idle_ns = window_ns - busy_ns;
         let unserviced_ns = u128::from(self.time.unserviced_ns).min(idle_ns);
-        let mut all = Amounts::default();
+        let mut amounts = Amounts::default();
         // Fixed-point arithmetic: `excess` bits are dropped so that the products fit into 128 bits.
         let scale = u128::from(ALL_PPM);
         let excess = (u128::BITS - sum.leading_zeros()).saturating_sub(40);
         for (factor, ns) in LimitingFactor::ALL.into_iter().zip(of_requests.0) {
-            all.add(factor, (ns >> excess) * busy_ns * scale / (sum >> excess).max(1));
+            amounts.add(factor, (ns >> excess) * busy_ns * scale / (sum >> excess).max(1));
         }
-        all.add(LimitingFactor::Worker, unserviced_ns * scale);
-        all.add(LimitingFactor::ClientIdle, (idle_ns - unserviced_ns) * scale);
-        shares(&all)
+        amounts.add(LimitingFactor::Worker, unserviced_ns * scale);
+        amounts.add(LimitingFactor::ClientIdle, (idle_ns - unserviced_ns) * scale);
+        shares(&amounts)
     }
 
     /// Returns the mean number of queued and in-flight requests during the time with requests, in
@@ -196,46 +196,46 @@ impl Delivery {
 
     /// Returns the time of requests by limiting factor, summed over requests.
     fn of_requests(&self) -> Amounts {
-        let mut of = Amounts::default();
+        let mut amounts = Amounts::default();
         for cause in QueueCause::ALL {
-            of.add(cause.into(), self.waits.ns(cause).into());
+            amounts.add(cause.into(), self.waits.ns(cause).into());
         }
         // Part of the queueing for the device that is caused by requests dispatched for other
         // disks' minimums.
         let for_device = u128::from(self.waits.ns(QueueCause::DeviceDepth));
-        let turns = u128::from(self.rounds.max(1));
-        let behind = for_device * u128::from(self.turns_of_minimums).min(turns) / turns;
-        of.take(LimitingFactor::DeviceSaturated, behind);
-        of.add(LimitingFactor::OthersMinimums, behind);
-        let queued = of.sum();
+        let rounds = u128::from(self.rounds.max(1));
+        let held_back = for_device * u128::from(self.turns_of_minimums).min(rounds) / rounds;
+        amounts.take(LimitingFactor::DeviceSaturated, held_back);
+        amounts.add(LimitingFactor::OthersMinimums, held_back);
+        let queued = amounts.sum();
         let in_flight = u128::from(self.time.in_flight_ns);
         let mut data = in_flight;
         for (factor, ns) in self.time.phases() {
             let ns = u128::from(ns).min(data);
-            of.add(factor, ns);
+            amounts.add(factor, ns);
             data -= ns;
         }
-        let own = u128::from(self.time.own_ns).min(data);
-        let unloaded = u128::from(self.time.unloaded_ns).min(own);
+        let own_ns = u128::from(self.time.own_ns).min(data);
+        let unloaded = u128::from(self.time.unloaded_ns).min(own_ns);
         // Requests that the device has not completed have no own latency. All their time counts as
         // beyond it.
-        let beyond = data - own;
-        let unscheduled = beyond.min(self.time.unscheduled_ns.into());
-        of.add(LimitingFactor::Worker, unscheduled);
-        let mut variation = beyond - unscheduled;
+        let excess = data - own_ns;
+        let unscheduled = excess.min(self.time.unscheduled_ns.into());
+        amounts.add(LimitingFactor::Worker, unscheduled);
+        let mut variation = excess - unscheduled;
         let measured = self.time.requests.saturating_sub(self.time.unmeasured);
-        if variation > own.max(u128::from(measured) * SHORT_NS) {
-            of.add(LimitingFactor::DeviceSlow, variation);
+        if variation > own_ns.max(u128::from(measured) * SHORT_NS) {
+            amounts.add(LimitingFactor::DeviceSlow, variation);
             variation = 0;
         }
-        let saturated =
-            own - unloaded + (variation * (own - unloaded)).checked_div(own).unwrap_or_default();
-        of.add(LimitingFactor::DeviceSaturated, saturated);
+        let saturated = own_ns - unloaded
+            + (variation * (own_ns - unloaded)).checked_div(own_ns).unwrap_or_default();
+        amounts.add(LimitingFactor::DeviceSaturated, saturated);
         let is_queued = queued * u128::from(ALL_PPM) >= (queued + in_flight) * QUEUED_PPM;
         let service =
             if is_queued { LimitingFactor::DeviceService } else { LimitingFactor::QueueDepth };
-        of.add(service, own + variation - saturated);
-        of
+        amounts.add(service, own_ns + variation - saturated);
+        amounts
     }
 }
 
@@ -244,15 +244,20 @@ impl Delivery {
 fn shares(amounts: &Amounts) -> Vec<TimeShare> {
     let sum = amounts.sum().max(1);
     let share = |ns: u128| u32::try_from(ns * u128::from(ALL_PPM) / sum).unwrap_or(ALL_PPM);
-    let all = LimitingFactor::ALL.into_iter().zip(amounts.0);
-    let all = all.map(|(factor, ns)| TimeShare { factor, share_ppm: share(ns) });
-    let mut shares: Vec<TimeShare> = all.filter(|of| of.share_ppm > 0).collect();
-    shares.sort_by_key(|of| {
-        (of.factor == LimitingFactor::DeviceService, core::cmp::Reverse(of.share_ppm), of.factor)
+    let time_shares = LimitingFactor::ALL.into_iter().zip(amounts.0);
+    let time_shares = time_shares.map(|(factor, ns)| TimeShare { factor, share_ppm: share(ns) });
+    let mut shares: Vec<TimeShare> =
+        time_shares.filter(|time_share| time_share.share_ppm > 0).collect();
+    shares.sort_by_key(|time_share| {
+        (
+            time_share.factor == LimitingFactor::DeviceService,
+            core::cmp::Reverse(time_share.share_ppm),
+            time_share.factor,
+        )
     });
-    let given: u32 = shares.iter().map(|of| of.share_ppm).sum();
+    let assigned_ppm: u32 = shares.iter().map(|time_share| time_share.share_ppm).sum();
     if let Some(first) = shares.first_mut() {
-        first.share_ppm += ALL_PPM.saturating_sub(given);
+        first.share_ppm += ALL_PPM.saturating_sub(assigned_ppm);
     }
     shares
 }

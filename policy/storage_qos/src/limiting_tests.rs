@@ -35,7 +35,7 @@ fn in_device(in_flight_ns: u64, device_ns: u64, own_ns: u64, unloaded_ns: u64) -
 }
 
 fn shares_of(delivery: &Delivery) -> Vec<(LimitingFactor, u32)> {
-    delivery.time_shares().iter().map(|of| (of.factor, of.share_ppm)).collect()
+    delivery.time_shares().iter().map(|share| (share.factor, share.share_ppm)).collect()
 }
 
 #[test]
@@ -210,18 +210,18 @@ impl Model {
 
     fn pass(&mut self, ns: u64) {
         for disk in 0..2 {
-            let is_busy =
-                !self.queued[disk].is_empty() || self.in_flight.iter().any(|(of, _)| *of == disk);
+            let is_busy = !self.queued[disk].is_empty()
+                || self.in_flight.iter().any(|(owner, _)| *owner == disk);
             self.busy_ns[disk] += if is_busy { ns } else { 0 };
         }
     }
 
     fn submit(&mut self, now: Time, disk: usize, count: usize) {
         let slot = DiskSlot(disk as u32);
-        let of = self.scheduler.submit_batch(now, slot, &vec![4096; count], disk as u32);
-        let of = of.unwrap();
-        self.in_flight.extend((0..of.dispatched).map(|_| (disk, Sample::new(now, now))));
-        self.queued[disk].extend((0..of.waiting).map(|_| now));
+        let submitted = self.scheduler.submit_batch(now, slot, &vec![4096; count], disk as u32);
+        let submitted = submitted.unwrap();
+        self.in_flight.extend((0..submitted.dispatched).map(|_| (disk, Sample::new(now, now))));
+        self.queued[disk].extend((0..submitted.waiting).map(|_| now));
     }
 
     fn poll(&mut self, now: Time) {
@@ -232,33 +232,33 @@ impl Model {
         }
     }
 
-    fn complete(&mut self, now: Time, at: usize) {
+    fn complete(&mut self, now: Time, offset: usize) {
         if self.in_flight.is_empty() {
             return;
         }
-        let (disk, mut of) = self.in_flight.remove(at % self.in_flight.len());
+        let (disk, mut sample) = self.in_flight.remove(offset % self.in_flight.len());
         let slot = DiskSlot(disk as u32);
-        self.scheduler.handle_phase(now, slot, of.phase, RequestPhase::Data);
-        of.enter(now, RequestPhase::Data);
-        of.completed = now;
-        self.ended[disk].push(of);
-        let latency_ns = Some(of.phases_ns[RequestPhase::Data as usize]);
+        self.scheduler.handle_phase(now, slot, sample.phase, RequestPhase::Data);
+        sample.enter(now, RequestPhase::Data);
+        sample.completed = now;
+        self.ended[disk].push(sample);
+        let latency_ns = Some(sample.phases_ns[RequestPhase::Data as usize]);
         let operation = IoKind::Read;
-        let of = Completed { operation, bytes: 4096, requests: 1, latency_ns };
-        self.scheduler.handle_completed(now, slot, of);
+        let completed = Completed { operation, bytes: 4096, requests: 1, latency_ns };
+        self.scheduler.handle_completed(now, slot, completed);
     }
 
     /// Moves a request in flight to another phase.
-    fn enter(&mut self, now: Time, at: usize, phase: RequestPhase) {
+    fn enter(&mut self, now: Time, offset: usize, phase: RequestPhase) {
         let count = self.in_flight.len();
-        let Some((disk, of)) = self.in_flight.get_mut(at % count.max(1)) else { return };
-        self.scheduler.handle_phase(now, DiskSlot(*disk as u32), of.phase, phase);
-        of.enter(now, phase);
+        let Some((disk, sample)) = self.in_flight.get_mut(offset % count.max(1)) else { return };
+        self.scheduler.handle_phase(now, DiskSlot(*disk as u32), sample.phase, phase);
+        sample.enter(now, phase);
     }
 }
 
 #[derive(Clone, Debug)]
-enum Deed {
+enum Operation {
     Pass(u64),
     Submit(usize, usize),
     Complete(usize),
@@ -266,14 +266,14 @@ enum Deed {
     Observe,
 }
 
-fn any_deed() -> impl Strategy<Value = Deed> {
+fn any_operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
-        3 => (1u64..3_000_000).prop_map(Deed::Pass),
-        3 => (0usize..2, 1usize..12).prop_map(|(disk, count)| Deed::Submit(disk, count)),
-        4 => (0usize..64).prop_map(Deed::Complete),
+        3 => (1u64..3_000_000).prop_map(Operation::Pass),
+        3 => (0usize..2, 1usize..12).prop_map(|(disk, count)| Operation::Submit(disk, count)),
+        4 => (0usize..64).prop_map(Operation::Complete),
         2 => (0usize..64, prop::sample::select(&RequestPhase::ALL[..]))
-            .prop_map(|(at, phase)| Deed::Enter(at, phase)),
-        1 => Just(Deed::Observe),
+            .prop_map(|(at, phase)| Operation::Enter(at, phase)),
+        1 => Just(Operation::Observe),
     ]
 }
 
@@ -286,20 +286,20 @@ proptest! {
         max in 1u64..3000,
         min in 1u64..3000,
         depth in 1u32..32,
-        deeds in prop::collection::vec(any_deed(), 1..200),
+        deeds in prop::collection::vec(any_operation(), 1..200),
     ) {
         let mut now = START;
         let mut model = Model::new(max, min, depth);
         for deed in deeds {
             match deed {
-                Deed::Pass(ns) => {
+                Operation::Pass(ns) => {
                     model.pass(ns);
                     now = now + Duration::from_nanos(ns);
                 }
-                Deed::Submit(disk, count) => model.submit(now, disk, count),
-                Deed::Complete(at) => model.complete(now, at),
-                Deed::Enter(at, phase) => model.enter(now, at, phase),
-                Deed::Observe => drop(model.scheduler.observe(now)),
+                Operation::Submit(disk, count) => model.submit(now, disk, count),
+                Operation::Complete(index) => model.complete(now, index),
+                Operation::Enter(index, phase) => model.enter(now, index, phase),
+                Operation::Observe => drop(model.scheduler.observe(now)),
             }
             model.poll(now);
         }
@@ -312,12 +312,12 @@ proptest! {
         }
         for disk in 0..2 {
             let view = model.scheduler.view(now, DiskSlot(disk as u32)).unwrap();
-            let sum = |of: fn(&Sample) -> u64| model.ended[disk].iter().map(of).sum::<u64>();
+            let sum = |value_of: fn(&Sample) -> u64| model.ended[disk].iter().map(value_of).sum::<u64>();
             let waits: u64 = QueueCause::ALL.into_iter().map(|cause| view.done.waits.ns(cause)).sum();
-            prop_assert_eq!(waits, sum(|of| of.dispatched.ns_since(of.submitted)));
+            prop_assert_eq!(waits, sum(|sample| sample.dispatched.ns_since(sample.submitted)));
             let time = model.scheduler.time_of(DiskSlot(disk as u32));
-            let in_flight = sum(|of| of.completed.ns_since(of.dispatched));
-            let phase = |phase| model.ended[disk].iter().map(|of| of.phases_ns[phase as usize]).sum::<u64>();
+            let in_flight = sum(|sample| sample.completed.ns_since(sample.dispatched));
+            let phase = |phase| model.ended[disk].iter().map(|sample| sample.phases_ns[phase as usize]).sum::<u64>();
             prop_assert_eq!((time.in_flight_ns, time.device_ns), (in_flight, phase(RequestPhase::Data)));
             let phases = [time.metadata_ns, time.flush_ns, time.discard_ns, time.unmeasured_ns];
             let each = [RequestPhase::Metadata, RequestPhase::Flush, RequestPhase::Discard, RequestPhase::Unmeasured].map(phase);
@@ -347,10 +347,10 @@ proptest! {
         let waits: Vec<_> = QueueCause::ALL.into_iter().zip(waits).collect();
         let delivery = Delivery { window_ns, ..window(time, &waits) };
         let shares = delivery.time_shares();
-        prop_assert_eq!(shares.iter().map(|of| u64::from(of.share_ppm)).sum::<u64>(), u64::from(ALL_PPM));
-        let limits: Vec<_> = shares.iter().filter(|of| of.factor != LimitingFactor::DeviceService).collect();
+        prop_assert_eq!(shares.iter().map(|share| u64::from(share.share_ppm)).sum::<u64>(), u64::from(ALL_PPM));
+        let limits: Vec<_> = shares.iter().filter(|share| share.factor != LimitingFactor::DeviceService).collect();
         prop_assert!(limits.windows(2).all(|pair| pair[0].share_ppm >= pair[1].share_ppm));
-        prop_assert!(shares.iter().rev().skip(1).all(|of| of.factor != LimitingFactor::DeviceService));
+        prop_assert!(shares.iter().rev().skip(1).all(|share| share.factor != LimitingFactor::DeviceService));
         let _ = (delivery.queue_depth_milli(), delivery.device_latency_ns());
     }
 }

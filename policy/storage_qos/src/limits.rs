@@ -115,21 +115,21 @@ impl Limits {
     }
 
     /// Returns the largest number of operations in any time window of length `window`, excluding
-    /// the cost of one request. It includes the maximum over the window and [`Limits::catch_up_window`],
-    /// and the burst. `None` without a maximum.
+    /// the cost of one request. It includes the maximum over the window and
+    /// [`Limits::catch_up_window`], and the burst. `None` without a maximum.
     pub fn operations_max(&self, window: Duration) -> Option<u64> {
         let max = u128::from(self.max_iops?.per_second());
         let ns = (window + self.catch_up_window()).as_nanos();
-        let carried = |rate: u128| (rate * ns).div_ceil(1_000_000_000);
-        let most = match self.burst {
-            None => carried(max),
+        let operations = |rate: u128| (rate * ns).div_ceil(1_000_000_000);
+        let limit = match self.burst {
+            None => operations(max),
             Some(burst) => {
                 let peak = u128::from(burst.iops.per_second());
-                let above = peak.saturating_sub(max) * u128::from(burst.seconds);
-                carried(peak).min(carried(max) + above)
+                let burst_extra = peak.saturating_sub(max) * u128::from(burst.seconds);
+                operations(peak).min(operations(max) + burst_extra)
             }
         };
-        Some(u64::try_from(most).unwrap_or(u64::MAX))
+        Some(u64::try_from(limit).unwrap_or(u64::MAX))
     }
 }
 

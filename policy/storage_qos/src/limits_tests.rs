@@ -17,9 +17,9 @@ fn contradictions_are_refused() {
         (Limits { burst: burst(6, 3601), ..fine }, "burst_s 3601"),
         (Limits { max_iops: iops(IOPS_MAX + 1), ..fine }, "max_iops 1000000001"),
     ];
-    for (limits, says) in cases {
+    for (limits, expected) in cases {
         let error = limits.check().unwrap_err().to_string();
-        assert!(error.contains(says), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
     assert_eq!(Limits { burst: burst(6, 3600), ..fine }.check(), Ok(()));
 }
@@ -28,8 +28,8 @@ fn contradictions_are_refused() {
 fn the_bound_of_a_window_has_the_burst_once() {
     let limits = Limits { max_iops: iops(1000), ..Limits::default() };
     assert_eq!(limits.operations_max(Duration::from_secs(5)), Some(5020));
-    let owed = Limits { min_iops: iops(900), ..limits };
-    assert_eq!(owed.operations_max(Duration::from_secs(5)), Some(5080));
+    let guaranteed = Limits { min_iops: iops(900), ..limits };
+    assert_eq!(guaranteed.operations_max(Duration::from_secs(5)), Some(5080));
     let burst = Some(Burst { iops: Iops::new(3000).unwrap(), seconds: 2 });
     let limits = Limits { burst, ..limits };
     assert_eq!(limits.operations_max(Duration::from_secs(1)), Some(3060));

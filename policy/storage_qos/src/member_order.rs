@@ -7,10 +7,10 @@ use crate::heap::Positions;
 
 /// Adds a disk to the order after its first request was queued.
 #[inline]
-pub(crate) fn enter(flow: &mut Flow, disk: &mut Disk, slot: u32, places: &mut Positions) {
+pub(crate) fn enter(flow: &mut Flow, disk: &mut Disk, slot: u32, positions: &mut Positions) {
     if !disk.is_only {
         disk.served = disk.served.max(flow.member_time);
-        flow.members.set(places, slot, disk.served);
+        flow.members.set(positions, slot, disk.served);
     }
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn serve(
     disk: &mut Disk,
     slot: u32,
     cost: u32,
-    places: &mut Positions,
+    positions: &mut Positions,
 ) {
     if disk.is_only {
         return;
@@ -29,8 +29,8 @@ pub(crate) fn serve(
     flow.member_time = disk.served;
     disk.served = disk.served.saturating_add(cost.into());
     if disk.waiting == 0 {
-        flow.members.remove(places, slot);
+        flow.members.remove(positions, slot);
     } else {
-        flow.members.set(places, slot, disk.served);
+        flow.members.set(positions, slot, disk.served);
     }
 }

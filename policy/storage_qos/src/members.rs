@@ -5,9 +5,9 @@ use crate::disk::Disk;
 
 impl StoreScheduler {
     /// Updates the members of a flow after disks were added to it or removed.
-    pub(crate) fn list_members(&mut self, of: u32) {
-        let Some(flow) = self.flows.get_mut(of as usize) else { return };
-        let is_its = |disk: &Disk| disk.flow == of && disk.id.is_some();
+    pub(crate) fn list_members(&mut self, flow_index: u32) {
+        let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
+        let is_its = |disk: &Disk| disk.flow == flow_index && disk.id.is_some();
         let count = self.disks.iter().filter(|disk| is_its(disk)).count();
         flow.members.reserve(count);
         for (slot, disk) in (0..).zip(&mut self.disks).filter(|(_, disk)| is_its(disk)) {
@@ -45,10 +45,10 @@ mod tests {
         fn new() -> Self {
             let spec = StoreSpec { depth_min: 1, depth_max: 1, ..StoreSpec::default() };
             let store = Store::new(Capacity::Declared(1000));
-            let mut of = Self { store, scheduler: StoreScheduler::new(spec) };
+            let mut shared = Self { store, scheduler: StoreScheduler::new(spec) };
             let spec = PolicySpec { kind: PolicyKind::Aggregated, limits: Limits::default() };
-            of.change(Proposal::Policy(POLICY, spec));
-            of
+            shared.change(Proposal::Policy(POLICY, spec));
+            shared
         }
 
         /// Applies a change. Returns the tags of requests that will never be dispatched.
@@ -90,28 +90,28 @@ mod tests {
     /// policy. They continue when that disk is removed from it.
     #[test]
     fn disks_come_to_a_policy_and_leave_it_while_requests_wait() {
-        let mut of = Shared::new();
-        let a = of.join(1);
-        assert_eq!(of.scheduler.submit(NOW, a, 4096, 0), Ok(Submitted::Dispatch));
-        of.submit(a, 3);
-        let b = of.join(2);
-        of.submit(b, 3);
-        let mut order = of.order(a);
-        for turn in order.chunks_mut(2) {
-            turn.sort_unstable();
+        let mut shared = Shared::new();
+        let a = shared.join(1);
+        assert_eq!(shared.scheduler.submit(NOW, a, 4096, 0), Ok(Submitted::Dispatch));
+        shared.submit(a, 3);
+        let b = shared.join(2);
+        shared.submit(b, 3);
+        let mut order = shared.order(a);
+        for pair in order.chunks_mut(2) {
+            pair.sort_unstable();
         }
         assert_eq!(order, [a.0, b.0, a.0, b.0, a.0, b.0]);
 
-        assert_eq!(of.scheduler.submit(NOW, b, 4096, 0), Ok(Submitted::Dispatch));
-        of.submit(a, 2);
-        of.submit(b, 4);
-        assert_eq!(of.change(Proposal::RemoveDisk(DiskId(1))), [0, 1]);
-        assert_eq!(of.order(b), [b.0; 4]);
+        assert_eq!(shared.scheduler.submit(NOW, b, 4096, 0), Ok(Submitted::Dispatch));
+        shared.submit(a, 2);
+        shared.submit(b, 4);
+        assert_eq!(shared.change(Proposal::RemoveDisk(DiskId(1))), [0, 1]);
+        assert_eq!(shared.order(b), [b.0; 4]);
 
         // The order does not contain a disk without requests.
-        let c = of.join(3);
-        assert_eq!(of.scheduler.submit(NOW, c, 4096, 0), Ok(Submitted::Dispatch));
-        of.submit(b, 2);
-        assert_eq!(of.order(c), [b.0; 2]);
+        let c = shared.join(3);
+        assert_eq!(shared.scheduler.submit(NOW, c, 4096, 0), Ok(Submitted::Dispatch));
+        shared.submit(b, 2);
+        assert_eq!(shared.order(c), [b.0; 2]);
     }
 }

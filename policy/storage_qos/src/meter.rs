@@ -48,9 +48,9 @@ impl Meter {
     ) -> Self {
         let new = Self::new(per_second, extra, catch_up);
         let ahead = self.used_until.saturating_sub(fine(now));
-        let owed = ahead.saturating_sub(fine_ns(self.tolerance_ns));
-        let owed = fine_ns(new.tolerance_ns).saturating_add(self.pace.translate(owed, new.pace));
-        let ahead = self.pace.translate(ahead, new.pace).min(owed);
+        let debt = ahead.saturating_sub(fine_ns(self.tolerance_ns));
+        let debt = fine_ns(new.tolerance_ns).saturating_add(self.pace.translate(debt, new.pace));
+        let ahead = self.pace.translate(ahead, new.pace).min(debt);
         // The value is limited to the largest time, so that sums with the spans of requests do not
         // overflow.
         Self { used_until: fine(now).saturating_add(ahead).min(fine(Time::NEVER)), ..new }
@@ -77,9 +77,9 @@ impl Meter {
 }
 
 fn tolerance_ns(pace: UnitTime, extra: u64, catch_up: Duration) -> u64 {
-    let whole = extra / u64::from(u32::MAX);
-    let rest = (extra % u64::from(u32::MAX)) as u32;
-    let many = pace.span(u32::MAX).saturating_mul(FixedNs::from(whole));
-    let ns = not_after(many.saturating_add(pace.span(rest))).as_ns();
+    let chunks = extra / u64::from(u32::MAX);
+    let remainder = (extra % u64::from(u32::MAX)) as u32;
+    let chunk_span = pace.span(u32::MAX).saturating_mul(FixedNs::from(chunks));
+    let ns = not_after(chunk_span.saturating_add(pace.span(remainder))).as_ns();
     ns.saturating_add(u64::try_from(catch_up.as_nanos()).unwrap_or(u64::MAX))
 }

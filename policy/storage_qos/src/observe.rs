@@ -40,8 +40,8 @@ impl StoreScheduler {
             flow.account_guaranteed(now);
         }
         let mut histories = core::mem::take(&mut self.histories);
-        for (at, history) in histories.iter_mut().enumerate() {
-            let Some(disk) = self.disks.get_mut(at).filter(|disk| disk.id.is_some()) else {
+        for (index, history) in histories.iter_mut().enumerate() {
+            let Some(disk) = self.disks.get_mut(index).filter(|disk| disk.id.is_some()) else {
                 continue;
             };
             let Some(flow) = self.flows.get(disk.flow as usize) else { continue };
@@ -51,17 +51,20 @@ impl StoreScheduler {
         }
         self.histories = histories;
         let mut findings = Vec::new();
-        for (of, (flow, watch)) in self.flows.iter_mut().zip(&mut self.watches).enumerate() {
+        for (flow_index, (flow, watch)) in self.flows.iter_mut().zip(&mut self.watches).enumerate()
+        {
             if flow.limits.min_iops.is_none() {
                 *watch = UnmetWatch::default();
                 continue;
             }
-            let found = watch.sample(now, &flow.totals(), flow.cost_max, REPORTED_AFTER);
+            let finding = watch.sample(now, &flow.totals(), flow.cost_max, REPORTED_AFTER);
             flow.cost_max -= flow.cost_max / 8;
-            findings.extend(found.map(|found| (of, found)));
+            findings.extend(finding.map(|finding| (flow_index, finding)));
         }
-        let told = findings.into_iter().filter_map(|(of, found)| self.emit(now, of, found));
-        let mut events: Vec<StoreEvent> = told.collect();
+        let emitted = findings
+            .into_iter()
+            .filter_map(|(flow_index, finding)| self.emit(now, flow_index, finding));
+        let mut events: Vec<StoreEvent> = emitted.collect();
         events.extend(self.check_capacity(now));
         events
     }
@@ -81,10 +84,10 @@ impl StoreScheduler {
         let disk = self.disks.get(slot.0 as usize)?;
         let flow = self.flows.get(disk.flow as usize)?;
         let history = self.histories.get(slot.0 as usize)?;
-        let of = self.totals_of(flow);
+        let flow_totals = self.totals_of(flow);
         let cause = flow.throttled_by.unwrap_or(self.contention);
         let totals = disk.totals_at(now, cause);
-        let over = |window| history.delivery(window, now, &totals, &of);
+        let delivery = |window| history.delivery(window, now, &totals, &flow_totals);
         Some(DiskFlow {
             disk: disk.id?,
             holder: flow.holder?,
@@ -92,8 +95,8 @@ impl StoreScheduler {
             waiting: disk.waiting,
             in_flight: disk.in_flight_for_report(),
             done: disk.done(now, cause, flow.busy_ns(now)),
-            short: over(Window::Short),
-            long: over(Window::Long),
+            short: delivery(Window::Short),
+            long: delivery(Window::Long),
         })
     }
 
@@ -103,15 +106,15 @@ impl StoreScheduler {
         self.disks.get(slot.0 as usize).map(|disk| disk.totals.time).unwrap_or_default()
     }
 
-    fn emit(&self, now: Time, of: usize, found: Finding) -> Option<StoreEvent> {
-        let holder = self.owner(of)?;
-        let (lasting, guaranteed, demanded, delivered) = match found {
+    fn emit(&self, now: Time, flow_index: usize, finding: Finding) -> Option<StoreEvent> {
+        let holder = self.owner(flow_index)?;
+        let (lasting, guaranteed, demanded, delivered) = match finding {
             Finding::Met { lasted } => return Some(StoreEvent::MinimumMet { holder, lasted }),
             Finding::Unmet { lasting, guaranteed, demanded, delivered } => {
                 (lasting, guaranteed, demanded, delivered)
             }
         };
-        let (displaced_by, total) = self.served_beside(now, of);
+        let (displaced_by, total) = self.served_beside(now, flow_index);
         let external_iops = self.capacity.unwrap_or_default().saturating_sub(total);
         Some(StoreEvent::MinimumUnmet(Unmet {
             holder,
@@ -119,7 +122,7 @@ impl StoreScheduler {
             guaranteed_iops: rate(guaranteed, lasting),
             demanded_iops: rate(demanded, lasting),
             delivered_iops: rate(delivered, lasting),
-            shortfall: self.shortfall(of, external_iops),
+            shortfall: self.shortfall(flow_index, external_iops),
             displaced_by,
             device_latency_ns: self.depth.latency_ns,
             external_iops,
@@ -128,8 +131,8 @@ impl StoreScheduler {
 
     /// Returns the other disks that were served within the last five seconds, and the throughput of
     /// all disks.
-    fn served_beside(&self, now: Time, of: usize) -> (Vec<Displacer>, u64) {
-        let mut beside = Vec::new();
+    fn served_beside(&self, now: Time, flow_index: usize) -> (Vec<Displacer>, u64) {
+        let mut displacers = Vec::new();
         let mut total = 0u64;
         for (disk, history) in self.disks.iter().zip(&self.histories) {
             let Some(id) = disk.id else { continue };
@@ -137,17 +140,17 @@ impl StoreScheduler {
             let short = history.delivery(Window::Short, now, &disk.totals, &flow.totals());
             let delivered_iops = short.per_second(short.delivered);
             total = total.saturating_add(delivered_iops);
-            if disk.flow as usize != of && delivered_iops > 0 {
-                beside.push(Displacer { disk: id, delivered_iops });
+            if disk.flow as usize != flow_index && delivered_iops > 0 {
+                displacers.push(Displacer { disk: id, delivered_iops });
             }
         }
-        beside.sort_by_key(|displacer| core::cmp::Reverse(displacer.delivered_iops));
-        beside.truncate(crate::DISPLACERS_MAX);
-        (beside, total)
+        displacers.sort_by_key(|displacer| core::cmp::Reverse(displacer.delivered_iops));
+        displacers.truncate(crate::DISPLACERS_MAX);
+        (displacers, total)
     }
 
-    fn shortfall(&self, of: usize, external_iops: u64) -> Shortfall {
-        let Some(flow) = self.flows.get(of) else { return Shortfall::ExternalLoad };
+    fn shortfall(&self, flow_index: usize, external_iops: u64) -> Shortfall {
+        let Some(flow) = self.flows.get(flow_index) else { return Shortfall::ExternalLoad };
         let is_held = flow.throttled_by.is_some_and(|cause| {
             matches!(
                 cause,
@@ -166,7 +169,7 @@ impl StoreScheduler {
     }
 }
 
-fn rate(operations: u64, over: Duration) -> u64 {
-    let ns = over.as_nanos().max(1);
+fn rate(operations: u64, span: Duration) -> u64 {
+    let ns = span.as_nanos().max(1);
     u64::try_from(u128::from(operations) * 1_000_000_000 / ns).unwrap_or(u64::MAX)
 }

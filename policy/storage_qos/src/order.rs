@@ -49,36 +49,36 @@ impl StoreScheduler {
     /// Updates the orders that list a flow. A flow without queued requests is in none. A flow
     /// delayed by a maximum is listed as throttled, any other as dispatchable.
     #[inline]
-    pub(crate) fn position(&mut self, now: Time, of: u32) {
-        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+    pub(crate) fn position(&mut self, now: Time, flow_index: u32) {
+        let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
         if flow.waiting > 0 {
-            return self.update_order(now, of);
+            return self.update_order(now, flow_index);
         }
         flow.throttled_by = None;
         if core::mem::take(&mut flow.listed.throttled) {
-            self.throttled.remove(of);
+            self.throttled.remove(flow_index);
         }
         if core::mem::take(&mut flow.listed.shares) {
-            self.shares.remove(of);
+            self.shares.remove(flow_index);
         }
     }
 
     /// Updates the orders of a flow with queued requests.
     #[inline]
-    pub(crate) fn update_order(&mut self, now: Time, of: u32) {
-        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+    pub(crate) fn update_order(&mut self, now: Time, flow_index: u32) {
+        let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
         if flow.throttled_by.is_some() || flow.permitted_at(now) > now {
-            self.enqueue_throttled(now, of);
+            self.enqueue_throttled(now, flow_index);
         } else {
-            self.enqueue_eligible(of);
+            self.enqueue_eligible(flow_index);
         }
     }
 
     /// Updates the orders of a flow that a maximum delays, or has delayed until now.
     #[inline(never)]
-    fn enqueue_throttled(&mut self, now: Time, of: u32) {
+    fn enqueue_throttled(&mut self, now: Time, flow_index: u32) {
         let clock = self.clock(now);
-        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+        let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
         let opens = flow.permitted_at(now);
         let held_by = (opens > now).then(|| flow.last_throttled_by());
         if held_by != flow.throttled_by {
@@ -96,44 +96,44 @@ impl StoreScheduler {
         }
         if held_by.is_some() {
             if core::mem::take(&mut flow.listed.shares) {
-                self.shares.remove(of);
+                self.shares.remove(flow_index);
             }
             flow.listed.throttled = true;
-            self.throttled.set(of, opens.as_ns());
+            self.throttled.set(flow_index, opens.as_ns());
             return;
         }
         if core::mem::take(&mut flow.listed.throttled) {
-            self.throttled.remove(of);
+            self.throttled.remove(flow_index);
         }
-        self.enqueue_eligible(of);
+        self.enqueue_eligible(flow_index);
     }
 
     /// Adds a flow that no maximum delays to the orders by weight and by minimum.
     #[inline]
-    fn enqueue_eligible(&mut self, of: u32) {
-        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+    fn enqueue_eligible(&mut self, flow_index: u32) {
+        let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
         flow.served = flow.served.max(self.clocks.virtual_time);
         flow.listed.shares = true;
-        self.shares.set(of, flow.served);
+        self.shares.set(flow_index, flow.served);
         if let Some(minimum) = flow.minimum.as_ref().filter(|_| !flow.listed.due) {
             flow.listed.due = true;
-            self.due.set(of, not_before(minimum.due).as_ns());
+            self.due.set(flow_index, not_before(minimum.due).as_ns());
         }
     }
 
     /// Removes a flow from all orders before its keys change.
     #[inline]
-    pub(crate) fn displace(&mut self, of: u32) {
-        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+    pub(crate) fn displace(&mut self, flow_index: u32) {
+        let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
         let listed = core::mem::take(&mut flow.listed);
         if listed.throttled {
-            self.throttled.remove(of);
+            self.throttled.remove(flow_index);
         }
         if listed.shares {
-            self.shares.remove(of);
+            self.shares.remove(flow_index);
         }
         if listed.due {
-            self.due.remove(of);
+            self.due.remove(flow_index);
         }
     }
 
@@ -141,16 +141,16 @@ impl StoreScheduler {
     /// each other.
     #[cold]
     pub(crate) fn start_virtual_time_again(&mut self, now: Time) {
-        let passed = core::mem::take(&mut self.clocks.virtual_time);
+        let offset = core::mem::take(&mut self.clocks.virtual_time);
         for flow in &mut self.flows {
-            flow.served = flow.served.saturating_sub(passed);
+            flow.served = flow.served.saturating_sub(offset);
         }
         let waiting: Vec<u32> = self.shares.entries().map(|entry| entry.id).collect();
-        for of in &waiting {
-            self.displace(*of);
+        for flow_index in &waiting {
+            self.displace(*flow_index);
         }
-        for of in waiting {
-            self.position(now, of);
+        for flow_index in waiting {
+            self.position(now, flow_index);
         }
     }
 }

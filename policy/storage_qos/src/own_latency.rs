@@ -115,12 +115,12 @@ impl OwnLatency {
     pub(crate) fn handle_completed(
         &mut self,
         now: Time,
-        of: Completed,
+        completed: Completed,
         depth: u32,
         latency_ns: u64,
     ) -> Own {
         let index = index_of(depth);
-        let class = class_of(of.operation, of.bytes);
+        let class = class_of(completed.operation, completed.bytes);
         let class = class.and_then(|class| Some((class, self.classes.get_mut(class)?)));
         let cell = class.and_then(|(number, class)| {
             let own_ns = class.own_ns.get(index).copied()?;
@@ -133,16 +133,16 @@ impl OwnLatency {
             cell.since = now;
         }
         cell.sum_ns = cell.sum_ns.saturating_add(latency_ns);
-        cell.count += of.requests;
+        cell.count += completed.requests;
         if cell.count >= BATCH && now.since(cell.since) >= SPAN {
             self.learn(now, class, index);
             let class = self.classes.get(class).copied().unwrap_or_default();
             own_ns = class.own_ns.get(index).copied().unwrap_or(UNKNOWN);
             unloaded_ns = class.unloaded_ns;
         }
-        let all = |ns: u64| latency_ns.min(ns.saturating_mul(u64::from(of.requests)));
-        let own_ns = all(own_ns);
-        Own { own_ns, unloaded_ns: all(unloaded_ns).min(own_ns) }
+        let total = |ns: u64| latency_ns.min(ns.saturating_mul(u64::from(completed.requests)));
+        let own_ns = total(own_ns);
+        Own { own_ns, unloaded_ns: total(unloaded_ns).min(own_ns) }
     }
 
     /// Sets the latency that a measurement of the store found with requests that count as one
@@ -152,7 +152,7 @@ impl OwnLatency {
         measured: Option<MeasuredLatency>,
         normalization: Normalization,
     ) {
-        self.measured = measured.map(|of| (of, normalization.bytes()));
+        self.measured = measured.map(|measurement| (measurement, normalization.bytes()));
         (0..self.classes.len()).for_each(|class| self.settle(class));
     }
 
@@ -165,8 +165,11 @@ impl OwnLatency {
                 (cell.previous_ns, cell.present_ns) = (cell.present_ns, UNKNOWN);
             }
         }
-        let of = self.classes.get_mut(class);
-        let Some(cell) = of.and_then(|of| of.cells.get_mut(index)) else { return };
+        let latency_class = self.classes.get_mut(class);
+        let Some(cell) = latency_class.and_then(|latency_class| latency_class.cells.get_mut(index))
+        else {
+            return;
+        };
         let mean_ns = (cell.sum_ns / u64::from(cell.count.max(1))).max(1);
         (cell.sum_ns, cell.count) = (0, 0);
         let before_ns = cell.present_ns.min(cell.previous_ns);
@@ -183,21 +186,24 @@ impl OwnLatency {
         // Requests smaller than those of the measurement take at most the same time.
         let is_measured = |bytes: u32| class % SIZE_CLASSES <= size_class(bytes);
         let measured = self.measured.filter(|(_, bytes)| is_measured(*bytes));
-        let measured = measured.map(|(of, _)| (index_of(of.depth), of.latency_ns));
+        let measured =
+            measured.map(|(measurement, _)| (index_of(measurement.depth), measurement.latency_ns));
         let Some(Class { own_ns, unloaded_ns, cells }) = self.classes.get_mut(class) else {
             return;
         };
         let mut lowest_ns = UNKNOWN;
-        for (index, (cell, own)) in cells.iter().zip(own_ns.iter_mut()).enumerate().rev() {
-            let of_measurement = measured.filter(|(at, _)| *at == index).map_or(UNKNOWN, |of| of.1);
+        for (index, (cell, entry)) in cells.iter().zip(own_ns.iter_mut()).enumerate().rev() {
+            let of_measurement = measured
+                .filter(|(measured_index, _)| *measured_index == index)
+                .map_or(UNKNOWN, |measurement| measurement.1);
             lowest_ns = lowest_ns.min(cell.present_ns).min(cell.previous_ns).min(of_measurement);
-            *own = lowest_ns;
+            *entry = lowest_ns;
         }
         // With twice as many requests, each takes at most twice as long.
         let mut at_most_ns = UNKNOWN;
-        for own in own_ns {
-            *own = (*own).min(at_most_ns);
-            at_most_ns = own.saturating_mul(2);
+        for entry in own_ns {
+            *entry = (*entry).min(at_most_ns);
+            at_most_ns = entry.saturating_mul(2);
         }
         // `lowest_ns` is the minimum over all depths.
         *unloaded_ns = lowest_ns;

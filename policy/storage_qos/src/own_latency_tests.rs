@@ -10,118 +10,118 @@ fn reads(requests: u32) -> Completed {
 
 /// Completes a batch of requests that took `us` microseconds each. Returns the part of one that is
 /// the device's own latency, in microseconds.
-fn complete(of: &mut OwnLatency, now: Time, depth: u32, us: u64) -> (u64, u64) {
-    complete_all(of, now, reads(BATCH), depth, us)
+fn complete(own_latency: &mut OwnLatency, now: Time, depth: u32, us: u64) -> (u64, u64) {
+    complete_all(own_latency, now, reads(BATCH), depth, us)
 }
 
 /// Completes the requests twice, at `us` microseconds each. Returns the part of one that is the
 /// device's own latency, in microseconds.
 fn complete_all(
-    of: &mut OwnLatency,
+    own_latency: &mut OwnLatency,
     now: Time,
     requests: Completed,
     depth: u32,
     us: u64,
 ) -> (u64, u64) {
     let sum_ns = us * 1000 * u64::from(requests.requests);
-    of.handle_completed(now, requests, depth, sum_ns);
-    let own = of.handle_completed(now + SPAN, requests, depth, sum_ns);
-    let each = |ns: u64| ns / u64::from(BATCH) / 1000;
-    (each(own.own_ns), each(own.unloaded_ns))
+    own_latency.handle_completed(now, requests, depth, sum_ns);
+    let latency = own_latency.handle_completed(now + SPAN, requests, depth, sum_ns);
+    let per_request_us = |ns: u64| ns / u64::from(BATCH) / 1000;
+    (per_request_us(latency.own_ns), per_request_us(latency.unloaded_ns))
 }
 
 #[test]
 fn latency_is_compared_with_the_lowest_at_the_same_depth() {
-    let mut of = OwnLatency::default();
-    assert_eq!(complete(&mut of, NOW, 32, 800), (800, 800), "nothing else is known");
-    assert_eq!(complete(&mut of, NOW, 1, 100), (100, 100));
-    assert_eq!(complete(&mut of, NOW, 32, 1600), (800, 100));
-    assert_eq!(complete(&mut of, NOW, 1, 900), (100, 100));
+    let mut own_latency = OwnLatency::default();
+    assert_eq!(complete(&mut own_latency, NOW, 32, 800), (800, 800), "nothing else is known");
+    assert_eq!(complete(&mut own_latency, NOW, 1, 100), (100, 100));
+    assert_eq!(complete(&mut own_latency, NOW, 32, 1600), (800, 100));
+    assert_eq!(complete(&mut own_latency, NOW, 1, 900), (100, 100));
     // The latency of a depth in between is bounded by that of the larger depth.
-    assert_eq!(complete(&mut of, NOW, 8, 2000), (800, 100));
+    assert_eq!(complete(&mut own_latency, NOW, 8, 2000), (800, 100));
     // At twice the depth, latency is at most twice as high.
-    assert_eq!(complete(&mut of, NOW, 128, 9000), (3200, 100));
+    assert_eq!(complete(&mut own_latency, NOW, 128, 9000), (3200, 100));
     // Requests of another size class are unaffected.
     let large = Completed { bytes: 65_536, ..reads(1) };
-    let own = of.handle_completed(NOW, large, 1, 5_000_000);
-    assert_eq!(own, Own { own_ns: 5_000_000, unloaded_ns: 5_000_000 });
+    let latency = own_latency.handle_completed(NOW, large, 1, 5_000_000);
+    assert_eq!(latency, Own { own_ns: 5_000_000, unloaded_ns: 5_000_000 });
 }
 
 #[test]
 fn few_requests_and_a_short_time_are_no_sample() {
-    let mut of = OwnLatency::default();
+    let mut own_latency = OwnLatency::default();
     // Many requests in a short time do not form a sample, nor do few requests in a long time.
     for _ in 0..1000 {
-        assert_eq!(of.handle_completed(NOW, reads(1), 1, 1000).own_ns, 1000);
+        assert_eq!(own_latency.handle_completed(NOW, reads(1), 1, 1000).own_ns, 1000);
     }
-    assert_eq!(of.handle_completed(NOW, reads(1), 1, 300_000).own_ns, 300_000);
+    assert_eq!(own_latency.handle_completed(NOW, reads(1), 1, 300_000).own_ns, 300_000);
     for _ in 1..BATCH {
-        of.handle_completed(NOW + SPAN, reads(1), 8, 1000);
+        own_latency.handle_completed(NOW + SPAN, reads(1), 8, 1000);
     }
-    assert_eq!(of.handle_completed(NOW + SPAN, reads(1), 8, 300_000).own_ns, 300_000);
+    assert_eq!(own_latency.handle_completed(NOW + SPAN, reads(1), 8, 300_000).own_ns, 300_000);
 }
 
 #[test]
 fn a_lowest_latency_is_forgotten_after_two_hours_at_most() {
-    let mut of = OwnLatency::default();
-    complete(&mut of, NOW, 1, 100);
-    assert_eq!(complete(&mut of, NOW + HOUR, 1, 500), (100, 100));
-    assert_eq!(complete(&mut of, NOW + 2 * HOUR, 1, 500), (500, 500));
+    let mut own_latency = OwnLatency::default();
+    complete(&mut own_latency, NOW, 1, 100);
+    assert_eq!(complete(&mut own_latency, NOW + HOUR, 1, 500), (100, 100));
+    assert_eq!(complete(&mut own_latency, NOW + 2 * HOUR, 1, 500), (500, 500));
 }
 
 #[test]
 fn a_measurement_is_known_from_the_start() {
-    let mut of = OwnLatency::default();
+    let mut own_latency = OwnLatency::default();
     let measured = MeasuredLatency { depth: 8, latency_ns: 400_000 };
-    of.set_measured(Some(measured), Normalization::default());
-    assert_eq!(complete(&mut of, NOW, 4, 2000), (400, 400));
-    of.set_measured(None, Normalization::default());
-    assert_eq!(complete(&mut of, NOW, 4, 3000), (2000, 2000));
+    own_latency.set_measured(Some(measured), Normalization::default());
+    assert_eq!(complete(&mut own_latency, NOW, 4, 2000), (400, 400));
+    own_latency.set_measured(None, Normalization::default());
+    assert_eq!(complete(&mut own_latency, NOW, 4, 3000), (2000, 2000));
 }
 
 #[test]
 fn a_measurement_bounds_requests_of_its_size_and_smaller_ones() {
-    let mut of = OwnLatency::default();
+    let mut own_latency = OwnLatency::default();
     let measured = MeasuredLatency { depth: 8, latency_ns: 400_000 };
-    of.set_measured(Some(measured), Normalization::default());
+    own_latency.set_measured(Some(measured), Normalization::default());
     let writes = Completed { operation: IoKind::Write, bytes: 8192, ..reads(BATCH) };
-    assert_eq!(complete_all(&mut of, NOW, writes, 4, 2000), (400, 400));
+    assert_eq!(complete_all(&mut own_latency, NOW, writes, 4, 2000), (400, 400));
     let larger = Completed { bytes: 8193, ..reads(BATCH) };
-    assert_eq!(complete_all(&mut of, NOW, larger, 4, 2000), (2000, 2000));
+    assert_eq!(complete_all(&mut own_latency, NOW, larger, 4, 2000), (2000, 2000));
 }
 
 /// A write cache completes writes 100 times as fast as reads.
 #[test]
-fn writes_say_nothing_of_reads() {
-    let mut of = OwnLatency::default();
+fn writes_do_not_affect_the_latency_of_reads() {
+    let mut own_latency = OwnLatency::default();
     let writes = Completed { operation: IoKind::Write, ..reads(BATCH) };
-    assert_eq!(complete_all(&mut of, NOW, writes, 4, 50), (50, 50));
-    assert_eq!(complete(&mut of, NOW, 4, 5000), (5000, 5000));
-    assert_eq!(complete_all(&mut of, NOW, writes, 4, 5000), (50, 50));
-    assert_eq!(complete(&mut of, NOW, 4, 15_000), (5000, 5000));
+    assert_eq!(complete_all(&mut own_latency, NOW, writes, 4, 50), (50, 50));
+    assert_eq!(complete(&mut own_latency, NOW, 4, 5000), (5000, 5000));
+    assert_eq!(complete_all(&mut own_latency, NOW, writes, 4, 5000), (50, 50));
+    assert_eq!(complete(&mut own_latency, NOW, 4, 15_000), (5000, 5000));
 }
 
 /// A device that transfers 100 MB/s takes 160 us for 16 KiB and 5 ms for 512 KiB.
 #[test]
 fn requests_of_other_sizes_have_an_own_latency_of_their_own() {
-    let mut of = OwnLatency::default();
+    let mut own_latency = OwnLatency::default();
     for power in 0..=9 {
         let bytes = 4096 << power;
         let us = u64::from(bytes) / 100;
         let requests = Completed { bytes, ..reads(BATCH) };
-        assert_eq!(complete_all(&mut of, NOW, requests, 1, us), (us, us), "{bytes}");
+        assert_eq!(complete_all(&mut own_latency, NOW, requests, 1, us), (us, us), "{bytes}");
         let requests = Completed { bytes: bytes - 1, ..requests };
-        assert_eq!(complete_all(&mut of, NOW, requests, 1, 10 * us), (us, us), "{bytes}");
+        assert_eq!(complete_all(&mut own_latency, NOW, requests, 1, 10 * us), (us, us), "{bytes}");
     }
 }
 
 #[test]
 fn flushes_and_discards_have_no_own_latency() {
-    let mut of = OwnLatency::default();
+    let mut own_latency = OwnLatency::default();
     for operation in [IoKind::Flush, IoKind::Other] {
         let requests = Completed { operation, ..reads(BATCH) };
-        assert_eq!(complete_all(&mut of, NOW, requests, 1, 10), (10, 10));
-        assert_eq!(complete_all(&mut of, NOW, requests, 1, 9000), (9000, 9000));
+        assert_eq!(complete_all(&mut own_latency, NOW, requests, 1, 10), (10, 10));
+        assert_eq!(complete_all(&mut own_latency, NOW, requests, 1, 9000), (9000, 9000));
     }
-    assert_eq!(complete(&mut of, NOW, 1, 5000), (5000, 5000));
+    assert_eq!(complete(&mut own_latency, NOW, 1, 5000), (5000, 5000));
 }

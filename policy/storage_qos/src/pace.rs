@@ -21,19 +21,19 @@ pub(crate) const fn fine_ns(ns: u64) -> FixedNs {
     (ns as FixedNs) << PLACES
 }
 
-/// Returns the first whole nanosecond that is not before `at`.
+/// Returns the first whole nanosecond that is not before `time`.
 #[inline]
-pub(crate) const fn not_before(at: FixedNs) -> Time {
-    let is_between = at as u32 != 0;
-    Time::from_ns(not_after(at).as_ns().saturating_add(is_between as u64))
+pub(crate) const fn not_before(time: FixedNs) -> Time {
+    let is_between = time as u32 != 0;
+    Time::from_ns(not_after(time).as_ns().saturating_add(is_between as u64))
 }
 
-/// Returns the last whole nanosecond that is not after `at`, limited to the largest time.
+/// Returns the last whole nanosecond that is not after `time`, limited to the largest time.
 #[inline]
-pub(crate) const fn not_after(at: FixedNs) -> Time {
+pub(crate) const fn not_after(time: FixedNs) -> Time {
     // This form compiles to two instructions. It is called several times per request.
-    let is_out = (at >> 64) as u64 >> PLACES != 0;
-    if is_out { Time::NEVER } else { Time::from_ns((at >> PLACES) as u64) }
+    let is_out = (time >> 64) as u64 >> PLACES != 0;
+    if is_out { Time::NEVER } else { Time::from_ns((time >> PLACES) as u64) }
 }
 
 /// Rate, as the time of one unit.
@@ -68,8 +68,8 @@ impl UnitTime {
     /// Converts `span` at this rate to the time of the same number of units at another rate.
     pub(crate) fn translate(self, span: FixedNs, to: Self) -> FixedNs {
         let (from, to) = (FixedNs::from(self.0.get()), FixedNs::from(to.0.get()));
-        let whole = (span / from).saturating_mul(to);
-        whole.saturating_add((span % from) * to / from)
+        let whole_span = (span / from).saturating_mul(to);
+        whole_span.saturating_add((span % from) * to / from)
     }
 }
 
@@ -86,15 +86,15 @@ mod tests {
                 [(UnitTime::at_most(rate), true), (UnitTime::at_least(rate), false)]
             {
                 let mut sum: FixedNs = 0;
-                let mut left = units;
-                while left > 0 {
-                    let some = left.min(1 << 30);
-                    sum += pace.span(some as u32);
-                    left -= some;
+                let mut remaining = units;
+                while remaining > 0 {
+                    let part = remaining.min(1 << 30);
+                    sum += pace.span(part as u32);
+                    remaining -= part;
                 }
                 let exact = fine_ns(seconds * 1_000_000_000);
-                let off = sum.abs_diff(exact);
-                assert!(off <= exact / 1_000_000_000, "{rate}: {off}");
+                let difference = sum.abs_diff(exact);
+                assert!(difference <= exact / 1_000_000_000, "{rate}: {difference}");
                 assert_eq!(sum >= exact, slower || sum == exact);
             }
         }

@@ -11,7 +11,7 @@ use crate::{
 const MS: u64 = 1_000_000;
 const POLICY: PolicyId = PolicyId(3);
 
-fn at(ms: u64) -> Time {
+fn time_at(ms: u64) -> Time {
     Time::from_ns(ms * MS)
 }
 
@@ -27,31 +27,31 @@ fn scheduler(max: u64) -> (StoreScheduler, Store) {
     ];
     let mut scheduler = StoreScheduler::new(StoreSpec::default());
     for change in store.propose(&proposals, false).unwrap() {
-        scheduler.apply(at(0), change);
+        scheduler.apply(time_at(0), change);
     }
     (scheduler, store)
 }
 
-/// Runs disks that always have 16 requests. A request takes no time. `tell` is called each
+/// Runs disks that always have 16 requests. A request takes no time. `change_at` is called each
 /// millisecond and may return a change. Returns the time and disk of each dispatch.
 fn run(
     scheduler: &mut StoreScheduler,
-    (from, until): (u64, u64),
+    (from, end): (u64, u64),
     disks: &[u32],
-    mut tell: impl FnMut(u64) -> Option<Change>,
+    mut change_at: impl FnMut(u64) -> Option<Change>,
 ) -> Vec<(u64, u32)> {
-    let mut got = Vec::new();
+    let mut dispatched = Vec::new();
     let mut waiting = [0_u32; 4];
-    for ms in from..until {
-        let now = at(ms);
-        if let Some(change) = tell(ms) {
+    for ms in from..end {
+        let now = time_at(ms);
+        if let Some(change) = change_at(ms) {
             scheduler.apply(now, change);
         }
         for &disk in disks {
             while waiting[disk as usize] < 16 {
                 match scheduler.submit(now, DiskSlot(disk), 8192, 0).unwrap() {
                     Submitted::Dispatch => {
-                        got.push((ms, disk));
+                        dispatched.push((ms, disk));
                         scheduler.handle_complete(
                             now,
                             DiskSlot(disk),
@@ -67,72 +67,77 @@ fn run(
         while let Next::Dispatch { disk, .. } = scheduler.poll(now) {
             // Some requests were queued in an earlier run.
             waiting[disk.0 as usize] = waiting[disk.0 as usize].saturating_sub(1);
-            got.push((ms, disk.0));
+            dispatched.push((ms, disk.0));
             scheduler.handle_complete(now, disk, (crate::IoKind::Read, 8192), Duration::ZERO);
             round += 1;
             assert!(round < 10_000);
         }
     }
-    got
+    dispatched
 }
 
-fn count(got: &[(u64, u32)], disks: &[u32], from: u64, until: u64) -> usize {
-    got.iter().filter(|(at, disk)| disks.contains(disk) && (from..until).contains(at)).count()
+fn count(dispatched: &[(u64, u32)], disks: &[u32], from: u64, end: u64) -> usize {
+    dispatched
+        .iter()
+        .filter(|(time, disk)| disks.contains(disk) && (from..end).contains(time))
+        .count()
 }
 
 fn part(leased: Option<(u64, u64)>, reserved_iops: u64) -> Option<PolicyShare> {
-    let leased = leased.map(|(iops, until)| (iops, at(until)));
+    let leased = leased.map(|(iops, lease_end)| (iops, time_at(lease_end)));
     let max = Some(TimedRateLimit { leased, reserved_iops, later: None });
     Some(PolicyShare { min_iops: 0, max })
 }
 
 #[test]
-fn disks_of_a_policy_keep_to_the_part_of_it_that_is_here_and_a_lease_ends_by_itself() {
+fn disks_of_a_policy_keep_to_its_local_part_and_a_lease_expires() {
     let (mut scheduler, _) = scheduler(5000);
-    scheduler.apply(at(0), Change::Part(POLICY, part(Some((2000, 1000)), 500)));
-    let got = run(&mut scheduler, (0, 2000), &[0, 1], |_| None);
-    let (leased, after) = (count(&got, &[0, 1], 0, 1000), count(&got, &[0, 1], 1000, 2000));
+    scheduler.apply(time_at(0), Change::Part(POLICY, part(Some((2000, 1000)), 500)));
+    let dispatched = run(&mut scheduler, (0, 2000), &[0, 1], |_| None);
+    let (leased, after) =
+        (count(&dispatched, &[0, 1], 0, 1000), count(&dispatched, &[0, 1], 1000, 2000));
     assert!((1950..=2030).contains(&leased), "{leased}");
     assert!((480..=530).contains(&after), "{after}");
     // The disks of the policy are served equally.
-    let one = count(&got, &[0], 0, 1000);
-    assert!((900..=1100).contains(&one), "{one} of {leased}");
+    let first_count = count(&dispatched, &[0], 0, 1000);
+    assert!((900..=1100).contains(&first_count), "{first_count} of {leased}");
 }
 
 #[test]
 fn a_part_of_nothing_lets_nothing_go_until_there_is_more() {
     let (mut scheduler, _) = scheduler(5000);
-    scheduler.apply(at(0), Change::Part(POLICY, part(None, 0)));
-    let got = run(&mut scheduler, (0, 1000), &[0], |_| None);
-    assert!(got.len() <= 1, "{got:?}");
+    scheduler.apply(time_at(0), Change::Part(POLICY, part(None, 0)));
+    let dispatched = run(&mut scheduler, (0, 1000), &[0], |_| None);
+    assert!(dispatched.len() <= 1, "{dispatched:?}");
     assert_eq!(scheduler.next_deadline(), None, "nothing is to be looked at");
-    let more = Change::Part(POLICY, part(None, 1000));
-    let got = run(&mut scheduler, (1000, 2000), &[0], |ms| (ms == 1000).then_some(more));
-    assert!((950..=1030).contains(&got.len()), "{}", got.len());
+    let larger_part = Change::Part(POLICY, part(None, 1000));
+    let dispatched =
+        run(&mut scheduler, (1000, 2000), &[0], |ms| (ms == 1000).then_some(larger_part));
+    assert!((950..=1030).contains(&dispatched.len()), "{}", dispatched.len());
     // The policy's limits apply to this node alone again.
     let none = Change::Part(POLICY, None);
-    let got = run(&mut scheduler, (2000, 3000), &[0], |ms| (ms == 2000).then_some(none));
-    assert!((4900..=5100).contains(&got.len()), "{}", got.len());
+    let dispatched = run(&mut scheduler, (2000, 3000), &[0], |ms| (ms == 2000).then_some(none));
+    assert!((4900..=5100).contains(&dispatched.len()), "{}", dispatched.len());
 }
 
 #[test]
 fn a_part_holds_for_disks_that_come_later_and_its_minimum_is_in_effect() {
     let mut scheduler = StoreScheduler::new(StoreSpec::default());
-    let of = PolicyShare { min_iops: 700, max: Some(TimedRateLimit::default()) };
-    scheduler.apply(at(0), Change::Part(POLICY, Some(of)));
+    let share = PolicyShare { min_iops: 700, max: Some(TimedRateLimit::default()) };
+    scheduler.apply(time_at(0), Change::Part(POLICY, Some(share)));
     let mut store = Store::new(Capacity::Declared(100_000));
     let limits = Limits { min_iops: Iops::new(2000), ..Limits::default() };
     let spec = PolicySpec { kind: PolicyKind::Aggregated, limits };
     let disk = Proposal::Disk(DiskId(0), LimitsSource::Policy(POLICY));
     for change in store.propose(&[Proposal::Policy(POLICY, spec), disk], false).unwrap() {
-        scheduler.apply(at(0), change);
+        scheduler.apply(time_at(0), change);
     }
-    let flow = scheduler.view(at(0), DiskSlot(0)).unwrap();
+    let flow = scheduler.view(time_at(0), DiskSlot(0)).unwrap();
     assert_eq!(flow.holder, LimitsOwner::Policy(POLICY));
     assert_eq!(flow.limits.min_iops, Iops::new(700));
     assert!(run(&mut scheduler, (0, 500), &[0], |_| None).len() <= 1);
-    scheduler.apply(at(500), Change::Part(POLICY, None));
-    let flow = scheduler.view(at(500), DiskSlot(0)).unwrap();
+    scheduler.apply(time_at(500), Change::Part(POLICY, None));
+    let flow = scheduler.view(time_at(500), DiskSlot(0)).unwrap();
     assert_eq!(flow.limits.min_iops, Iops::new(2000));
 }
 
@@ -144,25 +149,25 @@ proptest! {
         parts in prop::collection::vec((0_u64..300, 0_u64..3000, 0_u64..4000), 1..12)
     ) {
         let (mut scheduler, _) = scheduler(100_000);
-        let mut tells = std::collections::BTreeMap::new();
-        let mut when = 0;
+        let mut changes = std::collections::BTreeMap::new();
+        let mut time_ms = 0;
         for (after, reserved, leased) in parts {
-            tells.insert(when, part(Some((leased, when + after / 2)), reserved).unwrap());
-            when += after + 1;
+            changes.insert(time_ms, part(Some((leased, time_ms + after / 2)), reserved).unwrap());
+            time_ms += after + 1;
         }
-        let end = when + 100;
-        let got = run(&mut scheduler, (0, end), &[0, 1], |ms| {
-            tells.get(&ms).map(|part| Change::Part(POLICY, Some(*part)))
+        let end = time_ms + 100;
+        let dispatched = run(&mut scheduler, (0, end), &[0, 1], |ms| {
+            changes.get(&ms).map(|part| Change::Part(POLICY, Some(*part)))
         });
         let mut allowed = 0_u128;
         let mut highest = 0;
         for ms in 0..end {
-            let (_, part) = tells.range(..=ms).next_back().unwrap();
-            let rate = part.max.unwrap().iops_at(at(ms));
+            let (_, part) = changes.range(..=ms).next_back().unwrap();
+            let rate = part.max.unwrap().iops_at(time_at(ms));
             highest = highest.max(rate);
             allowed += u128::from(rate);
         }
-        let most = allowed / 1000 + u128::from(highest) / 50 + 3;
-        prop_assert!(got.len() as u128 <= most, "{} of {most}", got.len());
+        let max = allowed / 1000 + u128::from(highest) / 50 + 3;
+        prop_assert!(dispatched.len() as u128 <= max, "{} of {max}", dispatched.len());
     }
 }

@@ -116,16 +116,16 @@ impl Ranking {
         if entry.id as usize >= self.width {
             return;
         }
-        let mut at = self.leaves + entry.id as usize;
-        let Some(leaf) = self.nodes.get_mut(at) else { return };
+        let mut index = self.leaves + entry.id as usize;
+        let Some(leaf) = self.nodes.get_mut(index) else { return };
         *leaf = entry;
         let mut winner = entry;
-        while at > self.last {
-            if let Some(other) = self.nodes.get(at ^ 1) {
-                winner = lesser(winner, *other);
+        while index > self.last {
+            if let Some(sibling) = self.nodes.get(index ^ 1) {
+                winner = lesser(winner, *sibling);
             }
-            at >>= 1;
-            if let Some(node) = self.nodes.get_mut(at) {
+            index >>= 1;
+            if let Some(node) = self.nodes.get_mut(index) {
                 *node = winner;
             }
         }
@@ -156,12 +156,12 @@ mod tests {
         ) {
             let mut ranking = Ranking::default();
             let mut model = BTreeMap::new();
-            let mut room = 0;
+            let mut capacity = 0;
             for (id, key, count) in ops {
                 ranking.reserve(count);
-                room = room.max(count.next_power_of_two() as u32);
+                capacity = capacity.max(count.next_power_of_two() as u32);
                 match key {
-                    Some(key) if id < room => {
+                    Some(key) if id < capacity => {
                         ranking.set(id, key);
                         model.insert(id, key);
                     }

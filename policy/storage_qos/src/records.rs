@@ -40,8 +40,8 @@ pub(crate) struct Records {
 
 impl Records {
     pub(crate) fn new(count: u32) -> Self {
-        let slots = (0..count).map(|at| {
-            let next = if at + 1 == count { NONE } else { at + 1 };
+        let slots = (0..count).map(|index| {
+            let next = if index + 1 == count { NONE } else { index + 1 };
             Record { tag: 0, units: Units::default(), next }
         });
         Self { slots: slots.collect(), free: if count == 0 { NONE } else { 0 } }
@@ -56,23 +56,23 @@ impl Records {
     /// Appends a request. Has no effect if there is no room.
     #[inline]
     pub(crate) fn push(&mut self, fifo: &mut Fifo, tag: u32, units: Units) {
-        let at = self.free;
-        let Some(record) = self.slots.get_mut(at as usize) else { return };
+        let index = self.free;
+        let Some(record) = self.slots.get_mut(index as usize) else { return };
         self.free = record.next;
         *record = Record { tag, units, next: NONE };
         match self.slots.get_mut(fifo.tail as usize) {
-            Some(last) => last.next = at,
-            None => fifo.head = at,
+            Some(last) => last.next = index,
+            None => fifo.head = index,
         }
-        fifo.tail = at;
+        fifo.tail = index;
     }
 
     /// Replaces the tags of a list's requests, oldest first; `None` keeps a tag.
     pub(crate) fn retag(&mut self, fifo: &Fifo, mut tag: impl FnMut(&Record) -> Option<u32>) {
-        let mut at = fifo.head;
-        while let Some(record) = self.slots.get_mut(at as usize) {
+        let mut index = fifo.head;
+        while let Some(record) = self.slots.get_mut(index as usize) {
             record.tag = tag(record).unwrap_or(record.tag);
-            at = record.next;
+            index = record.next;
         }
     }
 
@@ -85,11 +85,11 @@ impl Records {
 
     #[inline]
     pub(crate) fn pop(&mut self, fifo: &mut Fifo) -> Option<Record> {
-        let at = fifo.head;
-        let record = self.slots.get_mut(at as usize)?;
+        let index = fifo.head;
+        let record = self.slots.get_mut(index as usize)?;
         let popped = *record;
         record.next = self.free;
-        self.free = at;
+        self.free = index;
         fifo.head = popped.next;
         if fifo.head == NONE {
             fifo.tail = NONE;

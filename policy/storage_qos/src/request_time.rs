@@ -60,8 +60,8 @@ impl RequestTime {
         self.in_flight_ns = self.in_flight_ns.wrapping_add(ns.wrapping_mul(in_flight.into()));
     }
 
-    /// Adds `ns` nanoseconds to the time of each phase other than [`RequestPhase::Data`], for each of its
-    /// requests.
+    /// Adds `ns` nanoseconds to the time of each phase other than [`RequestPhase::Data`], for each
+    /// of its requests.
     #[cold]
     pub(crate) fn add_phases(&mut self, ns: u64, phases: &Phases) {
         for phase in RequestPhase::ALL {
@@ -77,9 +77,9 @@ impl RequestTime {
     }
 
     /// Adds time in which the worker was runnable but not running.
-    pub(crate) fn add_unscheduled(&mut self, of: Unscheduled) {
-        self.unscheduled_ns = self.unscheduled_ns.wrapping_add(of.in_flight_ns);
-        self.unserviced_ns = self.unserviced_ns.wrapping_add(of.unserviced_ns);
+    pub(crate) fn add_unscheduled(&mut self, unscheduled: Unscheduled) {
+        self.unscheduled_ns = self.unscheduled_ns.wrapping_add(unscheduled.in_flight_ns);
+        self.unserviced_ns = self.unserviced_ns.wrapping_add(unscheduled.unserviced_ns);
     }
 
     /// Returns the difference to an earlier reading.
@@ -89,28 +89,28 @@ impl RequestTime {
     }
 
     /// Adds time that a worker accounted for.
-    pub(crate) fn merge(&mut self, more: &Self) {
-        *self = self.combine(more, true);
+    pub(crate) fn merge(&mut self, other: &Self) {
+        *self = self.combine(other, true);
     }
 
-    const fn combine(&self, of: &Self, adds: bool) -> Self {
+    const fn combine(&self, other: &Self, adds: bool) -> Self {
         const fn each(a: u64, b: u64, adds: bool) -> u64 {
             if adds { a.wrapping_add(b) } else { a.wrapping_sub(b) }
         }
         Self {
-            busy_ns: each(self.busy_ns, of.busy_ns, adds),
-            in_flight_ns: each(self.in_flight_ns, of.in_flight_ns, adds),
-            device_ns: each(self.device_ns, of.device_ns, adds),
-            own_ns: each(self.own_ns, of.own_ns, adds),
-            unloaded_ns: each(self.unloaded_ns, of.unloaded_ns, adds),
-            unscheduled_ns: each(self.unscheduled_ns, of.unscheduled_ns, adds),
-            unserviced_ns: each(self.unserviced_ns, of.unserviced_ns, adds),
-            requests: each(self.requests, of.requests, adds),
-            unmeasured: each(self.unmeasured, of.unmeasured, adds),
-            metadata_ns: each(self.metadata_ns, of.metadata_ns, adds),
-            flush_ns: each(self.flush_ns, of.flush_ns, adds),
-            discard_ns: each(self.discard_ns, of.discard_ns, adds),
-            unmeasured_ns: each(self.unmeasured_ns, of.unmeasured_ns, adds),
+            busy_ns: each(self.busy_ns, other.busy_ns, adds),
+            in_flight_ns: each(self.in_flight_ns, other.in_flight_ns, adds),
+            device_ns: each(self.device_ns, other.device_ns, adds),
+            own_ns: each(self.own_ns, other.own_ns, adds),
+            unloaded_ns: each(self.unloaded_ns, other.unloaded_ns, adds),
+            unscheduled_ns: each(self.unscheduled_ns, other.unscheduled_ns, adds),
+            unserviced_ns: each(self.unserviced_ns, other.unserviced_ns, adds),
+            requests: each(self.requests, other.requests, adds),
+            unmeasured: each(self.unmeasured, other.unmeasured, adds),
+            metadata_ns: each(self.metadata_ns, other.metadata_ns, adds),
+            flush_ns: each(self.flush_ns, other.flush_ns, adds),
+            discard_ns: each(self.discard_ns, other.discard_ns, adds),
+            unmeasured_ns: each(self.unmeasured_ns, other.unmeasured_ns, adds),
         }
     }
 }

@@ -16,10 +16,10 @@ impl Run {
     /// Creates a run; `None` if the sums overflow.
     #[inline]
     pub(crate) fn new(each: Units, requests: u32) -> Option<Self> {
-        let all = Units {
+        let total = Units {
             cost: each.cost.checked_mul(requests)?,
             bytes: each.bytes.checked_mul(requests)?,
         };
-        Some(Self { requests, each, all })
+        Some(Self { requests, each, all: total })
     }
 }

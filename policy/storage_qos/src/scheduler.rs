@@ -169,15 +169,15 @@ impl StoreScheduler {
         tag: u32,
     ) -> Result<Submitted, SubmitError> {
         let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
-        let way = self.admission(now, slot)?;
-        if way.is_free {
-            self.demand_and_start(now, slot, way, units);
+        let admission = self.admission(now, slot)?;
+        if admission.is_free {
+            self.demand_and_start(now, slot, admission, units);
             return Ok(Submitted::Dispatch);
         }
         if !self.records.has_room() {
             return Err(SubmitError::Full);
         }
-        self.queue(now, slot, way, units, tag);
+        self.queue(now, slot, admission, units, tag);
         Ok(Submitted::Queued)
     }
 
@@ -185,10 +185,11 @@ impl StoreScheduler {
     /// it is dispatched.
     pub(crate) fn submit_if_free(&mut self, now: Time, slot: DiskSlot, bytes: u32) -> bool {
         let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
-        let Some(way) = self.admission(now, slot).ok().filter(|way| way.is_free) else {
+        let Some(admission) = self.admission(now, slot).ok().filter(|admission| admission.is_free)
+        else {
             return false;
         };
-        self.demand_and_start(now, slot, way, units);
+        self.demand_and_start(now, slot, admission, units);
         true
     }
 
@@ -201,8 +202,8 @@ impl StoreScheduler {
     ) -> Result<Admission, SubmitError> {
         let clock = self.clock(now);
         let disk = self.disks.get(slot.0 as usize).filter(|disk| disk.id.is_some());
-        let of = disk.ok_or(SubmitError::NoDisk(slot))?.flow;
-        let flow = self.flows.get_mut(of as usize).ok_or(SubmitError::NoDisk(slot))?;
+        let flow_index = disk.ok_or(SubmitError::NoDisk(slot))?.flow;
+        let flow = self.flows.get_mut(flow_index as usize).ok_or(SubmitError::NoDisk(slot))?;
         let is_first = flow.waiting == 0;
         let is_due = is_first && wake(flow, &mut self.spare, now, clock);
         let is_free = is_first
@@ -212,7 +213,7 @@ impl StoreScheduler {
             && self.throttled.first_until(now.as_ns()).is_none()
             && flow.permitted_at(now) <= now
             && self.gate.is_open(now);
-        Ok(Admission { flow: of, is_first, is_due, is_free })
+        Ok(Admission { flow: flow_index, is_first, is_due, is_free })
     }
 
     #[inline]
@@ -220,15 +221,15 @@ impl StoreScheduler {
         &mut self,
         now: Time,
         slot: DiskSlot,
-        way: Admission,
+        admission: Admission,
         units: Units,
     ) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
-        let Some(flow) = self.flows.get_mut(way.flow as usize) else { return };
+        let Some(flow) = self.flows.get_mut(admission.flow as usize) else { return };
         demand(disk, flow, units.cost);
         // The flow has no queued requests.
         disk.account(now, QueueCause::DeviceDepth);
-        self.clocks.start_now(now, disk, flow, units, way.is_due);
+        self.clocks.start_now(now, disk, flow, units, admission.is_due);
         self.gate.charge(units.cost);
         self.depth.in_flight += 1;
         if self.clocks.is_long() {
@@ -241,12 +242,12 @@ impl StoreScheduler {
         &mut self,
         now: Time,
         slot: DiskSlot,
-        way: Admission,
+        admission: Admission,
         units: Units,
         tag: u32,
     ) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
-        let Some(flow) = self.flows.get_mut(way.flow as usize) else { return };
+        let Some(flow) = self.flows.get_mut(admission.flow as usize) else { return };
         demand(disk, flow, units.cost);
         disk.account(now, flow.throttled_by.unwrap_or(self.contention));
         self.records.push(&mut disk.fifo, tag, units);
@@ -255,8 +256,8 @@ impl StoreScheduler {
         if disk.waiting == 1 {
             member_order::enter(flow, disk, slot.0, &mut self.member_places);
         }
-        if way.is_first {
-            self.update_order(now, way.flow);
+        if admission.is_first {
+            self.update_order(now, admission.flow);
         }
     }
 
@@ -306,16 +307,16 @@ impl StoreScheduler {
             return None;
         }
         // Requests that a policy never permits remain queued until the policy changes.
-        let held = self.throttled.first().filter(|first| first.key < LAST);
-        let held = held.map(|first| Time::from_ns(first.key));
+        let throttled = self.throttled.first().filter(|first| first.key < LAST);
+        let throttled = throttled.map(|first| Time::from_ns(first.key));
         if let Some(opens) = self.gate.closed_until() {
-            let next = if self.shares.is_empty() { held?.max(opens) } else { opens };
+            let next = if self.shares.is_empty() { throttled?.max(opens) } else { opens };
             return (next != Time::NEVER).then_some(next);
         }
         let due = self.due.first().filter(|_| !self.shares.is_empty());
         let lost_ns = not_before(self.clocks.lost).as_ns();
         let due = due.map(|first| Time::from_ns(first.key.saturating_add(lost_ns)));
-        held.into_iter().chain(due).min()
+        throttled.into_iter().chain(due).min()
     }
 
     /// Accounts for a completed read or write of `bytes` bytes; `latency` is its time in the
@@ -345,8 +346,8 @@ impl StoreScheduler {
     pub(crate) fn reclaim(&mut self, now: Time, slot: DiskSlot, requests: u32, units: Units) {
         let clock = self.clock(now);
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
-        let of = disk.flow;
-        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+        let flow_index = disk.flow;
+        let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
         let cost = u64::from(units.cost);
         let requests = requests.min(disk.in_flight);
         disk.account(now, flow.throttled_by.unwrap_or(self.contention));
@@ -362,14 +363,14 @@ impl StoreScheduler {
         }
         flow.in_flight = flow.in_flight.saturating_sub(requests);
         self.depth.in_flight = self.depth.in_flight.saturating_sub(requests);
-        self.displace(of);
-        self.position(now, of);
+        self.displace(flow_index);
+        self.position(now, flow_index);
     }
 
     /// Counts a dispatch for a flow's minimum although another flow was first by weight.
-    fn note_minimum(&mut self, of: u32) {
+    fn note_minimum(&mut self, flow_index: u32) {
         self.minimum_dispatches = self.minimum_dispatches.wrapping_add(1);
-        if let Some(flow) = self.flows.get_mut(of as usize) {
+        if let Some(flow) = self.flows.get_mut(flow_index as usize) {
             flow.minimum_turns = flow.minimum_turns.wrapping_add(1);
         }
     }
@@ -383,13 +384,13 @@ impl StoreScheduler {
     /// Calls [`StoreScheduler::dispatch`] for a flow with a due minimum. Not inlined: the common
     /// case, dispatch by weight, is inlined at the call.
     #[inline(never)]
-    fn dispatch_due(&mut self, now: Time, clock: FixedNs, of: u32) -> Next {
-        self.dispatch(now, clock, of, true)
+    fn dispatch_due(&mut self, now: Time, clock: FixedNs, flow_index: u32) -> Next {
+        self.dispatch(now, clock, flow_index, true)
     }
 
     #[inline(always)]
-    fn dispatch(&mut self, now: Time, clock: FixedNs, of: u32, is_due: bool) -> Next {
-        let Some(flow) = self.flows.get_mut(of as usize) else { return Next::Idle };
+    fn dispatch(&mut self, now: Time, clock: FixedNs, flow_index: u32, is_due: bool) -> Next {
+        let Some(flow) = self.flows.get_mut(flow_index as usize) else { return Next::Idle };
         let Some(member) = flow.members.first() else { return Next::Idle };
         let Some(disk) = self.disks.get_mut(member.id as usize) else { return Next::Idle };
         disk.account(now, flow.throttled_by.unwrap_or(self.contention));
@@ -406,9 +407,9 @@ impl StoreScheduler {
             // No maximum delays a dispatched flow. It is listed only in the order of minimums, and
             // remains there.
             flow.listed.shares = false;
-            self.shares.remove(of);
+            self.shares.remove(flow_index);
         } else {
-            self.update_order(now, of);
+            self.update_order(now, flow_index);
         }
         if self.clocks.is_long() {
             self.start_virtual_time_again(now);
@@ -417,8 +418,8 @@ impl StoreScheduler {
     }
 
     /// Returns the disk or policy that owns the limits of a flow.
-    pub(crate) fn owner(&self, of: usize) -> Option<LimitsOwner> {
-        self.flows.get(of).and_then(|flow| flow.holder)
+    pub(crate) fn owner(&self, flow_index: usize) -> Option<LimitsOwner> {
+        self.flows.get(flow_index).and_then(|flow| flow.holder)
     }
 
     /// Returns the disk in a slot.

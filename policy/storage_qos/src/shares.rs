@@ -34,8 +34,8 @@ pub(crate) struct WeightOrder {
 
 impl Default for WeightOrder {
     fn default() -> Self {
-        let (row, places, ranked) = Default::default();
-        Self { first: NOBODY, row, front: ROW, end: ROW, positions: places, ranked }
+        let (row, positions, ranked) = Default::default();
+        Self { first: NOBODY, row, front: ROW, end: ROW, positions, ranked }
     }
 }
 
@@ -48,10 +48,10 @@ impl WeightOrder {
         self.positions.resize(count, OUT);
         self.ranked.reserve(count);
         // With room for as many gaps as flows, the cost of removing gaps is amortised.
-        let room = (2 * count).next_power_of_two();
-        if room > self.row.len() {
+        let capacity = (2 * count).next_power_of_two();
+        if capacity > self.row.len() {
             let entries: Vec<Entry> = self.standing().collect();
-            self.row = vec![NOBODY; room];
+            self.row = vec![NOBODY; capacity];
             self.end = self.front;
             entries.into_iter().for_each(|entry| self.stand(entry));
         }
@@ -77,8 +77,8 @@ impl WeightOrder {
     #[inline]
     pub(crate) fn set(&mut self, id: u32, key: u64) {
         let entry = Entry { key: key.min(LAST), id };
-        let Some(place) = self.positions.get(id as usize) else { return };
-        if *place != OUT {
+        let Some(position) = self.positions.get(id as usize) else { return };
+        if *position != OUT {
             self.remove(id);
         }
         if self.is_last(entry) && self.has_room() {
@@ -94,15 +94,15 @@ impl WeightOrder {
     /// Removes `id` if present.
     #[inline]
     pub(crate) fn remove(&mut self, id: u32) {
-        let Some(place) = self.positions.get_mut(id as usize) else { return };
-        let place = core::mem::replace(place, OUT);
-        if place == self.front {
+        let Some(entry) = self.positions.get_mut(id as usize) else { return };
+        let position = core::mem::replace(entry, OUT);
+        if position == self.front {
             self.front += 1;
             if self.front < self.end && self.at(self.front).id == NOBODY.id {
                 self.close_up();
             }
-        } else if place != OUT {
-            self.leave(id, place);
+        } else if position != OUT {
+            self.leave(id, position);
         }
         if self.first.id == id {
             self.first = self.least();
@@ -111,20 +111,22 @@ impl WeightOrder {
 
     /// Returns the entries of the queue.
     fn standing(&self) -> impl Iterator<Item = Entry> {
-        (self.front..self.end).map(|place| self.at(place)).filter(|entry| entry.id != NOBODY.id)
+        (self.front..self.end)
+            .map(|position| self.at(position))
+            .filter(|entry| entry.id != NOBODY.id)
     }
 
     /// Returns the entry at a position of the queue.
     #[inline]
-    fn at(&self, place: u64) -> Entry {
-        let at = place as usize & self.row.len().wrapping_sub(1);
-        self.row.get(at).copied().unwrap_or(NOBODY)
+    fn at(&self, position: u64) -> Entry {
+        let index = position as usize & self.row.len().wrapping_sub(1);
+        self.row.get(index).copied().unwrap_or(NOBODY)
     }
 
     #[inline]
-    fn put(&mut self, place: u64, entry: Entry) {
-        let at = place as usize & self.row.len().wrapping_sub(1);
-        if let Some(slot) = self.row.get_mut(at) {
+    fn put(&mut self, position: u64, entry: Entry) {
+        let index = position as usize & self.row.len().wrapping_sub(1);
+        if let Some(slot) = self.row.get_mut(index) {
             *slot = entry;
         }
     }
@@ -149,9 +151,9 @@ impl WeightOrder {
     }
 
     #[inline]
-    fn note(&mut self, id: u32, place: u64) {
-        if let Some(at) = self.positions.get_mut(id as usize) {
-            *at = place;
+    fn note(&mut self, id: u32, position: u64) {
+        if let Some(entry) = self.positions.get_mut(id as usize) {
+            *entry = position;
         }
     }
 
@@ -171,9 +173,9 @@ impl WeightOrder {
         // to the ranking.
         let last = self.end - 1;
         if last == self.front || self.at(last - 1).key <= entry.key {
-            let far = self.at(last);
+            let last_entry = self.at(last);
             self.end = last;
-            self.rank(far);
+            self.rank(last_entry);
             self.stand(entry);
         } else {
             self.rank(entry);
@@ -182,11 +184,11 @@ impl WeightOrder {
 
     /// Removes an entry that is not the first of the queue.
     #[inline(never)]
-    fn leave(&mut self, id: u32, place: u64) {
-        if place == RANKED {
+    fn leave(&mut self, id: u32, position: u64) {
+        if position == RANKED {
             return self.ranked.remove(id);
         }
-        self.put(place, NOBODY);
+        self.put(position, NOBODY);
         while self.at(self.end - 1).id == NOBODY.id {
             self.end -= 1;
         }
@@ -208,10 +210,10 @@ impl WeightOrder {
 
     #[cold]
     fn close_gaps(&mut self) {
-        let places = self.front..self.end;
+        let range = self.front..self.end;
         self.end = self.front;
-        for place in places {
-            let entry = self.at(place);
+        for position in range {
+            let entry = self.at(position);
             if entry.id != NOBODY.id {
                 self.stand(entry);
             }

@@ -13,17 +13,17 @@ proptest! {
         grows in any::<bool>(),
     ) {
         let (mut shares, mut model) = (WeightOrder::default(), BTreeMap::new());
-        let mut room = if grows { 0 } else { 12 };
-        shares.reserve(room as usize);
+        let mut table_len = if grows { 0 } else { 12 };
+        shares.reserve(table_len as usize);
         // Keys grow like those of served flows, and are sometimes far ahead or behind.
-        for (at, (id, key, count)) in ops.into_iter().enumerate() {
+        for (step, (id, key, count)) in ops.into_iter().enumerate() {
             if grows {
                 shares.reserve(count);
-                room = room.max(count as u32);
+                table_len = table_len.max(count as u32);
             }
             let capacity = shares.row.len();
-            match key.map(|key| key + at as u64 / 2) {
-                Some(key) if id < room => {
+            match key.map(|key| key + step as u64 / 2) {
+                Some(key) if id < table_len => {
                     shares.set(id, key);
                     model.insert(id, key);
                 }
@@ -55,18 +55,18 @@ fn shares_of(count: usize) -> WeightOrder {
 /// Serves the flows round-robin, each for `span` of its identifier. Returns the largest number of
 /// entries in the ranking.
 fn ranked_at_most(shares: &mut WeightOrder, rounds: u32, span: impl Fn(u32) -> u64) -> usize {
-    let mut most = 0;
+    let mut max = 0;
     for _ in 0..rounds {
         let first = shares.first().unwrap();
         shares.remove(first.id);
         shares.set(first.id, first.key + span(first.id));
-        most = most.max(shares.ranked.entries().count());
+        max = max.max(shares.ranked.entries().count());
     }
-    most
+    max
 }
 
 #[test]
-fn those_alike_stand_in_the_row_and_who_came_first_goes_first() {
+fn equal_shares_are_ordered_by_arrival() {
     let mut shares = shares_of(8);
     for id in [5, 2, 7, 0] {
         shares.set(id, 10);
@@ -76,7 +76,7 @@ fn those_alike_stand_in_the_row_and_who_came_first_goes_first() {
         shares.remove(first.id);
         (first.id, id)
     });
-    assert!(order.iter().all(|(is, was)| is == was), "{order:?}");
+    assert!(order.iter().all(|(actual, expected)| actual == expected), "{order:?}");
     for id in 0..8 {
         shares.set(id, 20);
     }

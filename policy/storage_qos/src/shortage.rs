@@ -38,7 +38,7 @@ impl Shortage {
         promised_iops: u64,
     ) -> Option<StoreEvent> {
         let needed_iops = required(promised_iops);
-        let percent = |of: u128| u128::from(needed_iops) * of / 100;
+        let percent = |share: u128| u128::from(needed_iops) * share / 100;
         let is_otherwise = match self.is_reported {
             // A shortage requires current estimates. Its end after minimums were lowered does not.
             None => is_new && u128::from(estimate.iops) < percent(LOW_PERCENT),
@@ -53,32 +53,32 @@ impl Shortage {
             self.since = None;
             return None;
         }
-        let since = match self.since.filter(|_| pause < PAUSE_MAX) {
-            Some(since) => since,
+        let start = match self.since.filter(|_| pause < PAUSE_MAX) {
+            Some(start) => start,
             None => *self.since.insert(now),
         };
-        if now.since(since) < LASTING {
+        if now.since(start) < LASTING {
             return None;
         }
         self.since = None;
-        let Some(told) = self.is_reported.take() else {
-            self.is_reported = Some(since);
+        let Some(reported_at) = self.is_reported.take() else {
+            self.is_reported = Some(start);
             return Some(StoreEvent::CapacityLow(CapacityLow {
-                lasting: now.since(since),
+                lasting: now.since(start),
                 estimate_iops: estimate.iops,
                 reserved_iops: promised_iops,
                 needed_iops,
             }));
         };
-        let lasted = now.since(told);
+        let lasted = now.since(reported_at);
         Some(StoreEvent::CapacitySufficient { lasted, estimate_iops: estimate.iops, needed_iops })
     }
 }
 
 /// Returns the capacity that is needed for a sum of minimums.
 fn required(promised_iops: u64) -> u64 {
-    let needed = (u128::from(promised_iops) * 100).div_ceil(u128::from(MINIMUMS_PERCENT_MAX));
-    u64::try_from(needed).unwrap_or(u64::MAX)
+    let required = (u128::from(promised_iops) * 100).div_ceil(u128::from(MINIMUMS_PERCENT_MAX));
+    u64::try_from(required).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -65,11 +65,11 @@ impl Store {
     pub fn admitted(&self) -> AdmittedMinimums {
         let mut promises =
             AdmittedMinimums { minimums_iops: 0, minimums: 0, capacity: self.capacity };
-        let mut counted = BTreeSet::new();
+        let mut holders = BTreeSet::new();
         for disk in self.disks.keys() {
             let Some(effective) = self.effective(*disk) else { continue };
             let Some(min) = effective.limits.min_iops else { continue };
-            if counted.insert(effective.holder) {
+            if holders.insert(effective.holder) {
                 promises.minimums += 1;
                 promises.minimums_iops = promises.minimums_iops.saturating_add(min.per_second());
             }
@@ -94,7 +94,7 @@ impl Store {
 
     /// Returns the slot of a disk in the store's scheduler.
     pub fn slot(&self, disk: DiskId) -> Option<DiskSlot> {
-        self.disks.get(&disk).map(|placed| DiskSlot(placed.slot))
+        self.disks.get(&disk).map(|slotted| DiskSlot(slotted.slot))
     }
 
     /// Returns the disks of the store.
@@ -108,9 +108,9 @@ impl Store {
     /// # Errors
     /// The reason for which [`Store::propose`] without `force` would refuse the changes.
     pub fn check(&self, proposals: &[Proposal]) -> Result<AdmittedMinimums, AdmissionError> {
-        let mut then = self.clone();
-        then.propose(proposals, false)?;
-        Ok(then.admitted())
+        let mut proposed = self.clone();
+        proposed.propose(proposals, false)?;
+        Ok(proposed.admitted())
     }
 
     /// Applies these changes. Either all are applied or none. `force` permits a sum of minimums
@@ -125,17 +125,17 @@ impl Store {
         proposals: &[Proposal],
         force: bool,
     ) -> Result<Vec<Change>, AdmissionError> {
-        let mut then = self.clone();
+        let mut proposed = self.clone();
         for proposal in proposals {
-            then.accept(*proposal)?;
+            proposed.accept(*proposal)?;
         }
-        let promises = then.admitted();
+        let promises = proposed.admitted();
         let is_more = promises.minimums_iops > self.admitted().minimums_iops;
         if is_more && !promises.fit() && !force {
             return Err(AdmissionError::Overcommitted(promises));
         }
-        let changes = self.steps_to(&then);
-        *self = then;
+        let changes = self.steps_to(&proposed);
+        *self = proposed;
         Ok(changes)
     }
 
@@ -169,7 +169,7 @@ impl Store {
             }
             Proposal::RemovePolicy(policy) => {
                 let user = self.disks.iter().find(
-                    |(_, placed)| matches!(placed.value, LimitsSource::Policy(used) if used == policy),
+                    |(_, slotted)| matches!(slotted.value, LimitsSource::Policy(used) if used == policy),
                 );
                 if let Some((disk, _)) = user {
                     return Err(AdmissionError::PolicyInUse { policy, disk: *disk });
@@ -180,15 +180,15 @@ impl Store {
     }
 
     /// Returns the steps from this configuration to another one.
-    fn steps_to(&self, then: &Self) -> Vec<Change> {
+    fn steps_to(&self, proposed: &Self) -> Vec<Change> {
         let mut steps = Vec::new();
-        for (disk, placed) in &self.disks {
-            if then.slot(*disk).is_none_or(|slot| slot.0 != placed.slot) {
-                steps.push(Change::RemoveDisk(DiskSlot(placed.slot)));
+        for (disk, slotted) in &self.disks {
+            if proposed.slot(*disk).is_none_or(|slot| slot.0 != slotted.slot) {
+                steps.push(Change::RemoveDisk(DiskSlot(slotted.slot)));
             }
         }
         let before: BTreeMap<FlowSlot, (LimitsOwner, Limits)> = self.flows();
-        let after = then.flows();
+        let after = proposed.flows();
         for flow in before.keys().filter(|flow| !after.contains_key(flow)) {
             steps.push(Change::RemoveFlow(*flow));
         }
@@ -197,8 +197,10 @@ impl Store {
                 steps.push(Change::Flow { flow: *flow, holder: *holder, limits: *limits });
             }
         }
-        for (disk, placed) in &then.disks {
-            let (Some(flow), slot) = (then.flow(*disk), DiskSlot(placed.slot)) else { continue };
+        for (disk, slotted) in &proposed.disks {
+            let (Some(flow), slot) = (proposed.flow(*disk), DiskSlot(slotted.slot)) else {
+                continue;
+            };
             if self.slot(*disk) != Some(slot) || self.flow(*disk) != Some(flow) {
                 steps.push(Change::Disk { slot, disk: *disk, flow });
             }
@@ -221,28 +223,28 @@ impl Store {
     fn flow(&self, disk: DiskId) -> Option<FlowSlot> {
         match self.effective(disk)?.holder {
             LimitsOwner::Disk(disk) => {
-                self.disks.get(&disk).map(|placed| FlowSlot(placed.slot * 2))
+                self.disks.get(&disk).map(|slotted| FlowSlot(slotted.slot * 2))
             }
             LimitsOwner::Policy(policy) => {
-                self.policies.get(&policy).map(|placed| FlowSlot(placed.slot * 2 + 1))
+                self.policies.get(&policy).map(|slotted| FlowSlot(slotted.slot * 2 + 1))
             }
         }
     }
 }
 
 /// Inserts or updates an entry. A new entry gets the lowest free slot.
-fn position<K: Ord, T>(all: &mut BTreeMap<K, Slotted<T>>, key: K, of: T) -> Option<()> {
-    if let Some(placed) = all.get_mut(&key) {
-        placed.value = of;
+fn position<K: Ord, T>(entries: &mut BTreeMap<K, Slotted<T>>, key: K, value: T) -> Option<()> {
+    if let Some(slotted) = entries.get_mut(&key) {
+        slotted.value = value;
         return Some(());
     }
-    if all.len() >= DISKS_MAX {
+    if entries.len() >= DISKS_MAX {
         return None;
     }
-    let taken: BTreeSet<u32> = all.values().map(|placed| placed.slot).collect();
-    let slot = (0..).zip(&taken).find(|(free, taken)| free != *taken).map(|(free, _)| free);
-    let slot = slot.or_else(|| u32::try_from(taken.len()).ok())?;
-    all.insert(key, Slotted { slot, value: of });
+    let used: BTreeSet<u32> = entries.values().map(|slotted| slotted.slot).collect();
+    let slot = (0..).zip(&used).find(|(free, used)| free != *used).map(|(free, _)| free);
+    let slot = slot.or_else(|| u32::try_from(used.len()).ok())?;
+    entries.insert(key, Slotted { slot, value });
     Some(())
 }
 

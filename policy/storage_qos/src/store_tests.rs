@@ -7,11 +7,11 @@ fn min(iops: u64) -> Limits {
     Limits { min_iops: Iops::new(iops), ..Limits::default() }
 }
 
-fn own(disk: u32, limits: Limits) -> Proposal {
+fn own_limits(disk: u32, limits: Limits) -> Proposal {
     Proposal::Disk(DiskId(disk), LimitsSource::Own(limits))
 }
 
-fn with(disk: u32, policy: u32) -> Proposal {
+fn with_policy(disk: u32, policy: u32) -> Proposal {
     Proposal::Disk(DiskId(disk), LimitsSource::Policy(PolicyId(policy)))
 }
 
@@ -22,46 +22,49 @@ fn policy(policy: u32, kind: PolicyKind, limits: Limits) -> Proposal {
 #[test]
 fn nine_tenths_may_be_promised_and_the_refusal_shows_the_arithmetic() {
     let mut store = Store::new(Capacity::Measured(10_000));
-    let refusal = store.propose(&[own(1, min(9001))], false).unwrap_err();
+    let refusal = store.propose(&[own_limits(1, min(9001))], false).unwrap_err();
     assert!(refusal.to_string().starts_with("the sum of 1 minimum is 9001 IOPS;"), "{refusal}");
-    store.propose(&[own(1, min(4000)), own(2, min(5000))], false).unwrap();
-    let refusal = store.propose(&[own(3, min(1))], false).unwrap_err();
+    store.propose(&[own_limits(1, min(4000)), own_limits(2, min(5000))], false).unwrap();
+    let refusal = store.propose(&[own_limits(3, min(1))], false).unwrap_err();
     assert_eq!(
         refusal.to_string(),
         "the sum of 3 minimums is 9001 IOPS; the permitted sum is 9000 IOPS, 90 % of the capacity \
          of 10000 IOPS (measured): lower minimums by 1 IOPS, or force the change"
     );
     assert_eq!(store.slot(DiskId(3)), None);
-    store.propose(&[own(3, min(1))], true).unwrap();
+    store.propose(&[own_limits(3, min(1))], true).unwrap();
     assert_eq!(store.admitted().minimums_iops, 9001);
     // A change to a lower sum is not refused, even if the sum exceeds the capacity.
     store.set_capacity(Capacity::Declared(100));
-    store.propose(&[own(1, min(3999))], false).unwrap();
-    store.propose(&[own(4, Limits::default())], false).unwrap();
-    store.propose(&[own(1, min(4000))], false).unwrap_err();
+    store.propose(&[own_limits(1, min(3999))], false).unwrap();
+    store.propose(&[own_limits(4, Limits::default())], false).unwrap();
+    store.propose(&[own_limits(1, min(4000))], false).unwrap_err();
 }
 
 #[test]
 fn nothing_can_be_promised_of_an_unknown_store() {
     let mut store = Store::default();
-    let refusal = store.propose(&[own(1, min(1))], false).unwrap_err().to_string();
+    let refusal = store.propose(&[own_limits(1, min(1))], false).unwrap_err().to_string();
     assert!(
         refusal.contains("unknown: measure the capacity or set `capacity_iops`, or force"),
         "{refusal}"
     );
-    store.propose(&[own(1, Limits::default())], false).unwrap();
+    store.propose(&[own_limits(1, Limits::default())], false).unwrap();
 }
 
 #[test]
 fn a_question_changes_nothing() {
     let mut store = Store::new(Capacity::Declared(1000));
-    store.propose(&[own(1, min(500))], false).unwrap();
+    store.propose(&[own_limits(1, min(500))], false).unwrap();
     let before = store.clone();
-    assert_eq!(store.check(&[own(2, min(400))]).unwrap().minimums_iops, 900);
-    assert!(matches!(store.check(&[own(2, min(401))]), Err(AdmissionError::Overcommitted(_))));
+    assert_eq!(store.check(&[own_limits(2, min(400))]).unwrap().minimums_iops, 900);
+    assert!(matches!(
+        store.check(&[own_limits(2, min(401))]),
+        Err(AdmissionError::Overcommitted(_))
+    ));
     assert_eq!(format!("{store:?}"), format!("{before:?}"));
     // The changes are considered together: one makes room for the other.
-    assert!(store.check(&[own(2, min(900)), own(1, Limits::default())]).is_ok());
+    assert!(store.check(&[own_limits(2, min(900)), own_limits(1, Limits::default())]).is_ok());
 }
 
 #[test]
@@ -69,7 +72,7 @@ fn a_shared_minimum_counts_once_and_a_dedicated_one_for_each_disk() {
     let mut store = Store::new(Capacity::Measured(1000));
     store.propose(&[policy(1, PolicyKind::Aggregated, min(300))], false).unwrap();
     assert_eq!(store.admitted().minimums, 0);
-    store.propose(&[with(1, 1), with(2, 1), with(3, 1)], false).unwrap();
+    store.propose(&[with_policy(1, 1), with_policy(2, 1), with_policy(3, 1)], false).unwrap();
     assert_eq!((store.admitted().minimums, store.admitted().minimums_iops), (1, 300));
     let flows: BTreeSet<_> = (1..=3).map(|disk| store.flow(DiskId(disk))).collect();
     assert_eq!(flows.len(), 1);
@@ -79,16 +82,21 @@ fn a_shared_minimum_counts_once_and_a_dedicated_one_for_each_disk() {
     // Three new flows, three disks that move, and the removal of the shared flow last.
     assert_eq!(changes.len(), 7);
     assert!(matches!(changes.last(), Some(Change::RemoveFlow(_))));
-    let more = policy(1, PolicyKind::Dedicated, min(301));
-    assert!(matches!(store.propose(&[more], false), Err(AdmissionError::Overcommitted(_))));
+    let excess_policy = policy(1, PolicyKind::Dedicated, min(301));
+    assert!(matches!(
+        store.propose(&[excess_policy], false),
+        Err(AdmissionError::Overcommitted(_))
+    ));
 }
 
 #[test]
-fn what_is_wrong_is_said_and_nothing_is_changed() {
+fn errors_are_reported_and_nothing_is_changed() {
     let mut store = Store::new(Capacity::Measured(1000));
-    store.propose(&[policy(1, PolicyKind::Aggregated, min(300)), with(1, 1)], false).unwrap();
+    store
+        .propose(&[policy(1, PolicyKind::Aggregated, min(300)), with_policy(1, 1)], false)
+        .unwrap();
     let cases = [
-        (with(2, 7), AdmissionError::NoPolicy(PolicyId(7))),
+        (with_policy(2, 7), AdmissionError::NoPolicy(PolicyId(7))),
         (Proposal::RemovePolicy(PolicyId(7)), AdmissionError::NoPolicy(PolicyId(7))),
         (Proposal::RemoveDisk(DiskId(9)), AdmissionError::NoDisk(DiskId(9))),
         (
@@ -96,7 +104,7 @@ fn what_is_wrong_is_said_and_nothing_is_changed() {
             AdmissionError::PolicyInUse { policy: PolicyId(1), disk: DiskId(1) },
         ),
         (
-            own(2, Limits { max_iops: Iops::new(5), ..min(6) }),
+            own_limits(2, Limits { max_iops: Iops::new(5), ..min(6) }),
             AdmissionError::Limits(LimitsError::MinimumAboveMaximum {
                 min: Iops::new(6).unwrap(),
                 max: Iops::new(5).unwrap(),
@@ -104,19 +112,23 @@ fn what_is_wrong_is_said_and_nothing_is_changed() {
         ),
     ];
     for (proposal, refusal) in cases {
-        assert_eq!(store.propose(&[own(5, min(1)), proposal], true), Err(refusal));
+        assert_eq!(store.propose(&[own_limits(5, min(1)), proposal], true), Err(refusal));
         assert_eq!(store.slot(DiskId(5)), None);
     }
-    let all: Vec<Proposal> = (10..).take(DISKS_MAX).map(|disk| own(disk, min(1))).collect();
-    assert_eq!(store.propose(&all, true), Err(AdmissionError::TooMany("disks")));
+    let proposals: Vec<Proposal> =
+        (10..).take(DISKS_MAX).map(|disk| own_limits(disk, min(1))).collect();
+    assert_eq!(store.propose(&proposals, true), Err(AdmissionError::TooMany("disks")));
 }
 
 #[test]
-fn places_are_used_again_and_nothing_is_told_twice() {
+fn slots_are_reused_and_changes_are_reported_once() {
     let mut store = Store::new(Capacity::Measured(1000));
-    store.propose(&[own(1, min(1)), own(2, min(2)), own(3, min(3))], false).unwrap();
-    assert!(store.propose(&[own(2, min(2))], false).unwrap().is_empty());
-    let changes = store.propose(&[Proposal::RemoveDisk(DiskId(2)), own(4, min(4))], false).unwrap();
+    store
+        .propose(&[own_limits(1, min(1)), own_limits(2, min(2)), own_limits(3, min(3))], false)
+        .unwrap();
+    assert!(store.propose(&[own_limits(2, min(2))], false).unwrap().is_empty());
+    let changes =
+        store.propose(&[Proposal::RemoveDisk(DiskId(2)), own_limits(4, min(4))], false).unwrap();
     let slot = DiskSlot(1);
     let (flow, holder) = (FlowSlot(2), LimitsOwner::Disk(DiskId(4)));
     assert_eq!(

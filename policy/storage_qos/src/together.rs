@@ -32,11 +32,11 @@ impl StoreScheduler {
         sizes: &[u32],
         tag: u32,
     ) -> Result<BatchSubmitted, SubmitError> {
-        let mut of = BatchSubmitted::default();
-        while let Some(rest) = sizes.get(of.dispatched..).filter(|rest| !rest.is_empty()) {
-            let mut way = self.admission(now, slot)?;
-            if way.is_free {
-                of.dispatched += self.start_first_of(now, slot, way, rest);
+        let mut submitted = BatchSubmitted::default();
+        while let Some(rest) = sizes.get(submitted.dispatched..).filter(|rest| !rest.is_empty()) {
+            let mut admission = self.admission(now, slot)?;
+            if admission.is_free {
+                submitted.dispatched += self.start_first_of(now, slot, admission, rest);
                 continue;
             }
             for &bytes in rest {
@@ -44,13 +44,13 @@ impl StoreScheduler {
                     break;
                 }
                 let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
-                self.queue(now, slot, way, units, tag);
-                way.is_first = false;
-                of.waiting += 1;
+                self.queue(now, slot, admission, units, tag);
+                admission.is_first = false;
+                submitted.waiting += 1;
             }
             break;
         }
-        Ok(of)
+        Ok(submitted)
     }
 
     /// Dispatches the first request, or several of its size if no limit delays them. Returns the
@@ -60,33 +60,34 @@ impl StoreScheduler {
         &mut self,
         now: Time,
         slot: DiskSlot,
-        way: Admission,
+        admission: Admission,
         sizes: &[u32],
     ) -> usize {
         let Some(&bytes) = sizes.first() else { return 0 };
         let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
         // If a minimum is due, each request changes the due time of the next one. If there is a
         // cap, each request may be the last permitted one.
-        if !way.is_due && !self.gate.is_capped() {
-            let room = self.depth.remaining().min(self.spare.remaining(self.depth.in_flight));
-            let alike = sizes.iter().take(room as usize).take_while(|size| **size == bytes).count();
-            let run = u32::try_from(alike).ok().and_then(|alike| Run::new(units, alike));
+        if !admission.is_due && !self.gate.is_capped() {
+            let capacity = self.depth.remaining().min(self.spare.remaining(self.depth.in_flight));
+            let count =
+                sizes.iter().take(capacity as usize).take_while(|size| **size == bytes).count();
+            let run = u32::try_from(count).ok().and_then(|count| Run::new(units, count));
             if let Some(run) = run.filter(|run| run.requests > 1) {
-                if self.start_run(now, slot, way, run) {
-                    return alike;
+                if self.start_run(now, slot, admission, run) {
+                    return count;
                 }
             }
         }
-        self.demand_and_start(now, slot, way, units);
+        self.demand_and_start(now, slot, admission, units);
         1
     }
 
     /// Dispatches a run if the maximums permit all of its requests. Returns true if it was
     /// dispatched.
     #[inline]
-    fn start_run(&mut self, now: Time, slot: DiskSlot, way: Admission, run: Run) -> bool {
+    fn start_run(&mut self, now: Time, slot: DiskSlot, admission: Admission, run: Run) -> bool {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return false };
-        let Some(flow) = self.flows.get_mut(way.flow as usize) else { return false };
+        let Some(flow) = self.flows.get_mut(admission.flow as usize) else { return false };
         // The flow has no queued requests.
         disk.account(now, QueueCause::DeviceDepth);
         if !self.clocks.start_run(now, disk, flow, run) {
@@ -101,30 +102,30 @@ impl StoreScheduler {
 
     /// Accounts for completed requests. Inlined, so that a single completion has cheaper code.
     #[inline(always)]
-    pub fn handle_completed(&mut self, now: Time, slot: DiskSlot, of: Completed) {
+    pub fn handle_completed(&mut self, now: Time, slot: DiskSlot, completed: Completed) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let Some(flow) = self.flows.get_mut(disk.flow as usize) else { return };
         // Requests in the device move with their disk to another flow.
-        let requests = of.requests.min(disk.in_flight);
+        let requests = completed.requests.min(disk.in_flight);
         if requests == 0 {
             return;
         }
         disk.account(now, flow.throttled_by.unwrap_or(self.contention));
-        let depth = self.at_workers.map_or(self.depth.in_flight, |of| of.depth);
+        let depth = self.at_workers.map_or(self.depth.in_flight, |workers| workers.depth);
         // If there is a cap, other nodes also use the store.
         let is_alone = disk.in_flight == self.depth.in_flight
             && disk.waiting == flow.waiting
             && self.shares.first().is_none_or(|first| first.id == disk.flow)
             && !self.gate.is_capped();
         self.depth.handle_use(now, is_alone);
-        let cost = self.spec.normalization.cost(of.bytes);
-        let all = u64::from(cost) * u64::from(requests);
+        let cost = self.spec.normalization.cost(completed.bytes);
+        let total_cost = u64::from(cost) * u64::from(requests);
         let is_full = !self.depth.has_room() && !self.shares.is_empty() && !self.depth.is_probing();
-        self.estimate.handle_completed(now, all, requests, is_full);
+        self.estimate.handle_completed(now, total_cost, requests, is_full);
         disk.in_flight -= requests;
         disk.end_phases();
-        disk.totals.delivered = disk.totals.delivered.wrapping_add(all);
-        flow.delivered = flow.delivered.wrapping_add(all);
+        disk.totals.delivered = disk.totals.delivered.wrapping_add(total_cost);
+        flow.delivered = flow.delivered.wrapping_add(total_cost);
         if flow.in_flight <= requests && flow.waiting == 0 {
             flow.account_busy(now);
             flow.since = now;
@@ -132,17 +133,17 @@ impl StoreScheduler {
         flow.in_flight = flow.in_flight.saturating_sub(requests);
         let time = &mut disk.totals.time;
         time.requests = time.requests.wrapping_add(requests.into());
-        match of.latency_ns {
+        match completed.latency_ns {
             Some(latency_ns) => {
-                let own = self.own_latency.handle_completed(
+                let own_latency = self.own_latency.handle_completed(
                     now,
-                    Completed { requests, ..of },
+                    Completed { requests, ..completed },
                     depth,
                     latency_ns,
                 );
                 time.device_ns = time.device_ns.wrapping_add(latency_ns);
-                time.own_ns = time.own_ns.wrapping_add(own.own_ns);
-                time.unloaded_ns = time.unloaded_ns.wrapping_add(own.unloaded_ns);
+                time.own_ns = time.own_ns.wrapping_add(own_latency.own_ns);
+                time.unloaded_ns = time.unloaded_ns.wrapping_add(own_latency.unloaded_ns);
                 self.depth.handle_completed(now, cost, requests, latency_ns);
             }
             None => {

@@ -17,7 +17,7 @@ const DISKS: u32 = 3;
 type Sent = (DiskSlot, u32);
 
 #[derive(Clone, Debug)]
-enum Deed {
+enum Operation {
     /// Advances time by nanoseconds.
     Wait(u64),
     /// Submits requests of a disk.
@@ -28,23 +28,23 @@ enum Deed {
     Cap(Option<u64>),
 }
 
-fn any_deed() -> impl Strategy<Value = Deed> {
+fn any_operation() -> impl Strategy<Value = Operation> {
     let bytes = prop_oneof![Just(512u32), Just(8192), Just(70_000), 1u32..2_000_000];
     prop_oneof![
-        2 => (0u64..30_000_000).prop_map(Deed::Wait),
-        1 => (0u64..100_000).prop_map(Deed::Wait),
-        4 => (0..DISKS, prop::collection::vec(bytes, 1..20)).prop_map(|(d, b)| Deed::Come(d, b)),
-        1 => prop::option::of(0u64..100_000).prop_map(Deed::Cap),
-        4 => (0usize..64, 1u32..20).prop_map(|(at, count)| Deed::End(at, count)),
+        2 => (0u64..30_000_000).prop_map(Operation::Wait),
+        1 => (0u64..100_000).prop_map(Operation::Wait),
+        4 => (0..DISKS, prop::collection::vec(bytes, 1..20)).prop_map(|(d, b)| Operation::Come(d, b)),
+        1 => prop::option::of(0u64..100_000).prop_map(Operation::Cap),
+        4 => (0usize..64, 1u32..20).prop_map(|(at, count)| Operation::End(at, count)),
     ]
 }
 
 fn any_limits() -> impl Strategy<Value = Limits> {
     let rate = || prop_oneof![1 => Just(0u64), 1 => 1u64..100, 2 => 100u64..100_000];
-    (rate(), rate(), rate(), 1u16..1000).prop_map(|(min, max, wide, weight)| Limits {
+    (rate(), rate(), rate(), 1u16..1000).prop_map(|(min, max, bandwidth, weight)| Limits {
         min_iops: Iops::new(min),
         max_iops: Iops::new(if max == 0 { 0 } else { max.max(min) }),
-        max_bandwidth: ByteRate::new(wide * 4096),
+        max_bandwidth: ByteRate::new(bandwidth * 4096),
         weight: Weight::new(weight).unwrap(),
         burst: None,
     })
@@ -84,10 +84,10 @@ impl Side {
     }
 
     fn submit_together(&mut self, now: Time, slot: DiskSlot, sizes: &[u32]) {
-        let of = self.scheduler.submit_batch(now, slot, sizes, slot.0).unwrap();
-        let (gone, rest) = sizes.split_at(of.dispatched);
-        self.in_device.extend(gone.iter().map(|&bytes| (slot, bytes)));
-        self.waiting.entry(slot).or_default().extend(&rest[..of.waiting]);
+        let submitted = self.scheduler.submit_batch(now, slot, sizes, slot.0).unwrap();
+        let (dispatched, rest) = sizes.split_at(submitted.dispatched);
+        self.in_device.extend(dispatched.iter().map(|&bytes| (slot, bytes)));
+        self.waiting.entry(slot).or_default().extend(&rest[..submitted.waiting]);
     }
 
     fn poll(&mut self, now: Time) -> Next {
@@ -105,16 +105,16 @@ impl Side {
         format!("{:?}", StoreScheduler { records: Records::new(0), ..self.scheduler.clone() })
     }
 
-    /// Removes up to `count` requests like the one at `at` from the device.
-    fn take(&mut self, at: usize, count: u32) -> Option<(Sent, u32)> {
-        let of = *self.in_device.get(at % self.in_device.len().max(1))?;
-        let mut taken = 0;
+    /// Removes up to `count` requests like the one at `index` from the device.
+    fn take(&mut self, index: usize, count: u32) -> Option<(Sent, u32)> {
+        let request = *self.in_device.get(index % self.in_device.len().max(1))?;
+        let mut removed = 0;
         self.in_device.retain(|sent| {
-            let is_taken = *sent == of && taken < count;
-            taken += u32::from(is_taken);
+            let is_taken = *sent == request && removed < count;
+            removed += u32::from(is_taken);
             !is_taken
         });
-        Some((of, taken))
+        Some((request, removed))
     }
 }
 
@@ -124,34 +124,34 @@ proptest! {
     fn coming_together_is_coming_one_by_one(
         limits in prop::collection::vec(any_limits(), DISKS as usize),
         depth in prop_oneof![Just((1u32, 2u32)), Just((4, 256)), Just((4096, 4096))],
-        deeds in prop::collection::vec(any_deed(), 1..120),
+        deeds in prop::collection::vec(any_operation(), 1..120),
     ) {
         let mut now = Time::from_ns(1 << 44);
         let (depth_min, depth_max) = depth;
         let spec = StoreSpec { depth_min, depth_max, ..StoreSpec::default() };
-        let (mut single, mut many) = (Side::new(&limits, &spec, now), Side::new(&limits, &spec, now));
+        let (mut single, mut batched) = (Side::new(&limits, &spec, now), Side::new(&limits, &spec, now));
         for deed in deeds {
             match deed {
-                Deed::Wait(ns) => now = now + Duration::from_nanos(ns),
-                Deed::Cap(iops) => {
-                    [&mut single, &mut many].into_iter().for_each(|side| side.cap(now, iops));
+                Operation::Wait(ns) => now = now + Duration::from_nanos(ns),
+                Operation::Cap(iops) => {
+                    [&mut single, &mut batched].into_iter().for_each(|side| side.cap(now, iops));
                 }
-                Deed::Come(disk, sizes) => {
+                Operation::Come(disk, sizes) => {
                     sizes.iter().for_each(|&bytes| single.submit(now, DiskSlot(disk), bytes));
-                    many.submit_together(now, DiskSlot(disk), &sizes);
+                    batched.submit_together(now, DiskSlot(disk), &sizes);
                 }
-                Deed::End(at, count) => {
-                    for side in [&mut single, &mut many] {
-                        let Some(((slot, bytes), requests)) = side.take(at, count) else { continue };
+                Operation::End(index, count) => {
+                    for side in [&mut single, &mut batched] {
+                        let Some(((slot, bytes), requests)) = side.take(index, count) else { continue };
                         let latency_ns = Some(100_000 * u64::from(requests));
-                        let of = Completed { operation: IoKind::Read, bytes, requests, latency_ns };
-                        side.scheduler.handle_completed(now, slot, of);
+                        let completed = Completed { operation: IoKind::Read, bytes, requests, latency_ns };
+                        side.scheduler.handle_completed(now, slot, completed);
                     }
                 }
             }
-            prop_assert_eq!(single.poll(now), many.poll(now));
-            prop_assert_eq!(&single.in_device, &many.in_device);
-            prop_assert_eq!(single.state(), many.state());
+            prop_assert_eq!(single.poll(now), batched.poll(now));
+            prop_assert_eq!(&single.in_device, &batched.in_device);
+            prop_assert_eq!(single.state(), batched.state());
         }
     }
 
@@ -160,62 +160,62 @@ proptest! {
     #[test]
     fn ending_together_is_ending_one_by_one(
         limits in any_limits(),
-        deeds in prop::collection::vec((any_deed(), any::<bool>()), 1..120),
+        deeds in prop::collection::vec((any_operation(), any::<bool>()), 1..120),
     ) {
         let mut now = Time::from_ns(1 << 44);
         // Fixed depth, so that grouping of requests cannot change it.
         let spec = StoreSpec { depth_min: 64, depth_max: 64, ..StoreSpec::default() };
         let limits = Limits { min_iops: None, ..limits };
         let sides = || Side::new(&[limits; DISKS as usize], &spec, Time::from_ns(1 << 44));
-        let (mut single, mut many) = (sides(), sides());
+        let (mut single, mut batched) = (sides(), sides());
         for (deed, is_measured) in deeds {
             match deed {
-                Deed::Wait(ns) => now = now + Duration::from_nanos(ns),
-                Deed::Cap(iops) => {
-                    [&mut single, &mut many].into_iter().for_each(|side| side.cap(now, iops));
+                Operation::Wait(ns) => now = now + Duration::from_nanos(ns),
+                Operation::Cap(iops) => {
+                    [&mut single, &mut batched].into_iter().for_each(|side| side.cap(now, iops));
                 }
-                Deed::Come(disk, sizes) => {
-                    for side in [&mut single, &mut many] {
+                Operation::Come(disk, sizes) => {
+                    for side in [&mut single, &mut batched] {
                         sizes.iter().for_each(|&bytes| side.submit(now, DiskSlot(disk), bytes));
                     }
                 }
-                Deed::End(at, count) => {
-                    let Some(((slot, bytes), requests)) = single.take(at, count) else { continue };
-                    many.take(at, count);
+                Operation::End(index, count) => {
+                    let Some(((slot, bytes), requests)) = single.take(index, count) else { continue };
+                    batched.take(index, count);
                     let one_ns = is_measured.then_some(100_000);
                     let operation = IoKind::Read;
-                    let one = Completed { operation, bytes, requests: 1, latency_ns: one_ns };
+                    let single_completion = Completed { operation, bytes, requests: 1, latency_ns: one_ns };
                     for _ in 0..requests {
-                        single.scheduler.handle_completed(now, slot, one);
+                        single.scheduler.handle_completed(now, slot, single_completion);
                     }
                     let latency_ns = one_ns.map(|ns| ns * u64::from(requests));
-                    let of = Completed { requests, latency_ns, ..one };
-                    many.scheduler.handle_completed(now, slot, of);
-                    prop_assert_eq!(single.scheduler.in_flight(), many.scheduler.in_flight());
+                    let batch_completion = Completed { requests, latency_ns, ..single_completion };
+                    batched.scheduler.handle_completed(now, slot, batch_completion);
+                    prop_assert_eq!(single.scheduler.in_flight(), batched.scheduler.in_flight());
                 }
             }
-            prop_assert_eq!(single.poll(now), many.poll(now));
-            prop_assert_eq!(&single.in_device, &many.in_device);
+            prop_assert_eq!(single.poll(now), batched.poll(now));
+            prop_assert_eq!(&single.in_device, &batched.in_device);
         }
         now = now + Duration::from_secs(1);
         for disk in 0..DISKS {
             single.scheduler.observe(now);
-            many.scheduler.observe(now);
-            let views = [&single, &many].map(|side| side.scheduler.view(now, DiskSlot(disk)));
+            batched.scheduler.observe(now);
+            let views = [&single, &batched].map(|side| side.scheduler.view(now, DiskSlot(disk)));
             prop_assert_eq!(format!("{:?}", views[0]), format!("{:?}", views[1]));
         }
     }
 }
 
 #[test]
-fn what_finds_no_room_is_neither_sent_nor_kept() {
+fn requests_beyond_the_limits_are_neither_dispatched_nor_queued() {
     let now = Time::from_ns(1 << 44);
     let spec = StoreSpec { depth_min: 2, depth_max: 2, waiting_max: 3, ..StoreSpec::default() };
     let mut side = Side::new(&[Limits::default()], &spec, now);
-    let of = side.scheduler.submit_batch(now, DiskSlot(0), &[4096; 9], 0);
-    assert_eq!(of, Ok(BatchSubmitted { dispatched: 2, waiting: 3 }));
-    let of = side.scheduler.submit_batch(now, DiskSlot(0), &[4096], 0);
-    assert_eq!(of, Ok(BatchSubmitted::default()));
+    let submitted = side.scheduler.submit_batch(now, DiskSlot(0), &[4096; 9], 0);
+    assert_eq!(submitted, Ok(BatchSubmitted { dispatched: 2, waiting: 3 }));
+    let submitted = side.scheduler.submit_batch(now, DiskSlot(0), &[4096], 0);
+    assert_eq!(submitted, Ok(BatchSubmitted::default()));
     assert_eq!(
         side.scheduler.submit_batch(now, DiskSlot(7), &[1], 0),
         Err(SubmitError::NoDisk(DiskSlot(7)))

@@ -54,10 +54,10 @@ impl QueueTime {
     }
 
     pub(crate) fn since(&self, earlier: &Self) -> Self {
-        let mut since = *self;
-        for (sum, before) in since.0.iter_mut().zip(earlier.0) {
+        let mut difference = *self;
+        for (sum, before) in difference.0.iter_mut().zip(earlier.0) {
             *sum = sum.wrapping_sub(before);
         }
-        since
+        difference
     }
 }

@@ -42,7 +42,7 @@ impl UnmetWatch {
         // The shortfall began no later than at the previous sample.
         let previous = self.samples.get(self.taken.wrapping_sub(1) % SAMPLES).copied()?;
         let slot = self.samples.get_mut(self.taken % SAMPLES)?;
-        let (since, before) = core::mem::replace(slot, (now, *totals));
+        let (start, before) = core::mem::replace(slot, (now, *totals));
         self.taken += 1;
         if self.taken <= SAMPLES {
             return None;
@@ -50,17 +50,17 @@ impl UnmetWatch {
         let guaranteed = u128::from(totals.guaranteed.wrapping_sub(before.guaranteed));
         let delivered = u128::from(totals.delivered.wrapping_sub(before.delivered));
         let busy_ns = totals.busy_ns.wrapping_sub(before.busy_ns);
-        let window_ns = now.as_ns().saturating_sub(since.as_ns());
+        let window_ns = now.as_ns().saturating_sub(start.as_ns());
         let has_backlog = u128::from(busy_ns) * 2 > u128::from(window_ns);
         let missing = guaranteed * (100 - TOLERANCE_PERCENT) / 100;
         let is_unmet = has_backlog && delivered + 2 * u128::from(cost_max) < missing;
         if !is_unmet {
-            let (since, _) = self.unmet.take()?;
+            let (start, _) = self.unmet.take()?;
             let was_told = core::mem::take(&mut self.is_reported);
-            return was_told.then(|| Finding::Met { lasted: now.since(since) });
+            return was_told.then(|| Finding::Met { lasted: now.since(start) });
         }
-        let (since, before) = *self.unmet.get_or_insert(previous);
-        let lasting = now.since(since);
+        let (start, before) = *self.unmet.get_or_insert(previous);
+        let lasting = now.since(start);
         if self.is_reported || lasting < told_after {
             return None;
         }

@@ -80,8 +80,8 @@ impl LocalRequests {
     }
 
     /// Adds time in which the worker was runnable but not running.
-    pub(crate) fn add_unscheduled(&mut self, of: Unscheduled) {
-        self.time.add_unscheduled(of);
+    pub(crate) fn add_unscheduled(&mut self, unscheduled: Unscheduled) {
+        self.time.add_unscheduled(unscheduled);
     }
 
     /// Takes over requests in flight for which the scheduler has accounted up to `now`.

@@ -20,21 +20,21 @@ pub(crate) fn replacement_sources(
     roster: &MemberTable,
     ports: &BTreeSet<MacAddr>,
 ) -> PerSlot<MacAddr> {
-    let mut shown = PerSlot::default();
-    let members = roster.entries().map(|(_, seat)| seat.mac);
-    let mut taken: BTreeSet<MacAddr> = ports.iter().copied().chain(members).collect();
-    for (slot, seat) in roster.entries() {
-        *shown.at_mut(slot) = seat.mac;
-        if ports.contains(&seat.mac) {
+    let mut sources = PerSlot::default();
+    let members = roster.entries().map(|(_, entry)| entry.mac);
+    let mut used: BTreeSet<MacAddr> = ports.iter().copied().chain(members).collect();
+    for (slot, entry) in roster.entries() {
+        *sources.at_mut(slot) = entry.mac;
+        if ports.contains(&entry.mac) {
             // One candidate more than addresses in use, so that at least one is free.
-            let mut candidates = (0..=taken.len()).map(|number| local(seat.mac, number));
-            if let Some(free) = candidates.find(|mac| !taken.contains(mac)) {
-                *shown.at_mut(slot) = free;
-                taken.insert(free);
+            let mut candidates = (0..=used.len()).map(|number| local(entry.mac, number));
+            if let Some(free) = candidates.find(|mac| !used.contains(mac)) {
+                *sources.at_mut(slot) = free;
+                used.insert(free);
             }
         }
     }
-    shown
+    sources
 }
 
 /// Returns the `number`-th locally administered address derived from `mac`. Addresses differ if
@@ -60,16 +60,16 @@ mod tests {
         let mut roster = MemberTable::default();
         roster.set_members(&members);
         let slots: Vec<_> = roster.entries().map(|(slot, _)| slot).collect();
-        let found = replacement_sources(&roster, &BTreeSet::new());
+        let sources = replacement_sources(&roster, &BTreeSet::new());
         for (slot, member) in slots.iter().zip(&members) {
-            assert_eq!(*found.at(*slot), member.mac);
+            assert_eq!(*sources.at(*slot), member.mac);
         }
         let ports = [members[0].mac, members[1].mac].into_iter().collect();
-        let found = replacement_sources(&roster, &ports);
-        assert_eq!(*found.at(slots[2]), members[2].mac);
+        let sources = replacement_sources(&roster, &ports);
+        assert_eq!(*sources.at(slots[2]), members[2].mac);
         // The next local address; for the second member the one after it, because the next is
         // taken.
-        assert_eq!(found.at(slots[0]).to_string(), "02:1b:21:ff:ff:ff");
-        assert_eq!(found.at(slots[1]).to_string(), "02:1b:21:00:00:01");
+        assert_eq!(sources.at(slots[0]).to_string(), "02:1b:21:ff:ff:ff");
+        assert_eq!(sources.at(slots[1]).to_string(), "02:1b:21:00:00:01");
     }
 }

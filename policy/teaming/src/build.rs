@@ -49,13 +49,13 @@ pub(crate) fn assignment_key(port: PortId, mac: Option<MacAddr>) -> u64 {
 /// Returns the slots of members that carry frames.
 pub(crate) fn active_slots(standing: &MemberRoles, roster: &MemberTable) -> SlotSet {
     let is_active = |id: MemberId| standing.active.contains(&id);
-    roster.entries().filter(|(_, seat)| is_active(seat.id)).map(|(slot, _)| slot).collect()
+    roster.entries().filter(|(_, entry)| is_active(entry.id)).map(|(slot, _)| slot).collect()
 }
 
 /// Returns the capacities of these members in Mbit/s. A member of unknown speed counts as the
 /// slowest of known speed.
 pub(crate) fn weights(active: SlotSet, roster: &MemberTable) -> Weights {
-    let speed = |slot| roster.entry(slot).map_or(0, |seat| seat.link.speed_mbps);
+    let speed = |slot| roster.entry(slot).map_or(0, |entry| entry.link.speed_mbps);
     let slowest = active.iter().map(speed).filter(|speed| *speed > 0).min().unwrap_or(1);
     let mut weights = Weights::default();
     for slot in active.iter() {
@@ -72,7 +72,7 @@ impl DistributionInputs<'_> {
         let (mode, algorithm) = (self.spec.mode, self.spec.algorithm);
         let spread = spread(algorithm);
         let macs: BTreeSet<MacAddr> = self.ports.values().flatten().copied().collect();
-        let shown = replacement_sources(self.roster, &macs);
+        let sources = replacement_sources(self.roster, &macs);
         let is_independent = mode == TeamMode::SwitchIndependent;
         let primary = self.standing.primary.and_then(|member| self.roster.slot(member));
         Distribution {
@@ -86,8 +86,8 @@ impl DistributionInputs<'_> {
             idle_standby: self.idle_standby(),
             ids: self.ids(),
             port_members: self.port_members(),
-            own: own(&macs, self.roster, &shown),
-            replacement_sources: shown,
+            own: own_addresses(&macs, self.roster, &sources),
+            replacement_sources: sources,
             buckets: self.buckets(primary),
             flowlets: self.flowlets(),
         }
@@ -98,9 +98,9 @@ impl DistributionInputs<'_> {
             return active_slots(self.standing, self.roster);
         }
         let is_lacp = self.spec.mode == TeamMode::Lacp;
-        let seats = self.roster.entries();
+        let entries = self.roster.entries();
         let collecting =
-            seats.filter(|(_, seat)| seat.link.up && (!is_lacp || seat.link.collecting));
+            entries.filter(|(_, entry)| entry.link.up && (!is_lacp || entry.link.collecting));
         collecting.map(|(slot, _)| slot).collect()
     }
 
@@ -111,8 +111,8 @@ impl DistributionInputs<'_> {
 
     fn ids(&self) -> PerSlot<Option<MemberId>> {
         let mut ids = PerSlot::default();
-        for (slot, seat) in self.roster.entries() {
-            *ids.at_mut(slot) = Some(seat.id);
+        for (slot, entry) in self.roster.entries() {
+            *ids.at_mut(slot) = Some(entry.id);
         }
         ids
     }
@@ -121,34 +121,34 @@ impl DistributionInputs<'_> {
         if !assigns_ports(self.spec.mode, self.spec.algorithm) {
             return Lookup::new(&[]);
         }
-        let homes = self.ports.iter().filter_map(|(port, mac)| {
+        let members = self.ports.iter().filter_map(|(port, mac)| {
             Some((
                 u64::from(port.0),
                 self.assignments.assigned_member(assignment_key(*port, *mac))?,
             ))
         });
-        Lookup::new(&homes.collect::<Vec<_>>())
+        Lookup::new(&members.collect::<Vec<_>>())
     }
 
     fn buckets(&self, primary: Option<MemberSlot>) -> [MemberSlot; BUCKETS] {
         // Without active members no bucket is looked up, so the value is irrelevant.
-        let nowhere = primary.unwrap_or(MemberSlot::from_number(0));
-        let mut buckets = [nowhere; BUCKETS];
+        let fallback = primary.unwrap_or(MemberSlot::from_number(0));
+        let mut buckets = [fallback; BUCKETS];
         for (bucket, slot) in (0..).zip(&mut buckets) {
-            *slot = self.buckets.assigned_member(bucket).unwrap_or(nowhere);
+            *slot = self.buckets.assigned_member(bucket).unwrap_or(fallback);
         }
         buckets
     }
 
     fn flowlets(&self) -> FlowletRules {
-        let mut seats = PerSlot::default();
+        let mut members = PerSlot::default();
         for slot in active_slots(self.standing, self.roster).iter() {
-            *seats.at_mut(slot) = FlowletMember {
+            *members.at_mut(slot) = FlowletMember {
                 generation: self.roster.generation(slot),
                 ns_per_kib: ns_per_kib(*self.weights.at(slot)),
             };
         }
-        FlowletRules::new(seats)
+        FlowletRules::new(members)
     }
 }
 
@@ -164,9 +164,13 @@ fn spread(algorithm: Algorithm) -> Spread {
 
 /// Returns the addresses that only this host sends from: those of the ports and members, and the
 /// replacement addresses of members.
-fn own(ports: &BTreeSet<MacAddr>, roster: &MemberTable, shown: &PerSlot<MacAddr>) -> Lookup {
-    let members = roster.entries().flat_map(|(slot, seat)| [seat.mac, *shown.at(slot)]);
-    let own: BTreeSet<MacAddr> = ports.iter().copied().chain(members).collect();
-    let nowhere = MemberSlot::from_number(0);
-    Lookup::new(&own.iter().map(|mac| (mac.to_u64(), nowhere)).collect::<Vec<_>>())
+fn own_addresses(
+    ports: &BTreeSet<MacAddr>,
+    roster: &MemberTable,
+    sources: &PerSlot<MacAddr>,
+) -> Lookup {
+    let members = roster.entries().flat_map(|(slot, entry)| [entry.mac, *sources.at(slot)]);
+    let addresses: BTreeSet<MacAddr> = ports.iter().copied().chain(members).collect();
+    let unused_slot = MemberSlot::from_number(0);
+    Lookup::new(&addresses.iter().map(|mac| (mac.to_u64(), unused_slot)).collect::<Vec<_>>())
 }

@@ -114,11 +114,11 @@ impl fmt::Display for TeamEvent {
                 write!(f, "the team is up: {members} usable, min_links is {min_links}")
             }
             Self::MemberFailed { member, fault } => {
-                let why = match fault {
+                let reason = match fault {
                     MemberFault::LinkDown => "its link is down",
                     MemberFault::NotDistributing => "LACP does not permit traffic",
                 };
-                write!(f, "member {member} failed: {why}")
+                write!(f, "member {member} failed: {reason}")
             }
             Self::MemberUsable { member } => write!(f, "member {member} is usable"),
             Self::StandbyTookOver { standby, failed } => {

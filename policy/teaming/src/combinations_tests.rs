@@ -56,15 +56,15 @@ const ROWS: [Row; 15] = [
 
 #[test]
 fn the_table_has_every_combination_once() {
-    let found: Vec<_> = ROWS.iter().map(|row| (row.0, row.1)).collect();
-    let all: Vec<_> =
+    let actual: Vec<_> = ROWS.iter().map(|row| (row.0, row.1)).collect();
+    let expected: Vec<_> =
         MODES.iter().flat_map(|mode| ALGORITHMS.map(|algorithm| (*mode, algorithm))).collect();
-    assert_eq!(found, all);
+    assert_eq!(actual, expected);
 }
 
 #[test]
-fn outgoing_frames_are_spread_by_what_the_algorithm_says() {
-    for (mode, algorithm, apart, ..) in ROWS {
+fn outgoing_frames_are_distributed_by_the_algorithm() {
+    for (mode, algorithm, separation, ..) in ROWS {
         let mut world = World::new(mode, algorithm, 4, 8);
         let mut counts = BTreeMap::<MemberId, u32>::new();
         // Groups of 4 flows share their addresses; flows that differ by 256 share a MAC address.
@@ -73,42 +73,42 @@ fn outgoing_frames_are_spread_by_what_the_algorithm_says() {
             *counts.entry(member).or_default() += 1;
             let same_addresses = world.send(0, &udp(port_mac(0), flow ^ 1)).unwrap().0;
             let same_macs = world.send(0, &udp(port_mac(0), (flow + 256) % 4096)).unwrap().0;
-            match apart {
+            match separation {
                 Apart::Addresses => assert_eq!(member, same_addresses),
                 Apart::Macs => assert_eq!(member, same_macs),
                 Apart::Nothing | Apart::Flows => {}
             }
         }
-        let (least, most) = (counts.values().min().unwrap(), counts.values().max().unwrap());
-        match apart {
+        let (min, max) = (counts.values().min().unwrap(), counts.values().max().unwrap());
+        match separation {
             Apart::Nothing => assert_eq!(counts.len(), 1, "{mode} {algorithm}"),
-            Apart::Flows => assert!(counts.len() == 4 && *least > 900 && *most < 1150),
-            Apart::Addresses => assert!(counts.len() == 4 && *least > 850 && *most < 1200),
-            Apart::Macs => assert!(counts.len() == 4 && *least > 600 && *most < 1500),
+            Apart::Flows => assert!(counts.len() == 4 && *min > 900 && *max < 1150),
+            Apart::Addresses => assert!(counts.len() == 4 && *min > 850 && *max < 1200),
+            Apart::Macs => assert!(counts.len() == 4 && *min > 600 && *max < 1500),
         }
         // Over all ports every member is used, for every algorithm.
-        let all: BTreeSet<MemberId> =
+        let used_members: BTreeSet<MemberId> =
             (0..8).filter_map(|port| Some(world.send(port, &udp(port_mac(port), 1))?.0)).collect();
-        assert!(all.len() >= 2 && (algorithm != HyperVPort || all.len() == 4));
+        assert!(used_members.len() >= 2 && (algorithm != HyperVPort || used_members.len() == 4));
     }
 }
 
 #[test]
-fn sources_are_replaced_where_the_definition_demands_it_and_nowhere_else() {
-    for (mode, algorithm, _, replaces, arp_is_bound, takes) in ROWS {
+fn source_addresses_are_replaced_only_where_defined() {
+    for (mode, algorithm, _, replaces, arp_is_bound, receivers) in ROWS {
         let mut world = World::new(mode, algorithm, 4, 4);
-        let anchor = |world: &World, port: u32| match takes {
+        let anchor = |world: &World, port: u32| match receivers {
             Takes::Homes => world.team.assigned_member(suimon_quantity::PortId(port)).unwrap(),
             _ => MemberId(0),
         };
-        let own: BTreeMap<MemberId, MacAddr> =
+        let own_macs: BTreeMap<MemberId, MacAddr> =
             members(4).iter().map(|spec| (spec.id, spec.mac)).collect();
         let mut arps = BTreeSet::new();
         for port in 0..4 {
             for flow in 0..64 {
                 let (member, source) = world.send(port, &udp(port_mac(port), flow)).unwrap();
                 let is_replaced = replaces && member != anchor(&world, port);
-                let expected = if is_replaced { own[&member] } else { port_mac(port) };
+                let expected = if is_replaced { own_macs[&member] } else { port_mac(port) };
                 assert_eq!(source, expected, "{mode} {algorithm}");
             }
             let (member, source) = world.send(port, &arp(port_mac(port))).unwrap();
@@ -128,15 +128,15 @@ fn sources_are_replaced_where_the_definition_demands_it_and_nowhere_else() {
 
 #[test]
 fn arriving_frames_are_taken_by_the_members_that_receive() {
-    for (mode, algorithm, .., takes) in ROWS {
+    for (mode, algorithm, .., receivers) in ROWS {
         let world = World::new(mode, algorithm, 4, 8);
         for port in 0..8 {
-            let home = world.team.assigned_member(suimon_quantity::PortId(port));
+            let assigned = world.team.assigned_member(suimon_quantity::PortId(port));
             for member in 0..4 {
-                let expected = match takes {
+                let expected = match receivers {
                     Takes::All => true,
                     Takes::Primary => member == 0,
-                    Takes::Homes => home == Some(MemberId(member)),
+                    Takes::Homes => assigned == Some(MemberId(member)),
                 };
                 let copies = world.copies(&[member], STRANGER, port);
                 assert_eq!(copies, usize::from(expected), "{mode} {algorithm} {member} {port}");
@@ -148,25 +148,26 @@ fn arriving_frames_are_taken_by_the_members_that_receive() {
 }
 
 #[test]
-fn a_failed_member_is_left_and_nothing_else_moves() {
+fn traffic_moves_only_off_a_failed_member() {
     for (mode, algorithm, ..) in ROWS {
         for failing in [0, 3] {
             let mut world = World::new(mode, algorithm, 4, 8);
-            let sent = |world: &mut World| -> Vec<MemberId> {
+            let send_all = |world: &mut World| -> Vec<MemberId> {
                 world.pause();
-                let each = (0..8).flat_map(|port| (0..200).map(move |flow| (port, flow)));
-                each.map(|(port, flow)| world.send(port, &udp(port_mac(port), flow)).unwrap().0)
+                let flows = (0..8).flat_map(|port| (0..200).map(move |flow| (port, flow)));
+                flows
+                    .map(|(port, flow)| world.send(port, &udp(port_mac(port), flow)).unwrap().0)
                     .collect()
             };
-            let before = sent(&mut world);
+            let before = send_all(&mut world);
             let _ = world.link(failing, DOWN);
-            let between = sent(&mut world);
+            let between = send_all(&mut world);
             for (before, between) in before.iter().zip(&between) {
                 assert_ne!(*between, MemberId(failing));
                 assert!(before == between || *before == MemberId(failing), "{mode} {algorithm}");
             }
             let _ = world.link(failing, UP);
-            for (between, after) in between.iter().zip(&sent(&mut world)) {
+            for (between, after) in between.iter().zip(&send_all(&mut world)) {
                 assert!(between == after || *after == MemberId(failing), "{mode} {algorithm}");
             }
         }
@@ -174,7 +175,7 @@ fn a_failed_member_is_left_and_nothing_else_moves() {
 }
 
 #[test]
-fn every_reason_to_drop_is_told() {
+fn every_drop_reason_is_reported() {
     let mut spec = TeamSpec::new(TeamId(1), SwitchIndependent, TransportPorts, &members(3));
     spec.standby = Some(MemberId(2));
     let mut world = World::of(spec, 2);

@@ -69,9 +69,12 @@ pub struct Distribution {
 }
 
 /// Serializes the slots of the buckets as one base-32 digit each.
-fn digits<S: Serializer>(buckets: &[MemberSlot; BUCKETS], into: S) -> Result<S::Ok, S::Error> {
+fn digits<S: Serializer>(
+    buckets: &[MemberSlot; BUCKETS],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     let digit = |slot: &MemberSlot| char::from_digit(u32::from(slot.number()), 32).unwrap_or('?');
-    into.serialize_str(&buckets.iter().map(digit).collect::<String>())
+    serializer.serialize_str(&buckets.iter().map(digit).collect::<String>())
 }
 
 /// Ingress-dependent input of the member selection, the same for all frames of a batch from one
@@ -202,8 +205,8 @@ impl Distribution {
         if !self.is_up {
             return None;
         }
-        let wanted = self.assigned(bucket(key.hash))?;
-        let (slot, state) = self.flowlets.step(state, wanted, now, bytes);
+        let assigned = self.assigned(bucket(key.hash))?;
+        let (slot, state) = self.flowlets.step(state, assigned, now, bytes);
         Some((self.choice_of(slot, key)?, state))
     }
 

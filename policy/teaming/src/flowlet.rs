@@ -65,8 +65,12 @@ impl FlowletState {
     }
 
     #[inline]
-    fn new(until: u64, slot: MemberSlot, generation: u8) -> Self {
-        Self((until & TICK_MASK) << 16 | u64::from(slot.number()) << 8 | u64::from(generation))
+    fn new(expires_tick: u64, slot: MemberSlot, generation: u8) -> Self {
+        Self(
+            (expires_tick & TICK_MASK) << 16
+                | u64::from(slot.number()) << 8
+                | u64::from(generation),
+        )
     }
 
     #[inline]
@@ -111,12 +115,12 @@ pub(crate) fn ns_per_kib(speed_mbps: u32) -> u64 {
 impl FlowletRules {
     /// Creates the parameters. The gap equals the largest difference in delay between two members:
     /// the queue of the slowest is full and its path is the longest, the other's queue is empty.
-    pub(crate) fn new(seats: PerSlot<FlowletMember>) -> Self {
-        let slowest = seats.iter().filter(|(_, seat)| seat.generation != 0);
-        let slowest = slowest.map(|(_, seat)| seat.ns_per_kib).max().unwrap_or_default();
+    pub(crate) fn new(slots: PerSlot<FlowletMember>) -> Self {
+        let slowest = slots.iter().filter(|(_, member)| member.generation != 0);
+        let slowest = slowest.map(|(_, member)| member.ns_per_kib).max().unwrap_or_default();
         let gap = PATH_DIFFERENCE_MAX + Duration::from_nanos(slowest * (QUEUED_BYTES_MAX / 1024));
         let gap_ns = u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX);
-        Self { gap, gap_ticks: gap_ns.div_ceil(1 << TICK_SHIFT), slots: seats }
+        Self { gap, gap_ticks: gap_ns.div_ceil(1 << TICK_SHIFT), slots }
     }
 
     pub(crate) const fn gap(&self) -> Duration {
@@ -130,24 +134,25 @@ impl FlowletRules {
     pub(crate) fn step(
         &self,
         state: FlowletState,
-        wanted: MemberSlot,
+        assigned: MemberSlot,
         now: Time,
         bytes: u32,
     ) -> (MemberSlot, FlowletState) {
         let tick = (now.as_ns() >> TICK_SHIFT) & TICK_MASK;
         let ahead = state.until().wrapping_sub(tick) & TICK_MASK;
-        let since = tick.wrapping_sub(state.until()) & TICK_MASK;
-        let runs = since < self.gap_ticks || ahead <= AHEAD_MAX;
+        let elapsed = tick.wrapping_sub(state.until()) & TICK_MASK;
+        let runs = elapsed < self.gap_ticks || ahead <= AHEAD_MAX;
         let current = state.slot();
         let generation = self.slots.at(current).generation;
-        let stays = runs && generation != 0 && generation == state.generation();
-        let slot = if stays { current } else { wanted };
-        let seat = self.slots.at(slot);
+        let keeps_member = runs && generation != 0 && generation == state.generation();
+        let slot = if keeps_member { current } else { assigned };
+        let member = self.slots.at(slot);
         // One tick more, because both times were rounded down.
-        let takes = (u64::from(bytes) * seat.ns_per_kib >> (10 + TICK_SHIFT)) + 1;
-        let takes = takes.min(AHEAD_MAX);
-        let until = if stays && ahead <= AHEAD_MAX && ahead > takes { ahead } else { takes };
-        (slot, FlowletState::new(tick + until, slot, seat.generation))
+        let cost = (u64::from(bytes) * member.ns_per_kib >> (10 + TICK_SHIFT)) + 1;
+        let cost = cost.min(AHEAD_MAX);
+        let busy_ticks =
+            if keeps_member && ahead <= AHEAD_MAX && ahead > cost { ahead } else { cost };
+        (slot, FlowletState::new(tick + busy_ticks, slot, member.generation))
     }
 }
 

@@ -8,14 +8,14 @@ fn slot(number: u8) -> MemberSlot {
 
 /// Returns rules for members of these speeds, all of generation 1; speed 0 carries no frames.
 fn rules(speeds: &[u32]) -> FlowletRules {
-    let mut seats = PerSlot::<FlowletMember>::default();
+    let mut slots = PerSlot::<FlowletMember>::default();
     for (number, speed) in (0..).zip(speeds) {
         if *speed > 0 {
-            *seats.at_mut(slot(number)) =
+            *slots.at_mut(slot(number)) =
                 FlowletMember { generation: 1, ns_per_kib: ns_per_kib(*speed) };
         }
     }
-    FlowletRules::new(seats)
+    FlowletRules::new(slots)
 }
 
 fn at_us(us: u64) -> Time {
@@ -68,9 +68,9 @@ fn a_member_that_is_lost_or_replaced_is_left_at_once() {
     let both = rules(&[1000, 1000]);
     let (_, state) = both.step(FlowletState::default(), slot(0), at_us(0), 100);
     assert_eq!(rules(&[0, 1000]).step(state, slot(1), at_us(0), 100).0, slot(1));
-    let mut seats = both.slots.clone();
-    seats.at_mut(slot(0)).generation = 2;
-    let replaced = FlowletRules::new(seats);
+    let mut slots = both.slots.clone();
+    slots.at_mut(slot(0)).generation = 2;
+    let replaced = FlowletRules::new(slots);
     assert_eq!(replaced.step(state, slot(1), at_us(0), 100).0, slot(1));
 }
 
@@ -121,22 +121,22 @@ proptest! {
         let mut now = 1_000_000_000;
         let (mut busy_until, mut last_on) = ([0; 3], [0; 3]);
         let mut last = 0;
-        for (at, (pause, bytes, wanted)) in frames.into_iter().enumerate() {
+        for (index, (pause, bytes, preferred)) in frames.into_iter().enumerate() {
             now += pause;
-            let (member, after) = rules.step(state, slot(wanted), Time::from_ns(now), bytes);
+            let (member, after) = rules.step(state, slot(preferred), Time::from_ns(now), bytes);
             state = after;
             let member = member.index();
             let per_kib = ns_per_kib(speeds[member]);
             // The frame follows other traffic and frames of this bucket in the queue; it is dropped
             // if the queue is full.
-            let starts = (now + queued[at] * per_kib / 1024).max(busy_until[member]);
+            let starts = (now + queued[index] * per_kib / 1024).max(busy_until[member]);
             if starts > now + QUEUED_BYTES_MAX * per_kib / 1024 {
                 continue;
             }
             busy_until[member] = starts + u64::from(bytes) * per_kib / 1024;
             // The path behind a member is a queue too; it preserves order.
-            last_on[member] = (busy_until[member] + delays[at]).max(last_on[member]);
-            prop_assert!(last_on[member] >= last, "frame {} overtakes", at);
+            last_on[member] = (busy_until[member] + delays[index]).max(last_on[member]);
+            prop_assert!(last_on[member] >= last, "frame {} overtakes", index);
             last = last_on[member];
         }
     }

@@ -27,8 +27,9 @@ impl Lookup {
         let mut lookup =
             Self { entries: vec![0; 1 << bits].into_boxed_slice(), shift: u64::BITS - bits };
         for (key, slot) in pairs.iter().filter(|(key, _)| *key < KEY_END) {
-            let place = lookup.probe(*key).and_then(|(at, _)| lookup.entries.get_mut(at));
-            if let Some(entry) = place {
+            let found_entry =
+                lookup.probe(*key).and_then(|(index, _)| lookup.entries.get_mut(index));
+            if let Some(entry) = found_entry {
                 *entry = (key + 1) << 8 | u64::from(slot.number());
             }
         }
@@ -45,14 +46,14 @@ impl Lookup {
     #[inline]
     fn probe(&self, key: u64) -> Option<(usize, u64)> {
         let mask = self.entries.len().wrapping_sub(1);
-        let mut at = (key.wrapping_mul(SPREAD) >> self.shift) as usize;
+        let mut index = (key.wrapping_mul(SPREAD) >> self.shift) as usize;
         // Half of the entries are 0, so the search ends before it has visited all entries.
         for _ in 0..self.entries.len() {
-            let entry = *self.entries.get(at)?;
+            let entry = *self.entries.get(index)?;
             if entry == 0 || entry >> 8 == key + 1 {
-                return Some((at, entry));
+                return Some((index, entry));
             }
-            at = (at + 1) & mask;
+            index = (index + 1) & mask;
         }
         None
     }

@@ -59,18 +59,18 @@ fn event() -> impl Strategy<Value = Event> {
 /// Applies an event and returns the announced ports.
 fn carry_out(world: &mut World, event: Event) -> Vec<u32> {
     let change = match event {
-        Event::Link(at, link) => {
+        Event::Link(member_index, link) => {
             let members = &world.team.spec().members;
-            let member = members[at.index(members.len())].id;
+            let member = members[member_index.index(members.len())].id;
             world.link(member.0, link)
         }
         Event::Ports(count) => world.team.handle_ports(&ports(count)),
         Event::Spec(spec) => world.team.set_spec(spec).unwrap(),
         Event::Loads(seed) => {
             let loads: Vec<BucketLoad> = (0..BUCKETS as u64)
-                .map(|at| BucketLoad {
-                    bytes: (seed ^ at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40,
-                    member: world.states[at as usize].member(),
+                .map(|bucket| BucketLoad {
+                    bytes: (seed ^ bucket).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40,
+                    member: world.states[bucket as usize].member(),
                 })
                 .collect();
             world.team.handle_loads(&loads.try_into().unwrap())
@@ -80,19 +80,19 @@ fn carry_out(world: &mut World, event: Event) -> Vec<u32> {
             return Vec::new();
         }
     };
-    change.announcements.iter().map(|told| told.port.0).collect()
+    change.announcements.iter().map(|announcement| announcement.port.0).collect()
 }
 
 /// Sends frames of several kinds from several ports and returns their members.
-fn sent(world: &mut World) -> Vec<Option<(MemberId, MacAddr)>> {
-    let mut all = Vec::new();
+fn send_all(world: &mut World) -> Vec<Option<(MemberId, MacAddr)>> {
+    let mut results = Vec::new();
     for port in 0..12 {
         for flow in 0..24 {
-            all.push(world.send(port, &udp(port_mac(port), flow)));
+            results.push(world.send(port, &udp(port_mac(port), flow)));
         }
-        all.push(world.send(port, &arp(port_mac(port))));
+        results.push(world.send(port, &arp(port_mac(port))));
     }
-    all
+    results
 }
 
 /// Asserts that frames leave only by usable members and only while the team is up.
@@ -100,15 +100,15 @@ fn assert_only_usable(world: &mut World) -> Result<(), TestCaseError> {
     let spec = world.team.spec().clone();
     let status = |world: &World, id| world.team.member_status(id).unwrap();
     let is_needed = |world: &World, id: MemberId| {
-        let mut others = spec.members.iter().filter(|member| member.id != id);
-        spec.standby != Some(id) || others.any(|other| !status(world, other.id).is_usable)
+        let mut other_members = spec.members.iter().filter(|member| member.id != id);
+        spec.standby != Some(id) || other_members.any(|other| !status(world, other.id).is_usable)
     };
     let active = spec.members.iter().filter(|member| status(world, member.id).is_active).count();
     let is_up = world.team.distribution().is_up();
     prop_assert_eq!(is_up, active >= spec.min_links as usize);
-    for place in sent(world) {
-        prop_assert_eq!(place.is_some(), is_up);
-        let Some((member, _)) = place else { continue };
+    for result in send_all(world) {
+        prop_assert_eq!(result.is_some(), is_up);
+        let Some((member, _)) = result else { continue };
         let link = status(world, member).link;
         prop_assert!(link.up && (spec.mode != TeamMode::Lacp || link.distributing));
         prop_assert!(is_needed(world, member), "the standby carries frames");
@@ -127,15 +127,15 @@ fn assert_fair(world: &World, ports: u32) -> Result<(), TestCaseError> {
     let sum: u64 = active.iter().map(|status| weight(status.link.speed_mbps)).sum();
     for status in &active {
         let weight = weight(status.link.speed_mbps);
-        let (count, of) = match spec.algorithm {
+        let (count, total) = match spec.algorithm {
             // With `Dynamic`, loads determine the shares.
             Algorithm::Dynamic => continue,
             Algorithm::HyperVPort => (status.assigned_ports, u64::from(ports)),
             _ => (status.buckets, BUCKETS as u64),
         };
-        let most = (of + active.len() as u64 - 1) * weight;
-        prop_assert!(u64::from(count) * sum <= most, "{} of {} in {:?}", count, of, spec);
-        prop_assert!(u64::from(count) >= of * weight / sum);
+        let max = (total + active.len() as u64 - 1) * weight;
+        prop_assert!(u64::from(count) * sum <= max, "{} of {} in {:?}", count, total, spec);
+        prop_assert!(u64::from(count) >= total * weight / sum);
     }
     Ok(())
 }
@@ -144,7 +144,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn any_team_after_any_events_sends_only_where_it_may_and_in_fair_shares(
+    fn any_team_after_any_events_uses_permitted_members_in_fair_shares(
         spec in spec(),
         events in prop::collection::vec(event(), 0..25),
     ) {
@@ -165,11 +165,11 @@ proptest! {
         spec in spec(),
         events in prop::collection::vec(event(), 0..25),
     ) {
-        let (mut one, mut other) = (World::of(spec.clone(), 6), World::of(spec, 6));
+        let (mut first_world, mut other) = (World::of(spec.clone(), 6), World::of(spec, 6));
         for event in events {
-            let (first, second) = (carry_out(&mut one, event.clone()), carry_out(&mut other, event));
+            let (first, second) = (carry_out(&mut first_world, event.clone()), carry_out(&mut other, event));
             prop_assert_eq!(first, second);
-            prop_assert_eq!(one.team.distribution(), other.team.distribution());
+            prop_assert_eq!(first_world.team.distribution(), other.team.distribution());
         }
     }
 
@@ -182,13 +182,13 @@ proptest! {
         for event in events {
             carry_out(&mut world, event);
         }
-        let before = sent(&mut world);
-        prop_assert_eq!(&sent(&mut world), &before);
+        let before = send_all(&mut world);
+        prop_assert_eq!(&send_all(&mut world), &before);
         // The first frames of flowlets may have stayed on their previous members.
         world.pause();
-        let settled = sent(&mut world);
+        let settled = send_all(&mut world);
         world.pause();
-        prop_assert_eq!(sent(&mut world), settled);
+        prop_assert_eq!(send_all(&mut world), settled);
     }
 
     #[test]
@@ -209,13 +209,13 @@ proptest! {
             let announced = carry_out(&mut world, event);
             let mut upstream = Upstream::default();
             for _ in 0..2 {
-                sent(&mut world).into_iter().flatten().for_each(|shown| upstream.receive(shown));
+                send_all(&mut world).into_iter().flatten().for_each(|frame| upstream.receive(frame));
                 world.pause();
             }
             prop_assert!(upstream.moved.is_empty(), "{:?}", upstream.moved);
             for port in (0..12).filter(|port| !announced.contains(port)) {
-                let place = |upstream: &Upstream| upstream.learned.get(&port_mac(port)).copied();
-                if let (Some(before), Some(now)) = (place(&before), place(&upstream)) {
+                let location = |upstream: &Upstream| upstream.learned.get(&port_mac(port)).copied();
+                if let (Some(before), Some(now)) = (location(&before), location(&upstream)) {
                     prop_assert_eq!(before, now, "port {} moved in silence", port);
                 }
             }
@@ -226,10 +226,10 @@ proptest! {
     }
 
     #[test]
-    fn what_arrives_on_all_members_is_taken_once_and_nothing_of_ones_own(
+    fn frames_received_on_all_members_are_accepted_once_and_own_frames_never(
         spec in spec(),
         events in prop::collection::vec(event(), 0..15),
-        own in 0u32..6,
+        own_port in 0u32..6,
     ) {
         let spec = TeamSpec { mode: TeamMode::SwitchIndependent, ..spec };
         let mut world = World::of(spec, 6);
@@ -238,12 +238,12 @@ proptest! {
                 carry_out(&mut world, event);
             }
         }
-        let all: Vec<u32> = world.team.spec().members.iter().map(|member| member.id.0).collect();
+        let members: Vec<u32> = world.team.spec().members.iter().map(|member| member.id.0).collect();
         let copies = usize::from(world.team.distribution().is_up());
         for port in 0..8 {
-            let stranger = MacAddr::new([2, 9, 9, 9, 9, 9]);
-            prop_assert_eq!(world.copies(&all, stranger, port), copies);
-            prop_assert_eq!(world.copies(&all, port_mac(own), port), 0);
+            let unknown_mac = MacAddr::new([2, 9, 9, 9, 9, 9]);
+            prop_assert_eq!(world.copies(&members, unknown_mac, port), copies);
+            prop_assert_eq!(world.copies(&members, port_mac(own_port), port), 0);
         }
     }
 
@@ -256,16 +256,16 @@ proptest! {
         addresses in any::<[u8; 32]>(),
     ) {
         let mut world = World::of(spec, 6);
-        let mut places = payloads.iter().enumerate().map(|(at, payload)| {
-            let fragment = fragment(is_ipv6, protocol, at as u8, &addresses, payload);
+        let mut placements = payloads.iter().enumerate().map(|(index, payload)| {
+            let fragment = fragment(is_ipv6, protocol, index as u8, &addresses, payload);
             world.send(2, &frame(&fragment))
         });
-        let first = places.next().unwrap();
-        prop_assert!(places.all(|place| place == first));
+        let first = placements.next().unwrap();
+        prop_assert!(placements.all(|placement| placement == first));
     }
 
     #[test]
-    fn arbitrary_frames_leave_somewhere(
+    fn arbitrary_frames_get_a_member(
         spec in spec(),
         bytes in prop::collection::vec(any::<u8>(), 0..200),
         kind in prop::sample::select(vec![[0x08u8, 0x00], [0x86, 0xdd], [0x81, 0x00], [0x08, 0x06]]),
@@ -279,15 +279,23 @@ proptest! {
     }
 }
 
-/// Returns fragment `at` of a datagram; fragments after the first have an offset.
-fn fragment(is_ipv6: bool, protocol: u8, at: u8, addresses: &[u8; 32], payload: &[u8]) -> Vec<u8> {
+/// Returns fragment `position` of a datagram; fragments after the first have an offset.
+fn fragment(
+    is_ipv6: bool,
+    protocol: u8,
+    position: u8,
+    addresses: &[u8; 32],
+    payload: &[u8],
+) -> Vec<u8> {
     let mut bytes = [&[0x52, 0x54, 0, 1, 2, 3][..], &port_mac(2).octets()].concat();
     if is_ipv6 {
         bytes.extend_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, 44, 64]);
         bytes.extend_from_slice(addresses);
-        bytes.extend_from_slice(&[protocol, 0, 0, at << 3 | 1, 0, 0, 0, 7]);
+        bytes.extend_from_slice(&[protocol, 0, 0, position << 3 | 1, 0, 0, 0, 7]);
     } else {
-        bytes.extend_from_slice(&[0x08, 0x00, 0x45, 0, 0, 0, 0, 7, 0x20, at, 64, protocol, 0, 0]);
+        bytes.extend_from_slice(&[
+            0x08, 0x00, 0x45, 0, 0, 0, 0, 7, 0x20, position, 64, protocol, 0, 0,
+        ]);
         bytes.extend_from_slice(&addresses[..8]);
     }
     bytes.extend_from_slice(payload);

@@ -61,17 +61,18 @@ impl Default for Rebalancer {
 }
 
 impl Rebalancer {
-    /// Processes the traffic of each bucket in the last period and updates `wanted`, the target
+    /// Processes the traffic of each bucket in the last period and updates `assignment`, the target
     /// member by bucket.
     pub(crate) fn handle_period(
         &mut self,
         loads: &[BucketLoad; BUCKETS],
-        wanted: &mut [MemberSlot; BUCKETS],
+        assignment: &mut [MemberSlot; BUCKETS],
         active: SlotSet,
         weights: &Weights,
     ) {
         let mut totals = PerSlot::<u64>::default();
-        for ((memory, load), slot) in self.buckets.iter_mut().zip(loads).zip(wanted.iter_mut()) {
+        for ((memory, load), slot) in self.buckets.iter_mut().zip(loads).zip(assignment.iter_mut())
+        {
             memory.observe(load, slot, active);
             let total = totals.at_mut(*slot);
             *total = total.saturating_add(memory.load);
@@ -79,22 +80,23 @@ impl Rebalancer {
         let is_busy = totals.iter().map(|(_, total)| u128::from(*total)).sum::<u128>()
             >= u128::from(LOAD_MIN_BYTES);
         if is_busy && is_uneven(&totals, active, weights, START_PERCENT) {
-            self.even_out(&mut totals, wanted, active, weights);
+            self.even_out(&mut totals, assignment, active, weights);
         }
     }
 
     fn even_out(
         &mut self,
         totals: &mut PerSlot<u64>,
-        wanted: &mut [MemberSlot; BUCKETS],
+        assignment: &mut [MemberSlot; BUCKETS],
         active: SlotSet,
         weights: &Weights,
     ) {
         for _ in 0..MOVES_MAX {
             let pair = extremes(totals, active, weights);
             let Some((from, to)) = pair.filter(|(from, to)| from != to) else { return };
-            let Some(bucket) = self.best(from, to, totals, wanted, weights) else { return };
-            let (Some(memory), Some(slot)) = (self.buckets.get_mut(bucket), wanted.get_mut(bucket))
+            let Some(bucket) = self.best(from, to, totals, assignment, weights) else { return };
+            let (Some(memory), Some(slot)) =
+                (self.buckets.get_mut(bucket), assignment.get_mut(bucket))
             else {
                 return;
             };
@@ -117,7 +119,7 @@ impl Rebalancer {
         from: MemberSlot,
         to: MemberSlot,
         totals: &PerSlot<u64>,
-        wanted: &[MemberSlot; BUCKETS],
+        assignment: &[MemberSlot; BUCKETS],
         weights: &Weights,
     ) -> Option<usize> {
         let busy = (u128::from(*totals.at(from)), u128::from(*weights.at(from)));
@@ -128,31 +130,31 @@ impl Rebalancer {
         let movable = self
             .buckets
             .iter()
-            .zip(wanted)
+            .zip(assignment)
             .enumerate()
             .filter(|(_, (memory, slot))| **slot == from && memory.is_movable())
             .map(|(bucket, (memory, _))| (u128::from(memory.load), bucket));
-        let fits = movable.clone().filter(|(load, _)| *load <= ideal).max();
+        let fitting = movable.clone().filter(|(load, _)| *load <= ideal).max();
         let helps = |load: u128| (idle.0 + load) * busy.1 * 10 <= busy.0 * idle.1 * 9;
-        let bucket = fits.or_else(|| movable.filter(|(load, _)| helps(*load)).min());
+        let bucket = fitting.or_else(|| movable.filter(|(load, _)| helps(*load)).min());
         bucket.map(|(_, bucket)| bucket)
     }
 }
 
 impl BucketState {
-    fn observe(&mut self, load: &BucketLoad, wanted: &mut MemberSlot, active: SlotSet) {
+    fn observe(&mut self, load: &BucketLoad, assigned: &mut MemberSlot, active: SlotSet) {
         // Scaled before the addition and rounded up, so that the sum does not overflow and a small
         // load does not decay to zero immediately.
         self.load = (self.load / 4 * 3).saturating_add((load.bytes / 4).max(load.bytes.min(1)));
         self.pinned_periods = self.pinned_periods.saturating_sub(1);
-        let elsewhere = load.member.filter(|slot| *slot != *wanted && active.contains(*slot));
-        let Some(actual) = elsewhere.filter(|_| load.bytes > 0) else {
+        let other_member = load.member.filter(|slot| *slot != *assigned && active.contains(*slot));
+        let Some(actual) = other_member.filter(|_| load.bytes > 0) else {
             self.pending_periods = 0;
             return;
         };
         self.pending_periods += 1;
         if self.pending_periods >= MOVE_TIMEOUT_PERIODS {
-            *wanted = actual;
+            *assigned = actual;
             self.pending_periods = 0;
             self.pinned_periods = PINNED_PERIODS;
         }

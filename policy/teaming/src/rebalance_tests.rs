@@ -9,7 +9,7 @@ fn slot(number: usize) -> MemberSlot {
 /// Buckets with given loads on members of these capacities.
 struct Model {
     rebalancer: Rebalancer,
-    wanted: [MemberSlot; BUCKETS],
+    assigned: [MemberSlot; BUCKETS],
     /// Member by which each bucket leaves.
     actual: [MemberSlot; BUCKETS],
     active: SlotSet,
@@ -20,13 +20,13 @@ struct Model {
 impl Model {
     fn new(capacities: &[u32]) -> Self {
         let mut weights = Weights::default();
-        for (at, capacity) in capacities.iter().enumerate() {
-            *weights.at_mut(slot(at)) = *capacity;
+        for (index, capacity) in capacities.iter().enumerate() {
+            *weights.at_mut(slot(index)) = *capacity;
         }
         let start = core::array::from_fn(|bucket| slot(bucket % capacities.len()));
         Self {
             rebalancer: Rebalancer::default(),
-            wanted: start,
+            assigned: start,
             actual: start,
             active: (0..capacities.len()).map(slot).collect(),
             weights,
@@ -38,44 +38,44 @@ impl Model {
     /// change to their target member at its end.
     fn period(&mut self, bytes: &[u64], pauses: impl Fn(usize) -> bool) {
         let mut loads = [BucketLoad::default(); BUCKETS];
-        for (at, load) in loads.iter_mut().enumerate() {
-            *load = BucketLoad { bytes: bytes[at], member: Some(self.actual[at]) };
+        for (index, load) in loads.iter_mut().enumerate() {
+            *load = BucketLoad { bytes: bytes[index], member: Some(self.actual[index]) };
         }
-        let before = self.wanted;
-        self.rebalancer.handle_period(&loads, &mut self.wanted, self.active, &self.weights);
-        self.moves = (0..BUCKETS).filter(|at| before[*at] != self.wanted[*at]).collect();
-        for at in (0..BUCKETS).filter(|at| pauses(*at)) {
-            self.actual[at] = self.wanted[at];
+        let before = self.assigned;
+        self.rebalancer.handle_period(&loads, &mut self.assigned, self.active, &self.weights);
+        self.moves = (0..BUCKETS).filter(|index| before[*index] != self.assigned[*index]).collect();
+        for index in (0..BUCKETS).filter(|index| pauses(*index)) {
+            self.actual[index] = self.assigned[index];
         }
     }
 
     /// Returns the load per capacity of the busiest member, in percent of the mean.
     fn peak(&self, bytes: &[u64]) -> u64 {
         let load = |slot| {
-            let on_it = bytes.iter().zip(&self.wanted).filter(|(_, at)| **at == slot);
+            let on_it = bytes.iter().zip(&self.assigned).filter(|(_, member)| **member == slot);
             on_it.map(|(bytes, _)| *bytes).sum::<u64>()
         };
-        let capacity: u64 = self.active.iter().map(|at| u64::from(*self.weights.at(at))).sum();
+        let capacity: u64 = self.active.iter().map(|slot| u64::from(*self.weights.at(slot))).sum();
         let mean = bytes.iter().sum::<u64>() / capacity;
-        let each = self.active.iter().map(|at| load(at) / u64::from(*self.weights.at(at)));
-        each.max().unwrap_or_default() * 100 / mean.max(1)
+        let loads = self.active.iter().map(|slot| load(slot) / u64::from(*self.weights.at(slot)));
+        loads.max().unwrap_or_default() * 100 / mean.max(1)
     }
 }
 
 /// Returns loads of `bytes` for the buckets in `at` and 0 for the others.
-fn some(at: impl IntoIterator<Item = usize>, bytes: u64) -> Vec<u64> {
-    let mut all = vec![0; BUCKETS];
-    for at in at {
-        all[at] = bytes;
+fn loads_on(buckets: impl IntoIterator<Item = usize>, bytes: u64) -> Vec<u64> {
+    let mut loads = vec![0; BUCKETS];
+    for index in buckets {
+        loads[index] = bytes;
     }
-    all
+    loads
 }
 
 #[test]
 fn a_crowd_on_one_member_is_spread_within_a_few_periods_and_then_rests() {
     for capacities in [&[1, 1][..], &[10, 10, 10, 10], &[40, 10], &[100, 25, 25, 10]] {
         let mut model = Model::new(capacities);
-        let crowd = some((0..BUCKETS).step_by(capacities.len()), 1_000_000);
+        let crowd = loads_on((0..BUCKETS).step_by(capacities.len()), 1_000_000);
         assert!(model.peak(&crowd) >= 125, "{capacities:?}");
         for _ in 0..16 {
             model.period(&crowd, |_| true);
@@ -91,23 +91,23 @@ fn a_crowd_on_one_member_is_spread_within_a_few_periods_and_then_rests() {
 #[test]
 fn elephants_part_and_one_alone_is_left_in_peace() {
     let mut model = Model::new(&[1, 1]);
-    let two = some([0, 2], 500_000_000);
+    let two = loads_on([0, 2], 500_000_000);
     for _ in 0..3 {
         model.period(&two, |_| true);
     }
-    assert_ne!(model.wanted[0], model.wanted[2]);
+    assert_ne!(model.assigned[0], model.assigned[2]);
     let mut model = Model::new(&[1, 1]);
     for _ in 0..20 {
-        model.period(&some([6], 900_000_000), |_| true);
+        model.period(&loads_on([6], 900_000_000), |_| true);
         assert!(model.moves.is_empty());
     }
     // With small flows beside it, those move and the large flow stays.
-    let mut mixed = some((0..BUCKETS).step_by(2), 1_000_000);
+    let mut mixed = loads_on((0..BUCKETS).step_by(2), 1_000_000);
     mixed[6] = 300_000_000;
     for _ in 0..16 {
         model.period(&mixed, |_| true);
     }
-    assert_eq!(model.wanted[6], slot(0));
+    assert_eq!(model.assigned[6], slot(0));
     assert!(model.peak(&mixed) <= 110, "{}", model.peak(&mixed));
 }
 
@@ -115,11 +115,11 @@ fn elephants_part_and_one_alone_is_left_in_peace() {
 fn little_traffic_and_little_unevenness_move_nothing() {
     let mut model = Model::new(&[1, 1]);
     for _ in 0..10 {
-        model.period(&some((0..BUCKETS).step_by(2), 1000), |_| true);
+        model.period(&loads_on((0..BUCKETS).step_by(2), 1000), |_| true);
         assert!(model.moves.is_empty());
-        let mut uneven = some(0..BUCKETS, 1_000_000);
-        for at in (0..BUCKETS).step_by(2) {
-            uneven[at] = 1_150_000;
+        let mut uneven = loads_on(0..BUCKETS, 1_000_000);
+        for index in (0..BUCKETS).step_by(2) {
+            uneven[index] = 1_150_000;
         }
         model.period(&uneven, |_| true);
         assert!(model.moves.is_empty());
@@ -129,16 +129,16 @@ fn little_traffic_and_little_unevenness_move_nothing() {
 #[test]
 fn a_bucket_that_never_pauses_is_given_up_and_others_are_moved() {
     let mut model = Model::new(&[1, 1]);
-    let crowd = some([0, 2, 4, 6], 100_000_000);
+    let crowd = loads_on([0, 2, 4, 6], 100_000_000);
     for _ in 0..4 {
-        model.period(&crowd, |at| at == 0);
+        model.period(&crowd, |index| index == 0);
     }
     for _ in 0..40 {
-        model.period(&crowd, |at| at == 0 || at == 2);
+        model.period(&crowd, |index| index == 0 || index == 2);
     }
     // Buckets that paused have moved; the others are targeted at their current member.
     assert_eq!([model.actual[0], model.actual[2]], [slot(1), slot(1)]);
-    assert_eq!([model.wanted[4], model.wanted[6]], [slot(0), slot(0)]);
+    assert_eq!([model.assigned[4], model.assigned[6]], [slot(0), slot(0)]);
     assert_eq!(model.peak(&crowd), 100);
 }
 
@@ -148,10 +148,10 @@ fn absurd_loads_break_nothing() {
     for _ in 0..20 {
         model.period(&vec![u64::MAX; BUCKETS], |_| true);
     }
-    let mut nobody = Model::new(&[1, 1]);
-    nobody.active = SlotSet::default();
-    nobody.period(&vec![u64::MAX; BUCKETS], |_| true);
-    assert!(nobody.moves.is_empty());
+    let mut inactive = Model::new(&[1, 1]);
+    inactive.active = SlotSet::default();
+    inactive.period(&vec![u64::MAX; BUCKETS], |_| true);
+    assert!(inactive.moves.is_empty());
 }
 
 proptest! {
@@ -186,14 +186,14 @@ proptest! {
         let mut last = vec![None::<usize>; BUCKETS];
         for (period, some_loads) in series.iter().enumerate() {
             let mut bytes = vec![0; BUCKETS];
-            for (at, load) in some_loads.iter().enumerate() {
-                let phase = if square { (period + at) % 2 } else { 1 };
-                bytes[at * 7] = load * phase as u64;
+            for (index, load) in some_loads.iter().enumerate() {
+                let phase = if square { (period + index) % 2 } else { 1 };
+                bytes[index * 7] = load * phase as u64;
             }
             model.period(&bytes, |_| true);
             for bucket in model.moves.clone() {
-                prop_assert!(last[bucket].is_none_or(|at| period - at >= usize::from(PINNED_PERIODS)));
-                prop_assert!(model.active.contains(model.wanted[bucket]));
+                prop_assert!(last[bucket].is_none_or(|moved_period| period - moved_period >= usize::from(PINNED_PERIODS)));
+                prop_assert!(model.active.contains(model.assigned[bucket]));
                 last[bucket] = Some(period);
             }
         }

@@ -26,9 +26,9 @@ impl MemberTable {
     /// Sets the members, at most [`MEMBERS_MAX`](crate::MEMBERS_MAX).
     pub(crate) fn set_members(&mut self, members: &[MemberSpec]) {
         for slot in MemberSlot::all() {
-            let seat = self.entries.at_mut(slot);
-            let spec = seat.and_then(|seat| members.iter().find(|spec| spec.id == seat.id));
-            *seat = spec.zip(*seat).map(|(spec, seat)| MemberEntry { mac: spec.mac, ..seat });
+            let entry = self.entries.at_mut(slot);
+            let spec = entry.and_then(|entry| members.iter().find(|spec| spec.id == entry.id));
+            *entry = spec.zip(*entry).map(|(spec, entry)| MemberEntry { mac: spec.mac, ..entry });
         }
         for spec in members {
             if self.slot(spec.id).is_some() {
@@ -54,7 +54,7 @@ impl MemberTable {
     }
 
     pub(crate) fn slot(&self, member: MemberId) -> Option<MemberSlot> {
-        self.entries().find(|(_, seat)| seat.id == member).map(|(slot, _)| slot)
+        self.entries().find(|(_, entry)| entry.id == member).map(|(slot, _)| slot)
     }
 
     pub(crate) fn entry(&self, slot: MemberSlot) -> Option<&MemberEntry> {
@@ -63,14 +63,14 @@ impl MemberTable {
 
     /// Sets the link of a member. Returns `false` if the member is not in the team.
     pub(crate) fn set_link(&mut self, member: MemberId, link: MemberLink) -> bool {
-        let seat = self.slot(member).and_then(|slot| self.entries.at_mut(slot).as_mut());
-        let Some(seat) = seat else { return false };
-        seat.link = link;
+        let entry = self.slot(member).and_then(|slot| self.entries.at_mut(slot).as_mut());
+        let Some(entry) = entry else { return false };
+        entry.link = link;
         true
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = (MemberSlot, &MemberEntry)> {
-        self.entries.iter().filter_map(|(slot, seat)| Some((slot, seat.as_ref()?)))
+        self.entries.iter().filter_map(|(slot, entry)| Some((slot, entry.as_ref()?)))
     }
 }
 
@@ -81,26 +81,26 @@ mod tests {
 
     #[test]
     fn members_keep_their_places_and_the_places_of_others_are_used_again() {
-        let all = members(32);
+        let specs = members(32);
         let mut roster = MemberTable::default();
-        roster.set_members(&all);
-        let slots: Vec<_> = all.iter().map(|spec| roster.slot(spec.id)).collect();
+        roster.set_members(&specs);
+        let slots: Vec<_> = specs.iter().map(|spec| roster.slot(spec.id)).collect();
         assert!(slots.iter().all(Option::is_some));
         let link = MemberLink { up: true, ..MemberLink::default() };
-        assert!(roster.set_link(all[5].id, link));
+        assert!(roster.set_link(specs[5].id, link));
 
         let before = roster.generation(slots[3].unwrap());
-        let mut changed = all.clone();
+        let mut changed = specs.clone();
         changed[3] = members(40)[39];
         changed.reverse();
         roster.set_members(&changed);
         assert_eq!(roster.slot(changed[28].id), slots[3]);
         assert_ne!(roster.generation(slots[3].unwrap()), before);
-        for at in (0..32).filter(|at| *at != 3) {
-            assert_eq!(roster.slot(all[at].id), slots[at]);
+        for index in (0..32).filter(|index| *index != 3) {
+            assert_eq!(roster.slot(specs[index].id), slots[index]);
         }
         assert_eq!(roster.entry(slots[5].unwrap()).unwrap().link, link);
-        assert!(!roster.set_link(all[3].id, link));
+        assert!(!roster.set_link(specs[3].id, link));
     }
 
     #[test]

@@ -27,9 +27,9 @@ fn is_above(a: (u32, u32), b: (u32, u32)) -> bool {
 
 impl Shares {
     /// Sets the items; existing items keep their members.
-    pub(crate) fn set_items(&mut self, things: impl Iterator<Item = u64>) {
+    pub(crate) fn set_items(&mut self, items: impl Iterator<Item = u64>) {
         let mut before = core::mem::take(&mut self.assignments);
-        self.assignments = things.map(|thing| (thing, before.remove(&thing).flatten())).collect();
+        self.assignments = items.map(|item| (item, before.remove(&item).flatten())).collect();
     }
 
     /// Assigns every item whose member is inactive to an active one, then balances by moves to
@@ -43,10 +43,10 @@ impl Shares {
         for slot in self.assignments.values().flatten().filter(|slot| active.contains(**slot)) {
             *counts.at_mut(*slot) += 1;
         }
-        for home in self.assignments.values_mut() {
-            if home.is_none_or(|slot| !active.contains(slot)) {
-                *home = emptiest(active, &counts, weights);
-                if let Some(slot) = *home {
+        for assignment in self.assignments.values_mut() {
+            if assignment.is_none_or(|slot| !active.contains(slot)) {
+                *assignment = emptiest(active, &counts, weights);
+                if let Some(slot) = *assignment {
                     *counts.at_mut(slot) += 1;
                 }
             }
@@ -56,27 +56,28 @@ impl Shares {
 
     /// Carries out the moves: each member gives up its items with the highest numbers.
     fn apply(&mut self, moves: &mut PerSlot<Vec<MemberSlot>>) {
-        for home in self.assignments.values_mut().rev() {
-            let Some(slot) = *home else { continue };
+        for assignment in self.assignments.values_mut().rev() {
+            let Some(slot) = *assignment else { continue };
             // A member that gives items never receives any, so no item is moved twice.
             if let Some(to) = moves.at_mut(slot).pop() {
-                *home = Some(to);
+                *assignment = Some(to);
             }
         }
     }
 
-    pub(crate) fn assigned_member(&self, thing: u64) -> Option<MemberSlot> {
-        self.assignments.get(&thing).copied().flatten()
+    pub(crate) fn assigned_member(&self, item: u64) -> Option<MemberSlot> {
+        self.assignments.get(&item).copied().flatten()
     }
 
-    pub(crate) fn assign(&mut self, thing: u64, slot: MemberSlot) {
-        if let Some(home) = self.assignments.get_mut(&thing) {
-            *home = Some(slot);
+    pub(crate) fn assign(&mut self, item: u64, slot: MemberSlot) {
+        if let Some(assignment) = self.assignments.get_mut(&item) {
+            *assignment = Some(slot);
         }
     }
 
     pub(crate) fn count(&self, slot: MemberSlot) -> u32 {
-        let count = self.assignments.values().filter(|home| **home == Some(slot)).count();
+        let count =
+            self.assignments.values().filter(|assignment| **assignment == Some(slot)).count();
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 }

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_hold_what_they_were_given() {
+    fn sets_contain_their_slots() {
         let set: SlotSet = MemberSlot::all().filter(|slot| slot.index() % 3 == 1).collect();
         assert!(MemberSlot::all().all(|slot| set.contains(slot) == (slot.index() % 3 == 1)));
         assert_eq!(set.iter().count(), 11);

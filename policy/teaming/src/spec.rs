@@ -66,15 +66,15 @@ impl TeamSpec {
             return Err(TeamSpecError::TooManyMembers { count });
         }
         let mut ids = BTreeSet::new();
-        for (at, member) in self.members.iter().enumerate() {
+        for (index, member) in self.members.iter().enumerate() {
             if !ids.insert(member.id) {
                 return Err(TeamSpecError::DuplicateMember(member.id));
             }
             if !member.mac.is_station() {
                 return Err(TeamSpecError::NotAStation { member: member.id, mac: member.mac });
             }
-            let earlier = self.members.iter().take(at).find(|other| other.mac == member.mac);
-            if let Some(other) = earlier {
+            let duplicate = self.members.iter().take(index).find(|other| other.mac == member.mac);
+            if let Some(other) = duplicate {
                 let (member, other, mac) = (member.id, other.id, member.mac);
                 return Err(TeamSpecError::DuplicateAddress { member, other, mac });
             }

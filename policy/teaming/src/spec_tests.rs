@@ -116,7 +116,7 @@ fn role_rows() -> Vec<Row> {
 }
 
 #[test]
-fn every_contradiction_is_named_with_what_would_be_accepted() {
+fn every_contradiction_is_reported_with_accepted_values() {
     for (change, error, text) in member_rows().into_iter().chain(role_rows()) {
         let mut spec = spec(GOOD, 3);
         change(&mut spec);

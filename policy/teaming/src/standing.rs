@@ -24,8 +24,8 @@ impl MemberRoles {
     pub(crate) fn derive(spec: &TeamSpec, roster: &MemberTable, before: Option<MemberId>) -> Self {
         let usable: BTreeSet<MemberId> = roster
             .entries()
-            .filter(|(_, seat)| fault(spec.mode, seat).is_none())
-            .map(|(_, seat)| seat.id)
+            .filter(|(_, entry)| fault(spec.mode, entry).is_none())
+            .map(|(_, entry)| entry.id)
             .collect();
         let is_standby = |member: MemberId| spec.standby == Some(member);
         let members = spec.members.iter().map(|member| member.id);
@@ -36,8 +36,8 @@ impl MemberRoles {
             usable.iter().copied().filter(|id| !is_standby(*id) || standby_for.is_some()).collect();
         let mut in_order = members.filter(|id| active.contains(id));
         let first = in_order.clone().find(|id| !is_standby(*id)).or_else(|| in_order.next());
-        let stays = |member: Option<MemberId>| member.filter(|id| active.contains(id));
-        let primary = stays(spec.primary).or(stays(before)).or(first);
+        let if_active = |member: Option<MemberId>| member.filter(|id| active.contains(id));
+        let primary = if_active(spec.primary).or(if_active(before)).or(first);
         let is_up = active.len() >= usize::try_from(spec.min_links.max(1)).unwrap_or(usize::MAX);
         Self { usable, active, primary, standby_for, is_up }
     }
@@ -50,9 +50,9 @@ impl MemberRoles {
         roster: &MemberTable,
     ) -> Vec<TeamEvent> {
         let mut events = Vec::new();
-        for (_, seat) in roster.entries() {
-            let member = seat.id;
-            match (before.usable.contains(&member), fault(spec.mode, seat)) {
+        for (_, entry) in roster.entries() {
+            let member = entry.id;
+            match (before.usable.contains(&member), fault(spec.mode, entry)) {
                 (true, Some(fault)) => events.push(TeamEvent::MemberFailed { member, fault }),
                 (false, None) => events.push(TeamEvent::MemberUsable { member }),
                 _ => {}
@@ -83,10 +83,10 @@ impl MemberRoles {
 }
 
 /// Returns the reason for which frames cannot leave by this member; `None` if they can.
-pub(crate) fn fault(mode: TeamMode, seat: &MemberEntry) -> Option<MemberFault> {
-    if !seat.link.up {
+pub(crate) fn fault(mode: TeamMode, entry: &MemberEntry) -> Option<MemberFault> {
+    if !entry.link.up {
         Some(MemberFault::LinkDown)
-    } else if mode == TeamMode::Lacp && !seat.link.distributing {
+    } else if mode == TeamMode::Lacp && !entry.link.distributing {
         Some(MemberFault::NotDistributing)
     } else {
         None

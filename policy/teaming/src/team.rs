@@ -80,7 +80,7 @@ impl Team {
         let mut roster = MemberTable::default();
         roster.set_members(&spec.members);
         let (standing, ports) = (MemberRoles::default(), BTreeMap::new());
-        let (homes, mut buckets) = (Shares::default(), Shares::default());
+        let (port_members, mut buckets) = (Shares::default(), Shares::default());
         buckets.set_items(0..BUCKETS as u64);
         let distribution = Arc::new(
             DistributionInputs {
@@ -88,7 +88,7 @@ impl Team {
                 roster: &roster,
                 standing: &standing,
                 ports: &ports,
-                assignments: &homes,
+                assignments: &port_members,
                 buckets: &buckets,
                 weights: &weights(SlotSet::default(), &roster),
             }
@@ -99,7 +99,7 @@ impl Team {
             roster,
             standing,
             ports,
-            port_members: homes,
+            port_members,
             buckets,
             rebalancer: Rebalancer::default(),
             locations: BTreeMap::new(),
@@ -169,10 +169,10 @@ impl Team {
         if self.spec.algorithm != Algorithm::Dynamic || self.active.is_empty() {
             return TeamChange::default();
         }
-        let mut wanted = self.distribution.buckets;
+        let mut buckets = self.distribution.buckets;
         let weights = weights(self.active, &self.roster);
-        self.rebalancer.handle_period(loads, &mut wanted, self.active, &weights);
-        for (bucket, slot) in (0..).zip(wanted) {
+        self.rebalancer.handle_period(loads, &mut buckets, self.active, &weights);
+        for (bucket, slot) in (0..).zip(buckets) {
             self.buckets.assign(bucket, slot);
         }
         self.refresh()
@@ -202,7 +202,7 @@ impl Team {
         }
         let slot =
             self.port_members.assigned_member(assignment_key(port, *self.ports.get(&port)?))?;
-        self.roster.entry(slot).map(|seat| seat.id)
+        self.roster.entry(slot).map(|entry| entry.id)
     }
 
     /// Recomputes the state of the team and returns the differences.
@@ -250,7 +250,7 @@ impl Team {
         let locations = self.port_locations();
         let announcements = locations
             .iter()
-            .filter(|(port, face)| self.locations.get(port) != Some(face))
+            .filter(|(port, member)| self.locations.get(port) != Some(member))
             .map(|(port, (_, member))| AnnounceRequest { port: *port, member: *member })
             .collect();
         self.locations = locations;

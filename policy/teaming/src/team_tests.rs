@@ -5,7 +5,11 @@ use crate::{MemberFault, TeamEvent, TeamId};
 const INDEPENDENT: TeamMode = TeamMode::SwitchIndependent;
 
 fn announced(change: &TeamChange) -> Vec<(u32, u32)> {
-    change.announcements.iter().map(|what| (what.port.0, what.member.0)).collect()
+    change
+        .announcements
+        .iter()
+        .map(|announcement| (announcement.port.0, announcement.member.0))
+        .collect()
 }
 
 fn spec(algorithm: Algorithm, count: u32) -> TeamSpec {
@@ -13,7 +17,7 @@ fn spec(algorithm: Algorithm, count: u32) -> TeamSpec {
 }
 
 #[test]
-fn a_team_starts_down_and_says_what_brings_it_up() {
+fn a_team_starts_down_and_reports_the_event_that_brings_it_up() {
     let mut spec = spec(Algorithm::TransportPorts, 3);
     spec.min_links = 2;
     let mut team = Team::new(spec).unwrap();
@@ -41,7 +45,7 @@ fn a_team_starts_down_and_says_what_brings_it_up() {
 }
 
 #[test]
-fn what_is_said_again_changes_nothing() {
+fn repeated_inputs_change_nothing() {
     for mode in MODES {
         let mut world = World::new(mode, Algorithm::Dynamic, 3, 5);
         let before = Arc::clone(world.team.distribution());
@@ -94,13 +98,18 @@ fn without_a_configured_primary_the_one_that_took_over_stays() {
 #[test]
 fn a_ports_new_home_is_announced_and_no_others() {
     let mut world = World::new(INDEPENDENT, Algorithm::HyperVPort, 3, 9);
-    let home = |world: &World, port| world.team.assigned_member(PortId(port)).unwrap().0;
-    let before: Vec<u32> = (0..9).map(|port| home(&world, port)).collect();
-    assert_eq!((0..3).map(|id| before.iter().filter(|at| **at == id).count()).max(), Some(3));
+    let member_of = |world: &World, port| world.team.assigned_member(PortId(port)).unwrap().0;
+    let before: Vec<u32> = (0..9).map(|port| member_of(&world, port)).collect();
+    assert_eq!(
+        (0..3).map(|id| before.iter().filter(|member| **member == id).count()).max(),
+        Some(3)
+    );
 
     let change = world.link(1, DOWN);
-    let moved: Vec<(u32, u32)> =
-        (0..9).filter(|port| before[*port as usize] == 1).map(|p| (p, home(&world, p))).collect();
+    let moved: Vec<(u32, u32)> = (0..9)
+        .filter(|port| before[*port as usize] == 1)
+        .map(|p| (p, member_of(&world, p)))
+        .collect();
     assert_eq!(moved.len(), 3);
     assert_eq!(announced(&change), moved);
 
@@ -146,8 +155,8 @@ fn the_standby_takes_over_for_any_member_and_goes_back() {
     assert!(status(&world).is_usable && !status(&world).is_active && status(&world).buckets == 0);
 
     let change = world.link(2, DOWN);
-    let taken = TeamEvent::StandbyTookOver { standby: MemberId(0), failed: MemberId(2) };
-    assert!(change.events.contains(&taken), "{:?}", change.events);
+    let taken_over = TeamEvent::StandbyTookOver { standby: MemberId(0), failed: MemberId(2) };
+    assert!(change.events.contains(&taken_over), "{:?}", change.events);
     assert!(status(&world).is_active && status(&world).buckets == 512);
     assert!(world.team.distribution().is_up());
 
@@ -168,7 +177,7 @@ fn the_standby_takes_over_for_any_member_and_goes_back() {
 }
 
 #[test]
-fn lacp_decides_who_is_usable_in_its_mode_only() {
+fn lacp_decides_which_members_are_usable_in_its_mode_only() {
     let waiting = MemberLink { distributing: false, ..UP };
     for mode in MODES {
         let mut world = World::new(mode, Algorithm::TransportPorts, 2, 1);
@@ -221,19 +230,19 @@ fn mode_and_algorithm_change_live_and_addresses_are_announced_where_they_are_the
 }
 
 #[test]
-fn what_is_refused_changes_nothing() {
+fn refused_inputs_change_nothing() {
     let mut world = World::new(INDEPENDENT, Algorithm::Dynamic, 2, 1);
     let before = Arc::clone(world.team.distribution());
-    let good = world.team.spec().clone();
-    let error = world.team.set_spec(TeamSpec { min_links: 9, ..good.clone() }).unwrap_err();
+    let valid = world.team.spec().clone();
+    let error = world.team.set_spec(TeamSpec { min_links: 9, ..valid.clone() }).unwrap_err();
     assert_eq!(error, TeamSpecError::MinLinks { min_links: 9, max: 2 });
-    let error = world.team.set_spec(TeamSpec { id: TeamId(2), ..good.clone() }).unwrap_err();
+    let error = world.team.set_spec(TeamSpec { id: TeamId(2), ..valid.clone() }).unwrap_err();
     assert_eq!(error, TeamSpecError::OtherTeam { team: TeamId(1), other: TeamId(2) });
     let error = world.team.handle_member(MemberId(7), DOWN).unwrap_err();
     assert_eq!(error.to_string(), "member 7 is not in the team; its members are 0, 1");
-    assert_eq!(*world.team.spec(), good);
+    assert_eq!(*world.team.spec(), valid);
     assert!(Arc::ptr_eq(&before, world.team.distribution()));
-    assert!(Team::new(TeamSpec { min_links: 0, ..good }).is_err());
+    assert!(Team::new(TeamSpec { min_links: 0, ..valid }).is_err());
 }
 
 #[test]
@@ -263,7 +272,7 @@ fn one_sided(world: &World) -> [BucketLoad; BUCKETS] {
 }
 
 #[test]
-fn loads_move_buckets_and_what_has_nothing_to_do_with_it_does_not_move_them_back() {
+fn loads_move_buckets_and_unrelated_changes_do_not_move_them_back() {
     let mut world = World::new(TeamMode::Static, Algorithm::Dynamic, 3, 2);
     let loads = one_sided(&world);
     let change = world.team.handle_loads(&loads);
@@ -303,16 +312,16 @@ fn a_member_that_failed_has_lost_its_flowlets_when_it_returns() {
     let _ = world.link(1, UP);
     let distribution = Arc::clone(world.team.distribution());
     let failed = distribution.slot(MemberId(1)).unwrap();
-    let mut elsewhere = 0;
+    let mut moved = 0;
     for frame in &frames {
         let key = distribution.key(frame, distribution.ingress_context(PortId(0)));
         let before = world.states[distribution.bucket(&key).unwrap().index()].member();
-        let wanted = distribution.choose(&key).unwrap().member;
+        let assigned = distribution.choose(&key).unwrap().member;
         if before == Some(failed) {
-            elsewhere += usize::from(wanted != failed);
+            moved += usize::from(assigned != failed);
             let member = distribution.slot(world.send(0, frame).unwrap().0);
-            assert_eq!(member, Some(wanted));
+            assert_eq!(member, Some(assigned));
         }
     }
-    assert!(elsewhere > 0);
+    assert!(moved > 0);
 }

@@ -10,7 +10,7 @@ const INDEPENDENT: TeamMode = TeamMode::SwitchIndependent;
 const PORTS: u32 = 8;
 
 /// Sends frames of several kinds and flowlets from every port.
-fn speak(world: &mut World, upstream: &mut Upstream) {
+fn send_frames(world: &mut World, upstream: &mut Upstream) {
     for flow in 0..200 {
         for port in 0..PORTS {
             for frame in [udp(port_mac(port), flow), arp(port_mac(port))] {
@@ -28,7 +28,7 @@ fn one_source_is_never_shown_on_two_switch_ports_while_nothing_changes() {
     for algorithm in ALGORITHMS {
         let mut world = World::new(INDEPENDENT, algorithm, 3, PORTS);
         let mut upstream = Upstream::default();
-        speak(&mut world, &mut upstream);
+        send_frames(&mut world, &mut upstream);
         assert_eq!(upstream.moved, [], "{algorithm}");
         // Each port was seen under its own address, on the member by which it receives.
         for port in 0..PORTS {
@@ -48,7 +48,7 @@ fn even_an_uplinks_address_that_a_port_has_too_is_shown_in_one_place() {
         ports[4].mac = Some(members[1].mac);
         let _ = world.team.handle_ports(&ports);
         let mut upstream = Upstream::default();
-        speak(&mut world, &mut upstream);
+        send_frames(&mut world, &mut upstream);
         for flow in 0..200 {
             for frame in [udp(members[1].mac, flow), arp(members[1].mac)] {
                 upstream.receive(world.send(4, &frame).unwrap());
@@ -64,20 +64,21 @@ fn after_a_failure_and_a_return_only_announced_addresses_have_moved() {
         for failing in 0..3 {
             let mut world = World::new(INDEPENDENT, algorithm, 3, PORTS);
             let mut upstream = Upstream::default();
-            speak(&mut world, &mut upstream);
+            send_frames(&mut world, &mut upstream);
             for link in [DOWN, UP] {
                 let before = upstream.learned.clone();
                 let change = world.link(failing, link);
                 // Announcements alone are sufficient for the switches to learn the new locations.
-                for told in &change.announcements {
-                    upstream.learned.insert(port_mac(told.port.0), told.member);
+                for announcement in &change.announcements {
+                    upstream.learned.insert(port_mac(announcement.port.0), announcement.member);
                 }
                 upstream.moved.clear();
-                speak(&mut world, &mut upstream);
+                send_frames(&mut world, &mut upstream);
                 assert_eq!(upstream.moved, [], "{algorithm} {failing}");
                 for port in 0..PORTS {
                     let mac = port_mac(port);
-                    let is_told = change.announcements.iter().any(|told| told.port.0 == port);
+                    let is_told =
+                        change.announcements.iter().any(|announcement| announcement.port.0 == port);
                     assert_eq!(upstream.learned[&mac] != before[&mac], is_told, "{algorithm}");
                 }
             }
@@ -87,7 +88,7 @@ fn after_a_failure_and_a_return_only_announced_addresses_have_moved() {
 
 #[test]
 fn a_group_frame_from_outside_reaches_each_port_once() {
-    let stranger = MacAddr::new([2, 9, 9, 9, 9, 9]);
+    let outside_mac = MacAddr::new([2, 9, 9, 9, 9, 9]);
     for algorithm in ALGORITHMS {
         let mut world = World::new(INDEPENDENT, algorithm, 4, PORTS);
         for change in [None, Some((0, DOWN)), Some((2, DOWN)), Some((0, UP))] {
@@ -95,23 +96,27 @@ fn a_group_frame_from_outside_reaches_each_port_once() {
                 let _ = world.link(member, link);
             }
             for port in 0..PORTS + 3 {
-                assert_eq!(world.copies(&[0, 1, 2, 3], stranger, port), 1, "{algorithm} {port}");
+                assert_eq!(world.copies(&[0, 1, 2, 3], outside_mac, port), 1, "{algorithm} {port}");
             }
         }
     }
 }
 
 #[test]
-fn what_the_switch_gives_back_reaches_no_port() {
+fn frames_returned_by_the_switch_reach_no_port() {
     for algorithm in ALGORITHMS {
         let mut world = World::new(INDEPENDENT, algorithm, 4, PORTS);
         for flow in 0..100 {
             for port in 0..PORTS {
                 for frame in [udp(port_mac(port), flow), arp(port_mac(port))] {
                     let (member, source) = world.send(port, &frame).unwrap();
-                    let others: Vec<u32> = (0..4).filter(|id| *id != member.0).collect();
+                    let other_members: Vec<u32> = (0..4).filter(|id| *id != member.0).collect();
                     for receiver in 0..PORTS {
-                        assert_eq!(world.copies(&others, source, receiver), 0, "{algorithm}");
+                        assert_eq!(
+                            world.copies(&other_members, source, receiver),
+                            0,
+                            "{algorithm}"
+                        );
                     }
                 }
             }

@@ -106,7 +106,7 @@ impl ShedPacing {
 
     /// Returns true if two measurements suffice for shedding.
     pub(crate) fn is_on(&self, now: Time) -> bool {
-        self.until.is_none_or(|until| now <= until)
+        self.until.is_none_or(|deadline| now <= deadline)
     }
 
     /// Records a shed queue that is not the return of a queue moved by packing.
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn a_step_is_more_than_the_load_varied_before() {
         let steady = [150; 400];
-        let noisy: Vec<u32> = (0..400).map(|at| 100 + at * 7919 % 100).collect();
+        let noisy: Vec<u32> = (0..400).map(|number| 100 + number * 7919 % 100).collect();
         let cases: [(&[u32], u32, bool); 6] = [
             (&steady, 155, false),
             (&steady, 165, true),

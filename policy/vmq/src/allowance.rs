@@ -33,8 +33,8 @@ impl MoveBudget {
     pub(crate) fn take(&mut self, moves: u32, now: Time) -> bool {
         self.save(now);
         match self.saved.checked_sub(MOVE_EVERY.saturating_mul(moves)) {
-            Some(left) => {
-                self.saved = left;
+            Some(remaining) => {
+                self.saved = remaining;
                 true
             }
             None => false,

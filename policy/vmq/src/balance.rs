@@ -48,7 +48,7 @@ impl Vmq {
         astray.sort_by_key(|id| (core::cmp::Reverse(self.weight(*id)), *id));
         let mut moves = Vec::new();
         for queue in astray {
-            let Some(from) = self.queues.get(&queue).map(|of| of.worker) else { continue };
+            let Some(from) = self.queues.get(&queue).map(|record| record.worker) else { continue };
             let is_permitted =
                 self.workers.get(&from).is_some_and(|worker_state| worker_state.rank.is_some());
             let max_workers = self.spec.max_workers;
@@ -70,12 +70,13 @@ impl Vmq {
         let of_nic: Vec<QueueId> = of_nic.map(|(id, _)| *id).collect();
         let mut moves = Vec::new();
         for queue in of_nic {
-            let (weight, from) = (self.weight(queue), self.queues.get(&queue).map(|of| of.worker));
+            let (weight, from) =
+                (self.weight(queue), self.queues.get(&queue).map(|record| record.worker));
             // The queue's own weight is excluded from its current worker.
-            let others = self.weights();
+            let weights = self.weights();
             let lightest = self.assignable().min_by_key(|id| {
-                let own = if Some(*id) == from { u64::from(weight) } else { 0 };
-                others.get(id).map(|sum| sum - own)
+                let own_weight = if Some(*id) == from { u64::from(weight) } else { 0 };
+                weights.get(id).map(|sum| sum - own_weight)
             });
             if let Some(to) = lightest.filter(|to| Some(*to) != from) {
                 moves.extend(self.assign(queue, to, MoveReason::Assigned { weight }, now));
@@ -100,14 +101,14 @@ impl Vmq {
     fn balancing_move(&self, now: Time) -> Option<(QueueId, WorkerId)> {
         let weights = self.weights();
         let to = self.lightest();
-        let least = weights.get(&to).copied()?;
-        let (from, most) = weights.iter().max_by_key(|(id, weight)| (**weight, **id))?;
+        let min_weight = weights.get(&to).copied()?;
+        let (from, max_weight) = weights.iter().max_by_key(|(id, weight)| (**weight, **id))?;
         let of_heaviest = self.queues.iter().filter(|(id, queue)| {
             queue.worker == *from && queue.may_move(now) && !self.uses_default_queue(**id)
         });
         of_heaviest
             .map(|(id, _)| (self.weight(*id), *id))
-            .filter(|(weight, _)| u64::from(*weight) < most - least)
+            .filter(|(weight, _)| u64::from(*weight) < max_weight - min_weight)
             .max()
             .map(|(_, id)| (id, to))
     }

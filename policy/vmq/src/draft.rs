@@ -74,20 +74,20 @@ pub(crate) struct Draft {
 
 impl Draft {
     pub(crate) fn new(
-        seats: impl Iterator<Item = (WorkerId, DraftWorker)>,
+        workers: impl Iterator<Item = (WorkerId, DraftWorker)>,
         items: impl Iterator<Item = Item>,
         workers_max: u16,
     ) -> Self {
-        let mut seats: BTreeMap<_, _> = seats.collect();
+        let mut workers: BTreeMap<_, _> = workers.collect();
         let items: BTreeMap<_, _> = items.map(|item| (item.queue, item)).collect();
         for item in items.values() {
-            if let Some(worker_state) = seats.get_mut(&item.worker) {
+            if let Some(worker_state) = workers.get_mut(&item.worker) {
                 worker_state.own = worker_state.own + item.load;
                 worker_state.own_measured = worker_state.own_measured + item.measured;
                 worker_state.queues += 1;
             }
         }
-        Self { workers: seats, items, workers_max: workers_max.into() }
+        Self { workers, items, workers_max: workers_max.into() }
     }
 
     pub(crate) fn worker(&self, id: WorkerId) -> Option<&DraftWorker> {
@@ -96,13 +96,13 @@ impl Draft {
 
     /// Returns the queues of a worker, highest load first.
     pub(crate) fn items_at(&self, id: WorkerId) -> Vec<Item> {
-        self.items_astray(|at| *at != id)
+        self.items_astray(|worker| *worker != id)
     }
 
-    /// Returns the queues of workers for which `stays` is false, highest load first.
-    pub(crate) fn items_astray(&self, stays: impl Fn(&WorkerId) -> bool) -> Vec<Item> {
+    /// Returns the queues of workers for which `is_allowed` is false, highest load first.
+    pub(crate) fn items_astray(&self, is_allowed: impl Fn(&WorkerId) -> bool) -> Vec<Item> {
         let mut items: Vec<Item> =
-            self.items.values().filter(|item| !stays(&item.worker)).copied().collect();
+            self.items.values().filter(|item| !is_allowed(&item.worker)).copied().collect();
         items.sort_by_key(|item| (core::cmp::Reverse(item.load), item.queue));
         items
     }
@@ -136,9 +136,13 @@ impl Draft {
     /// because siblings share the core.
     pub(crate) fn after(&self, item: &Item, to: WorkerId, worker_state: &DraftWorker) -> Load {
         let siblings =
-            self.workers.iter().filter(|(id, of)| of.core == worker_state.core && **id != to);
+            self.workers.iter().filter(|(id, other)| other.core == worker_state.core && **id != to);
         let siblings: Load = siblings
-            .map(|(id, of)| if *id == item.worker { of.load() - item.load } else { of.load() })
+            .map(
+                |(id, other)| {
+                    if *id == item.worker { other.load() - item.load } else { other.load() }
+                },
+            )
             .sum();
         worker_state.load() + item.load + siblings.halved()
     }
@@ -154,10 +158,10 @@ impl Draft {
     /// Returns the worker, in use or free for use, on which `item` gets the largest share if all
     /// active queues there share equally, and the share.
     pub(crate) fn largest_share(&self, item: &Item) -> Option<(Load, WorkerId)> {
-        let fresh = self.fresh(item).map(|(_, id)| id);
+        let unused = self.fresh(item).map(|(_, id)| id);
         self.candidates(item, |_| true)
             .filter(|(id, worker_state)| {
-                (worker_state.is_used() && !worker_state.has_unequal_shares) || fresh == Some(*id)
+                (worker_state.is_used() && !worker_state.has_unequal_shares) || unused == Some(*id)
             })
             .map(|(id, worker_state)| (self.share(id, worker_state), worker_state.rank, id))
             .max_by_key(|(share, rank, _)| (*share, core::cmp::Reverse(*rank)))
@@ -165,8 +169,9 @@ impl Draft {
     }
 
     fn share(&self, id: WorkerId, worker_state: &DraftWorker) -> Load {
-        let here = self.items.values().filter(|of| of.worker == id && of.measured >= SHED_MIN);
-        (Load::FULL - worker_state.other).shared_by(here.count().saturating_add(1))
+        let sharing =
+            self.items.values().filter(|entry| entry.worker == id && entry.measured >= SHED_MIN);
+        (Load::FULL - worker_state.other).shared_by(sharing.count().saturating_add(1))
     }
 
     /// Returns the first worker in use on which the load including `item` is at most `limit`.
@@ -199,30 +204,30 @@ impl Draft {
         is_candidate: impl Fn(&DraftWorker) -> bool,
     ) -> impl Iterator<Item = (WorkerId, &DraftWorker)> {
         let from = item.worker;
-        let all = self.workers.iter().map(|(id, worker_state)| (*id, worker_state));
-        all.filter(move |(id, worker_state)| *id != from && is_candidate(worker_state))
+        let workers = self.workers.iter().map(|(id, worker_state)| (*id, worker_state));
+        workers.filter(move |(id, worker_state)| *id != from && is_candidate(worker_state))
     }
 
     /// Moves a queue in the draft. The predicted loads exclude sibling threads.
     pub(crate) fn shift(&mut self, queue: QueueId, to: WorkerId) -> Option<Step> {
         let item = self.items.get_mut(&queue)?;
-        let Item { worker: from, load, measured: seen, .. } = *item;
+        let Item { worker: measured, load, measured: measured_load, .. } = *item;
         item.worker = to;
         let mut predicted = Figures::default();
-        if let Some(worker_state) = self.workers.get_mut(&from) {
+        if let Some(worker_state) = self.workers.get_mut(&measured) {
             predicted.from_before = worker_state.load();
             worker_state.own = worker_state.own - load;
-            worker_state.own_measured = worker_state.own_measured - seen;
+            worker_state.own_measured = worker_state.own_measured - measured_load;
             worker_state.queues = worker_state.queues.saturating_sub(1);
             predicted.from_after = worker_state.load();
         }
         if let Some(worker_state) = self.workers.get_mut(&to) {
             predicted.to_before = worker_state.load();
             worker_state.own = worker_state.own + load;
-            worker_state.own_measured = worker_state.own_measured + seen;
+            worker_state.own_measured = worker_state.own_measured + measured_load;
             worker_state.queues += 1;
             predicted.to_after = worker_state.load();
         }
-        Some(Step { queue, from, to, predicted })
+        Some(Step { queue, from: measured, to, predicted })
     }
 }

@@ -39,9 +39,9 @@ pub(crate) struct PendingEffect {
 }
 
 impl PendingEffect {
-    pub(crate) fn new(of: &Move, from_before: Load, to_before: Load, took: Load) -> Self {
+    pub(crate) fn new(decided: &Move, from_before: Load, to_before: Load, took: Load) -> Self {
         let measured = Figures { from_before, to_before, ..Figures::default() };
-        let Move { queue, from, to, predicted, reason } = *of;
+        let Move { queue, from, to, predicted, reason } = *decided;
         let is_to_get_more = matches!(reason, MoveReason::Overloaded { saturated: true, .. });
         Self {
             effect: MoveEffect { queue, from, to, predicted, measured },
@@ -59,12 +59,12 @@ impl PendingEffect {
         self.is_carried_out = true;
     }
 
-    /// Processes a measurement: `busy` returns the load of a worker, `takes` is the load of the
+    /// Processes a measurement: `busy` returns the load of a worker, `load` is the load of the
     /// queue. Returns the effect once it is known.
     pub(crate) fn handle_measured(
         &mut self,
         busy: impl Fn(WorkerId) -> Load,
-        takes: Load,
+        load: Load,
     ) -> Option<MoveEffect> {
         if !self.is_carried_out {
             return None;
@@ -76,7 +76,7 @@ impl PendingEffect {
         self.measurements += 1;
         self.from_sum = self.from_sum + busy(self.effect.from);
         self.to_sum = self.to_sum + busy(self.effect.to);
-        self.queue_load_sum = self.queue_load_sum + takes;
+        self.queue_load_sum = self.queue_load_sum + load;
         if self.measurements < EFFECT_MEASUREMENTS {
             return None;
         }
@@ -87,7 +87,7 @@ impl PendingEffect {
 
     /// Returns true if the queue was moved for a larger share and got a smaller one.
     pub(crate) fn has_unequal_shares(&self) -> bool {
-        let takes = Load::from_ppm(self.queue_load_sum.ppm() / self.measurements.max(1));
-        self.load_before.is_some_and(|took| takes < took)
+        let mean_load = Load::from_ppm(self.queue_load_sum.ppm() / self.measurements.max(1));
+        self.load_before.is_some_and(|took| mean_load < took)
     }
 }

@@ -115,8 +115,8 @@ struct List<'a, T>(&'a [T]);
 
 impl<T: fmt::Display> fmt::Display for List<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, number) in self.0.iter().enumerate() {
-            if at > 0 {
+        for (index, number) in self.0.iter().enumerate() {
+            if index > 0 {
                 f.write_str(", ")?;
             }
             number.fmt(f)?;
@@ -133,7 +133,7 @@ impl fmt::Display for RemainingQueues {
             0 => f.write_str(
                 "the device has no free queue; set vmq_weight to 0 for the default queue",
             ),
-            most => write!(f, "the device has {most} free queues for it, set 1 to {most}"),
+            max => write!(f, "the device has {max} free queues for it, set 1 to {max}"),
         }
     }
 }

@@ -49,7 +49,8 @@ pub enum StayReason {
     /// The worker is below the high mark, and its load is above the low mark, or its queues would
     /// overload another worker.
     Calm,
-    /// The worker is below the high mark, and no other worker has queues, so that none would be parked.
+    /// The worker is below the high mark, and no other worker has queues, so that none would be
+    /// parked.
     OnlyOne,
     /// The worker is below the high mark, and parking is disabled.
     Unparked,
@@ -131,23 +132,25 @@ impl Vmq {
         if is_hot {
             return self.stays_at_hot(id, queue, now);
         }
-        let since =
+        let packable_since =
             self.workers.get(&queue.worker).and_then(|worker_state| worker_state.packable_since);
-        match since {
-            Some(since) => {
-                let owed = if queue.is_return_prepaid { 1 } else { 2 };
-                let at = self.packs_at(since);
-                let at = at.max(self.allowance.ready_at(owed, now));
-                StayReason::Packable { left: at.since(now) }
+        match packable_since {
+            Some(packable_since) => {
+                let cost = if queue.is_return_prepaid { 1 } else { 2 };
+                let ready_at = self.packs_at(packable_since);
+                let ready_at = ready_at.max(self.allowance.ready_at(cost, now));
+                StayReason::Packable { left: ready_at.since(now) }
             }
             None if !self.spec.parking => StayReason::Unparked,
-            None if self.queues.values().all(|of| of.worker == queue.worker) => StayReason::OnlyOne,
+            None if self.queues.values().all(|other| other.worker == queue.worker) => {
+                StayReason::OnlyOne
+            }
             None => StayReason::Calm,
         }
     }
 
     fn stays_at_hot(&self, id: QueueId, queue: &Queue, now: Time) -> StayReason {
-        if self.queues.values().filter(|of| of.worker == queue.worker).count() == 1 {
+        if self.queues.values().filter(|other| other.worker == queue.worker).count() == 1 {
             return StayReason::Alone;
         }
         if !self.has_better_worker(id, queue, now) {
@@ -169,8 +172,8 @@ impl Vmq {
 
 impl StayReason {
     /// Returns the reason as words that follow "it stays: ", for these water marks.
-    pub fn describe(self, water: WaterMarks) -> String {
-        let (high, fit) = (water.high, water.fit());
+    pub fn describe(self, water_marks: WaterMarks) -> String {
+        let (high, fit_mark) = (water_marks.high, water_marks.fit());
         match self {
             Self::MoveInProgress => "its move is in progress".to_owned(),
             Self::DefaultQueue => "the default queue is not moved".to_owned(),
@@ -202,9 +205,9 @@ impl StayReason {
             ),
             Self::Calm => format!(
                 "the worker is not overloaded (limit {high}), and it is not emptied, because its \
-                 queues would load another worker above {fit}, or its load and that of the other \
+                 queues would load another worker above {fit_mark}, or its load and that of the other \
                  workers is above {}",
-                water.low
+                water_marks.low
             ),
             Self::OnlyOne => format!(
                 "the worker is not overloaded (limit {high}), and it is not emptied, because no \
@@ -219,13 +222,13 @@ impl StayReason {
 
 impl fmt::Display for QueueExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { queue, worker, for_time, reason: why, load, worker_load, other_load, .. } = self;
-        let stays = self.stays.describe(self.water);
+        let Self { queue, worker, for_time, reason, load, worker_load, other_load, .. } = self;
+        let stay_reason = self.stays.describe(self.water);
         write!(
             f,
             "{} queue {} takes {load} of worker {worker}, whose load is {worker_load} \
-             ({other_load} from other work). The queue has been there for {:.1} s: {why}. It is \
-             not moved: {stays}.",
+             ({other_load} from other work). The queue has been there for {:.1} s: {reason}. It is \
+             not moved: {stay_reason}.",
             queue.direction,
             queue.index,
             for_time.as_secs_f32()
@@ -238,8 +241,8 @@ impl fmt::Display for Explanation {
         if self.queues.is_empty() {
             return write!(f, "NIC {} has no queue on this team or uplink.", self.nic.0);
         }
-        for (at, queue) in self.queues.iter().enumerate() {
-            if at > 0 {
+        for (index, queue) in self.queues.iter().enumerate() {
+            if index > 0 {
                 writeln!(f)?;
             }
             queue.fmt(f)?;

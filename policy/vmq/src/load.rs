@@ -171,10 +171,10 @@ mod tests {
 
     #[test]
     fn arithmetic_saturates() {
-        let most = Load::from_ppm(u32::MAX);
-        assert_eq!(most + Load::FULL, most);
-        assert_eq!(most.doubled(), most);
-        assert_eq!(Load::ZERO - most, Load::ZERO);
-        assert_eq!([most, most].into_iter().sum::<Load>(), most);
+        let max = Load::from_ppm(u32::MAX);
+        assert_eq!(max + Load::FULL, max);
+        assert_eq!(max.doubled(), max);
+        assert_eq!(Load::ZERO - max, Load::ZERO);
+        assert_eq!([max, max].into_iter().sum::<Load>(), max);
     }
 }

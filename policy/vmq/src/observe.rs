@@ -46,14 +46,14 @@ impl Vmq {
 
     fn add_up(&mut self, measurements: &Measurements) {
         self.period = self.period.saturating_add(measurements.period);
-        for of in &measurements.queues {
-            if let Some(queue) = self.queues.get_mut(&of.queue) {
-                queue.busy_ns = queue.busy_ns.saturating_add(of.busy_ns);
+        for measured in &measurements.queues {
+            if let Some(queue) = self.queues.get_mut(&measured.queue) {
+                queue.busy_ns = queue.busy_ns.saturating_add(measured.busy_ns);
             }
         }
-        for of in &measurements.workers {
-            if let Some(worker_state) = self.workers.get_mut(&of.worker) {
-                worker_state.busy_ns = worker_state.busy_ns.saturating_add(of.busy_ns);
+        for measured in &measurements.workers {
+            if let Some(worker_state) = self.workers.get_mut(&measured.worker) {
+                worker_state.busy_ns = worker_state.busy_ns.saturating_add(measured.busy_ns);
             }
         }
     }
@@ -71,13 +71,13 @@ impl Vmq {
             worker_state
                 .busy
                 .push(Load::measured(core::mem::take(&mut worker_state.busy_ns), period));
-            let here = self.queues.values().filter(|queue| queue.worker == *id);
-            let own: Load = here.map(|queue| queue.load.latest()).sum();
+            let queues = self.queues.values().filter(|queue| queue.worker == *id);
+            let queue_load: Load = queues.map(|queue| queue.load.latest()).sum();
             // An unknown load is assumed to be unchanged.
             if worker_state.is_disturbed {
                 worker_state.other.push(worker_state.other.latest());
             } else {
-                worker_state.other.push(worker_state.busy.latest() - own);
+                worker_state.other.push(worker_state.busy.latest() - queue_load);
             }
         }
         self.note_disturbed();
@@ -99,15 +99,15 @@ impl Vmq {
     }
 
     fn take_effects(&mut self) -> Vec<MoveEffect> {
-        let Self { workers: seats, queues, .. } = self;
+        let Self { workers, queues, .. } = self;
         let busy = |id: WorkerId| {
-            seats.get(&id).map_or(Load::ZERO, |worker_state| worker_state.busy.latest())
+            workers.get(&id).map_or(Load::ZERO, |worker_state| worker_state.busy.latest())
         };
         let mut effects = Vec::new();
         let mut disappointing = Vec::new();
         self.pending_effects.retain(|queue, watch| {
-            let takes = queues.get(queue).map_or(Load::ZERO, |of| of.load.latest());
-            let Some(effect) = watch.handle_measured(busy, takes) else { return true };
+            let queue_load = queues.get(queue).map_or(Load::ZERO, |record| record.load.latest());
+            let Some(effect) = watch.handle_measured(busy, queue_load) else { return true };
             effects.push(effect);
             if watch.has_unequal_shares() {
                 disappointing.push(effect.to);

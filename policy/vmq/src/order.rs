@@ -14,15 +14,17 @@ use crate::{VmqSpec, VmqSpecError, WorkerSpec};
 ///
 /// The contradiction in the configuration, with accepted values.
 pub(crate) fn order(spec: &VmqSpec, workers: &[WorkerSpec]) -> Result<Vec<WorkerId>, VmqSpecError> {
-    let mut known: Vec<WorkerSpec> = workers.to_vec();
-    known.sort_by_key(|worker| worker.number);
-    let twice =
-        known.iter().zip(known.iter().skip(1)).find(|(one, next)| one.number == next.number);
-    if let Some((worker, _)) = twice {
+    let mut sorted: Vec<WorkerSpec> = workers.to_vec();
+    sorted.sort_by_key(|worker| worker.number);
+    let duplicate = sorted
+        .iter()
+        .zip(sorted.iter().skip(1))
+        .find(|(worker, next)| worker.number == next.number);
+    if let Some((worker, _)) = duplicate {
         return Err(VmqSpecError::DuplicateWorker(worker.number));
     }
-    let on_node = on_node(spec, &known)?;
-    let base = base(spec, &known, &on_node)?;
+    let on_node = on_node(spec, &sorted)?;
+    let base = base(spec, &sorted, &on_node)?;
     if let Some(highest) = spec.max_worker_number {
         if highest < base.number {
             return Err(match spec.base_worker {
@@ -34,7 +36,7 @@ pub(crate) fn order(spec: &VmqSpec, workers: &[WorkerSpec]) -> Result<Vec<Worker
     let highest = spec.max_worker_number.unwrap_or(WorkerId(u16::MAX));
     // Ascending from the base worker, so that it is the first thread of its core.
     let permitted =
-        on_node.iter().filter(|of| (base.number..=highest).contains(&of.number)).copied();
+        on_node.iter().filter(|worker| (base.number..=highest).contains(&worker.number)).copied();
     let mut threads_of_core: BTreeMap<u32, usize> = BTreeMap::new();
     let mut keyed: Vec<_> = permitted
         .map(|worker| {
@@ -51,12 +53,12 @@ pub(crate) fn order(spec: &VmqSpec, workers: &[WorkerSpec]) -> Result<Vec<Worker
     Ok(keyed.into_iter().map(|(_, _, number)| number).collect())
 }
 
-fn on_node(spec: &VmqSpec, known: &[WorkerSpec]) -> Result<Vec<WorkerSpec>, VmqSpecError> {
-    let Some(node) = spec.numa_node else { return Ok(known.to_vec()) };
+fn on_node(spec: &VmqSpec, workers: &[WorkerSpec]) -> Result<Vec<WorkerSpec>, VmqSpecError> {
+    let Some(node) = spec.numa_node else { return Ok(workers.to_vec()) };
     let on_node: Vec<WorkerSpec> =
-        known.iter().filter(|worker| worker.numa_node == node).copied().collect();
-    if on_node.is_empty() && !known.is_empty() {
-        let nodes: BTreeSet<u16> = known.iter().map(|worker| worker.numa_node).collect();
+        workers.iter().filter(|worker| worker.numa_node == node).copied().collect();
+    if on_node.is_empty() && !workers.is_empty() {
+        let nodes: BTreeSet<u16> = workers.iter().map(|worker| worker.numa_node).collect();
         return Err(VmqSpecError::UnknownNode { node, known: nodes.into_iter().collect() });
     }
     Ok(on_node)
@@ -64,7 +66,7 @@ fn on_node(spec: &VmqSpec, known: &[WorkerSpec]) -> Result<Vec<WorkerSpec>, VmqS
 
 fn base(
     spec: &VmqSpec,
-    known: &[WorkerSpec],
+    workers: &[WorkerSpec],
     on_node: &[WorkerSpec],
 ) -> Result<WorkerSpec, VmqSpecError> {
     let Some(base) = spec.base_worker else {
@@ -73,15 +75,15 @@ fn base(
     if let Some(worker) = on_node.iter().find(|worker| worker.number == base) {
         return Ok(*worker);
     }
-    let numbers = |of: &[WorkerSpec]| of.iter().map(|worker| worker.number).collect();
-    if known.is_empty() {
+    let numbers = |specs: &[WorkerSpec]| specs.iter().map(|worker| worker.number).collect();
+    if workers.is_empty() {
         return Err(VmqSpecError::NoWorker);
     }
     match spec.numa_node {
-        Some(node) if known.iter().any(|worker| worker.number == base) => {
+        Some(node) if workers.iter().any(|worker| worker.number == base) => {
             Err(VmqSpecError::BaseOnOtherNode { base, node, on_node: numbers(on_node) })
         }
-        _ => Err(VmqSpecError::UnknownBase { base, known: numbers(known) }),
+        _ => Err(VmqSpecError::UnknownBase { base, known: numbers(workers) }),
     }
 }
 

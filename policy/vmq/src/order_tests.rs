@@ -33,7 +33,7 @@ fn the_base_comes_first_and_siblings_last() {
 }
 
 #[test]
-fn contradictions_say_what_would_be_accepted() {
+fn contradictions_are_reported_with_accepted_values() {
     let id = |number| Some(WorkerId(number));
     let any = VmqSpec::default();
     let cases = [
@@ -68,6 +68,6 @@ fn contradictions_say_what_would_be_accepted() {
     assert_eq!(order(&any, &[]), Err(VmqSpecError::NoWorker));
     let based = VmqSpec { base_worker: id(0), numa_node: Some(0), ..any.clone() };
     assert_eq!(order(&based, &[]), Err(VmqSpecError::NoWorker));
-    let twice = [host(), host()].concat();
-    assert_eq!(order(&any, &twice), Err(VmqSpecError::DuplicateWorker(WorkerId(0))));
+    let duplicate = [host(), host()].concat();
+    assert_eq!(order(&any, &duplicate), Err(VmqSpecError::DuplicateWorker(WorkerId(0))));
 }

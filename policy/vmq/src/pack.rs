@@ -27,11 +27,12 @@ impl Vmq {
         }
     }
 
-    /// Returns when a worker that can be emptied since `since` is emptied if none becomes hot.
-    pub(crate) fn packs_at(&self, since: Time) -> Time {
+    /// Returns when a worker that can be emptied since `packable_since` is emptied if none becomes
+    /// hot.
+    pub(crate) fn packs_at(&self, packable_since: Time) -> Time {
         let hold = self.pack_delay.delay();
-        let beside_hot = since + hold.saturating_mul(PACK_DELAY_HOT_FACTOR);
-        (since.max(self.alert.hot_at()) + hold).min(beside_hot)
+        let beside_hot = packable_since + hold.saturating_mul(PACK_DELAY_HOT_FACTOR);
+        (packable_since.max(self.alert.hot_at()) + hold).min(beside_hot)
     }
 
     /// Empties the workers for which that was possible throughout the hold. Each move is paid
@@ -40,8 +41,10 @@ impl Vmq {
         let ripe: BTreeMap<WorkerId, Time> = self
             .workers
             .iter()
-            .filter_map(|(id, worker_state)| worker_state.packable_since.map(|since| (*id, since)))
-            .filter(|(_, since)| self.packs_at(*since) <= now)
+            .filter_map(|(id, worker_state)| {
+                worker_state.packable_since.map(|packable_since| (*id, packable_since))
+            })
+            .filter(|(_, packable_since)| self.packs_at(*packable_since) <= now)
             .collect();
         if ripe.is_empty() {
             return Vec::new();
@@ -49,34 +52,34 @@ impl Vmq {
         // A queue moved to a worker that is emptied too moves only once.
         let mut decided: BTreeMap<QueueId, (Step, MoveReason)> = BTreeMap::new();
         for emptying in self.emptyings(now, |id| ripe.contains_key(&id)) {
-            let fresh = emptying.steps.iter().filter(|step| !decided.contains_key(&step.queue));
-            let owed: u32 =
-                fresh.map(|step| if self.is_return_prepaid(step.queue) { 1 } else { 2 }).sum();
-            if !self.allowance.take(owed, now) {
+            let new_steps = emptying.steps.iter().filter(|step| !decided.contains_key(&step.queue));
+            let cost: u32 =
+                new_steps.map(|step| if self.is_return_prepaid(step.queue) { 1 } else { 2 }).sum();
+            if !self.allowance.take(cost, now) {
                 break;
             }
-            let for_time = ripe.get(&emptying.id).map(|since| now.since(*since));
+            let for_time = ripe.get(&emptying.id).map(|packable_since| now.since(*packable_since));
             let reason = MoveReason::Underused {
                 queues_load: emptying.queues_load,
                 for_time: for_time.unwrap_or_default(),
             };
             for step in emptying.steps {
-                let (whole, _) = decided.entry(step.queue).or_insert((step, reason));
-                whole.to = step.to;
-                whole.predicted.to_before = step.predicted.to_before;
-                whole.predicted.to_after = step.predicted.to_after;
+                let (combined, _) = decided.entry(step.queue).or_insert((step, reason));
+                combined.to = step.to;
+                combined.predicted.to_before = step.predicted.to_before;
+                combined.predicted.to_after = step.predicted.to_after;
             }
         }
         let moves: Vec<Move> =
             decided.values().map(|(step, reason)| self.commit(step, *reason, now)).collect();
         for queue in decided.keys() {
-            if let Some(of) = self.queues.get_mut(queue) {
-                of.is_return_prepaid = true;
+            if let Some(record) = self.queues.get_mut(queue) {
+                record.is_return_prepaid = true;
             }
         }
-        if let Some(since) = ripe.values().min().filter(|_| !moves.is_empty()) {
-            self.pack_delay.handle_packed(moves.len(), *since, now);
-            if self.alert.hot_at() < *since {
+        if let Some(packable_since) = ripe.values().min().filter(|_| !moves.is_empty()) {
+            self.pack_delay.handle_packed(moves.len(), *packable_since, now);
+            if self.alert.hot_at() < *packable_since {
                 self.reset_history();
             }
         }
@@ -95,7 +98,7 @@ impl Vmq {
         if !self.spec.parking {
             return emptyings;
         }
-        let (low, fit) = (self.spec.water.low, self.spec.water.fit());
+        let (low, fit_mark) = (self.spec.water.low, self.spec.water.fit());
         for id in draft.used().into_iter().rev().filter(|id| is_wanted(*id)) {
             let Some(queues_load) = draft.worker(id).map(|worker_state| worker_state.own) else {
                 continue;
@@ -104,10 +107,12 @@ impl Vmq {
                 continue;
             }
             let mut trial = draft.clone();
-            let place = |draft: &_, item: &_| crate::draft::Draft::first_fit(draft, item, fit);
-            let Some(steps) = vacate(&mut trial, id, place) else { continue };
-            let is_low =
-                |of: WorkerId| draft.worker(of).is_some_and(|worker_state| worker_state.own <= low);
+            let choose =
+                |draft: &_, item: &_| crate::draft::Draft::first_fit(draft, item, fit_mark);
+            let Some(steps) = vacate(&mut trial, id, choose) else { continue };
+            let is_low = |worker: WorkerId| {
+                draft.worker(worker).is_some_and(|worker_state| worker_state.own <= low)
+            };
             // Two workers are merged only if the load of one of them is low.
             if is_low(id) || steps.iter().all(|step| is_low(step.to)) {
                 draft = trial;

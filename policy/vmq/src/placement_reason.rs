@@ -50,8 +50,8 @@ impl fmt::Display for PlacementReason {
             Self::Moved { from, reason, predicted } => {
                 write!(f, "moved from worker {from}: {reason} (predicted {predicted})")
             }
-            Self::NotMoved { preferred: wanted } => {
-                write!(f, "its move to worker {wanted} failed")
+            Self::NotMoved { preferred } => {
+                write!(f, "its move to worker {preferred} failed")
             }
             Self::MovedExternally => f.write_str("moved there by another cause than VMQ"),
         }

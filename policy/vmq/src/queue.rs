@@ -31,11 +31,11 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) fn new(at: WorkerId, why: PlacementReason, now: Time) -> Self {
+    pub(crate) fn new(worker: WorkerId, reason: PlacementReason, now: Time) -> Self {
         Self {
-            worker: at,
+            worker,
             moving_from: None,
-            reason: why,
+            reason,
             since: now,
             load: LastTwo::default(),
             busy_ns: 0,

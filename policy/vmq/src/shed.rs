@@ -43,7 +43,7 @@ impl View {
 struct Round {
     view: View,
     /// Load above which workers shed queues.
-    above: Load,
+    threshold: Load,
     /// Number of queues that may move to any better worker; further ones only to workers with
     /// room.
     unrestricted_max: usize,
@@ -58,10 +58,11 @@ impl Vmq {
         for (id, worker_state) in &mut self.workers {
             let load = loads.get(id).copied().unwrap_or_default();
             worker_state.note_heat(load.smaller() > high, now);
-            is_any_hot |= load.larger() > high && self.queues.values().any(|of| of.worker == *id);
+            is_any_hot |=
+                load.larger() > high && self.queues.values().any(|queue| queue.worker == *id);
         }
-        let all = |sum: LastTwo, queue: &Queue| sum.with(queue.load);
-        let sum = self.queues.values().fold(LastTwo::default(), all);
+        let combine = |sum: LastTwo, queue: &Queue| sum.with(queue.load);
+        let sum = self.queues.values().fold(LastTwo::default(), combine);
         if self.alert.handle_measured(sum.smaller(), is_any_hot, now) {
             self.reset_history();
         }
@@ -73,7 +74,7 @@ impl Vmq {
         let loads = self.loads();
         let high = self.spec.water.high;
         if self.alert.is_on(now) {
-            let round = Round { view: View::Latest, above: high, unrestricted_max: usize::MAX };
+            let round = Round { view: View::Latest, threshold: high, unrestricted_max: usize::MAX };
             let shed = self.shed_in(round, &loads, |_| true, now);
             if !shed.is_empty() && self.alert.handle_shed(now) {
                 self.workers.values_mut().for_each(|worker_state| worker_state.hot_at = now);
@@ -81,7 +82,8 @@ impl Vmq {
             return shed;
         }
         if self.alert.is_followed(now) {
-            let round = Round { view: View::Usual, above: FOLLOWS.max(high), unrestricted_max: 0 };
+            let round =
+                Round { view: View::Usual, threshold: FOLLOWS.max(high), unrestricted_max: 0 };
             return self.shed_in(round, &loads, |_| true, now);
         }
         if self.alert.next_shed_at() > now {
@@ -90,7 +92,7 @@ impl Vmq {
         for view in [View::Latest, View::Usual] {
             let is_telling =
                 |worker_state: &WorkerState| view == View::Usual || worker_state.is_newly_hot;
-            let round = Round { view, above: high, unrestricted_max: 1 };
+            let round = Round { view, threshold: high, unrestricted_max: 1 };
             let shed = self.shed_in(round, &loads, is_telling, now);
             if !shed.is_empty() {
                 self.alert.handle_paced_shed(now);
@@ -110,22 +112,22 @@ impl Vmq {
         let mut hot: Vec<(Load, WorkerId)> = loads
             .iter()
             .map(|(id, load)| (round.view.heat(*load), *id))
-            .filter(|(heat, id)| *heat > round.above && self.order.contains(id))
+            .filter(|(heat, id)| *heat > round.threshold && self.order.contains(id))
             .filter(|(_, id)| self.workers.get(id).is_some_and(&is_wanted))
             .collect();
         if hot.is_empty() {
             return Vec::new();
         }
-        hot.sort_unstable_by(|one, other| other.cmp(one));
+        hot.sort_unstable_by(|first, second| second.cmp(first));
         let mut draft = self.shedding_draft(round.view, loads, now);
         let mut moves = Vec::new();
         for (_, id) in hot {
-            let other = self
+            let other_load = self
                 .workers
                 .get(&id)
                 .map_or(Load::ZERO, |worker_state| round.view.heat(worker_state.other));
-            if other > self.spec.water.high {
-                moves.extend(self.evacuate(&mut draft, id, other, now));
+            if other_load > self.spec.water.high {
+                moves.extend(self.evacuate(&mut draft, id, other_load, now));
             } else {
                 let saturated = loads.get(&id).is_some_and(|load| round.view.is_saturated(*load));
                 let anywhere = round.unrestricted_max.saturating_sub(moves.len());
@@ -139,14 +141,14 @@ impl Vmq {
         if view == View::Usual {
             let is_full =
                 |id: &WorkerId| loads.get(id).is_some_and(|load| view.is_saturated(*load));
-            let wants = |queue: &Queue| {
+            let demand = |queue: &Queue| {
                 let usual = queue.load.usual();
                 if is_full(&queue.worker) { usual.doubled() } else { usual }
             };
-            let seen = |queue: &Queue| queue.load.usual();
+            let measured = |queue: &Queue| queue.load.usual();
             return self.draft(
-                wants,
-                seen,
+                demand,
+                measured,
                 |worker_state: &WorkerState| worker_state.other.usual(),
                 now,
             );
@@ -154,17 +156,18 @@ impl Vmq {
         // A single saturated measurement is enough to give a worker no further queues. While
         // queues come and go, the load of the current queues is less than the measured one.
         let is_full = |id: &WorkerId| {
-            let own = loads.get(id).is_some_and(|load| load.latest() >= SATURATED);
-            own || self
-                .workers
-                .get(id)
-                .is_some_and(|worker_state| worker_state.busy.latest() >= SATURATED)
+            let is_saturated = loads.get(id).is_some_and(|load| load.latest() >= SATURATED);
+            is_saturated
+                || self
+                    .workers
+                    .get(id)
+                    .is_some_and(|worker_state| worker_state.busy.latest() >= SATURATED)
         };
-        let wants = |queue: &Queue| {
+        let demand = |queue: &Queue| {
             if is_full(&queue.worker) { queue.load.latest().doubled() } else { queue.load.mean() }
         };
-        let seen = |queue: &Queue| queue.load.mean();
-        self.draft(wants, seen, |worker_state: &WorkerState| worker_state.other.mean(), now)
+        let measured = |queue: &Queue| queue.load.mean();
+        self.draft(demand, measured, |worker_state: &WorkerState| worker_state.other.mean(), now)
     }
 
     /// Returns true if a move would help, although other rules prevent it.
@@ -181,7 +184,13 @@ impl Vmq {
     }
 
     /// Moves all queues of a worker taken by other work to other workers, if they all fit.
-    fn evacuate(&mut self, draft: &mut Draft, id: WorkerId, other: Load, now: Time) -> Vec<Move> {
+    fn evacuate(
+        &mut self,
+        draft: &mut Draft,
+        id: WorkerId,
+        other_load: Load,
+        now: Time,
+    ) -> Vec<Move> {
         let mut trial = draft.clone();
         for item in trial.items_at(id) {
             if !self.is_known(item.queue) {
@@ -189,14 +198,14 @@ impl Vmq {
             }
         }
         let shed_to = self.spec.water.shed_to();
-        let place = |draft: &Draft, item: &Item| {
+        let choose = |draft: &Draft, item: &Item| {
             let candidates = [draft.emptiest(item), draft.fresh(item)];
             let fitting = candidates.into_iter().flatten().find(|(after, _)| *after <= shed_to);
             fitting.map(|(_, to)| to)
         };
-        let Some(steps) = vacate(&mut trial, id, place) else { return Vec::new() };
-        let owed = steps.iter().filter(|step| !self.is_return_prepaid(step.queue)).count();
-        if !self.allowance.take(u32::try_from(owed).unwrap_or(u32::MAX), now) {
+        let Some(steps) = vacate(&mut trial, id, choose) else { return Vec::new() };
+        let cost = steps.iter().filter(|step| !self.is_return_prepaid(step.queue)).count();
+        if !self.allowance.take(u32::try_from(cost).unwrap_or(u32::MAX), now) {
             return Vec::new();
         }
         *draft = trial;
@@ -204,7 +213,7 @@ impl Vmq {
         for step in steps {
             draft.pin(step.queue);
             self.note_shed(step.queue);
-            moves.push(self.commit(&step, MoveReason::Crowded { other_load: other }, now));
+            moves.push(self.commit(&step, MoveReason::Crowded { other_load }, now));
         }
         moves
     }
@@ -252,16 +261,16 @@ impl Vmq {
         }
         let may_leave = |item: &&Item| item.may_move && self.is_known(item.queue);
         let items = draft.items_at(id);
-        let needed = before - shed_to;
-        let solving = items.iter().filter(may_leave).rfind(|item| item.load >= needed);
-        let others = items.iter().filter(may_leave).filter(|item| item.load >= SHED_MIN);
-        solving.into_iter().chain(others).find_map(|item| {
+        let required = before - shed_to;
+        let solving = items.iter().filter(may_leave).rfind(|item| item.load >= required);
+        let remaining = items.iter().filter(may_leave).filter(|item| item.load >= SHED_MIN);
+        solving.into_iter().chain(remaining).find_map(|item| {
             destination(draft, item, saturated, self.spec.water).map(|to| (*item, to))
         })
     }
 
     pub(crate) fn is_return_prepaid(&self, queue: QueueId) -> bool {
-        self.queues.get(&queue).is_some_and(|of| of.is_return_prepaid)
+        self.queues.get(&queue).is_some_and(|record| record.is_return_prepaid)
     }
 
     /// Returns true if the queue was measured on its worker.
@@ -270,8 +279,8 @@ impl Vmq {
     }
 
     fn note_shed(&mut self, queue: QueueId) {
-        if let Some(of) = self.queues.get_mut(&queue) {
-            if !core::mem::take(&mut of.is_return_prepaid) {
+        if let Some(record) = self.queues.get_mut(&queue) {
+            if !core::mem::take(&mut record.is_return_prepaid) {
                 self.alert.note_not_prepaid();
             }
         }
@@ -282,15 +291,21 @@ impl Vmq {
 /// with ample room; a new one or one in use with some room; one that would be less loaded than the
 /// hot one is now; one where the queue gets a larger share. The third must hold for both the
 /// assumed demand and the measured load, because the demand on a saturated worker is unknown.
-fn destination(draft: &Draft, item: &Item, saturated: bool, water: WaterMarks) -> Option<WorkerId> {
+fn destination(
+    draft: &Draft,
+    item: &Item,
+    saturated: bool,
+    water_marks: WaterMarks,
+) -> Option<WorkerId> {
     let emptiest = draft.emptiest(item);
     if let Some((after, id)) = emptiest {
-        if after <= water.fit() {
+        if after <= water_marks.fit() {
             return Some(id);
         }
     }
     let candidates = [draft.fresh(item), emptiest];
-    let fitting = candidates.into_iter().flatten().find(|(after, _)| *after <= water.shed_to());
+    let fitting =
+        candidates.into_iter().flatten().find(|(after, _)| *after <= water_marks.shed_to());
     if let Some((_, id)) = fitting {
         return Some(id);
     }
@@ -305,10 +320,10 @@ fn destination(draft: &Draft, item: &Item, saturated: bool, water: WaterMarks) -
 }
 
 /// Returns true if the destination has room for the measured load of the queue.
-fn has_room(draft: &Draft, item: &Item, to: WorkerId, water: WaterMarks) -> bool {
-    draft
-        .worker(to)
-        .is_some_and(|worker_state| worker_state.measured_load() + item.measured <= water.shed_to())
+fn has_room(draft: &Draft, item: &Item, to: WorkerId, water_marks: WaterMarks) -> bool {
+    draft.worker(to).is_some_and(|worker_state| {
+        worker_state.measured_load() + item.measured <= water_marks.shed_to()
+    })
 }
 
 /// Returns the worker on which a queue with unmet demand gets the largest equal share, if that

@@ -52,10 +52,10 @@ pub struct WaterMarks {
 }
 
 impl WaterMarks {
-    /// Returns the load `below` the high mark, as the constants are below
+    /// Returns the load `distance` the high mark, as the constants are below
     /// [`thresholds::HIGH`](crate::thresholds::HIGH).
-    fn below(self, below: Load) -> Load {
-        self.high - below
+    fn below(self, distance: Load) -> Load {
+        self.high - distance
     }
 
     pub(crate) fn shed_to(self) -> Load {

@@ -11,7 +11,7 @@ use crate::{Load, Move, MoveReason, PlacementReason, Vmq};
 pub(crate) fn vacate(
     draft: &mut Draft,
     id: WorkerId,
-    place: impl Fn(&Draft, &Item) -> Option<WorkerId>,
+    choose: impl Fn(&Draft, &Item) -> Option<WorkerId>,
 ) -> Option<Vec<Step>> {
     let mut trial = draft.clone();
     let items = trial.items_at(id);
@@ -20,7 +20,7 @@ pub(crate) fn vacate(
     }
     let mut steps = Vec::new();
     for item in items.iter().filter(|item| item.may_move) {
-        let to = place(&trial, item)?;
+        let to = choose(&trial, item)?;
         steps.push(trial.shift(item.queue, to)?);
     }
     *draft = trial;
@@ -31,8 +31,8 @@ impl Vmq {
     /// Returns the initial worker of a new queue: the first in use with room.
     pub(crate) fn first_with_room(&self) -> WorkerId {
         let loads = self.loads();
-        let fit = self.spec.water.fit();
-        let has_room = |id: &WorkerId| loads.get(id).is_none_or(|load| load.mean() <= fit);
+        let fit_mark = self.spec.water.fit();
+        let has_room = |id: &WorkerId| loads.get(id).is_none_or(|load| load.mean() <= fit_mark);
         let draft = self.draft_of_means(Time::ZERO);
         let used = draft.used();
         if used.is_empty() {
@@ -40,7 +40,7 @@ impl Vmq {
         }
         let roomy = used.iter().find(|id| has_room(id)).copied();
         let can_begin = used.len() < usize::from(self.spec.max_workers);
-        let fresh = || {
+        let unused = || {
             let mut free = self.order.iter().filter(|id| !used.contains(id));
             free.find(|id| has_room(id)).copied().filter(|_| can_begin)
         };
@@ -48,7 +48,7 @@ impl Vmq {
             let load = |id: &&WorkerId| loads.get(id).map(|load| load.mean());
             used.iter().min_by_key(load).copied()
         };
-        roomy.or_else(fresh).or_else(emptiest).unwrap_or_else(|| self.base())
+        roomy.or_else(unused).or_else(emptiest).unwrap_or_else(|| self.base())
     }
 
     /// Moves all queues that are not on a permitted worker, at once.
@@ -118,12 +118,12 @@ impl Vmq {
         for id in &too_many {
             draft.close(*id);
         }
-        let stays = |at: &WorkerId| {
-            !too_many.contains(at)
-                && self.workers.get(at).is_some_and(|worker_state| worker_state.rank.is_some())
+        let is_allowed = |worker: &WorkerId| {
+            !too_many.contains(worker)
+                && self.workers.get(worker).is_some_and(|worker_state| worker_state.rank.is_some())
         };
         let mut moves = Vec::new();
-        let leaving = draft.items_astray(stays);
+        let leaving = draft.items_astray(is_allowed);
         for item in leaving.iter().filter(|item| item.may_move) {
             let Some(step) = best_worker(&draft, item, self.spec.water.fit())
                 .and_then(|to| draft.shift(item.queue, to))
@@ -142,14 +142,14 @@ impl Vmq {
 }
 
 /// Returns the best worker for a queue that cannot stay; `None` only if all are closed.
-fn best_worker(draft: &Draft, item: &Item, fit: Load) -> Option<WorkerId> {
+fn best_worker(draft: &Draft, item: &Item, fit_mark: Load) -> Option<WorkerId> {
     let emptiest = draft.emptiest(item);
     if let Some((after, id)) = emptiest {
-        if after <= fit {
+        if after <= fit_mark {
             return Some(id);
         }
     }
     // With equal loads, the worker in use is preferred.
-    let fresh = draft.fresh(item);
-    [emptiest, fresh].into_iter().flatten().min_by_key(|(after, _)| *after).map(|(_, id)| id)
+    let unused = draft.fresh(item);
+    [emptiest, unused].into_iter().flatten().min_by_key(|(after, _)| *after).map(|(_, id)| id)
 }

@@ -153,11 +153,11 @@ impl Vmq {
     fn worker(&mut self, workers: &[WorkerSpec], now: Time) {
         let mut before = core::mem::take(&mut self.workers);
         for worker in workers {
-            let known = before.remove(&worker.number);
-            let mut seat = known.unwrap_or_else(|| WorkerState::new(*worker, now));
-            seat.worker = *worker;
-            seat.rank = self.order.iter().position(|of| *of == worker.number);
-            self.workers.insert(worker.number, seat);
+            let existing = before.remove(&worker.number);
+            let mut worker_state = existing.unwrap_or_else(|| WorkerState::new(*worker, now));
+            worker_state.worker = *worker;
+            worker_state.rank = self.order.iter().position(|number| *number == worker.number);
+            self.workers.insert(worker.number, worker_state);
         }
     }
 
@@ -206,10 +206,10 @@ impl Vmq {
         if queue.index >= nic.queues {
             return Err(QueueError::IndexTooHigh { queue, queues: nic.queues });
         }
-        let (at, why) = self.initial_placement(*nic);
-        self.queues.insert(queue, Queue::new(at, why, now));
+        let (worker, reason) = self.initial_placement(*nic);
+        self.queues.insert(queue, Queue::new(worker, reason, now));
         self.allowance.resize(self.queues.len(), now);
-        Ok(Added { at, moves: self.settle(now) })
+        Ok(Added { at: worker, moves: self.settle(now) })
     }
 
     /// Returns the worker on which a queue of this NIC would be placed now; `None` if the NIC is
@@ -241,25 +241,25 @@ impl Vmq {
         self.queues.contains_key(&queue)
     }
 
-    /// Reports the outcome of a move: the queue is on `at` now. Until then the queue counts as
+    /// Reports the outcome of a move: the queue is on `worker` now. Until then the queue counts as
     /// being on its destination and is not moved again.
-    pub fn handle_moved(&mut self, queue: QueueId, at: WorkerId, now: Time) {
-        let Some(of) = self.queues.get_mut(&queue) else { return };
-        let Some(from) = of.moving_from.take() else { return };
-        for id in [from, of.worker, at] {
+    pub fn handle_moved(&mut self, queue: QueueId, worker: WorkerId, now: Time) {
+        let Some(record) = self.queues.get_mut(&queue) else { return };
+        let Some(from) = record.moving_from.take() else { return };
+        for id in [from, record.worker, worker] {
             if let Some(worker_state) = self.workers.get_mut(&id) {
                 worker_state.is_disturbed = true;
             }
         }
-        if of.worker == at {
+        if record.worker == worker {
             if let Some(watch) = self.pending_effects.get_mut(&queue) {
                 watch.handle_carried_out();
             }
         } else {
-            of.reason = PlacementReason::NotMoved { preferred: of.worker };
-            of.worker = at;
-            of.since = now;
-            of.retry_at = now + RETRY;
+            record.reason = PlacementReason::NotMoved { preferred: record.worker };
+            record.worker = worker;
+            record.since = now;
+            record.retry_at = now + RETRY;
             self.pending_effects.remove(&queue);
             self.alert.handle_not_moved();
         }
@@ -273,16 +273,16 @@ impl Vmq {
     /// Returns the permitted workers that have neither queues nor other work.
     pub fn parked(&self) -> Vec<WorkerId> {
         let is_idle = |id: &&WorkerId| {
-            let other =
+            let other_load =
                 self.workers.get(id).map_or(Load::ZERO, |worker_state| worker_state.other.mean());
-            other <= PARKED_MAX && self.queues.values().all(|of| self.is_away(of, **id))
+            other_load <= PARKED_MAX && self.queues.values().all(|queue| self.is_away(queue, **id))
         };
         self.order.iter().filter(is_idle).copied().collect()
     }
 
     /// Returns true if the queue is neither on the worker nor in transit from it.
-    fn is_away(&self, of: &Queue, id: WorkerId) -> bool {
-        of.worker != id && of.moving_from != Some(id)
+    fn is_away(&self, queue: &Queue, id: WorkerId) -> bool {
+        queue.worker != id && queue.moving_from != Some(id)
     }
 
     pub(crate) fn base(&self) -> WorkerId {
@@ -317,7 +317,7 @@ impl Vmq {
     pub(crate) fn draft(
         &self,
         load: impl Fn(&Queue) -> Load,
-        seen: impl Fn(&Queue) -> Load,
+        measured_of: impl Fn(&Queue) -> Load,
         other: impl Fn(&WorkerState) -> Load,
         now: Time,
     ) -> Draft {
@@ -345,7 +345,7 @@ impl Vmq {
             queue: *id,
             worker: queue.worker,
             load: load(queue),
-            measured: seen(queue),
+            measured: measured_of(queue),
             may_move: queue.may_move(now) && !self.uses_default_queue(*id),
         });
         Draft::new(worker_states, items, self.spec.max_workers)
@@ -360,20 +360,20 @@ impl Vmq {
                 .get(&id)
                 .map_or(Load::ZERO, |worker_state: &WorkerState| worker_state.busy.mean())
         };
-        let seen = self.queues.get(&queue).map_or(Load::ZERO, |of| of.load.mean());
+        let measured = self.queues.get(&queue).map_or(Load::ZERO, |record| record.load.mean());
         self.pending_effects
-            .insert(queue, PendingEffect::new(&decided, busy(from), busy(to), seen));
+            .insert(queue, PendingEffect::new(&decided, busy(from), busy(to), measured));
         for id in [from, to] {
             if let Some(worker_state) = self.workers.get_mut(&id) {
                 worker_state.is_disturbed = true;
             }
         }
-        if let Some(of) = self.queues.get_mut(&queue) {
-            of.worker = to;
-            of.moving_from = Some(from);
-            of.reason = PlacementReason::Moved { from, reason, predicted };
-            of.since = now;
-            of.measured = 0;
+        if let Some(record) = self.queues.get_mut(&queue) {
+            record.worker = to;
+            record.moving_from = Some(from);
+            record.reason = PlacementReason::Moved { from, reason, predicted };
+            record.since = now;
+            record.measured = 0;
         }
         decided
     }

@@ -24,11 +24,11 @@ impl Vmq {
     pub fn workers(&self) -> Vec<WorkerPlacementView> {
         let loads = self.loads();
         let views = self.workers.iter().map(|(id, worker_state)| {
-            let here = self.queues.values().filter(|queue| queue.worker == *id).count();
+            let count = self.queues.values().filter(|queue| queue.worker == *id).count();
             WorkerPlacementView {
                 worker: *id,
                 permitted: worker_state.rank.is_some(),
-                queues: u32::try_from(here).unwrap_or(u32::MAX),
+                queues: u32::try_from(count).unwrap_or(u32::MAX),
                 load: loads.get(id).map_or(Load::ZERO, |load| load.mean()).min(Load::FULL),
                 other_load: worker_state.other.mean(),
             }

@@ -36,10 +36,10 @@ impl Default for MemoryRecords {
 }
 
 impl MemoryRecords {
-    /// Returns an empty set of records, each with a capacity of `room` changes.
+    /// Returns an empty set of records, each with a capacity of `capacity` changes.
     #[must_use]
-    pub fn with_capacity(room: usize) -> Self {
-        Self { capacity: room, by_key: Arc::default(), until_failure: Arc::default() }
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self { capacity, by_key: Arc::default(), until_failure: Arc::default() }
     }
 
     /// Makes one write fail after `writes` successful ones.
@@ -56,7 +56,7 @@ impl MemoryRecords {
     /// Returns true if the record of this key was abandoned.
     #[must_use]
     pub fn is_abandoned(&self, key: &str) -> bool {
-        self.lock().get(key).is_some_and(|kept| kept.is_abandoned)
+        self.lock().get(key).is_some_and(|record| record.is_abandoned)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, SharedRecord>> {
@@ -68,14 +68,14 @@ impl RedoRecords for MemoryRecords {
     fn load(&self, key: &str) -> io::Result<Option<RedoChanges>> {
         let mut records = self.lock();
         let number = records.len() as u8;
-        let Some(kept) = records.get_mut(key).filter(|kept| !kept.changes.is_empty()) else {
+        let Some(record) = records.get_mut(key).filter(|record| !record.changes.is_empty()) else {
             return Ok(None);
         };
-        if kept.redone_as == [0; 16] {
-            kept.redone_as = [0x70 | number; 16];
+        if record.redone_as == [0; 16] {
+            record.redone_as = [0x70 | number; 16];
         }
-        let (opened, changes) = (kept.opened, kept.changes.clone());
-        Ok(Some(RedoChanges { opened, changes, new_write_id: kept.redone_as }))
+        let (opened, changes) = (record.opened, record.changes.clone());
+        Ok(Some(RedoChanges { opened, changes, new_write_id: record.redone_as }))
     }
 
     fn discard(&self, key: &str) -> io::Result<()> {
@@ -101,14 +101,15 @@ struct MemoryRecord {
 impl MemoryRecord {
     /// Fails if this write is the one selected by [`MemoryRecords::fail_after_writes`].
     fn fail(&self) -> io::Result<()> {
-        let mut left = self.records.until_failure.lock().unwrap_or_else(PoisonError::into_inner);
-        match *left {
+        let mut remaining =
+            self.records.until_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        match *remaining {
             Some(0) => {
-                *left = None;
+                *remaining = None;
                 Err(io::Error::other("the record cannot be written"))
             }
             _ => {
-                *left = left.map(|left| left - 1);
+                *remaining = remaining.map(|remaining| remaining - 1);
                 Ok(())
             }
         }
@@ -121,15 +122,15 @@ impl MemoryRecord {
 
 impl RedoRecord for MemoryRecord {
     fn append(&mut self, changes: &[MetadataChange], file_len: u64) -> io::Result<bool> {
-        let room = self.records.capacity;
+        let capacity = self.records.capacity;
         self.fail()?;
-        self.with(|kept| {
-            assert!(!kept.is_abandoned, "nothing is kept in an abandoned record");
-            if kept.changes.len() + changes.len() > room {
+        self.with(|record| {
+            assert!(!record.is_abandoned, "nothing is kept in an abandoned record");
+            if record.changes.len() + changes.len() > capacity {
                 return false;
             }
-            kept.changes.extend_from_slice(changes);
-            kept.opened.file_len = kept.opened.file_len.max(file_len);
+            record.changes.extend_from_slice(changes);
+            record.opened.file_len = record.opened.file_len.max(file_len);
             true
         })
     }
@@ -139,23 +140,23 @@ impl RedoRecord for MemoryRecord {
     }
 
     fn next_position(&self) -> u64 {
-        self.with(|kept| kept.first + kept.changes.len() as u64).unwrap_or_default()
+        self.with(|record| record.first + record.changes.len() as u64).unwrap_or_default()
     }
 
     fn truncate_before(&mut self, before: u64) -> io::Result<()> {
         self.fail()?;
-        self.with(|kept| {
-            let count = before.saturating_sub(kept.first).min(kept.changes.len() as u64);
-            kept.changes.drain(..count as usize);
-            kept.first += count;
+        self.with(|record| {
+            let count = before.saturating_sub(record.first).min(record.changes.len() as u64);
+            record.changes.drain(..count as usize);
+            record.first += count;
         })
     }
 
     fn abandon(&mut self) -> io::Result<()> {
         self.fail()?;
-        self.with(|kept| {
-            kept.changes.clear();
-            kept.is_abandoned = true;
+        self.with(|record| {
+            record.changes.clear();
+            record.is_abandoned = true;
         })
     }
 

@@ -58,7 +58,7 @@ impl State {
         let is_flush = matches!(op, StoreOp::File(_, LoggedChange::Flush, _));
         match self.capacity.as_mut().filter(|_| !is_flush) {
             Some(0) => return Err(io::ErrorKind::StorageFull.into()),
-            Some(room) => *room -= 1,
+            Some(remaining) => *remaining -= 1,
             None => {}
         }
         self.ops.push(op);
@@ -66,8 +66,8 @@ impl State {
     }
 
     fn find(&self, name: &FileName) -> Result<usize, StoreFileError> {
-        let found = self.names.get(name).copied();
-        found.ok_or_else(|| StoreFileError::new(name, StoreFault::Missing))
+        let file_number = self.names.get(name).copied();
+        file_number.ok_or_else(|| StoreFileError::new(name, StoreFault::Missing))
     }
 
     fn add(&mut self, content: impl Into<FileContent>) -> usize {
@@ -172,9 +172,9 @@ impl MemoryStore {
     /// begun. Changes of names are durable, as [`StoreFiles`] requires. `fate` decides each
     /// unflushed change of a file. Modification times are preserved.
     #[must_use]
-    pub fn crashed(&self, begun: usize, mut fate: impl FnMut() -> WriteOutcome) -> Self {
+    pub fn crashed(&self, started: usize, mut fate: impl FnMut() -> WriteOutcome) -> Self {
         let state = self.state();
-        let ops = state.ops.get(..begun).unwrap_or(&state.ops);
+        let ops = state.ops.get(..started).unwrap_or(&state.ops);
         let mut names = state.names_before.clone();
         for op in ops {
             match op {
@@ -197,12 +197,14 @@ impl MemoryStore {
             let mut of_file: Vec<LoggedChange> = Vec::new();
             for op in ops {
                 match op {
-                    StoreOp::File(of, op, at) if *of == number => {
+                    StoreOp::File(file_number, op, modified_at) if *file_number == number => {
                         of_file.push(op.clone());
                         modified_unix_s =
-                            if *op == LoggedChange::Flush { modified_unix_s } else { *at };
+                            if *op == LoggedChange::Flush { modified_unix_s } else { *modified_at };
                     }
-                    StoreOp::SetModified(of, at) if *of == number => modified_unix_s = *at,
+                    StoreOp::SetModified(file_number, modified_at) if *file_number == number => {
+                        modified_unix_s = *modified_at
+                    }
                     _ => {}
                 }
             }
@@ -223,9 +225,9 @@ impl MemoryStore {
     /// changes, and without the operations that are stalled.
     #[must_use]
     pub fn after_kill(&self) -> Self {
-        let left = Self::default();
+        let survivor = Self::default();
         {
-            let (from, mut to) = (self.state_now(), left.state());
+            let (from, mut to) = (self.state_now(), survivor.state());
             let entries = from.files.iter().map(|entry| Entry {
                 file: MemoryFile::new(entry.file.content()),
                 modified_unix_s: entry.modified_unix_s,
@@ -235,8 +237,8 @@ impl MemoryStore {
             (to.files, to.names) = (entries.collect(), from.names.clone());
             to.now_unix_s = from.now_unix_s;
         }
-        left.clear_log();
-        left
+        survivor.clear_log();
+        survivor
     }
 
     fn opened(
@@ -381,11 +383,11 @@ struct StoredFile {
 impl StoredFile {
     fn inspect<T>(
         &self,
-        ask: impl FnOnce(&MemoryFile) -> Result<T, FileError>,
+        read: impl FnOnce(&MemoryFile) -> Result<T, FileError>,
     ) -> Result<T, FileError> {
         let state = self.store.state();
         let entry = state.files.get(self.number).ok_or(io::ErrorKind::NotFound);
-        ask(&entry.map_err(io::Error::from)?.file)
+        read(&entry.map_err(io::Error::from)?.file)
     }
 
     fn change(&self, op: &LoggedChange) -> Result<(), FileError> {

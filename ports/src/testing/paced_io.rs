@@ -110,9 +110,9 @@ impl FileIo for PacedIo {
             _ => (0, false),
         };
         self.pending.push_back((token, read, is_write));
-        let deep = self.pending.len();
+        let depth = self.pending.len();
         let mut world = self.devices.world();
-        world.deepest = world.deepest.max(deep);
+        world.deepest = world.deepest.max(depth);
         true
     }
 
@@ -120,16 +120,16 @@ impl FileIo for PacedIo {
         Ok(())
     }
 
-    fn poll_done(&mut self, done: &mut Vec<FileCompletion>) -> usize {
-        let before = done.len();
+    fn poll_done(&mut self, completions: &mut Vec<FileCompletion>) -> usize {
+        let before = completions.len();
         let mut world = self.devices.world();
-        let mut left = world.pace.per_poll;
+        let mut budget = world.pace.per_poll;
         while let Some((token, read, is_write)) = self.pending.front().copied() {
             let cost = if is_write { world.pace.write_cost.max(1) } else { 1 };
-            if left == 0 {
+            if budget == 0 {
                 break;
             }
-            left = left.saturating_sub(cost);
+            budget = budget.saturating_sub(cost);
             self.pending.pop_front();
             world.reads += u64::from(read > 0);
             world.writes += u64::from(is_write);
@@ -137,9 +137,9 @@ impl FileIo for PacedIo {
                 Some(kind) => Err(kind.into()),
                 None => Ok(vec![0; read]),
             };
-            done.push(FileCompletion { token, result: outcome });
+            completions.push(FileCompletion { token, result: outcome });
         }
-        done.len() - before
+        completions.len() - before
     }
 
     fn in_flight(&self) -> usize {

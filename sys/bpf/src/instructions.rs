@@ -106,9 +106,9 @@ impl Assembler {
 
     /// Sets the position of `label` to the next instruction.
     pub fn bind(&mut self, label: Label) {
-        let here = self.instructions.len();
-        if let Some(place) = self.labels.get_mut(label.0) {
-            *place = here;
+        let position = self.instructions.len();
+        if let Some(target) = self.labels.get_mut(label.0) {
+            *target = position;
         }
     }
 
@@ -128,29 +128,29 @@ impl Assembler {
     }
 
     /// Loads the address of the stack location at this offset.
-    pub fn address(&mut self, to: Register, at: i16) {
+    pub fn address(&mut self, to: Register, offset: i16) {
         self.copy(to, Register::Frame);
-        self.add(to, at.into());
+        self.add(to, offset.into());
     }
 
-    /// Loads a register from the memory at `at` behind the address in `from`.
-    pub fn load(&mut self, width: Width, to: Register, from: Register, at: i16) {
-        self.push(LOAD | width as u8, to as u8, from as u8, at, 0);
+    /// Loads a register from the memory at `offset` behind the address in `from`.
+    pub fn load(&mut self, width: Width, to: Register, from: Register, offset: i16) {
+        self.push(LOAD | width as u8, to as u8, from as u8, offset, 0);
     }
 
     /// Stores a register on the stack.
-    pub fn store(&mut self, width: Width, at: i16, from: Register) {
-        self.push(STORE | width as u8, Register::Frame as u8, from as u8, at, 0);
+    pub fn store(&mut self, width: Width, offset: i16, from: Register) {
+        self.push(STORE | width as u8, Register::Frame as u8, from as u8, offset, 0);
     }
 
     /// Stores a value on the stack.
-    pub fn store_value(&mut self, width: Width, at: i16, value: i32) {
-        self.push(STORE_IMMEDIATE | width as u8, Register::Frame as u8, 0, at, value);
+    pub fn store_value(&mut self, width: Width, offset: i16, value: i32) {
+        self.push(STORE_IMMEDIATE | width as u8, Register::Frame as u8, 0, offset, value);
     }
 
     /// Adds a register to eight bytes in memory, atomically.
-    pub fn add_to(&mut self, to: Register, at: i16, from: Register) {
-        self.push(ATOMIC_64, to as u8, from as u8, at, 0);
+    pub fn add_to(&mut self, to: Register, offset: i16, from: Register) {
+        self.push(ATOMIC_64, to as u8, from as u8, offset, 0);
     }
 
     /// Loads a map, given by its descriptor, as the argument of a call.
@@ -166,15 +166,15 @@ impl Assembler {
     }
 
     /// Jumps to a label if a register and a value compare true.
-    pub fn jump_if(&mut self, left: Register, when: If, right: i32, to: Label) {
+    pub fn jump_if(&mut self, left: Register, condition: If, right: i32, to: Label) {
         self.jumps.push((self.instructions.len(), to));
-        self.push(JUMP | when as u8, left as u8, 0, 0, right);
+        self.push(JUMP | condition as u8, left as u8, 0, 0, right);
     }
 
     /// Jumps to a label if two registers compare true.
-    pub fn jump_if_registers(&mut self, left: Register, when: If, right: Register, to: Label) {
+    pub fn jump_if_registers(&mut self, left: Register, condition: If, right: Register, to: Label) {
         self.jumps.push((self.instructions.len(), to));
-        self.push(JUMP | FROM_REGISTER | when as u8, left as u8, right as u8, 0, 0);
+        self.push(JUMP | FROM_REGISTER | condition as u8, left as u8, right as u8, 0, 0);
     }
 
     /// Calls a helper function of the kernel by its number in `linux/bpf.h`.
@@ -190,11 +190,11 @@ impl Assembler {
     /// Returns the program. Jumps to labels without a position go to its beginning, which the
     /// kernel rejects.
     pub fn finish(mut self) -> Vec<EbpfInstruction> {
-        for (at, label) in self.jumps {
+        for (index, label) in self.jumps {
             let target = self.labels.get(label.0).copied().unwrap_or_default();
             // The programs have some hundred instructions at most.
-            let distance = target as i64 - at as i64 - 1;
-            if let Some(jump) = self.instructions.get_mut(at) {
+            let distance = target as i64 - index as i64 - 1;
+            if let Some(jump) = self.instructions.get_mut(index) {
                 jump.offset = i16::try_from(distance).unwrap_or(-1);
             }
         }

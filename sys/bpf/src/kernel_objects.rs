@@ -127,7 +127,7 @@ impl<const K: usize, const V: usize> Map<K, V> {
     /// # Errors
     /// The errno of the call; `EPERM` without `CAP_BPF` and `CAP_SYS_ADMIN`.
     pub fn new(kind: MapType, entries_max: u32) -> io::Result<Self> {
-        let mut shape = MapShape {
+        let mut attributes = MapShape {
             kind: kind as u32,
             key_bytes: K as u32,
             value_bytes: V as u32,
@@ -135,7 +135,7 @@ impl<const K: usize, const V: usize> Map<K, V> {
             flags: if kind == MapType::Hash { NO_PREALLOCATION } else { 0 },
         };
         // SAFETY: for this command the kernel reads a `MapShape`, which has no pointers.
-        let fd = unsafe { bpf(MAP_CREATE, &mut shape) }?;
+        let fd = unsafe { bpf(MAP_CREATE, &mut attributes) }?;
         // SAFETY: the kernel just created this descriptor, which has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
@@ -217,9 +217,10 @@ pub fn load(purpose: Purpose, instructions: &[EbpfInstruction]) -> io::Result<Ow
 /// Linux 5.9.
 pub fn attach_xdp(program: BorrowedFd<'_>, device: u32, hook: XdpHook) -> io::Result<OwnedFd> {
     let program = program.as_raw_fd() as u32;
-    let mut place = LinkCreateArguments { program, device, kind: ATTACH_XDP, flags: hook as u32 };
+    let mut attributes =
+        LinkCreateArguments { program, device, kind: ATTACH_XDP, flags: hook as u32 };
     // SAFETY: for this command the kernel reads a `LinkCreateArguments`, which has no pointers.
-    let fd = unsafe { bpf(LINK_CREATE, &mut place) }?;
+    let fd = unsafe { bpf(LINK_CREATE, &mut attributes) }?;
     // SAFETY: the kernel just created this descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -56,12 +56,12 @@ fn thread_calls() -> Vec<Call> {
     .map(Call::always)
     .to_vec();
     // `abort` may signal its own process only.
-    let own = std::process::id();
-    let abort = vec![When::Is(0, own), When::Is(2, libc::SIGABRT as u32)];
+    let process_id = std::process::id();
+    let abort = vec![When::Is(0, process_id), When::Is(2, libc::SIGABRT as u32)];
     calls.push(Call::when(libc::SYS_tgkill, vec![abort]));
     // The standard library, with debug assertions, checks that the descriptors it closes are open.
-    let look = vec![When::Is(1, libc::F_GETFD as u32)];
-    calls.push(Call::when(libc::SYS_fcntl, vec![look]));
+    let condition = vec![When::Is(1, libc::F_GETFD as u32)];
+    calls.push(Call::when(libc::SYS_fcntl, vec![condition]));
     calls.push(Call::when(libc::SYS_mprotect, vec![vec![When::Lacks(2, PROT_EXEC)]]));
     calls
 }
@@ -104,15 +104,15 @@ pub(crate) fn worker_calls() -> Vec<Call> {
     #[cfg(target_arch = "x86_64")]
     calls.push(Call::always(libc::SYS_epoll_wait));
     // Bytes of its replies that an NBD client has read.
-    let asked = [SIOCGIFNAME, libc::TIOCOUTQ as u32].map(|request| vec![When::Is(1, request)]);
-    calls.push(Call::when(libc::SYS_ioctl, asked.into()));
+    let requests = [SIOCGIFNAME, libc::TIOCOUTQ as u32].map(|request| vec![When::Is(1, request)]);
+    calls.push(Call::when(libc::SYS_ioctl, requests.into()));
     // Registers an open file of a disk with the ring, or removes it.
     let files = vec![When::Is(1, IORING_REGISTER_FILES_UPDATE)];
     calls.push(Call::when(libc::SYS_io_uring_register, vec![files]));
     // Anonymous memory only: files of open descriptors cannot be mapped. The handler of SIGBUS maps
     // such memory where a guest's file was truncated.
-    let own = vec![When::Lacks(2, PROT_EXEC), When::Has(3, MAP_ANONYMOUS)];
-    calls.push(Call::when(libc::SYS_mmap, vec![own]));
+    let conditions = vec![When::Lacks(2, PROT_EXEC), When::Has(3, MAP_ANONYMOUS)];
+    calls.push(Call::when(libc::SYS_mmap, vec![conditions]));
     calls
 }
 
@@ -175,8 +175,8 @@ pub(crate) fn front_end_calls() -> Vec<Call> {
     calls.push(Call::always(libc::SYS_poll));
     // Received descriptors: whether they are Unix sockets. Connections: the peer's process.
     let option = |name: u32| vec![When::Is(1, libc::SOL_SOCKET as u32), When::Is(2, name)];
-    let asked = [SO_DOMAIN, SO_PEERCRED, SO_ACCEPTCONN].map(option);
-    calls.push(Call::when(libc::SYS_getsockopt, asked.into()));
+    let options = [SO_DOMAIN, SO_PEERCRED, SO_ACCEPTCONN].map(option);
+    calls.push(Call::when(libc::SYS_getsockopt, options.into()));
     // Refusal of descriptors.
     calls.push(Call::when(libc::SYS_setsockopt, vec![option(SO_PASSRIGHTS)]));
     // Maps a VM's memory from files received on the socket, and stacks of threads.
@@ -243,19 +243,19 @@ pub(crate) fn nbd_server_calls() -> Vec<Call> {
     ];
     let tcp = tcp.map(|name| option(libc::IPPROTO_TCP, name as u32));
     calls.push(Call::when(libc::SYS_setsockopt, [&set[..], &tcp].concat()));
-    let asked = [SO_PEERCRED, SO_DOMAIN].map(|name| option(libc::SOL_SOCKET, name));
-    calls.push(Call::when(libc::SYS_getsockopt, asked.into()));
+    let options = [SO_PEERCRED, SO_DOMAIN].map(|name| option(libc::SOL_SOCKET, name));
+    calls.push(Call::when(libc::SYS_getsockopt, options.into()));
     calls.push(Call::when(libc::SYS_ioctl, vec![vec![When::Is(1, FIONBIO)]]));
     // With debug assertions Tokio checks that sockets are non-blocking, in addition to the checks
     // of any thread. The socket of a client is duplicated if the kernel cannot refuse descriptors.
-    let look = [libc::F_GETFD, libc::F_GETFL, libc::F_DUPFD_CLOEXEC];
-    let look = look.map(|command| vec![When::Is(1, command as u32)]);
-    calls.push(Call::when(libc::SYS_fcntl, look.into()));
+    let commands = [libc::F_GETFD, libc::F_GETFL, libc::F_DUPFD_CLOEXEC];
+    let commands = commands.map(|command| vec![When::Is(1, command as u32)]);
+    calls.push(Call::when(libc::SYS_fcntl, commands.into()));
     // TLS passes data to a connection's queue through a socket pair.
     let local = vec![When::Is(0, libc::AF_UNIX as u32)];
     calls.push(Call::when(libc::SYS_socketpair, vec![local]));
     // Stacks of threads and memory for payloads.
-    let own = vec![When::Lacks(2, PROT_EXEC), When::Has(3, MAP_ANONYMOUS)];
-    calls.push(Call::when(libc::SYS_mmap, vec![own]));
+    let conditions = vec![When::Lacks(2, PROT_EXEC), When::Has(3, MAP_ANONYMOUS)];
+    calls.push(Call::when(libc::SYS_mmap, vec![conditions]));
     calls
 }

@@ -30,9 +30,9 @@ pub(crate) fn forbid_programs(sysfs_files: &[PathBuf]) -> Result<FileRule, Rules
     let mut ruleset = Ruleset::default().handle_access(PROCESS_RIGHTS)?.create()?;
     // Rules can only permit, so every other top-level folder is listed.
     let folders = std::fs::read_dir("/").into_iter().flatten().flatten();
-    let is_kernels = |path: &PathBuf| KERNEL_FILES.iter().any(|of| path == Path::new(of));
-    let others = folders.map(|entry| entry.path()).filter(|path| !is_kernels(path));
-    for path in others.chain(sysfs_files.iter().cloned()) {
+    let is_kernels = |path: &PathBuf| KERNEL_FILES.iter().any(|name| path == Path::new(name));
+    let other_paths = folders.map(|entry| entry.path()).filter(|path| !is_kernels(path));
+    for path in other_paths.chain(sysfs_files.iter().cloned()) {
         // A folder that no longer exists needs no rule.
         if let Ok(opened) = PathFd::new(&path) {
             ruleset = ruleset.add_rule(PathBeneath::new(opened, AccessFs::WriteFile))?;

@@ -61,7 +61,7 @@ pub(crate) enum List {
 /// # Errors
 /// The architecture is not supported, or the list is too long.
 pub(crate) fn compile(list: List, calls: &[Call]) -> Result<BpfProgram, seccompiler::Error> {
-    let (listed, others) = match list {
+    let (listed, default_action) = match list {
         List::Allowed => (SeccompAction::Allow, SeccompAction::Trap),
         List::Refused => (SeccompAction::Trap, SeccompAction::Allow),
         List::Missing => (SeccompAction::Errno(libc::ENOSYS as u32), SeccompAction::Allow),
@@ -75,7 +75,8 @@ pub(crate) fn compile(list: List, calls: &[Call]) -> Result<BpfProgram, seccompi
         rules.insert(call.number, of_call);
     }
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
-    let program: BpfProgram = SeccompFilter::new(rules, others, listed, arch)?.try_into()?;
+    let program: BpfProgram =
+        SeccompFilter::new(rules, default_action, listed, arch)?.try_into()?;
     Ok(guarded(program))
 }
 
@@ -139,12 +140,12 @@ fn seccomp_rules(conditions: &[When]) -> Result<Vec<SeccompRule>, seccompiler::E
 }
 
 fn plain(condition: When) -> Result<SeccompCondition, seccompiler::Error> {
-    let word = |argument, op, value: u32| {
+    let compare = |argument, op, value: u32| {
         SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, u64::from(value))
     };
     Ok(match condition {
-        When::Is(argument, value) => word(argument, SeccompCmpOp::Eq, value)?,
-        When::IsNot(argument, value) => word(argument, SeccompCmpOp::Ne, value)?,
+        When::Is(argument, value) => compare(argument, SeccompCmpOp::Eq, value)?,
+        When::IsNot(argument, value) => compare(argument, SeccompCmpOp::Ne, value)?,
         When::Has(argument, mask) | When::Any(argument, mask) => masked(argument, mask, mask)?,
         When::Lacks(argument, mask) => masked(argument, mask, 0)?,
     })

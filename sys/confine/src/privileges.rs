@@ -81,25 +81,25 @@ pub(crate) fn forbid_new() -> Result<(), Errno> {
     set_no_new_privs(true)
 }
 
-fn drop_to(kept: CapabilitySet, bounding: CapabilitySet) -> Result<Dropped, Errno> {
+fn drop_to(retained: CapabilitySet, bounding: CapabilitySet) -> Result<Dropped, Errno> {
     // The bounding set is reduced first, because that needs a capability itself.
     let bounding_is_empty = reduce_bounding_set(bounding)? && bounding.is_empty();
     clear_ambient_capability_set()?;
-    let permitted = capabilities(None)?.permitted & kept;
+    let permitted = capabilities(None)?.permitted & retained;
     let sets =
         CapabilitySets { effective: permitted, permitted, inheritable: CapabilitySet::empty() };
     set_capabilities(None, sets)?;
-    let left = capabilities(None)?;
-    let all = left.effective | left.permitted | left.inheritable;
-    Ok(Dropped { remaining: names(all), bounding_is_empty })
+    let remaining = capabilities(None)?;
+    let union = remaining.effective | remaining.permitted | remaining.inheritable;
+    Ok(Dropped { remaining: names(union), bounding_is_empty })
 }
 
 /// Reduces the bounding set to `retained`. Returns false if `CAP_SETPCAP` is missing; that is only
 /// relevant for executed programs.
-fn reduce_bounding_set(kept: CapabilitySet) -> Result<bool, Errno> {
+fn reduce_bounding_set(retained: CapabilitySet) -> Result<bool, Errno> {
     for number in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << number);
-        if kept.contains(capability) {
+        if retained.contains(capability) {
             continue;
         }
         match capability_is_in_bounding_set(capability) {
@@ -122,8 +122,8 @@ fn retained() -> CapabilitySet {
 }
 
 fn names(set: CapabilitySet) -> Vec<&'static str> {
-    let known = RETAINED_CAPABILITIES.iter().zip(FLAGS).filter(|(_, flag)| set.contains(*flag));
-    let mut names: Vec<_> = known.map(|((name, _), _)| *name).collect();
+    let flagged = RETAINED_CAPABILITIES.iter().zip(FLAGS).filter(|(_, flag)| set.contains(*flag));
+    let mut names: Vec<_> = flagged.map(|((name, _), _)| *name).collect();
     if !retained().contains(set) {
         names.push("others");
     }

@@ -107,7 +107,7 @@ pub(crate) fn install() -> io::Result<()> {
         WAKE.store(write.as_raw_fd(), Relaxed);
         // SAFETY: sigaction is called with one initialised structure and no place for the old
         // action; the handler is async-signal-safe.
-        let done = unsafe {
+        let result = unsafe {
             let mut action: libc::sigaction = core::mem::zeroed();
             let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = handle_sigsys;
             action.sa_sigaction = handler as usize;
@@ -115,7 +115,7 @@ pub(crate) fn install() -> io::Result<()> {
             libc::sigemptyset(&raw mut action.sa_mask);
             libc::sigaction(libc::SIGSYS, &raw const action, core::ptr::null_mut())
         };
-        if done == 0 { Ok(Pipe { read, _write: write }) } else { Err(last_errno()) }
+        if result == 0 { Ok(Pipe { read, _write: write }) } else { Err(last_errno()) }
     });
     installed.as_ref().map(drop).map_err(|errno| io::Error::from_raw_os_error(*errno))
 }
@@ -137,13 +137,13 @@ extern "C" fn handle_sigsys(_signal: c_int, info: *mut libc::siginfo_t, context:
     LAST_LABEL.store(LABEL.get(), Relaxed);
     LAST_THREAD.store(THREAD.get(), Relaxed);
     COUNT.fetch_add(1, Relaxed);
-    let one = [1_u8];
+    let byte = [1_u8];
     // SAFETY: one readable byte, and a descriptor that is never closed. Every list permits the
     // call. The interrupted code's errno is restored; its result is set below.
     unsafe {
         let errno = errno_pointer();
         let before = *errno;
-        libc::write(WAKE.load(Relaxed), one.as_ptr().cast(), one.len());
+        libc::write(WAKE.load(Relaxed), byte.as_ptr().cast(), byte.len());
         *errno = before;
     }
     // SAFETY: the third argument of an SA_SIGINFO handler is the context with which the thread

@@ -142,8 +142,8 @@ pub(crate) fn process_calls() -> Vec<Call> {
     // Simulates terminal input.
     calls.push(Call::when(libc::SYS_ioctl, vec![vec![When::Is(1, libc::TIOCSTI as u32)]]));
     // Threads of this process only.
-    let others = vec![When::IsNot(0, std::process::id())];
-    calls.push(Call::when(libc::SYS_tgkill, vec![others]));
+    let other_process = vec![When::IsNot(0, std::process::id())];
+    calls.push(Call::when(libc::SYS_tgkill, vec![other_process]));
     calls
 }
 

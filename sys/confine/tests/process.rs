@@ -71,10 +71,10 @@ fn check_confined_process() {
 fn many_confined_threads_have_memory(confinement: &Confinement) {
     const THREADS: usize = 64;
     let before = confinement.report().refused_calls;
-    let inside = confinement.clone();
+    let thread_confinement = confinement.clone();
     let started = Arc::new(Barrier::new(THREADS));
     let parent = std::thread::spawn(move || {
-        inside.confine_thread(Role::NbdServer).expect("the thread is confined");
+        thread_confinement.confine_thread(Role::NbdServer).expect("the thread is confined");
         let threads: Vec<_> = std::iter::repeat_with(|| {
             let started = Arc::clone(&started);
             std::thread::spawn(move || {
@@ -146,8 +146,8 @@ fn has_dropped_privileges(confinement: &Confinement) {
         layer.capabilities.len() <= RETAINED_CAPABILITIES.len()
             && !layer.capabilities.contains(&"others")
     );
-    let kept = 1 << 1 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 21;
-    assert_eq!(status("CapPrm") & !kept, 0);
+    let retained = 1 << 1 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 21;
+    assert_eq!(status("CapPrm") & !retained, 0);
     assert_eq!((status("CapInh"), status("CapAmb"), status("NoNewPrivs")), (0, 0, 1));
     assert_eq!(status("Seccomp"), 2);
     if layer.bounding_is_empty {
@@ -209,7 +209,7 @@ fn can_do_its_work(namespace: &File, confinement: &Confinement) {
     }
     // Without the capability the kernel itself rejects the call, which is not counted.
     if status("CapEff") & 1 << 13 != 0 {
-        control_sockets_are_opened_and_asked();
+        control_sockets_are_opened_and_queried();
     }
     let directory = std::env::temp_dir().join(format!("suimon-confine-{}", std::process::id()));
     std::fs::create_dir(&directory).expect("a directory");
@@ -217,11 +217,11 @@ fn can_do_its_work(namespace: &File, confinement: &Confinement) {
     File::create(&path).and_then(|mut file| file.write_all(b"kept")).expect("a file");
     std::fs::rename(&path, directory.join("state.new")).expect("renaming");
     std::fs::remove_dir_all(&directory).expect("removing");
-    let inside = namespace.try_clone().expect("a descriptor");
+    let descriptor = namespace.try_clone().expect("a descriptor");
     let thread = std::thread::spawn(move || {
         let may_enter = status("CapEff") & 1 << 21 != 0;
         if may_enter {
-            works!(SYS_setns, inside.as_raw_fd(), libc::CLONE_NEWNET);
+            works!(SYS_setns, descriptor.as_raw_fd(), libc::CLONE_NEWNET);
         }
     });
     thread.join().expect("threads are made, and enter a network namespace");
@@ -230,25 +230,25 @@ fn can_do_its_work(namespace: &File, confinement: &Confinement) {
 
 /// Members of a team get their sockets for LACPDUs whenever a team is created or a device returns,
 /// long after the process was confined.
-fn control_sockets_are_opened_and_asked() {
+fn control_sockets_are_opened_and_queried() {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     let socket = works!(SYS_socket, libc::AF_PACKET, kind, 0);
     let word = size_of::<libc::c_int>();
     // A filter of one instruction that drops all packets.
     let mut refuse = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0 };
     let program = libc::sock_fprog { len: 1, filter: &raw mut refuse };
-    let room = size_of_val(&program);
+    let size = size_of_val(&program);
     works!(
         SYS_setsockopt,
         socket,
         libc::SOL_SOCKET,
         libc::SO_ATTACH_FILTER,
         &raw const program,
-        room
+        size
     );
-    let on: libc::c_int = 1;
+    let enabled: libc::c_int = 1;
     let ignore = libc::PACKET_IGNORE_OUTGOING;
-    works!(SYS_setsockopt, socket, libc::SOL_PACKET, ignore, &raw const on, word);
+    works!(SYS_setsockopt, socket, libc::SOL_PACKET, ignore, &raw const enabled, word);
     // Loopback exists and has index 1 in every namespace. SAFETY: all zeros are a valid
     // sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -263,13 +263,13 @@ fn control_sockets_are_opened_and_asked() {
         mr_alen: 6,
         mr_address: [0x01, 0x80, 0xc2, 0, 0, 0x02, 0, 0],
     };
-    let room = size_of_val(&group);
+    let size = size_of_val(&group);
     let add = libc::PACKET_ADD_MEMBERSHIP;
-    works!(SYS_setsockopt, socket, libc::SOL_PACKET, add, &raw mut group, room);
+    works!(SYS_setsockopt, socket, libc::SOL_PACKET, add, &raw mut group, size);
     works!(SYS_getsockname, socket, &raw mut address, &raw mut len);
-    let (mut told, mut len) = ([0_u32; 2], 8 as libc::socklen_t);
+    let (mut values, mut len) = ([0_u32; 2], 8 as libc::socklen_t);
     let statistics = libc::PACKET_STATISTICS;
-    works!(SYS_getsockopt, socket, libc::SOL_PACKET, statistics, &raw mut told, &raw mut len);
+    works!(SYS_getsockopt, socket, libc::SOL_PACKET, statistics, &raw mut values, &raw mut len);
     // SAFETY: writes nothing, because the buffer is empty.
     let received = unsafe { libc::syscall(libc::SYS_recvfrom, socket, 0, 0, 0, 0, 0) };
     // A loopback device that is down returns ENETDOWN.
@@ -280,18 +280,18 @@ fn control_sockets_are_opened_and_asked() {
 fn front_ends_read_their_socket_and_nothing_else(confinement: &Confinement) {
     let (mut near, far) = UnixStream::pair().expect("a pair");
     let before = confinement.report().refused_calls;
-    let inside = confinement.clone();
+    let thread_confinement = confinement.clone();
     let thread = std::thread::spawn(move || {
-        inside.confine_thread(Role::FrontEnd).expect("the thread is confined");
+        thread_confinement.confine_thread(Role::FrontEnd).expect("the thread is confined");
         let mut word = [0; 5];
         (&far).read_exact(&mut word).expect("a word");
         // Memory of a VM, from a descriptor.
         let file = works!(SYS_memfd_create, c"vm".as_ptr(), 0);
         works!(SYS_ftruncate, file, 8192);
         let shared = libc::PROT_READ | libc::PROT_WRITE;
-        let at = works!(SYS_mmap, 0, 8192, shared, libc::MAP_SHARED, file, 0);
-        works!(SYS_munmap, at, 8192);
-        assert_eq!(inside.report().refused_calls, before, "what it needs works");
+        let address = works!(SYS_mmap, 0, 8192, shared, libc::MAP_SHARED, file, 0);
+        works!(SYS_munmap, address, 8192);
+        assert_eq!(thread_confinement.report().refused_calls, before, "what it needs works");
         refused!(SYS_mmap, 0, 4096, shared | libc::PROT_EXEC, libc::MAP_SHARED, file, 0);
         refused!(SYS_openat, libc::AT_FDCWD, c"/etc/passwd".as_ptr(), libc::O_RDONLY);
         refused!(SYS_socket, libc::AF_UNIX, libc::SOCK_STREAM, 0);
@@ -301,7 +301,7 @@ fn front_ends_read_their_socket_and_nothing_else(confinement: &Confinement) {
         refused!(SYS_ioctl, far.as_raw_fd(), libc::FIONREAD, 0);
         refused!(SYS_pwrite64, file, 0, 0, 0);
         refused!(SYS_clone, libc::SIGCHLD, 0, 0, 0, 0);
-        assert_eq!(inside.refusals().expect("refusals").by, "front-end");
+        assert_eq!(thread_confinement.refusals().expect("refusals").by, "front-end");
         let child = std::thread::spawn(|| {
             refused!(SYS_openat, libc::AT_FDCWD, c"/etc/passwd".as_ptr(), libc::O_RDONLY);
         });
@@ -322,23 +322,23 @@ fn nbd_servers_take_clients_in_and_start_threads_like_themselves(confinement: &C
     let _ = std::fs::remove_file(&folder);
     let listener = UnixListener::bind(&folder).expect("a socket");
     let before = confinement.report().refused_calls;
-    let inside = confinement.clone();
+    let thread_confinement = confinement.clone();
     let tcp = std::net::TcpListener::bind("127.0.0.1:0").expect("a TCP socket");
     let thread = std::thread::spawn(move || {
-        inside.confine_thread(Role::NbdServer).expect("the thread is confined");
+        thread_confinement.confine_thread(Role::NbdServer).expect("the thread is confined");
         let (client, _) = listener.accept().expect("a client");
         let (mut user, mut len) = ([0_u32; 3], 12 as libc::socklen_t);
-        let who = (libc::SOL_SOCKET, libc::SO_PEERCRED, &raw mut user, &raw mut len);
-        works!(SYS_getsockopt, client.as_raw_fd(), who.0, who.1, who.2, who.3);
-        let child = inside.clone();
+        let option = (libc::SOL_SOCKET, libc::SO_PEERCRED, &raw mut user, &raw mut len);
+        works!(SYS_getsockopt, client.as_raw_fd(), option.0, option.1, option.2, option.3);
+        let child = thread_confinement.clone();
         let serve = std::thread::Builder::new().name("child".to_owned()).spawn(move || {
             child.mark_child(Role::NbdServer);
-            let (mut here, mut there) = UnixStream::pair().expect("a pair");
-            there.set_nonblocking(true).expect("not blocking");
+            let (mut local, mut remote) = UnixStream::pair().expect("a pair");
+            remote.set_nonblocking(true).expect("not blocking");
             let mut word = [0; 5];
             (&client).read_exact(&mut word).expect("a word");
-            here.write_all(&word).expect("handed on");
-            there.read_exact(&mut word).expect("taken");
+            local.write_all(&word).expect("handed on");
+            remote.read_exact(&mut word).expect("taken");
             let one: libc::c_int = 1;
             let of_tcp = [libc::TCP_NODELAY, libc::TCP_KEEPIDLE, libc::TCP_KEEPINTVL];
             for name in of_tcp.into_iter().chain([libc::TCP_KEEPCNT, libc::TCP_USER_TIMEOUT]) {

@@ -36,8 +36,8 @@ pub(crate) fn is_too_large(error: &Error) -> bool {
 }
 
 fn by_status(message: &str, code: i32, unanswered: Kind) -> (Kind, &'static str) {
-    let has = |words: &[&str]| words.iter().any(|word| message.contains(word));
-    if has(&[
+    let contains_any = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
+    if contains_any(&[
         "authentication failed",
         "permission denied",
         "invalid auth token",
@@ -48,22 +48,26 @@ fn by_status(message: &str, code: i32, unanswered: Kind) -> (Kind, &'static str)
             "correct the user and password, or grant the etcd user the role",
         );
     }
-    if has(&["database space exceeded", "too many operations", "request is too large"]) {
+    if contains_any(&["database space exceeded", "too many operations", "request is too large"]) {
         return (
             Kind::Full,
             "compact and defragment etcd, raise its quota, or send smaller requests",
         );
     }
-    if has(&["message length too large"]) {
+    if contains_any(&["message length too large"]) {
         let advice = "the response is larger than this daemon accepts; remove nodes or stores that \
                       the cluster does not need";
         return (Kind::Refused, advice);
     }
-    if has(&["requested lease not found"]) {
+    if contains_any(&["requested lease not found"]) {
         return (Kind::LeaseEnded, "acquire another lease");
     }
-    if has(&["no leader", "leader changed", "request timed out", "not enough started members"])
-        || UNANSWERED.contains(&code)
+    if contains_any(&[
+        "no leader",
+        "leader changed",
+        "request timed out",
+        "not enough started members",
+    ]) || UNANSWERED.contains(&code)
     {
         return (unanswered, "check that most members of etcd run and reach each other");
     }
@@ -71,7 +75,7 @@ fn by_status(message: &str, code: i32, unanswered: Kind) -> (Kind, &'static str)
 }
 
 fn describe(error: &Error) -> String {
-    let mut words = match error {
+    let mut text = match error {
         Error::GRpcStatus(status) => status.message().to_owned(),
         other => other.to_string(),
     };
@@ -82,10 +86,10 @@ fn describe(error: &Error) -> String {
     };
     while let Some(cause) = source {
         let cause_words = cause.to_string();
-        if !words.contains(&cause_words) {
-            words = format!("{words}: {cause_words}");
+        if !text.contains(&cause_words) {
+            text = format!("{text}: {cause_words}");
         }
         source = cause.source();
     }
-    words
+    text
 }

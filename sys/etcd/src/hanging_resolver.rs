@@ -10,22 +10,22 @@ use suimon_lookups::Lookups;
 /// Resolver that responds to no lookup before [`Resolver::respond`].
 pub(crate) struct Resolver {
     lookups: Lookups,
-    begun: Arc<AtomicUsize>,
+    lookups_started: Arc<AtomicUsize>,
     responds: Arc<(Mutex<bool>, Condvar)>,
 }
 
 impl Resolver {
     pub(crate) fn hanging() -> Self {
-        let (begun, responds) = (Arc::new(AtomicUsize::new(0)), Arc::default());
+        let (started, responds) = (Arc::new(AtomicUsize::new(0)), Arc::default());
         let (count, gate): (_, Arc<(Mutex<bool>, Condvar)>) =
-            (Arc::clone(&begun), Arc::clone(&responds));
+            (Arc::clone(&started), Arc::clone(&responds));
         let lookups = Lookups::new(move |_| {
             count.fetch_add(1, Ordering::SeqCst);
             let open = gate.0.lock().unwrap();
             drop(gate.1.wait_while(open, |is_open| !*is_open).unwrap());
             Ok(vec![SocketAddr::from(([127, 0, 0, 1], 0))])
         });
-        Self { lookups, begun, responds }
+        Self { lookups, lookups_started: started, responds }
     }
 
     pub(crate) fn lookups(&self) -> Lookups {
@@ -34,7 +34,7 @@ impl Resolver {
 
     /// Returns the number of lookups that have begun.
     pub(crate) fn begun(&self) -> usize {
-        self.begun.load(Ordering::SeqCst)
+        self.lookups_started.load(Ordering::SeqCst)
     }
 
     /// Returns the number of threads that execute lookups.
@@ -55,10 +55,10 @@ impl Drop for Resolver {
     }
 }
 
-pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn wait_for(description: &str, mut condition: impl FnMut() -> bool) {
     let limit = Instant::now() + Duration::from_secs(60);
     while !condition() {
-        assert!(Instant::now() < limit, "not in time: {what}");
+        assert!(Instant::now() < limit, "not in time: {description}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -16,7 +16,7 @@ use crate::members::Members;
 pub(crate) struct Lease {
     id: i64,
     /// Time until which the lease is valid, as far as this host knows; `None` once it has ended.
-    until: Arc<Mutex<Option<Instant>>>,
+    deadline: Arc<Mutex<Option<Instant>>>,
     keeper: JoinHandle<()>,
     members: Arc<Members>,
     runtime: Handle,
@@ -29,18 +29,18 @@ impl Lease {
         span: Duration,
     ) -> Result<Self, ClusterStoreError> {
         let seconds = i64::try_from(span.as_secs().max(1)).unwrap_or(i64::MAX);
-        let asked = Instant::now();
+        let requested_at = Instant::now();
         let answer = runtime
             .block_on(members.request(true, |mut client| async move {
                 client.lease_grant(seconds, None).await
             }))?;
         // etcd may grant a longer lease than requested, but never a shorter one.
         let span = Duration::from_secs(u64::try_from(answer.ttl()).unwrap_or_default());
-        let until = Arc::new(Mutex::new(Some(asked + span)));
+        let deadline = Arc::new(Mutex::new(Some(requested_at + span)));
         let id = answer.id();
-        let keeper = keep_alive(Arc::clone(&members), id, span, Arc::clone(&until));
+        let keeper = keep_alive(Arc::clone(&members), id, span, Arc::clone(&deadline));
         let keeper = runtime.spawn(keeper);
-        Ok(Self { id, until, keeper, members, runtime: runtime.clone() })
+        Ok(Self { id, deadline, keeper, members, runtime: runtime.clone() })
     }
 }
 
@@ -49,27 +49,27 @@ async fn keep_alive(
     members: Arc<Members>,
     id: i64,
     span: Duration,
-    until: Arc<Mutex<Option<Instant>>>,
+    deadline: Arc<Mutex<Option<Instant>>>,
 ) {
     let pause = span / 3;
     loop {
         tokio::time::sleep(pause).await;
-        let asked = Instant::now();
+        let requested_at = Instant::now();
         let question = members.request(false, |mut client| async move {
             let (mut keeper, mut answers) = client.lease_keep_alive(id).await?;
             keeper.keep_alive().await?;
             answers.message().await?.ok_or_else(|| Error::LeaseKeepAliveError("no reply".into()))
         });
         let answer = timeout(pause.max(members.timeout()), question).await;
-        let mut until = until.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut deadline = deadline.lock().unwrap_or_else(PoisonError::into_inner);
         match answer {
-            Ok(Ok(answer)) if answer.ttl() > 0 => *until = Some(asked + span),
+            Ok(Ok(answer)) if answer.ttl() > 0 => *deadline = Some(requested_at + span),
             // The lease has expired at etcd.
-            Ok(Ok(_)) => *until = None,
-            Ok(Err(error)) if error.kind == Kind::LeaseEnded => *until = None,
+            Ok(Ok(_)) => *deadline = None,
+            Ok(Err(error)) if error.kind == Kind::LeaseEnded => *deadline = None,
             Ok(Err(_)) | Err(_) => {}
         }
-        if until.is_none() {
+        if deadline.is_none() {
             return;
         }
     }
@@ -81,8 +81,9 @@ impl ClusterLease for Lease {
     }
 
     fn remaining(&self) -> Duration {
-        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+        let deadline = *self.deadline.lock().unwrap_or_else(PoisonError::into_inner);
+        deadline
+            .map_or(Duration::ZERO, |deadline| deadline.saturating_duration_since(Instant::now()))
     }
 }
 

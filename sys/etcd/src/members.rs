@@ -52,20 +52,20 @@ impl Members {
 
     /// Returns a connection, and the URL of its member.
     pub(crate) async fn client(&self) -> Result<(Client, String), ClusterStoreError> {
-        let (selected, member, known) = {
+        let (selected, member, cached) = {
             let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
             let endpoints = &self.spec.endpoints;
             let index = current.index % endpoints.len().max(1);
             let member = endpoints.get(index).cloned().unwrap_or_default();
             (current.index, member, current.client.clone())
         };
-        if let Some(client) = known {
+        if let Some(client) = cached {
             return Ok((client, member));
         }
-        let made = timeout(CONNECT * 2, self.connect(&member)).await;
-        let client = made
+        let result = timeout(CONNECT * 2, self.connect(&member)).await;
+        let client = result
             .map_err(|_| timeout_error(&member, false))
-            .and_then(|made| made.map_err(|error| explain(&member, &error, false)))?;
+            .and_then(|connection| connection.map_err(|error| explain(&member, &error, false)))?;
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         // Another task may have switched to the next member meanwhile.
         if current.index == selected {
@@ -80,8 +80,8 @@ impl Members {
     }
 
     pub(crate) fn age(&self) -> Option<Duration> {
-        let answered = self.last_reply_at.lock().unwrap_or_else(PoisonError::into_inner);
-        answered.map(|at| at.elapsed())
+        let last_reply = self.last_reply_at.lock().unwrap_or_else(PoisonError::into_inner);
+        last_reply.map(|time| time.elapsed())
     }
 
     /// Switches to the next member, if `member` is still the selected one.
@@ -104,14 +104,15 @@ impl Members {
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let began = Instant::now();
+        let started_at = Instant::now();
         loop {
-            let left = self.spec.timeout.saturating_sub(began.elapsed());
+            let remaining = self.spec.timeout.saturating_sub(started_at.elapsed());
             let (error, was_asked) = match self.client().await {
                 Err(error) => (error, false),
                 Ok((client, member)) => {
                     // A member that hangs leaves time for another one.
-                    let share = if is_change { left } else { left.min(self.spec.timeout / 3) };
+                    let share =
+                        if is_change { remaining } else { remaining.min(self.spec.timeout / 3) };
                     match timeout(share, question(client)).await {
                         Ok(Ok(answer)) => {
                             self.record_reply();
@@ -127,7 +128,7 @@ impl Members {
             }
             let member = error.detail.split(": ").next().unwrap_or_default().to_owned();
             self.switch_member(&member);
-            if (is_change && was_asked) || began.elapsed() + PAUSE >= self.spec.timeout {
+            if (is_change && was_asked) || started_at.elapsed() + PAUSE >= self.spec.timeout {
                 return Err(error);
             }
             tokio::time::sleep(PAUSE).await;

@@ -92,11 +92,11 @@ fn condition(condition: &ClusterCondition) -> Compare {
     let signed = |revision: u64| i64::try_from(revision).unwrap_or(i64::MAX);
     match condition {
         ClusterCondition::Absent(key) => Compare::version(key.as_str(), CompareOp::Equal, 0),
-        ClusterCondition::Created(key, at) => {
-            Compare::create_revision(key.as_str(), CompareOp::Equal, signed(*at))
+        ClusterCondition::Created(key, revision) => {
+            Compare::create_revision(key.as_str(), CompareOp::Equal, signed(*revision))
         }
-        ClusterCondition::Unmodified(key, at) => {
-            Compare::mod_revision(key.as_str(), CompareOp::Equal, signed(*at))
+        ClusterCondition::Unmodified(key, revision) => {
+            Compare::mod_revision(key.as_str(), CompareOp::Equal, signed(*revision))
         }
     }
 }
@@ -131,8 +131,8 @@ impl ClusterKvStore for EtcdStore {
         if !answer.succeeded() {
             return Ok(ClusterCommit::ConditionFailed);
         }
-        let at = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
-        Ok(ClusterCommit::Committed(revision(at)))
+        let number = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
+        Ok(ClusterCommit::Committed(revision(number)))
     }
 
     fn changes_max(&self) -> usize {

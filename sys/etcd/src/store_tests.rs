@@ -40,7 +40,7 @@ fn threads_for_lookups_are_bounded_over_many_connections() {
 }
 
 #[test]
-fn names_whose_lookups_hang_leave_threads_for_others() {
+fn hanging_lookups_leave_threads_for_other_names() {
     let resolver = Resolver::hanging();
     let limit = Instant::now() + Duration::from_secs(120);
     while resolver.begun() < LOOKUPS_PER_NAME_MAX {

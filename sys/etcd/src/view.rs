@@ -34,6 +34,9 @@ pub(crate) async fn read(
             client.get(prefix, Some(options)).await
         })
         .await?;
-    let at = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
-    Ok(ClusterView { revision: revision(at), entries: answer.kvs().iter().map(entry).collect() })
+    let number = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
+    Ok(ClusterView {
+        revision: revision(number),
+        entries: answer.kvs().iter().map(entry).collect(),
+    })
 }

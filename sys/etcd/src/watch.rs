@@ -50,9 +50,9 @@ pub(crate) async fn watch(
     prefix: String,
     observer: Arc<dyn ClusterObserver>,
 ) {
-    let mut heard = Progress { prefix, revision: None };
+    let mut progress = Progress { prefix, revision: None };
     loop {
-        if let Err(error) = listen(&members, &mut heard, observer.as_ref()).await {
+        if let Err(error) = listen(&members, &mut progress, observer.as_ref()).await {
             observer.interrupted(&error);
             tokio::time::sleep(PAUSE).await;
         }
@@ -62,20 +62,20 @@ pub(crate) async fn watch(
 /// Forwards changes until an error occurs.
 async fn listen(
     members: &Members,
-    heard: &mut Progress,
+    progress: &mut Progress,
     observer: &dyn ClusterObserver,
 ) -> Result<(), ClusterStoreError> {
-    let from = if let Some(revision) = heard.revision {
+    let from = if let Some(revision) = progress.revision {
         revision
     } else {
-        let view = read(members, &heard.prefix).await?;
+        let view = read(members, &progress.prefix).await?;
         let revision = view.revision;
         observer.snapshot(view);
-        heard.revision = Some(revision);
+        progress.revision = Some(revision);
         revision
     };
     let (client, member) = match members.client().await {
-        Ok(found) => found,
+        Ok(client) => client,
         Err(error) => {
             let member = error.detail.split(": ").next().unwrap_or_default();
             members.switch_member(member);
@@ -85,39 +85,39 @@ async fn listen(
     let start = i64::try_from(from).unwrap_or(i64::MAX).saturating_add(1);
     let options = WatchOptions::new().with_prefix().with_start_revision(start);
     let mut client = client.watch_client().max_decoding_message_size(RESPONSE_BYTES_MAX);
-    let begun = timeout(members.timeout(), client.watch(heard.prefix.as_str(), Some(options)));
-    let left = |error| {
+    let request = timeout(members.timeout(), client.watch(progress.prefix.as_str(), Some(options)));
+    let to_error = |error| {
         members.switch_member(&member);
         error
     };
-    let mut stream = begun
+    let mut stream = request
         .await
-        .map_err(|_| left(timeout_error(&member, false)))?
-        .map_err(|error| left(explain(&member, &error, false)))?;
+        .map_err(|_| to_error(timeout_error(&member, false)))?
+        .map_err(|error| to_error(explain(&member, &error, false)))?;
     let mut unanswered = 0;
     loop {
         match timeout(PROGRESS_INTERVAL, stream.message()).await {
             Ok(Ok(Some(answer))) => {
                 unanswered = 0;
                 members.record_reply();
-                report(&answer, heard, observer)?;
+                report(&answer, progress, observer)?;
             }
-            Ok(Ok(None)) => return Err(left(timeout_error(&member, false))),
+            Ok(Ok(None)) => return Err(to_error(timeout_error(&member, false))),
             Ok(Err(error)) => {
                 if is_too_large(&error) {
                     // It would be received again and again. A snapshot has the last values only.
-                    heard.revision = None;
+                    progress.revision = None;
                 }
-                return Err(left(explain(&member, &error, false)));
+                return Err(to_error(explain(&member, &error, false)));
             }
             Err(_) if unanswered < UNANSWERED_MAX => {
                 unanswered += 1;
                 stream
                     .request_progress()
                     .await
-                    .map_err(|error| left(explain(&member, &error, false)))?;
+                    .map_err(|error| to_error(explain(&member, &error, false)))?;
             }
-            Err(_) => return Err(left(timeout_error(&member, false))),
+            Err(_) => return Err(to_error(timeout_error(&member, false))),
         }
     }
 }
@@ -125,40 +125,40 @@ async fn listen(
 /// Forwards one response to an observer.
 fn report(
     answer: &WatchResponse,
-    heard: &mut Progress,
+    progress: &mut Progress,
     observer: &dyn ClusterObserver,
 ) -> Result<(), ClusterStoreError> {
     if answer.canceled() {
         // The missed changes were compacted: the observer needs a new snapshot.
         let is_compacted = answer.compact_revision() > 0;
         if is_compacted {
-            heard.revision = None;
+            progress.revision = None;
         }
         let reason = answer.cancel_reason();
         let is_denied = reason.contains("permission denied");
         let kind = if is_denied { Kind::NotAllowed } else { Kind::Unreachable };
-        let why = if is_compacted { "etcd has compacted the missed revisions" } else { reason };
-        let detail = format!("a watch of etcd ended and is started again: {why}");
+        let cause = if is_compacted { "etcd has compacted the missed revisions" } else { reason };
+        let detail = format!("a watch of etcd ended and is started again: {cause}");
         return Err(ClusterStoreError { kind, detail });
     }
-    let mut at = 0;
+    let mut batch_revision = 0;
     let mut changes: Vec<(String, Option<ClusterEntry>)> = Vec::new();
     for event in answer.events() {
         let Some(pair) = event.kv() else { continue };
         let now = revision(pair.mod_revision());
-        if now != at && !changes.is_empty() {
-            observer.changed(at, core::mem::take(&mut changes));
+        if now != batch_revision && !changes.is_empty() {
+            observer.changed(batch_revision, core::mem::take(&mut changes));
         }
-        at = now;
-        let found = entry(pair);
-        let value = (event.event_type() == EventType::Put).then(|| found.clone());
-        changes.push((found.key, value));
+        batch_revision = now;
+        let entry = entry(pair);
+        let value = (event.event_type() == EventType::Put).then(|| entry.clone());
+        changes.push((entry.key, value));
     }
     if !changes.is_empty() {
-        observer.changed(at, changes);
+        observer.changed(batch_revision, changes);
     }
     // A progress notification without events is not trusted: etcd may send it too early (etcd issue
     // 15220).
-    heard.revision = heard.revision.map(|before| before.max(at));
+    progress.revision = progress.revision.map(|before| before.max(batch_revision));
     Ok(())
 }

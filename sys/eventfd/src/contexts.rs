@@ -184,12 +184,12 @@ impl Contexts {
             static OWN: Cell<Option<usize>> = const { Cell::new(None) };
         }
         let count = self.contexts.len().max(1);
-        let own = OWN.get().unwrap_or_else(|| THREADS.fetch_add(1, Ordering::Relaxed)) % count;
-        OWN.set(Some(own));
-        let (before, from) = self.contexts.split_at_checked(own)?;
-        let free = from.iter().chain(before).find_map(|context| context.try_lock().ok());
+        let index = OWN.get().unwrap_or_else(|| THREADS.fetch_add(1, Ordering::Relaxed)) % count;
+        OWN.set(Some(index));
+        let (before, after) = self.contexts.split_at_checked(index)?;
+        let free = after.iter().chain(before).find_map(|context| context.try_lock().ok());
         // If all are in use, another thread's system call is waited for, which never blocks.
-        free.or_else(|| Some(from.first()?.lock().unwrap_or_else(PoisonError::into_inner)))
+        free.or_else(|| Some(after.first()?.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
@@ -197,8 +197,8 @@ impl Context {
     fn new() -> io::Result<Self> {
         let mut id: c_ulong = 0;
         // SAFETY: `id` is 0 and writable, as io_setup(2) requires.
-        let made = unsafe { libc::syscall(libc::SYS_io_setup, EVENTS as c_long, &raw mut id) };
-        if made < 0 { Err(io::Error::last_os_error()) } else { Ok(Self { id, completions: 0 }) }
+        let result = unsafe { libc::syscall(libc::SYS_io_setup, EVENTS as c_long, &raw mut id) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(Self { id, completions: 0 }) }
     }
 
     /// Submits a read of zero bytes from `source`, whose completion signals `signalled`.

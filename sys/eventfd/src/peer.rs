@@ -87,9 +87,9 @@ impl PeerEventFd {
     /// Sets the counter to 0 and returns its previous value; `None` if it was 0.
     pub fn clear(&self) -> Option<u64> {
         let mut count = [0; 8];
-        let into = &mut [IoSliceMut::new(&mut count)];
+        let buffers = &mut [IoSliceMut::new(&mut count)];
         // The offset of all ones stands for no offset.
-        let read = preadv2(&self.fd, into, u64::MAX, ReadWriteFlags::NOWAIT);
+        let read = preadv2(&self.fd, buffers, u64::MAX, ReadWriteFlags::NOWAIT);
         (read == Ok(8)).then(|| u64::from_ne_bytes(count))
     }
 }

@@ -21,8 +21,8 @@ fn is_readable(fd: &impl AsFd) -> bool {
 
 /// Fails if `call` does not return. Its thread is left behind then.
 fn returns<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> T {
-    let (done, outcome) = channel();
-    thread::spawn(move || done.send(call()));
+    let (sender, outcome) = channel();
+    thread::spawn(move || sender.send(call()));
     outcome.recv_timeout(DEADLINE).expect("the call blocks")
 }
 

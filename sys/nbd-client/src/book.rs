@@ -46,14 +46,14 @@ impl InFlight {
     ///
     /// # Errors
     /// The connection has ended.
-    pub(crate) fn register(&self, asked: Request) -> Result<u64, DiskClientError> {
+    pub(crate) fn register(&self, request: Request) -> Result<u64, DiskClientError> {
         let mut entries = self.lock();
-        if let Some(why) = &entries.removed {
-            return Err(DiskClientError::Disconnected(why.clone()));
+        if let Some(reason) = &entries.removed {
+            return Err(DiskClientError::Disconnected(reason.clone()));
         }
         let cookie = entries.next;
         entries.next = cookie.wrapping_add(1);
-        entries.requests.insert(cookie, asked);
+        entries.requests.insert(cookie, request);
         Ok(cookie)
     }
 
@@ -64,17 +64,18 @@ impl InFlight {
     pub(crate) fn wait(&self, cookie: u64) -> Result<Request, DiskClientError> {
         let mut entries = self.lock();
         loop {
-            let is_answered = entries.requests.get(&cookie).is_some_and(|of| of.is_complete);
+            let is_answered =
+                entries.requests.get(&cookie).is_some_and(|request| request.is_complete);
             if is_answered {
-                let asked = entries.requests.remove(&cookie).unwrap_or_default();
-                return match asked.failure {
-                    Some(why) => Err(DiskClientError::Refused(why)),
-                    None => Ok(asked),
+                let request = entries.requests.remove(&cookie).unwrap_or_default();
+                return match request.failure {
+                    Some(reason) => Err(DiskClientError::Refused(reason)),
+                    None => Ok(request),
                 };
             }
-            if let Some(why) = entries.removed.clone() {
+            if let Some(reason) = entries.removed.clone() {
                 entries.requests.remove(&cookie);
-                return Err(DiskClientError::Disconnected(why));
+                return Err(DiskClientError::Disconnected(reason));
             }
             entries = self.reply_completed.wait(entries).unwrap_or_else(PoisonError::into_inner);
         }
@@ -86,8 +87,8 @@ impl InFlight {
     }
 
     /// Records that the connection has ended, and wakes all callers. The first reason is kept.
-    pub(crate) fn end(&self, why: &str) {
-        self.lock().removed.get_or_insert_with(|| why.to_owned());
+    pub(crate) fn end(&self, reason: &str) {
+        self.lock().removed.get_or_insert_with(|| reason.to_owned());
         self.reply_completed.notify_all();
     }
 

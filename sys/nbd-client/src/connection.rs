@@ -44,35 +44,30 @@ impl NbdConnection {
         on_start: &ThreadStart,
     ) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, false)?;
-        let (export, rest) = shake_hands(&socket, name, writes)?;
-        let (socket, book) = (Arc::new(socket), Arc::new(InFlight::default()));
+        let (export, unparsed) = shake_hands(&socket, name, writes)?;
+        let (socket, in_flight) = (Arc::new(socket), Arc::new(InFlight::default()));
         let allocation = export.allocation;
         let replies = Replies {
             socket: Arc::clone(&socket),
-            in_flight: Arc::clone(&book),
+            in_flight: Arc::clone(&in_flight),
             allocation,
-            unparsed: rest,
+            unparsed,
         };
         let (ready, is_ready) = sync_channel(1);
-        let (on_start, told) = (Arc::clone(on_start), Arc::clone(&book));
+        let (on_start, reader_in_flight) = (Arc::clone(on_start), Arc::clone(&in_flight));
         let thread =
             std::thread::Builder::new().name("nbd-replies".to_owned()).spawn(move || {
-                let begun = on_start();
-                let may_go_on = begun.is_ok();
-                let _ = ready.send(begun);
+                let started = on_start();
+                let may_go_on = started.is_ok();
+                let _ = ready.send(started);
                 if may_go_on {
-                    let why = replies.run();
-                    tracing::debug!(why, "a connection to an NBD server ended");
-                    told.end(&why);
+                    let reason = replies.run();
+                    tracing::debug!(reason, "a connection to an NBD server ended");
+                    reader_in_flight.end(&reason);
                 }
             })?;
-        let connection = Self {
-            export,
-            socket,
-            sending: Mutex::default(),
-            in_flight: book,
-            thread: Some(thread),
-        };
+        let connection =
+            Self { export, socket, sending: Mutex::default(), in_flight, thread: Some(thread) };
         is_ready.recv().map_err(io::Error::other)??;
         Ok(connection)
     }
@@ -80,19 +75,19 @@ impl NbdConnection {
     fn send_request(
         &self,
         command: ClientCommand,
-        asked: Request,
+        request: Request,
         payload: &[u8],
     ) -> Result<Request, DiskClientError> {
-        let cookie = self.in_flight.register(asked)?;
+        let cookie = self.in_flight.register(request)?;
         let header = ClientRequest { cookie, command }.encode();
-        let sent = match header {
+        let result = match header {
             Some(header) => {
                 let _sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
                 self.send(&header).and_then(|()| self.send(payload))
             }
             None => Err(Errno::INVAL),
         };
-        if let Err(errno) = sent {
+        if let Err(errno) = result {
             // A part may have been sent, so nothing can be sent after it.
             self.in_flight.end(&format!("the connection failed: {errno}"));
             self.disconnect();
@@ -122,10 +117,10 @@ impl DiskClient for NbdConnection {
     }
 
     fn read(&self, range: ByteRange, bytes: &mut Vec<u8>) -> Result<(), DiskClientError> {
-        let mut to = std::mem::take(bytes);
-        to.resize(length(range.len())?, 0);
-        let asked = Request { offset: range.offset(), bytes: to, ..Request::default() };
-        *bytes = self.send_request(ClientCommand::Read(nbd(range)?), asked, &[])?.bytes;
+        let mut buffer = std::mem::take(bytes);
+        buffer.resize(length(range.len())?, 0);
+        let request = Request { offset: range.offset(), bytes: buffer, ..Request::default() };
+        *bytes = self.send_request(ClientCommand::Read(nbd(range)?), request, &[])?.bytes;
         Ok(())
     }
 
@@ -145,17 +140,18 @@ impl DiskClient for NbdConnection {
         if self.export.allocation.is_none() {
             return Ok(vec![AllocationExtent { allocation: Allocation::Data, len: range.len() }]);
         }
-        let asked = Request { offset: range.offset(), ..Request::default() };
-        let told = self.send_request(ClientCommand::BlockStatus(nbd(range)?), asked, &[])?.extents;
-        if told.is_empty() {
+        let request = Request { offset: range.offset(), ..Request::default() };
+        let reported =
+            self.send_request(ClientCommand::BlockStatus(nbd(range)?), request, &[])?.extents;
+        if reported.is_empty() {
             let text = "the server returned no allocation status of a range";
             return Err(DiskClientError::Refused(text.to_owned()));
         }
-        let mut left = range.len();
-        let mut extents = Vec::with_capacity(told.len());
-        for extent in told {
-            let len = extent.length.min(left);
-            left = left.saturating_sub(len);
+        let mut remaining = range.len();
+        let mut extents = Vec::with_capacity(reported.len());
+        for extent in reported {
+            let len = extent.length.min(remaining);
+            remaining = remaining.saturating_sub(len);
             // A hole that does not read as zeros must be read.
             let is_hole = extent.state.has(ExtentState::ZERO);
             let allocation = if is_hole { Allocation::Hole } else { Allocation::Data };
@@ -193,10 +189,10 @@ impl Drop for NbdConnection {
 
 /// Converts the length of a request, at most [`DISK_CLIENT_REQUEST_BYTES_MAX`].
 fn length(bytes: u64) -> Result<usize, DiskClientError> {
-    let fits =
+    let len =
         (bytes <= DISK_CLIENT_REQUEST_BYTES_MAX).then(|| usize::try_from(bytes).ok()).flatten();
     let text = || format!("a request of {bytes} bytes exceeds the limit of one request");
-    fits.ok_or_else(|| DiskClientError::Refused(text()))
+    len.ok_or_else(|| DiskClientError::Refused(text()))
 }
 
 /// Converts a range to the protocol's type.

@@ -33,9 +33,9 @@ impl Drop for Peer {
     }
 }
 
-fn peer(words: &str, socket: &Path) -> (Peer, UnixStream) {
-    let mut words = words.split(' ');
-    let child = Command::new(words.next().unwrap()).args(words).spawn().unwrap();
+fn peer(command: &str, socket: &Path) -> (Peer, UnixStream) {
+    let mut arguments = command.split(' ');
+    let child = Command::new(arguments.next().unwrap()).args(arguments).spawn().unwrap();
     let peer = Peer(child);
     let deadline = Instant::now() + Duration::from_secs(90);
     loop {
@@ -53,39 +53,39 @@ fn exercise(disk: &NbdConnection) {
     std::thread::scope(|scope| {
         for number in 0..8_u8 {
             scope.spawn(move || {
-                let at = u64::from(number) * MIB;
+                let offset = u64::from(number) * MIB;
                 for round in 0..20_u8 {
                     let bytes = vec![number ^ round; 64 << 10];
-                    disk.write(at + u64::from(round) * 4096, &bytes).unwrap();
+                    disk.write(offset + u64::from(round) * 4096, &bytes).unwrap();
                 }
                 let mut bytes = Vec::new();
-                disk.read(range(at, MIB), &mut bytes).unwrap();
-                let wanted = |at: usize| match at / 4096 {
+                disk.read(range(offset, MIB), &mut bytes).unwrap();
+                let expected = |offset: usize| match offset / 4096 {
                     block @ 0..=19 => number ^ block as u8,
                     20..=34 => number ^ 19,
                     _ => 0,
                 };
-                assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == wanted(at)));
-                disk.write_zeroes(range(at, 64 << 10)).unwrap();
-                disk.read(range(at, 68 << 10), &mut bytes).unwrap();
+                assert!(bytes.iter().enumerate().all(|(index, byte)| *byte == expected(index)));
+                disk.write_zeroes(range(offset, 64 << 10)).unwrap();
+                disk.read(range(offset, 68 << 10), &mut bytes).unwrap();
                 assert!(bytes[..64 << 10].iter().all(|byte| *byte == 0));
                 assert_eq!(bytes[64 << 10], number ^ 16);
             });
         }
     });
     disk.flush().unwrap();
-    let (mut at, mut data) = (0, 0);
-    while at < SIZE {
-        for extent in disk.allocation(range(at, SIZE - at)).unwrap() {
-            at += extent.len;
+    let (mut offset, mut data) = (0, 0);
+    while offset < SIZE {
+        for extent in disk.allocation(range(offset, SIZE - offset)).unwrap() {
+            offset += extent.len;
             data += if extent.allocation == Allocation::Data { extent.len } else { 0 };
         }
     }
-    assert_eq!(at, SIZE);
+    assert_eq!(offset, SIZE);
     // Less than half of each MiB was written.
     assert!((8 * (76 << 10)..=SIZE / 2).contains(&data), "{data} bytes of data");
-    let beyond = disk.read(range(SIZE, 512), &mut Vec::new());
-    assert!(matches!(beyond, Err(DiskClientError::Refused(_))), "{beyond:?}");
+    let result = disk.read(range(SIZE, 512), &mut Vec::new());
+    assert!(matches!(result, Err(DiskClientError::Refused(_))), "{result:?}");
     let mut bytes = Vec::new();
     disk.read(range(SIZE - 512, 512), &mut bytes).unwrap();
     disk.disconnect();
@@ -98,34 +98,34 @@ fn qemu_nbd_and_nbdkit_serve_us() {
     let folder = tempfile::tempdir().unwrap();
     let (socket, image) = (folder.path().join("nbd"), folder.path().join("disk.raw"));
     std::fs::File::create(&image).unwrap().set_len(SIZE).unwrap();
-    let words = format!(
+    let command = format!(
         "qemu-nbd -f raw -x disk -k {} --discard=unmap --detect-zeroes=off {}",
         socket.display(),
         image.display()
     );
-    let (_qemu, stream) = peer(&words, &socket);
+    let (_qemu, stream) = peer(&command, &socket);
     exercise(&NbdConnection::connect(stream.into(), "disk", true, &start()).unwrap());
     let socket = folder.path().join("nbdkit");
-    let words = format!("nbdkit -f -U {} memory {SIZE}", socket.display());
-    let (_nbdkit, stream) = peer(&words, &socket);
+    let command = format!("nbdkit -f -U {} memory {SIZE}", socket.display());
+    let (_nbdkit, stream) = peer(&command, &socket);
     exercise(&NbdConnection::connect(stream.into(), "", true, &start()).unwrap());
 }
 
 #[test]
-fn what_cannot_be_used_is_said() {
+fn unusable_exports_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (socket, image) = (folder.path().join("nbd"), folder.path().join("disk.raw"));
     std::fs::File::create(&image).unwrap().set_len(SIZE).unwrap();
-    let words =
+    let command =
         format!("qemu-nbd -t -r -f raw -x disk -k {} {}", socket.display(), image.display());
-    let (_qemu, stream) = peer(&words, &socket);
-    let said = |name: &str, writes: bool, stream: UnixStream| {
+    let (_qemu, stream) = peer(&command, &socket);
+    let error_of = |name: &str, writes: bool, stream: UnixStream| {
         let refused = NbdConnection::connect(stream.into(), name, writes, &start()).err().unwrap();
         refused.to_string()
     };
-    assert!(said("other", false, stream).contains("NBD_OPT_GO"));
+    assert!(error_of("other", false, stream).contains("NBD_OPT_GO"));
     let stream = || UnixStream::connect(&socket).unwrap();
-    assert!(said("disk", true, stream()).contains("read-only"));
+    assert!(error_of("disk", true, stream()).contains("read-only"));
     let disk = NbdConnection::connect(stream().into(), "disk", false, &start()).unwrap();
     let refused = disk.write(0, &[1; 512]);
     assert!(matches!(refused, Err(DiskClientError::Refused(_))), "{refused:?}");
@@ -133,23 +133,23 @@ fn what_cannot_be_used_is_said() {
     disk.read(range(0, 4096), &mut Vec::new()).unwrap();
     let (near, far) = UnixStream::pair().unwrap();
     drop(far);
-    assert!(!said("disk", true, near).is_empty());
+    assert!(!error_of("disk", true, near).is_empty());
 }
 
 /// Function that returns a server's data after the handshake, given the first request.
-type Lie = fn(&[u8]) -> Vec<u8>;
+type InvalidReply = fn(&[u8]) -> Vec<u8>;
 
 /// Runs a server that sends invalid data.
-fn liar(mut stream: UnixStream, lie: Lie) {
+fn serve_invalid_reply(mut stream: UnixStream, invalid_reply: InvalidReply) {
     let reply = |option: u32, kind: u32, data: &[u8]| {
         let magic = 0x0003_e889_0455_65a9_u64.to_be_bytes();
-        let head = [magic.as_slice(), &option.to_be_bytes()];
+        let header = [magic.as_slice(), &option.to_be_bytes()];
         let length = (data.len() as u32).to_be_bytes();
-        [head.concat(), kind.to_be_bytes().to_vec(), length.to_vec(), data.to_vec()].concat()
+        [header.concat(), kind.to_be_bytes().to_vec(), length.to_vec(), data.to_vec()].concat()
     };
     stream.write_all(b"NBDMAGICIHAVEOPT\x00\x03").unwrap();
-    let mut heard = [0; 4 + 16];
-    stream.read_exact(&mut heard).unwrap();
+    let mut received = [0; 4 + 16];
+    stream.read_exact(&mut received).unwrap();
     stream.write_all(&reply(8, 1, &[])).unwrap();
     let mut option = vec![0; 16 + 4 + 4 + 4 + 15];
     stream.read_exact(&mut option).unwrap();
@@ -160,80 +160,92 @@ fn liar(mut stream: UnixStream, lie: Lie) {
     let export = [[0; 2].as_slice(), &SIZE.to_be_bytes(), &0x4d_u16.to_be_bytes()].concat();
     stream.write_all(&reply(7, 3, &export)).unwrap();
     stream.write_all(&reply(7, 1, &[])).unwrap();
-    let mut asked = [0; 28];
-    stream.read_exact(&mut asked).unwrap();
+    let mut request = [0; 28];
+    stream.read_exact(&mut request).unwrap();
     // The client may close the connection earlier.
-    let _ = stream.write_all(&lie(&asked));
+    let _ = stream.write_all(&invalid_reply(&request));
     // Until the client closes the connection.
     let _ = stream.read(&mut [0; 1]);
 }
 
 /// Encodes a chunk of this type for the request.
-fn chunk(asked: &[u8], kind: u16, payload: &[u8]) -> Vec<u8> {
-    let head = [0x668e_33ef_u32.to_be_bytes().as_slice(), &1_u16.to_be_bytes()].concat();
+fn chunk(request: &[u8], kind: u16, payload: &[u8]) -> Vec<u8> {
+    let header = [0x668e_33ef_u32.to_be_bytes().as_slice(), &1_u16.to_be_bytes()].concat();
     let length = (payload.len() as u32).to_be_bytes();
-    [head, kind.to_be_bytes().to_vec(), asked[8..16].to_vec(), length.to_vec(), payload.to_vec()]
-        .concat()
+    [
+        header,
+        kind.to_be_bytes().to_vec(),
+        request[8..16].to_vec(),
+        length.to_vec(),
+        payload.to_vec(),
+    ]
+    .concat()
 }
 
 /// Encodes this number of equal chunks, none of which is the last one.
-fn repeated(asked: &[u8], kind: u16, payload: &[u8], count: usize) -> Vec<u8> {
-    let mut one = chunk(asked, kind, payload);
-    one[4..6].fill(0);
-    one.repeat(count)
+fn repeated(request: &[u8], kind: u16, payload: &[u8], count: usize) -> Vec<u8> {
+    let mut single = chunk(request, kind, payload);
+    single[4..6].fill(0);
+    single.repeat(count)
 }
 
 #[test]
 fn a_server_that_lies_ends_the_connection() {
-    let lies: [(Lie, &str); 14] = [
+    let invalid_replies: [(InvalidReply, &str); 14] = [
         // Chunks without NBD_REPLY_FLAG_DONE: of the same bytes, of the same hole, without data,
         // with extents of no length, and with errors, without end.
         (
-            |asked| repeated(asked, 1, &[&[0; 8][..], &[7; 512]].concat(), 100),
+            |request| repeated(request, 1, &[&[0; 8][..], &[7; 512]].concat(), 100),
             "1024 bytes for a read of 512",
         ),
         (
-            |asked| repeated(asked, 2, &[&[0; 8][..], &512_u32.to_be_bytes()].concat(), 100),
+            |request| repeated(request, 2, &[&[0; 8][..], &512_u32.to_be_bytes()].concat(), 100),
             "1024 bytes for a read of 512",
         ),
-        (|asked| repeated(asked, 0, &[], 70_000), "more than 65536 parts"),
+        (|request| repeated(request, 0, &[], 70_000), "more than 65536 parts"),
         (
-            |asked| repeated(asked, 5, &[&5_u32.to_be_bytes()[..], &[0; 8]].concat(), 70_000),
+            |request| repeated(request, 5, &[&5_u32.to_be_bytes()[..], &[0; 8]].concat(), 70_000),
             "more than 65536 parts",
         ),
-        (|asked| repeated(asked, 0x8001, &[0, 0, 0, 5, 0, 0], 70_000), "more than 65536 parts"),
+        (|request| repeated(request, 0x8001, &[0, 0, 0, 5, 0, 0], 70_000), "more than 65536 parts"),
         // An error with a text of 4 GiB.
         (
-            |asked| {
-                let mut bytes = chunk(asked, 0x8001, &[]);
+            |request| {
+                let mut bytes = chunk(request, 0x8001, &[]);
                 bytes.truncate(16);
                 [bytes, u32::MAX.to_be_bytes().to_vec(), vec![b'x'; 4096]].concat()
             },
             "has 4294967295 bytes",
         ),
         (|_| b"HTTP/1.1 200 OK\r\n".to_vec(), "magic"),
-        (|asked| chunk(asked, 1, &[&MIB.to_be_bytes()[..], &[7; 512]].concat()), "not requested"),
         (
-            |asked| chunk(asked, 1, &[&0_u64.to_be_bytes()[..], &[7; 1024]].concat()),
+            |request| chunk(request, 1, &[&MIB.to_be_bytes()[..], &[7; 512]].concat()),
             "not requested",
         ),
-        (|asked| chunk(asked, 1, &[&0_u64.to_be_bytes()[..], &[7; 256]].concat()), "256 of 512"),
-        (|asked| chunk(asked, 2, &[0; 12]), "invalid length"),
-        (|asked| chunk(asked, 5, &[0; 12]), "context 0"),
-        (|asked| chunk(asked, 77, &[]), "was not negotiated"),
+        (
+            |request| chunk(request, 1, &[&0_u64.to_be_bytes()[..], &[7; 1024]].concat()),
+            "not requested",
+        ),
+        (
+            |request| chunk(request, 1, &[&0_u64.to_be_bytes()[..], &[7; 256]].concat()),
+            "256 of 512",
+        ),
+        (|request| chunk(request, 2, &[0; 12]), "invalid length"),
+        (|request| chunk(request, 5, &[0; 12]), "context 0"),
+        (|request| chunk(request, 77, &[]), "was not negotiated"),
         (|_| chunk(&[9; 16], 0, &[]), "not in flight"),
     ];
-    for (lie, why) in lies {
+    for (invalid_reply, reason) in invalid_replies {
         let (near, far) = UnixStream::pair().unwrap();
-        let server = std::thread::spawn(move || liar(far, lie));
+        let server = std::thread::spawn(move || serve_invalid_reply(far, invalid_reply));
         let disk = NbdConnection::connect(near.into(), "", true, &start()).unwrap();
-        let said = disk.read(range(0, 512), &mut Vec::new()).unwrap_err();
+        let error = disk.read(range(0, 512), &mut Vec::new()).unwrap_err();
         assert!(
-            matches!(&said, DiskClientError::Disconnected(text) if text.contains(why)),
-            "{said:?}"
+            matches!(&error, DiskClientError::Disconnected(text) if text.contains(reason)),
+            "{error:?}"
         );
         let later = disk.flush().unwrap_err();
-        assert_eq!(later, said, "it stays so");
+        assert_eq!(later, error, "it stays so");
         drop(disk);
         server.join().unwrap();
     }
@@ -244,8 +256,8 @@ fn a_server_that_lies_ends_the_connection() {
 fn a_handshake_without_end_is_given_up() {
     let reply = |option: u32, kind: u32, bytes: u32| {
         let magic = 0x0003_e889_0455_65a9_u64.to_be_bytes();
-        let head = [magic.as_slice(), &option.to_be_bytes(), &kind.to_be_bytes()];
-        [head.concat(), bytes.to_be_bytes().to_vec()].concat()
+        let header = [magic.as_slice(), &option.to_be_bytes(), &kind.to_be_bytes()];
+        [header.concat(), bytes.to_be_bytes().to_vec()].concat()
     };
     let greeting = b"NBDMAGICIHAVEOPT\x00\x03".to_vec();
     let context = [reply(10, 4, 19), b"\0\0\0\x05base:allocation".to_vec()].concat();

@@ -27,22 +27,22 @@ pub(crate) fn shake_hands(
 ) -> io::Result<(RemoteExport, Vec<u8>)> {
     let deadline = Instant::now() + HANDSHAKE_MAX;
     let mut handshake = ClientHandshake::new(name).map_err(io::Error::other)?;
-    let (mut output, mut rest) = (Vec::new(), Vec::new());
+    let (mut output, mut unparsed) = (Vec::new(), Vec::new());
     let export = loop {
-        let progress = handshake.handle_bytes(&rest, &mut output).map_err(io::Error::other)?;
-        rest.drain(..progress.consumed.min(rest.len()));
+        let progress = handshake.handle_bytes(&unparsed, &mut output).map_err(io::Error::other)?;
+        unparsed.drain(..progress.consumed.min(unparsed.len()));
         send_all(socket, &output, deadline)?;
         output.clear();
         match progress.step {
             ClientStep::Continue => {}
-            ClientStep::NeedsBytes => receive(socket, &mut rest, deadline)?,
+            ClientStep::NeedsBytes => receive(socket, &mut unparsed, deadline)?,
             ClientStep::Negotiated(export) => break export,
         }
     };
     check(&export, writes)?;
     set_socket_timeout(socket, Timeout::Send, None)?;
     set_socket_timeout(socket, Timeout::Recv, None)?;
-    Ok((export, rest))
+    Ok((export, unparsed))
 }
 
 /// Checks that the export has the required features.
@@ -60,14 +60,15 @@ fn check(export: &RemoteExport, writes: bool) -> io::Result<()> {
     }
     let missing = REQUIRED_FLAGS.iter().find(|(flag, _)| writes && !export.flags.has(*flag));
     match missing {
-        Some((_, what)) => Err(io::Error::other(format!("the server cannot {what}"))),
+        Some((_, operation)) => Err(io::Error::other(format!("the server cannot {operation}"))),
         None => Ok(()),
     }
 }
 
 fn remaining(deadline: Instant) -> io::Result<Duration> {
-    let left = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
-    left.ok_or_else(|| io::ErrorKind::TimedOut.into())
+    let remaining =
+        deadline.checked_duration_since(Instant::now()).filter(|remaining| !remaining.is_zero());
+    remaining.ok_or_else(|| io::ErrorKind::TimedOut.into())
 }
 
 fn send_all(socket: &OwnedFd, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
@@ -85,13 +86,13 @@ fn send_all(socket: &OwnedFd, mut bytes: &[u8], deadline: Instant) -> io::Result
 
 /// Appends received bytes.
 fn receive(socket: &OwnedFd, bytes: &mut Vec<u8>, deadline: Instant) -> io::Result<()> {
-    let mut more = [0; 4096];
+    let mut buffer = [0; 4096];
     loop {
         set_socket_timeout(socket, Timeout::Recv, Some(remaining(deadline)?))?;
-        match recv(socket, &mut more, RecvFlags::empty()) {
+        match recv(socket, &mut buffer, RecvFlags::empty()) {
             Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok((got, _)) => {
-                bytes.extend_from_slice(more.get(..got).unwrap_or_default());
+            Ok((count, _)) => {
+                bytes.extend_from_slice(buffer.get(..count).unwrap_or_default());
                 return Ok(());
             }
             Err(Errno::INTR | Errno::AGAIN) => {}

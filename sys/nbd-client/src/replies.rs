@@ -12,7 +12,8 @@ use crate::book::{InFlight, Request};
 /// Bytes read from the socket at once if the length of the next message is unknown.
 const AHEAD_BYTES: usize = 4096;
 
-/// Maximum number of parts of a reply. A server that sends a part for each sector of a request needs
+/// Maximum number of parts of a reply. A server that sends a part for each sector of a request
+/// needs
 /// 2048.
 const PARTS_MAX: u32 = 65_536;
 
@@ -30,8 +31,8 @@ impl Replies {
     /// Reads replies until the connection ends. Returns the reason.
     pub(crate) fn run(mut self) -> String {
         loop {
-            if let Err(why) = self.take_one() {
-                return why;
+            if let Err(reason) = self.take_one() {
+                return reason;
             }
         }
     }
@@ -39,7 +40,7 @@ impl Replies {
     fn take_one(&mut self) -> Result<(), String> {
         let (consumed, data) =
             match ReplyReader.read(&self.unparsed).map_err(|lost| lost.to_string())? {
-                ParsedReply::Incomplete { required: needed } => return self.receive(needed),
+                ParsedReply::Incomplete { required } => return self.receive(required),
                 ParsedReply::Chunk {
                     consumed,
                     cookie,
@@ -65,37 +66,38 @@ impl Replies {
         &self,
         cookie: u64,
         is_last: bool,
-        replied: ReplyContent<'_>,
+        content: ReplyContent<'_>,
     ) -> Result<(), String> {
         let mut entries = self.in_flight.lock();
-        let asked = entries.requests.get_mut(&cookie).ok_or_else(|| unexpected_reply(cookie))?;
-        match replied {
+        let request = entries.requests.get_mut(&cookie).ok_or_else(|| unexpected_reply(cookie))?;
+        match content {
             ReplyContent::Empty | ReplyContent::Data { .. } => {}
-            ReplyContent::Error(failure) => asked.failure = Some(failure.to_string()),
+            ReplyContent::Error(failure) => request.failure = Some(failure.to_string()),
             ReplyContent::Hole { offset, length } => {
-                let (from, length) = (file_offset(asked, offset)?, length as usize);
-                let to = from.checked_add(length).and_then(|end| asked.bytes.get_mut(from..end));
-                to.ok_or_else(|| outside(offset))?.fill(0);
-                asked.received_bytes = asked.received_bytes.saturating_add(length);
+                let (start, length) = (file_offset(request, offset)?, length as usize);
+                let target =
+                    start.checked_add(length).and_then(|end| request.bytes.get_mut(start..end));
+                target.ok_or_else(|| outside(offset))?.fill(0);
+                request.received_bytes = request.received_bytes.saturating_add(length);
             }
             ReplyContent::Extents { context, extents } => {
-                self.take_extents(asked, context, extents)?;
+                self.take_extents(request, context, extents)?;
             }
         }
-        self.end_part(asked, is_last)
+        self.end_part(request, is_last)
     }
 
     fn take_extents(
         &self,
-        asked: &mut Request,
+        request: &mut Request,
         context: u32,
         extents: ExtentsReply<'_>,
     ) -> Result<(), String> {
         if Some(context) != self.allocation {
             return Err(format!("the server reported context {context}, which was not requested"));
         }
-        asked.extents.extend(extents.filter(|extent| extent.length > 0));
-        if asked.extents.len() > EXTENTS_MAX {
+        request.extents.extend(extents.filter(|extent| extent.length > 0));
+        if request.extents.len() > EXTENTS_MAX {
             return Err(format!(
                 "the server reported more than {EXTENTS_MAX} extents of one range"
             ));
@@ -104,23 +106,27 @@ impl Replies {
     }
 
     /// Handles the end of a part of a reply; wakes the caller after the last one.
-    fn end_part(&self, asked: &mut Request, is_last: bool) -> Result<(), String> {
-        if asked.received_bytes > asked.bytes.len() {
-            let (received_bytes, of) = (asked.received_bytes, asked.bytes.len());
-            return Err(format!("the server returned {received_bytes} bytes for a read of {of}"));
+    fn end_part(&self, request: &mut Request, is_last: bool) -> Result<(), String> {
+        if request.received_bytes > request.bytes.len() {
+            let (received_bytes, requested_bytes) = (request.received_bytes, request.bytes.len());
+            return Err(format!(
+                "the server returned {received_bytes} bytes for a read of {requested_bytes}"
+            ));
         }
         if !is_last {
-            asked.parts = asked.parts.saturating_add(1);
-            if asked.parts < PARTS_MAX {
+            request.parts = request.parts.saturating_add(1);
+            if request.parts < PARTS_MAX {
                 return Ok(());
             }
             return Err(format!("the server returned more than {PARTS_MAX} parts of a reply"));
         }
-        if asked.failure.is_none() && asked.received_bytes != asked.bytes.len() {
-            let (received_bytes, of) = (asked.received_bytes, asked.bytes.len());
-            return Err(format!("the server returned {received_bytes} of {of} bytes of a read"));
+        if request.failure.is_none() && request.received_bytes != request.bytes.len() {
+            let (received_bytes, requested_bytes) = (request.received_bytes, request.bytes.len());
+            return Err(format!(
+                "the server returned {received_bytes} of {requested_bytes} bytes of a read"
+            ));
         }
-        asked.is_complete = true;
+        request.is_complete = true;
         self.in_flight.complete();
         Ok(())
     }
@@ -135,55 +141,55 @@ impl Replies {
     ) -> Result<(), String> {
         // Other requests continue meanwhile: the buffer is taken out of the book while it is
         // filled.
-        let (mut bytes, from) = {
+        let (mut bytes, start) = {
             let mut entries = self.in_flight.lock();
-            let asked =
+            let request =
                 entries.requests.get_mut(&cookie).ok_or_else(|| unexpected_reply(cookie))?;
-            let from = file_offset(asked, offset)?;
-            (std::mem::take(&mut asked.bytes), from)
+            let start = file_offset(request, offset)?;
+            (std::mem::take(&mut request.bytes), start)
         };
-        let to = from.checked_add(length).and_then(|end| bytes.get_mut(from..end));
-        let filled = self.fill(to.ok_or_else(|| outside(offset))?);
+        let target = start.checked_add(length).and_then(|end| bytes.get_mut(start..end));
+        let filled = self.fill(target.ok_or_else(|| outside(offset))?);
         let mut entries = self.in_flight.lock();
-        let asked = entries.requests.get_mut(&cookie).ok_or_else(|| unexpected_reply(cookie))?;
-        asked.bytes = bytes;
+        let request = entries.requests.get_mut(&cookie).ok_or_else(|| unexpected_reply(cookie))?;
+        request.bytes = bytes;
         filled?;
-        asked.received_bytes = asked.received_bytes.saturating_add(length);
-        self.end_part(asked, is_last)
+        request.received_bytes = request.received_bytes.saturating_add(length);
+        self.end_part(request, is_last)
     }
 
     /// Fills a buffer with bytes received before, then from the socket.
-    fn fill(&mut self, to: &mut [u8]) -> Result<(), String> {
-        let ahead = self.unparsed.len().min(to.len());
-        let (first, mut left) = to.split_at_mut(ahead);
-        first.copy_from_slice(self.unparsed.get(..ahead).unwrap_or_default());
-        self.unparsed.drain(..ahead);
-        while !left.is_empty() {
-            let got = self.read(left)?;
-            left = left.get_mut(got..).unwrap_or_default();
+    fn fill(&mut self, buffer: &mut [u8]) -> Result<(), String> {
+        let unparsed_len = self.unparsed.len().min(buffer.len());
+        let (first, mut rest) = buffer.split_at_mut(unparsed_len);
+        first.copy_from_slice(self.unparsed.get(..unparsed_len).unwrap_or_default());
+        self.unparsed.drain(..unparsed_len);
+        while !rest.is_empty() {
+            let count = self.read(rest)?;
+            rest = rest.get_mut(count..).unwrap_or_default();
         }
         Ok(())
     }
 
     /// Receives until `required` bytes are available.
-    fn receive(&mut self, needed: usize) -> Result<(), String> {
-        while self.unparsed.len() < needed {
+    fn receive(&mut self, required: usize) -> Result<(), String> {
+        while self.unparsed.len() < required {
             let before = self.unparsed.len();
-            self.unparsed.resize(needed.max(before.saturating_add(AHEAD_BYTES)), 0);
-            let mut rest = std::mem::take(&mut self.unparsed);
-            let got = self.read(rest.get_mut(before..).unwrap_or_default());
-            rest.truncate(before.saturating_add(*got.as_ref().unwrap_or(&0)));
-            self.unparsed = rest;
-            got?;
+            self.unparsed.resize(required.max(before.saturating_add(AHEAD_BYTES)), 0);
+            let mut unparsed = std::mem::take(&mut self.unparsed);
+            let count = self.read(unparsed.get_mut(before..).unwrap_or_default());
+            unparsed.truncate(before.saturating_add(*count.as_ref().unwrap_or(&0)));
+            self.unparsed = unparsed;
+            count?;
         }
         Ok(())
     }
 
-    fn read(&self, to: &mut [u8]) -> Result<usize, String> {
+    fn read(&self, buffer: &mut [u8]) -> Result<usize, String> {
         loop {
-            match recv(&self.socket, &mut *to, RecvFlags::empty()) {
+            match recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
                 Ok((0, _)) => return Err("the server closed the connection".to_owned()),
-                Ok((got, _)) => return Ok(got),
+                Ok((count, _)) => return Ok(count),
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(format!("the connection failed: {errno}")),
             }
@@ -192,9 +198,9 @@ impl Replies {
 }
 
 /// Converts an offset of the disk to an index of the request's buffer.
-fn file_offset(asked: &Request, offset: u64) -> Result<usize, String> {
-    let place = offset.checked_sub(asked.offset).and_then(|place| usize::try_from(place).ok());
-    place.ok_or_else(|| outside(offset))
+fn file_offset(request: &Request, offset: u64) -> Result<usize, String> {
+    let index = offset.checked_sub(request.offset).and_then(|index| usize::try_from(index).ok());
+    index.ok_or_else(|| outside(offset))
 }
 
 fn unexpected_reply(cookie: u64) -> String {

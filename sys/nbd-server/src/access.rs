@@ -44,11 +44,11 @@ impl UnixAccess {
     ///
     /// # Errors
     /// The reason why the client is rejected.
-    pub(crate) fn check_client(&self, who: UCred) -> Result<(), &'static str> {
+    pub(crate) fn check_client(&self, credentials: UCred) -> Result<(), &'static str> {
         let Accounts { users, groups } = &self.accounts;
         let is_let_in = (users.is_empty() && groups.is_empty())
-            || users.contains(&who.uid.as_raw())
-            || groups.contains(&who.gid.as_raw());
+            || users.contains(&credentials.uid.as_raw())
+            || groups.contains(&credentials.gid.as_raw());
         if is_let_in {
             Ok(())
         } else {
@@ -82,9 +82,9 @@ impl TcpAccess {
     /// Other hosts can reach the address, and neither TLS nor plaintext access is configured.
     pub(crate) fn check(&self, address: SocketAddr) -> io::Result<()> {
         if self.tls.is_none() && !self.is_plaintext && !address.ip().to_canonical().is_loopback() {
-            let why =
+            let reason =
                 format!("other hosts can reach {address}; set a certificate and a key for TLS");
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
         }
         Ok(())
     }
@@ -93,10 +93,10 @@ impl TcpAccess {
     ///
     /// # Errors
     /// The reason why the client is rejected.
-    pub(crate) fn check_client(&self, from: IpAddr) -> Result<(), &'static str> {
-        let from = from.to_canonical();
+    pub(crate) fn check_client(&self, address: IpAddr) -> Result<(), &'static str> {
+        let address = address.to_canonical();
         let is_let_in =
-            self.addresses.is_empty() || self.addresses.iter().any(|net| net.contains(&from));
+            self.addresses.is_empty() || self.addresses.iter().any(|net| net.contains(&address));
         if is_let_in { Ok(()) } else { Err("its address is not in `addresses` of the export") }
     }
 }
@@ -106,13 +106,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_compared_as_what_they_mean() {
+    fn addresses_are_compared_in_canonical_form() {
         let nets = ["192.0.2.0/25", "2001:db8::/64", "127.0.0.1/32"];
         let addresses = nets.iter().map(|net| net.parse().unwrap()).collect();
         let access = TcpAccess { addresses, ..TcpAccess::default() };
         let is_let_in = |text: &str| access.check_client(text.parse().unwrap()).is_ok();
-        for inside in ["192.0.2.7", "::ffff:192.0.2.7", "2001:db8::1", "127.0.0.1"] {
-            assert!(is_let_in(inside), "{inside}");
+        for address in ["192.0.2.7", "::ffff:192.0.2.7", "2001:db8::1", "127.0.0.1"] {
+            assert!(is_let_in(address), "{address}");
         }
         for outside in ["192.0.2.128", "2001:db8:0:1::1", "127.0.0.2", "::1"] {
             assert!(!is_let_in(outside), "{outside}");
@@ -121,11 +121,11 @@ mod tests {
     }
 
     #[test]
-    fn without_tls_others_are_served_only_where_that_is_said() {
-        let far = "192.0.2.1:10809".parse().unwrap();
+    fn without_tls_remote_clients_need_the_plaintext_option() {
+        let remote = "192.0.2.1:10809".parse().unwrap();
         let plain = TcpAccess::default();
-        assert!(plain.check(far).is_err());
+        assert!(plain.check(remote).is_err());
         assert!(plain.check("[::ffff:127.0.0.1]:1".parse().unwrap()).is_ok());
-        assert!(TcpAccess { is_plaintext: true, ..plain }.check(far).is_ok());
+        assert!(TcpAccess { is_plaintext: true, ..plain }.check(remote).is_ok());
     }
 }

@@ -63,18 +63,18 @@ impl Accounts {
         users: &[String],
         groups: &[String],
     ) -> Result<Self, AccountError> {
-        let mut found = (BTreeSet::new(), BTreeSet::new());
+        let mut ids = (BTreeSet::new(), BTreeSet::new());
         for name in users {
             let number = number_of(passwd, name).or_else(|| name.parse().ok());
-            found.0.insert(number.ok_or_else(|| AccountError::NoUser(name.clone()))?);
+            ids.0.insert(number.ok_or_else(|| AccountError::NoUser(name.clone()))?);
         }
         for name in groups {
             let number = number_of(group, name).or_else(|| name.parse().ok());
             let number = number.ok_or_else(|| AccountError::NoGroup(name.clone()))?;
-            found.1.insert(number);
-            found.0.extend(members(group, number).filter_map(|member| number_of(passwd, member)));
+            ids.1.insert(number);
+            ids.0.extend(members(group, number).filter_map(|member| number_of(passwd, member)));
         }
-        Ok(Self { users: found.0.into_iter().collect(), groups: found.1.into_iter().collect() })
+        Ok(Self { users: ids.0.into_iter().collect(), groups: ids.1.into_iter().collect() })
     }
 }
 
@@ -103,8 +103,10 @@ mod tests {
 
     fn find(users: &[&str], groups: &[&str]) -> Result<(Vec<u32>, Vec<u32>), String> {
         let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let found = Accounts::in_lines(PASSWD_LINES, GROUP_LINES, &list(users), &list(groups));
-        found.map(|found| (found.users, found.groups)).map_err(|error| error.to_string())
+        let accounts = Accounts::in_lines(PASSWD_LINES, GROUP_LINES, &list(users), &list(groups));
+        accounts
+            .map(|accounts| (accounts.users, accounts.groups))
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_there_is_named() {
+    fn missing_accounts_are_reported() {
         assert!(find(&["qemu", "bob"], &[]).unwrap_err().contains("user `bob` is not in"));
         assert!(find(&["broken"], &[]).is_err());
         assert!(find(&[], &["odd"]).unwrap_err().contains("group `odd` is not in"));

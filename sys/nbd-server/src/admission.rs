@@ -50,16 +50,16 @@ impl Client {
     }
 
     fn attach(&self, admitted: Admitted) -> io::Result<()> {
-        let Admitted { socket, negotiated, rest, life } = admitted;
+        let Admitted { socket, negotiated, unparsed: rest, life } = admitted;
         let name = negotiated.export.name().to_owned();
         let missing = || io::Error::other("the connection is not counted");
         let share = Arc::clone(self.share.get().ok_or_else(missing)?);
         let is_listed = self.origin.is_some();
-        let noted =
+        let connection_entry =
             is_listed.then(|| self.host.clients.note(&name, &self.caller, Arc::clone(&share)));
-        let inside = Inside {
+        let guard = Inside {
             _share: Arc::clone(&share),
-            _noted: noted,
+            _noted: connection_entry,
             _life: life,
             guard: self.guard.clone(),
         };
@@ -68,6 +68,6 @@ impl Client {
         let queue = NbdQueue::new(socket, &negotiated, rest, share).inspect_err(|error| {
             self.refuse(&format!("the host cannot serve its connection: {error}"));
         })?;
-        self.host.exports.attach(&name, queue.owning(inside)).map_err(io::Error::other)
+        self.host.exports.attach(&name, queue.owning(guard)).map_err(io::Error::other)
     }
 }

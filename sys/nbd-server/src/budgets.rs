@@ -18,7 +18,7 @@ struct Accounts {
     host: Level,
     /// Number of requests delayed or processed in parts for lack of memory.
     shortages: AtomicU64,
-    book: Mutex<Book>,
+    state: Mutex<Book>,
 }
 
 /// Accounts of the peers and exports that have connections.
@@ -31,12 +31,12 @@ struct Book {
 impl Default for NbdBudgets {
     /// Returns accounts with the default limits.
     fn default() -> Self {
-        let book =
+        let state =
             Book { peer_limits: NbdLimits::PEER, peers: BTreeMap::new(), exports: BTreeMap::new() };
         Self(Arc::new(Accounts {
             host: Level::new(NbdLimits::HOST),
             shortages: AtomicU64::new(0),
-            book: Mutex::new(book),
+            state: Mutex::new(state),
         }))
     }
 }
@@ -51,10 +51,10 @@ impl NbdBudgets {
     /// Changes the limits of the host and of each peer. Connections and memory beyond a lower limit
     /// remain.
     pub fn set_limits(&self, host: NbdLimits, peer: NbdLimits) {
-        let mut book = self.lock();
+        let mut state = self.lock();
         self.0.host.set_limits(host);
-        book.peer_limits = peer;
-        book.peers.values().for_each(|level| level.set_limits(peer));
+        state.peer_limits = peer;
+        state.peers.values().for_each(|level| level.set_limits(peer));
     }
 
     /// Changes the limits of an export for its present connections. The limits of a later
@@ -68,9 +68,9 @@ impl NbdBudgets {
     /// Returns use and limits of the host, and of the peers and exports that have connections.
     #[must_use]
     pub fn usage(&self) -> NbdUsage {
-        let book = self.lock();
-        let peers = book.peers.iter().map(|(of, level)| (of.to_string(), level.usage()));
-        let exports = book.exports.iter().map(|(of, level)| (of.clone(), level.usage()));
+        let state = self.lock();
+        let peers = state.peers.iter().map(|(origin, level)| (origin.to_string(), level.usage()));
+        let exports = state.exports.iter().map(|(name, level)| (name.clone(), level.usage()));
         NbdUsage {
             host: self.0.host.usage(),
             peers: peers.collect(),
@@ -99,19 +99,19 @@ impl NbdBudgets {
         export: &str,
         limits: NbdLimits,
     ) -> Result<ConnectionAccount, LimitExceeded> {
-        let mut book = self.lock();
+        let mut state = self.lock();
         let new = |limits| Arc::new(Level::new(limits));
-        let of_export = book.exports.get(export).cloned().unwrap_or_else(|| new(limits));
+        let of_export = state.exports.get(export).cloned().unwrap_or_else(|| new(limits));
         of_export.set_limits(limits);
-        let of_peer = book.peers.get(&origin).cloned().unwrap_or_else(|| new(book.peer_limits));
+        let of_peer = state.peers.get(&origin).cloned().unwrap_or_else(|| new(state.peer_limits));
         of_export.check(NbdScope::Export)?;
         of_peer.check(NbdScope::Peer)?;
         self.0.host.check(NbdScope::Host)?;
         for level in [&*of_export, &*of_peer, &self.0.host] {
             level.add_connection();
         }
-        book.exports.insert(export.to_owned(), Arc::clone(&of_export));
-        book.peers.insert(origin, Arc::clone(&of_peer));
+        state.exports.insert(export.to_owned(), Arc::clone(&of_export));
+        state.peers.insert(origin, Arc::clone(&of_peer));
         let client = Counted { export: (export.to_owned(), of_export), peer: (origin, of_peer) };
         Ok(ConnectionAccount {
             budgets: self.clone(),
@@ -128,7 +128,7 @@ impl NbdBudgets {
 
     /// Removes a connection after the return of its surplus.
     fn remove(&self, client: Option<&Counted>) {
-        let mut book = self.lock();
+        let mut state = self.lock();
         let Some(Counted { export, peer }) = client else {
             return self.0.host.release(RESERVED_BYTES);
         };
@@ -136,15 +136,15 @@ impl NbdBudgets {
             level.remove_connection();
         }
         if export.1.connections() == 0 {
-            book.exports.remove(&export.0);
+            state.exports.remove(&export.0);
         }
         if peer.1.connections() == 0 {
-            book.peers.remove(&peer.0);
+            state.peers.remove(&peer.0);
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Book> {
-        self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -173,15 +173,15 @@ impl ConnectionAccount {
 
     fn levels(&self) -> impl Iterator<Item = &Level> {
         let client = self.client.iter();
-        client.flat_map(|of| [&*of.export.1, &*of.peer.1]).chain([&self.budgets.0.host])
+        client.flat_map(|budget| [&*budget.export.1, &*budget.peer.1]).chain([&self.budgets.0.host])
     }
 
     /// Takes memory in excess of the reservation. If a limit would be exceeded, takes nothing and
     /// returns false.
     pub(crate) fn take(&self, bytes: u64) -> bool {
-        for (taken, level) in self.levels().enumerate() {
+        for (count, level) in self.levels().enumerate() {
             if !level.take(bytes) {
-                self.levels().take(taken).for_each(|level| level.release(bytes));
+                self.levels().take(count).for_each(|level| level.release(bytes));
                 return false;
             }
         }

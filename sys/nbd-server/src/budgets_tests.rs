@@ -39,9 +39,9 @@ fn connections_and_reservations_are_limited_for_exports_peers_and_the_host() {
     let full = LimitExceeded::Buffers { scope: NbdScope::Export, max: small.buffer_max_bytes };
     assert_eq!(admit(2, "b", small).unwrap_err(), full);
     // Connections of the daemon itself are always admitted, and their memory is counted.
-    let own = budgets.admit_own();
+    let own_connection = budgets.admit_own();
     assert_eq!(budgets.usage().host.buffer_bytes, 4 * RESERVED_BYTES);
-    drop((first, fourth, own));
+    drop((first, fourth, own_connection));
     let usage = budgets.usage();
     assert!(usage.peers.is_empty() && usage.exports.is_empty());
     assert_eq!((usage.host.connections, usage.host.buffer_bytes), (0, 0));
@@ -94,14 +94,14 @@ impl Model {
     /// otherwise a part of one if no memory is in use. Returns false if neither is possible.
     fn step(&mut self, bytes: u64) -> bool {
         let bytes = bytes.min(self.left);
-        let taken = self.pool.take(bytes, &mut |_| {}).map(|chunks| (chunks, bytes));
-        let taken = taken.or_else(|| {
+        let allocation = self.pool.take(bytes, &mut |_| {}).map(|chunks| (chunks, bytes));
+        let allocation = allocation.or_else(|| {
             let part = bytes.min(PAYLOAD_RESERVED_BYTES);
             let is_unused = self.pool.is_unused();
             let chunks = is_unused.then(|| self.pool.take(part, &mut |_| {}))?;
             Some((chunks.expect("a connection without requests can process a part"), part))
         });
-        let Some((chunks, bytes)) = taken else { return false };
+        let Some((chunks, bytes)) = allocation else { return false };
         self.left -= bytes;
         self.held.push(chunks);
         true
@@ -133,7 +133,7 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-fn keeps(level: &NbdLevel) -> bool {
+fn is_within_limits(level: &NbdLevel) -> bool {
     level.connections <= level.limits.connections_max
         && level.buffer_bytes <= level.limits.buffer_max_bytes
 }
@@ -154,7 +154,7 @@ proptest! {
         let of_export = limits(7, 7 * RESERVED_BYTES + spare / 2);
         let mut open: Vec<Model> = Vec::new();
         for action in actions {
-            let place = |connection: usize| (!open.is_empty()).then(|| connection % open.len());
+            let connection_index = |connection: usize| (!open.is_empty()).then(|| connection % open.len());
             match action {
                 Action::Connect { peer, export, is_greedy } => {
                     let names = ["a", "b"];
@@ -166,38 +166,38 @@ proptest! {
                     }));
                 }
                 Action::Request { connection, bytes } => {
-                    let Some(at) = place(connection) else { continue };
-                    let stuck = open[at].held.is_empty() && open[at].left > 0;
-                    prop_assert!(open[at].step(bytes) || !stuck);
+                    let Some(index) = connection_index(connection) else { continue };
+                    let stuck = open[index].held.is_empty() && open[index].left > 0;
+                    prop_assert!(open[index].step(bytes) || !stuck);
                 }
                 Action::Collect { connection } => {
-                    let Some(at) = place(connection) else { continue };
-                    if !open[at].is_greedy {
-                        open[at].collect();
+                    let Some(index) = connection_index(connection) else { continue };
+                    if !open[index].is_greedy {
+                        open[index].collect();
                     }
                 }
                 Action::Release { connection } => {
-                    let Some(at) = place(connection) else { continue };
-                    open[at].pool.release_unused(&mut |_| {});
+                    let Some(index) = connection_index(connection) else { continue };
+                    open[index].pool.release_unused(&mut |_| {});
                 }
                 Action::Disconnect { connection } => {
-                    let Some(at) = place(connection) else { continue };
-                    open.swap_remove(at);
+                    let Some(index) = connection_index(connection) else { continue };
+                    open.swap_remove(index);
                 }
             }
             let usage = budgets.usage();
-            prop_assert!(keeps(&usage.host));
-            prop_assert!(usage.peers.iter().chain(&usage.exports).all(|(_, level)| keeps(level)));
+            prop_assert!(is_within_limits(&usage.host));
+            prop_assert!(usage.peers.iter().chain(&usage.exports).all(|(_, level)| is_within_limits(level)));
         }
         // Greedy clients take the remaining memory and do not return it.
-        for greedy in open.iter_mut().filter(|of| of.is_greedy) {
+        for greedy in open.iter_mut().filter(|client| client.is_greedy) {
             greedy.left = u64::MAX;
             while greedy.step(1 << 20) {}
         }
-        for of in open.iter_mut().filter(|of| !of.is_greedy) {
-            while of.left > 0 {
-                of.collect();
-                prop_assert!(of.step(PAYLOAD_MAX));
+        for client in open.iter_mut().filter(|client| !client.is_greedy) {
+            while client.left > 0 {
+                client.collect();
+                prop_assert!(client.step(PAYLOAD_MAX));
             }
         }
         drop(open);

@@ -45,10 +45,10 @@ impl NbdClients {
         share: Arc<ConnectionAccount>,
     ) -> ListedConnection {
         let client = Connection { export: export.to_owned(), caller: caller.clone(), share };
-        let mut book = self.lock();
-        let number = book.next;
-        book.next += 1;
-        book.connections.insert(number, client);
+        let mut state = self.lock();
+        let number = state.next;
+        state.next += 1;
+        state.connections.insert(number, client);
         ListedConnection { clients: self.clone(), number }
     }
 

@@ -50,10 +50,10 @@ fn send_with(client: &UnixStream, bytes: &[u8], attached: TcpStream) -> Result<u
 }
 
 /// Executes a call of a worker; fails if it blocks.
-fn returns<T: Send + 'static>(what: &str, call: impl FnOnce() -> T + Send + 'static) -> T {
+fn returns<T: Send + 'static>(subject: &str, call: impl FnOnce() -> T + Send + 'static) -> T {
     let (report, reports) = channel();
     std::thread::spawn(move || report.send(call()));
-    reports.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("{what} blocks"))
+    reports.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("{subject} blocks"))
 }
 
 #[test]
@@ -104,21 +104,21 @@ fn descriptors_that_arrive_end_the_connection_and_are_closed_elsewhere() {
         let (queue, client) = connection_of(Framing::Simple, &budgets);
         let guard = Arc::new(DescriptorGuard::new(queue.socket.as_fd(), &runtime).unwrap());
         let share = Arc::new(budgets.admit_own());
-        let inside = Inside { _share: share, _noted: None, _life: None, guard: Some(guard) };
-        let mut queue = queue.owning(inside);
+        let inner = Inside { _share: share, _noted: None, _life: None, guard: Some(guard) };
+        let mut queue = queue.owning(inner);
         (&client).write_all(&header(0, READ, 1, 0, 512)).unwrap();
         assert_eq!(queue.receive(8, &mut Vec::new()).unwrap(), 1);
         // The descriptor is attached to the header of a request, and to the payload of a write.
-        let mut head = header(0, kind, 2, 0, 512);
+        let mut header_bytes = header(0, kind, 2, 0, 512);
         if kind == WRITE {
-            (&client).write_all(&head).unwrap();
+            (&client).write_all(&header_bytes).unwrap();
             assert_eq!(queue.receive(8, &mut Vec::new()).unwrap(), 0);
-            head = vec![1; 512];
+            header_bytes = vec![1; 512];
         }
         let peers: Vec<_> = (0..2)
             .map(|_| {
                 let (socket, peer) = lingering();
-                send_with(&client, &head, socket).unwrap();
+                send_with(&client, &header_bytes, socket).unwrap();
                 peer
             })
             .collect();

@@ -24,7 +24,7 @@ pub(crate) struct Admitted {
     pub(crate) socket: OwnedFd,
     pub(crate) negotiated: Negotiated,
     /// Bytes received after the negotiation.
-    pub(crate) rest: Vec<u8>,
+    pub(crate) unparsed: Vec<u8>,
     /// Owner of the connection's TLS, which ends when this is dropped.
     pub(crate) life: Option<QueueLife>,
 }
@@ -38,16 +38,16 @@ pub(crate) struct Admitted {
 pub(crate) async fn shake_hands(
     socket: OwnedFd,
     client: &Client,
-    place: Option<&Handshake>,
+    slot: Option<&Handshake>,
 ) -> io::Result<Option<Admitted>> {
-    let negotiation = timeout(HANDSHAKE_MAX, negotiate(socket, client, place));
+    let negotiation = timeout(HANDSHAKE_MAX, negotiate(socket, client, slot));
     negotiation.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 async fn negotiate(
     socket: OwnedFd,
     client: &Client,
-    place: Option<&Handshake>,
+    slot: Option<&Handshake>,
 ) -> io::Result<Option<Admitted>> {
     let exports = client.host.exports.exports();
     let tls = client.tls.as_ref();
@@ -55,30 +55,30 @@ async fn negotiate(
     let mut handshake = Negotiation::new(mode);
     let mut socket = Watched::new(socket)?;
     let mut life = None;
-    let (mut output, mut rest) = (GREETING.to_vec(), Vec::new());
+    let (mut output, mut unparsed) = (GREETING.to_vec(), Vec::new());
     loop {
         send_all(&socket, &output).await?;
         output.clear();
-        let progress = match handshake.handle_bytes(exports.as_slice(), &rest, &mut output) {
+        let progress = match handshake.handle_bytes(exports.as_slice(), &unparsed, &mut output) {
             Ok(progress) => progress,
             Err(error) => {
                 let _ = send_all(&socket, &output).await;
                 return Err(io::Error::other(error.to_string()));
             }
         };
-        rest.drain(..progress.consumed.min(rest.len()));
+        unparsed.drain(..progress.consumed.min(unparsed.len()));
         match progress.step {
             ServerStep::NeedsBytes => {
-                if !receive(&socket, &mut rest, client.guard.as_deref()).await? {
+                if !receive(&socket, &mut unparsed, client.guard.as_deref()).await? {
                     return Ok(None);
                 }
-                if let Some(place) = place {
-                    place.handle_bytes(Instant::now());
+                if let Some(slot) = slot {
+                    slot.handle_bytes(Instant::now());
                 }
                 // No option is received through TLS before the client's certificate was verified.
                 let is_shown = life.is_some() && tls.is_some_and(NbdTls::requires_certificates);
-                if let Some(place) = place.filter(|_| is_shown) {
-                    place.handle_authenticated();
+                if let Some(slot) = slot.filter(|_| is_shown) {
+                    slot.handle_authenticated();
                 }
             }
             ServerStep::OptionAcknowledged | ServerStep::OptionRejected(_) => {}
@@ -86,10 +86,10 @@ async fn negotiate(
                 send_all(&socket, &output).await?;
                 output.clear();
                 let tls = tls.ok_or_else(|| io::Error::other("TLS is not configured"))?;
-                let received = std::mem::take(&mut rest);
-                let (inside, of_relay) =
+                let received = std::mem::take(&mut unparsed);
+                let (relay_socket, of_relay) =
                     start_relay(tls, socket.into_fd()?, received, client.clone())?;
-                (socket, life) = (Watched::new(inside)?, Some(of_relay));
+                (socket, life) = (Watched::new(relay_socket)?, Some(of_relay));
                 handshake.handle_tls_started().map_err(io::Error::other)?;
             }
             ServerStep::Aborted => {
@@ -100,7 +100,7 @@ async fn negotiate(
                 client.claim(negotiated.export.name())?;
                 send_all(&socket, &output).await?;
                 let socket = socket.into_fd()?;
-                return Ok(Some(Admitted { socket, negotiated: *negotiated, rest, life }));
+                return Ok(Some(Admitted { socket, negotiated: *negotiated, unparsed, life }));
             }
         }
     }
@@ -121,12 +121,12 @@ async fn receive(
     bytes: &mut Vec<u8>,
     guard: Option<&DescriptorGuard>,
 ) -> io::Result<bool> {
-    let mut more = [0; 4096];
+    let mut buffer = [0; 4096];
     let read = |socket: BorrowedFd<'_>| match guard {
-        Some(guard) => guard.receive(socket, &mut [IoSliceMut::new(&mut more)]),
-        None => Ok(recv(socket, &mut more, RecvFlags::DONTWAIT)?.0),
+        Some(guard) => guard.receive(socket, &mut [IoSliceMut::new(&mut buffer)]),
+        None => Ok(recv(socket, &mut buffer, RecvFlags::DONTWAIT)?.0),
     };
-    let got = socket.read(read).await?;
-    bytes.extend_from_slice(more.get(..got).unwrap_or_default());
-    Ok(got > 0)
+    let count = socket.read(read).await?;
+    bytes.extend_from_slice(buffer.get(..count).unwrap_or_default());
+    Ok(count > 0)
 }

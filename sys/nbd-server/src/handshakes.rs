@@ -59,7 +59,7 @@ struct Entry {
 
 /// Negotiation that counts towards the limits until it is dropped.
 pub(crate) struct Handshake {
-    all: Handshakes,
+    handshakes: Handshakes,
     number: u64,
     pub(crate) evicted: Replaced,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Handshake {
 /// Reference to a negotiation that may have ended.
 #[derive(Clone)]
 pub(crate) struct Progress {
-    all: Handshakes,
+    handshakes: Handshakes,
     number: u64,
 }
 
@@ -79,19 +79,19 @@ impl Handshakes {
     /// Begins a negotiation, and replaces others at the limits. Returns `None` at a peak if each
     /// client has presented a certificate.
     pub(crate) fn begin(&self, origin: Origin, now: Instant) -> Option<Handshake> {
-        let mut all = self.lock();
-        let of_peer = all.entries.values().filter(|entry| entry.origin == origin).count();
+        let mut handshakes = self.lock();
+        let of_peer = handshakes.entries.values().filter(|entry| entry.origin == origin).count();
         if of_peer >= PEER_MAX {
             let since = (of_peer < PEER_PEAK).then_some(now);
-            all.make_room(Some(origin), since)?;
+            handshakes.make_room(Some(origin), since)?;
         }
-        if all.entries.len() >= HOST_MAX {
-            let since = (all.entries.len() < HOST_PEAK).then_some(now);
-            let most = all.peer_with_most(since);
-            all.make_room(most, since)?;
+        if handshakes.entries.len() >= HOST_MAX {
+            let since = (handshakes.entries.len() < HOST_PEAK).then_some(now);
+            let peer = handshakes.peer_with_most(since);
+            handshakes.make_room(peer, since)?;
         }
-        let number = all.next;
-        all.next += 1;
+        let number = handshakes.next;
+        handshakes.next += 1;
         let (evict, evicted) = watch::channel(false);
         let entry = Entry {
             origin,
@@ -101,8 +101,8 @@ impl Handshakes {
             is_waiting: false,
             evict,
         };
-        all.entries.insert(number, entry);
-        Some(Handshake { all: self.clone(), number, evicted: Replaced(evicted) })
+        handshakes.entries.insert(number, entry);
+        Some(Handshake { handshakes: self.clone(), number, evicted: Replaced(evicted) })
     }
 
     fn lock(&self) -> MutexGuard<'_, All> {
@@ -133,8 +133,9 @@ impl All {
         for (number, entry) in self.replaceable(now) {
             peers.entry(entry.origin).or_insert((0, number)).0 += 1;
         }
-        let most = peers.into_iter().max_by_key(|(_, (count, oldest))| (*count, Reverse(*oldest)));
-        most.map(|(peer, _)| peer)
+        let busiest =
+            peers.into_iter().max_by_key(|(_, (count, oldest))| (*count, Reverse(*oldest)));
+        busiest.map(|(peer, _)| peer)
     }
 
     /// Returns the negotiations that may be replaced: those silent at `now`, or at a peak all.
@@ -152,7 +153,7 @@ impl All {
 impl Handshake {
     /// Records that the client has sent bytes.
     pub(crate) fn handle_bytes(&self, now: Instant) {
-        if let Some(entry) = self.all.lock().entries.get_mut(&self.number) {
+        if let Some(entry) = self.handshakes.lock().entries.get_mut(&self.number) {
             entry.has_sent = true;
             entry.active = now;
         }
@@ -160,13 +161,13 @@ impl Handshake {
 
     /// Returns a reference to the negotiation, for its TLS handshake.
     pub(crate) fn progress(&self) -> Progress {
-        Progress { all: self.all.clone(), number: self.number }
+        Progress { handshakes: self.handshakes.clone(), number: self.number }
     }
 
     /// Records that the client presented a certificate, which protects the negotiation from
     /// replacement.
     pub(crate) fn handle_authenticated(&self) {
-        if let Some(entry) = self.all.lock().entries.get_mut(&self.number) {
+        if let Some(entry) = self.handshakes.lock().entries.get_mut(&self.number) {
             entry.is_authenticated = true;
         }
     }
@@ -176,7 +177,7 @@ impl Progress {
     /// Sets whether the negotiation waits for the server. The client's silence is counted from the
     /// end of that time at the earliest.
     pub(crate) fn set_waiting(&self, is_waiting: bool, now: Instant) {
-        if let Some(entry) = self.all.lock().entries.get_mut(&self.number) {
+        if let Some(entry) = self.handshakes.lock().entries.get_mut(&self.number) {
             entry.is_waiting = is_waiting;
             entry.active = now;
         }
@@ -185,7 +186,7 @@ impl Progress {
 
 impl Drop for Handshake {
     fn drop(&mut self) {
-        self.all.lock().entries.remove(&self.number);
+        self.handshakes.lock().entries.remove(&self.number);
     }
 }
 

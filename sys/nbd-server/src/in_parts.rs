@@ -13,9 +13,9 @@ impl NbdQueue {
     /// Returns the current part if it is ready for execution; `None` otherwise.
     pub(crate) fn take_part(&mut self) -> Result<Option<DiskRequest>, InputError> {
         let Some(mut parts) = self.parts else { return Ok(None) };
-        let begun = self.advance(&mut parts);
+        let next = self.advance(&mut parts);
         self.parts = Some(parts);
-        begun
+        next
     }
 
     fn advance(&mut self, parts: &mut Parts) -> Result<Option<DiskRequest>, InputError> {
@@ -45,12 +45,12 @@ impl NbdQueue {
         chunks: Vec<u32>,
     ) -> Option<DiskRequest> {
         parts.phase = Phase::OnDisk;
-        let begun = self.begin(part, chunks);
-        if begun.is_none() {
+        let request = self.begin(part, chunks);
+        if request.is_none() {
             // The range of the whole request is valid, and no other request occupies a tag.
             self.broken = Some("a part of a request cannot be executed");
         }
-        begun
+        request
     }
 
     /// Handles the completion of the current part: queues a reply, or continues with the next part.
@@ -88,15 +88,15 @@ impl NbdQueue {
 
     /// Queues the data of a part of a read.
     fn reply_to_part(&mut self, parts: &Parts, chunks: Vec<u32>) {
-        let (bytes, to) = (parts.bytes(), parts.request().reply_to);
+        let (bytes, reply_to) = (parts.bytes(), parts.request().reply_to);
         let form = parts.reply(self.has_chunks);
         // If another reply chunk follows an extent of data, the chunk of the extent is not the last
         // one.
         let data = StatusExtent { length: bytes, state: ExtentState::DATA };
-        let other = StatusExtent { length: u64::MAX, state: ExtentState::HOLE | ExtentState::ZERO };
-        let extents = [data, other].into_iter();
+        let hole = StatusExtent { length: u64::MAX, state: ExtentState::HOLE | ExtentState::ZERO };
+        let extents = [data, hole].into_iter();
         let in_one = form == PartReply::Head;
-        let mut heads = self.transmission.read_chunks(to, parts.rest(), in_one, extents);
+        let mut heads = self.transmission.read_chunks(reply_to, parts.rest(), in_one, extents);
         let encode = |out: &mut [u8]| match form {
             PartReply::Data => Some(0),
             PartReply::Head | PartReply::Chunk => heads.next()?.encode_head(out).ok(),

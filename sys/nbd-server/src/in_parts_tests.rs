@@ -31,7 +31,7 @@ fn budgets(connections: u64, surplus: u64) -> NbdBudgets {
 
 /// Returns the contents of the disk.
 fn contents(range: ByteRange) -> Vec<u8> {
-    (range.offset()..range.end()).map(|at| (at / 512 % 251) as u8).collect()
+    (range.offset()..range.end()).map(|position| (position / 512 % 251) as u8).collect()
 }
 
 /// Executes requests until the queue waits for its client, or its connection has ended. `execute`
@@ -77,16 +77,16 @@ fn serve_until<T>(
 
 /// Receives a structured chunk of a read. Returns its flags, type and payload.
 fn chunk(client: &mut UnixStream) -> (u16, u16, Vec<u8>) {
-    let mut head = [0; 20];
-    client.read_exact(&mut head).unwrap();
-    assert_eq!(head[..4], 0x668e_33ef_u32.to_be_bytes());
-    let field = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-    let mut payload = vec![0; u32::from_be_bytes(head[16..].try_into().unwrap()) as usize];
+    let mut header = [0; 20];
+    client.read_exact(&mut header).unwrap();
+    assert_eq!(header[..4], 0x668e_33ef_u32.to_be_bytes());
+    let field = |offset: usize| u16::from_be_bytes([header[offset], header[offset + 1]]);
+    let mut payload = vec![0; u32::from_be_bytes(header[16..].try_into().unwrap()) as usize];
     client.read_exact(&mut payload).unwrap();
     (field(4), field(6), payload)
 }
 
-fn whole() -> ByteRange {
+fn whole_range() -> ByteRange {
     ByteRange::new(OFFSET, LEN.into()).unwrap()
 }
 
@@ -111,8 +111,8 @@ fn a_large_read_is_one_simple_reply_and_several_chunks_unless_they_are_forbidden
             loop {
                 let (flags, kind, payload) = chunk(&mut client);
                 assert_eq!(kind, 1);
-                let at = u64::from_be_bytes(payload[..8].try_into().unwrap());
-                assert_eq!(at, OFFSET + data.len() as u64);
+                let hole_offset = u64::from_be_bytes(payload[..8].try_into().unwrap());
+                assert_eq!(hole_offset, OFFSET + data.len() as u64);
                 data.extend_from_slice(&payload[8..]);
                 chunks += 1;
                 if flags == 1 {
@@ -122,7 +122,7 @@ fn a_large_read_is_one_simple_reply_and_several_chunks_unless_they_are_forbidden
             }
         });
         let (data, chunks) = serve_until(&mut queue, reader, read);
-        assert!(data == contents(whole()), "{framing:?} {flags}");
+        assert!(data == contents(whole_range()), "{framing:?} {flags}");
         let in_parts = u64::from(LEN).div_ceil(PART_BYTES);
         let is_one = framing == Framing::Simple || flags == DF;
         assert_eq!(chunks, if is_one { 1 } else { in_parts });
@@ -134,7 +134,7 @@ fn a_large_write_is_written_in_parts_and_has_one_reply() {
     let (mut queue, mut client) = connection_of(Framing::Simple, &budgets(1, 0));
     let writer = std::thread::spawn(move || {
         client.write_all(&header(FUA, WRITE, 7, OFFSET, LEN)).unwrap();
-        client.write_all(&contents(whole())).unwrap();
+        client.write_all(&contents(whole_range())).unwrap();
         client.write_all(&header(0, READ, 8, OFFSET, 512)).unwrap();
         assert_eq!([reply(&mut client), reply(&mut client)], [(0, 7), (0, 8)]);
         (client, ())
@@ -160,7 +160,7 @@ fn a_write_that_fails_in_a_part_fails_and_the_next_request_is_served() {
     let (mut queue, mut client) = connection_of(Framing::Simple, &budgets(1, 0));
     let writer = std::thread::spawn(move || {
         client.write_all(&header(0, WRITE, 7, OFFSET, LEN)).unwrap();
-        client.write_all(&contents(whole())).unwrap();
+        client.write_all(&contents(whole_range())).unwrap();
         client.write_all(&header(0, READ, 8, OFFSET, 512)).unwrap();
         assert_eq!([reply(&mut client), reply(&mut client)], [(28, 7), (0, 8)]);
         (client, ())
@@ -248,7 +248,7 @@ fn a_client_that_collects_nothing_does_not_stop_another_one() {
 }
 
 #[test]
-fn the_end_of_a_connection_that_waits_for_its_disk_wakes_nobody() {
+fn the_end_of_a_connection_that_waits_for_its_disk_causes_no_wakeup() {
     let (mut queue, mut client) = connection_of(Framing::Simple, &budgets(1, 0));
     client.write_all(&header(0, READ, 1, 0, PART_BYTES as u32)).unwrap();
     client.write_all(&header(0, READ, 2, 0, PART_BYTES as u32)).unwrap();

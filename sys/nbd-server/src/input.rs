@@ -32,7 +32,7 @@ pub(crate) struct Arriving {
     pub(crate) request: Request,
     pub(crate) chunks: Vec<u32>,
     /// Bytes of the payload received so far.
-    got: usize,
+    received: usize,
 }
 
 /// Next event of the stream.
@@ -142,7 +142,7 @@ impl Input {
     pub(crate) fn expect(&mut self, request: Request, chunks: Vec<u32>) {
         let is_long = request.payload_bytes >= LONG_BYTES;
         self.ahead = if is_long { AHEAD_BYTES_LONG } else { AHEAD_BYTES };
-        self.arriving = Some(Arriving { request, chunks, got: 0 });
+        self.arriving = Some(Arriving { request, chunks, received: 0 });
     }
 
     /// Returns the next event.
@@ -207,12 +207,12 @@ impl Input {
         self.end -= self.start;
         self.start = 0;
         let last = self.end.saturating_add(self.ahead).min(self.bytes.len());
-        let room = self.bytes.get_mut(self.end..last).unwrap_or_default();
+        let space = self.bytes.get_mut(self.end..last).unwrap_or_default();
         let guard = self.guard.as_deref();
-        let got = receive(socket, &mut [IoSliceMut::new(room)], &mut self.is_dry, guard)?;
-        self.end += got.unwrap_or(0);
-        self.was_used |= got.is_some();
-        Ok(got.is_some())
+        let received = receive(socket, &mut [IoSliceMut::new(space)], &mut self.is_dry, guard)?;
+        self.end += received.unwrap_or(0);
+        self.was_used |= received.is_some();
+        Ok(received.is_some())
     }
 
     /// Receives the first bytes after the buffer was freed, and allocates the buffer for them.
@@ -220,13 +220,13 @@ impl Input {
     fn read_first(&mut self, socket: &OwnedFd) -> Result<bool, InputError> {
         let mut first = [0; FIRST_BYTES];
         let guard = self.guard.as_deref();
-        let got = receive(socket, &mut [IoSliceMut::new(&mut first)], &mut self.is_dry, guard)?;
-        let Some(got) = got else { return Ok(false) };
+        let count = receive(socket, &mut [IoSliceMut::new(&mut first)], &mut self.is_dry, guard)?;
+        let Some(count) = count else { return Ok(false) };
         self.bytes = vec![0; AHEAD_BYTES];
-        for (byte, received) in self.bytes.iter_mut().zip(first.iter().take(got)) {
+        for (byte, received) in self.bytes.iter_mut().zip(first.iter().take(count)) {
             *byte = *received;
         }
-        (self.start, self.end, self.was_used) = (0, got, true);
+        (self.start, self.end, self.was_used) = (0, count, true);
         Ok(true)
     }
 
@@ -237,26 +237,26 @@ impl Input {
         memory: &Memory,
         arriving: &mut Arriving,
     ) -> Result<bool, InputError> {
-        let all = arriving.request.payload_bytes as usize;
+        let total = arriving.request.payload_bytes as usize;
         self.copy(memory, arriving);
-        while arriving.got < all {
-            let mut pieces: [_; PIECES_MAX] = core::array::from_fn(|_| IoSliceMut::new(&mut []));
-            let (mut count, is_whole) = arriving.pieces(memory, &mut pieces);
+        while arriving.received < total {
+            let mut slices: [_; PIECES_MAX] = core::array::from_fn(|_| IoSliceMut::new(&mut []));
+            let (mut count, is_whole) = arriving.pieces(memory, &mut slices);
             // All received bytes were parsed.
             (self.start, self.end) = (0, 0);
-            if let (true, Some(behind), Some(room)) =
-                (is_whole, pieces.get_mut(count), self.bytes.get_mut(..self.ahead))
+            if let (true, Some(after_payload), Some(space)) =
+                (is_whole, slices.get_mut(count), self.bytes.get_mut(..self.ahead))
             {
                 // The same call also receives bytes after the payload.
-                *behind = IoSliceMut::new(room);
+                *after_payload = IoSliceMut::new(space);
                 count += 1;
             }
-            let pieces = pieces.get_mut(..count).unwrap_or_default();
-            let got = receive(socket, pieces, &mut self.is_dry, self.guard.as_deref())?;
-            let Some(got) = got else { return Ok(false) };
-            let now = got.min(all - arriving.got);
-            arriving.got += now;
-            self.end = got - now;
+            let slices = slices.get_mut(..count).unwrap_or_default();
+            let received_bytes = receive(socket, slices, &mut self.is_dry, self.guard.as_deref())?;
+            let Some(received_bytes) = received_bytes else { return Ok(false) };
+            let now = received_bytes.min(total - arriving.received);
+            arriving.received += now;
+            self.end = received_bytes - now;
             self.was_used = true;
         }
         Ok(true)
@@ -265,43 +265,45 @@ impl Input {
     /// Copies received bytes to a payload.
     #[allow(unsafe_code, reason = "fills chunks that nobody else has")]
     fn copy(&mut self, memory: &Memory, arriving: &mut Arriving) {
-        let all = arriving.request.payload_bytes as usize;
-        while arriving.got < all && self.start < self.end {
-            let (number, from) = (arriving.got / CHUNK_BYTES, arriving.got % CHUNK_BYTES);
+        let total = arriving.request.payload_bytes as usize;
+        while arriving.received < total && self.start < self.end {
+            let (number, offset) =
+                (arriving.received / CHUNK_BYTES, arriving.received % CHUNK_BYTES);
             let Some(&chunk) = arriving.chunks.get(number) else { return };
-            let len = (CHUNK_BYTES - from).min(all - arriving.got).min(self.end - self.start);
+            let len =
+                (CHUNK_BYTES - offset).min(total - arriving.received).min(self.end - self.start);
             // SAFETY: the request was not passed on yet, so nothing else accesses its chunks.
-            let room = unsafe { memory.part(chunk, from, len) };
-            let Some(found) = self.bytes.get(self.start..self.start + len) else { return };
-            room.copy_from_slice(found);
+            let target = unsafe { memory.part(chunk, offset, len) };
+            let Some(source) = self.bytes.get(self.start..self.start + len) else { return };
+            target.copy_from_slice(source);
             self.start += len;
-            arriving.got += len;
+            arriving.received += len;
         }
     }
 }
 
 impl Arriving {
-    /// Fills `pieces` with the memory of the missing part of the payload. Returns their number, and
+    /// Fills `slices` with the memory of the missing part of the payload. Returns their number, and
     /// true if they cover all of it.
     #[allow(unsafe_code, reason = "lends chunks that nobody else has")]
-    fn pieces<'a>(&self, memory: &'a Memory, pieces: &mut [IoSliceMut<'a>]) -> (usize, bool) {
-        let all = self.request.payload_bytes as usize;
-        let (first, mut from) = (self.got / CHUNK_BYTES, self.got % CHUNK_BYTES);
-        let mut left = all - self.got;
+    fn pieces<'a>(&self, memory: &'a Memory, slices: &mut [IoSliceMut<'a>]) -> (usize, bool) {
+        let total = self.request.payload_bytes as usize;
+        let (first, mut offset) = (self.received / CHUNK_BYTES, self.received % CHUNK_BYTES);
+        let mut remaining = total - self.received;
         let mut count = 0;
-        for (&chunk, piece) in self.chunks.iter().skip(first).zip(pieces) {
-            let len = (CHUNK_BYTES - from).min(left);
+        for (&chunk, slice) in self.chunks.iter().skip(first).zip(slices) {
+            let len = (CHUNK_BYTES - offset).min(remaining);
             if len == 0 {
                 break;
             }
             // SAFETY: the request was not passed on yet, so nothing else accesses its chunks, and
             // each chunk is borrowed once.
-            *piece = IoSliceMut::new(unsafe { memory.part(chunk, from, len) });
-            left -= len;
-            from = 0;
+            *slice = IoSliceMut::new(unsafe { memory.part(chunk, offset, len) });
+            remaining -= len;
+            offset = 0;
             count += 1;
         }
-        (count, left == 0)
+        (count, remaining == 0)
     }
 }
 
@@ -312,22 +314,24 @@ fn receive(
     is_dry: &mut bool,
     guard: Option<&DescriptorGuard>,
 ) -> Result<Option<usize>, InputError> {
-    let room: usize = rooms.iter().map(|room| room.len()).sum();
+    let capacity: usize = rooms.iter().map(|slice| slice.len()).sum();
     if *is_dry {
         return Ok(None);
     }
     loop {
         // For a single piece, recv takes a third less time than readv.
-        let got = match (guard, &mut *rooms) {
+        let result = match (guard, &mut *rooms) {
             (Some(guard), rooms) => receive_guarded(socket, rooms, guard)?,
-            (None, [room]) => recv(socket, &mut **room, RecvFlags::empty()).map(|(got, _)| got),
+            (None, [slice]) => {
+                recv(socket, &mut **slice, RecvFlags::empty()).map(|(count, _)| count)
+            }
             (None, rooms) => readv(socket, rooms),
         };
-        match got {
+        match result {
             Ok(0) => return Err(InputError::Closed),
-            Ok(got) => {
-                *is_dry = got < room;
-                return Ok(Some(got));
+            Ok(count) => {
+                *is_dry = count < capacity;
+                return Ok(Some(count));
             }
             Err(Errno::AGAIN) => return Ok(None),
             Err(Errno::INTR) => {}
@@ -344,7 +348,7 @@ fn receive_guarded(
     guard: &DescriptorGuard,
 ) -> Result<Result<usize, Errno>, InputError> {
     match guard.receive(socket.as_fd(), rooms) {
-        Ok(got) => Ok(Ok(got)),
+        Ok(count) => Ok(Ok(count)),
         Err(error) => match Errno::from_io_error(&error) {
             Some(errno) => Ok(Err(errno)),
             None => Err(InputError::Descriptor),

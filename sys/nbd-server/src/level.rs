@@ -42,7 +42,7 @@ pub enum NbdScope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitExceeded {
     /// The maximum number of connections is reached.
-    #[error("{} has {max} connections, its maximum. Raise {}", of(.scope), keys(.scope).0)]
+    #[error("{} has {max} connections, its maximum. Raise {}", scope_owner(.scope), keys(.scope).0)]
     Connections {
         /// Scope of the reached limit.
         scope: NbdScope,
@@ -52,7 +52,7 @@ pub enum LimitExceeded {
     /// The buffer memory is reserved for the present connections.
     #[error(
         "the {max} bytes of buffer memory of {} are reserved for its connections. Raise {}",
-        of(.scope),
+        scope_owner(.scope),
         keys(.scope).1
     )]
     Buffers {
@@ -63,7 +63,7 @@ pub enum LimitExceeded {
     },
 }
 
-const fn of(scope: &NbdScope) -> &'static str {
+const fn scope_owner(scope: &NbdScope) -> &'static str {
     match scope {
         NbdScope::Export => "its export",
         NbdScope::Peer => "its user or address",

@@ -62,8 +62,8 @@ impl Memory {
 
     /// Returns the address of a chunk.
     pub(crate) fn chunk(&self, chunk: u32) -> *mut u8 {
-        let small = chunk.saturating_sub(CHUNKS).min(SMALL_CHUNKS - 1);
-        let offset = chunk.min(CHUNKS) as usize * CHUNK_BYTES + small as usize * SMALL_BYTES;
+        let small_index = chunk.saturating_sub(CHUNKS).min(SMALL_CHUNKS - 1);
+        let offset = chunk.min(CHUNKS) as usize * CHUNK_BYTES + small_index as usize * SMALL_BYTES;
         // SAFETY: the offset is within the mapping.
         unsafe { self.start.cast::<u8>().add(offset) }
     }
@@ -73,9 +73,9 @@ impl Memory {
     /// # Safety
     /// Nothing else may access the chunk meanwhile, and `from + len` must be at most its length.
     #[allow(clippy::mut_from_ref, reason = "chunks are apart; the caller owns this one")]
-    pub(crate) unsafe fn part(&self, chunk: u32, from: usize, len: usize) -> &mut [u8] {
+    pub(crate) unsafe fn part(&self, chunk: u32, offset: usize, len: usize) -> &mut [u8] {
         // SAFETY: within the mapping, as the caller ensures, and accessed by the caller only.
-        unsafe { core::slice::from_raw_parts_mut(self.chunk(chunk).add(from), len) }
+        unsafe { core::slice::from_raw_parts_mut(self.chunk(chunk).add(offset), len) }
     }
 }
 
@@ -112,14 +112,14 @@ mod tests {
     fn released_chunks_are_zero_and_their_neighbours_are_not() {
         let memory = Memory::new().unwrap();
         // SAFETY: nothing else accesses the memory in this test.
-        let part = |chunk, at| unsafe { memory.part(chunk, at, 1) };
+        let part = |chunk, offset| unsafe { memory.part(chunk, offset, 1) };
         for chunk in [6, 7, 8, CHUNKS - 1, CHUNKS, CHUNKS + 1] {
             part(chunk, SMALL_BYTES - 1)[0] = 9;
         }
         memory.release(&(7..9));
         memory.release(&(CHUNKS..CHUNKS + 1));
-        let left = [6, 7, 8, CHUNKS - 1, CHUNKS, CHUNKS + 1];
-        let left = left.map(|chunk| part(chunk, SMALL_BYTES - 1)[0]);
-        assert_eq!(left, [9, 0, 0, 9, 0, 9]);
+        let chunks = [6, 7, 8, CHUNKS - 1, CHUNKS, CHUNKS + 1];
+        let bytes = chunks.map(|chunk| part(chunk, SMALL_BYTES - 1)[0]);
+        assert_eq!(bytes, [9, 0, 0, 9, 0, 9]);
     }
 }

@@ -119,10 +119,10 @@ fn a_connection_returns_the_memory_of_its_largest_requests() {
     let busy = anonymous_bytes();
     assert!(busy - idle >= u64::from(ALL), "{idle} {busy}");
     let reader = std::thread::spawn(move || {
-        let mut piece = [0; 1 << 14];
-        let mut left = 16 + ALL as usize;
-        while left > 0 {
-            left -= client.read(&mut piece).unwrap();
+        let mut buffer = [0; 1 << 14];
+        let mut remaining = 16 + ALL as usize;
+        while remaining > 0 {
+            remaining -= client.read(&mut buffer).unwrap();
         }
         client
     });
@@ -151,7 +151,7 @@ fn an_idle_connection_costs_little_memory() {
     for (queue, _) in &mut idle {
         assert_eq!(serve(queue), 0);
     }
-    let each = anonymous_bytes().saturating_sub(before) / COUNT;
-    assert!(each <= TABLES_BYTES, "{each} bytes for each connection");
+    let per_connection = anonymous_bytes().saturating_sub(before) / COUNT;
+    assert!(per_connection <= TABLES_BYTES, "{per_connection} bytes for each connection");
     drop((first, idle));
 }

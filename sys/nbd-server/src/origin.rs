@@ -41,10 +41,10 @@ mod tests {
 
     #[test]
     fn a_network_of_64_bits_is_one_origin() {
-        let of = |text: &str| Origin::of_address(text.parse().unwrap());
-        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:ffff:ffff:ffff"));
-        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
-        assert_eq!(of("::ffff:192.0.2.1"), Origin::Address(IpAddr::from([192, 0, 2, 1])));
-        assert_eq!(of("2001:db8::1").to_string(), "2001:db8::/64");
+        let parse = |text: &str| Origin::of_address(text.parse().unwrap());
+        assert_eq!(parse("2001:db8::1"), parse("2001:db8::ffff:ffff:ffff:ffff"));
+        assert_ne!(parse("2001:db8::1"), parse("2001:db8:0:1::1"));
+        assert_eq!(parse("::ffff:192.0.2.1"), Origin::Address(IpAddr::from([192, 0, 2, 1])));
+        assert_eq!(parse("2001:db8::1").to_string(), "2001:db8::/64");
     }
 }

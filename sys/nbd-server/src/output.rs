@@ -132,8 +132,9 @@ impl Output {
     fn drop_heads(&mut self) {
         let end = self.disconnected.saturating_add(self.heads.len() as u64);
         let first = self.replies.front().map_or(end, |reply| reply.head);
-        let sent = usize::try_from(first.saturating_sub(self.disconnected)).unwrap_or(usize::MAX);
-        self.heads.drain(..sent.min(self.heads.len()));
+        let sent_bytes =
+            usize::try_from(first.saturating_sub(self.disconnected)).unwrap_or(usize::MAX);
+        self.heads.drain(..sent_bytes.min(self.heads.len()));
         self.disconnected = first;
     }
 
@@ -142,39 +143,40 @@ impl Output {
     #[allow(unsafe_code, reason = "reads chunks that the kernel has filled")]
     fn gather<'a>(&'a self, memory: &'a Memory, slices: &mut [IoSlice<'a>]) -> usize {
         let mut count = 0;
-        let mut heads = 0..0;
+        let mut head_range = 0..0;
         for reply in &self.replies {
             let start = usize::try_from(reply.head.saturating_sub(self.disconnected)).unwrap_or(0);
-            let rest = start + reply.sent.min(reply.head_bytes)..start + reply.head_bytes;
-            heads = if heads.is_empty() { rest } else { heads.start..rest.end };
+            let reply_head = start + reply.sent.min(reply.head_bytes)..start + reply.head_bytes;
+            head_range =
+                if head_range.is_empty() { reply_head } else { head_range.start..reply_head.end };
             if reply.payload_bytes == 0 {
                 continue;
             }
-            if !heads.is_empty() {
+            if !head_range.is_empty() {
                 let Some(slice) = slices.get_mut(count) else { return count };
-                *slice = IoSlice::new(self.heads.get(heads).unwrap_or_default());
+                *slice = IoSlice::new(self.heads.get(head_range).unwrap_or_default());
                 count += 1;
-                heads = 0..0;
+                head_range = 0..0;
             }
             let mut skip = reply.sent.saturating_sub(reply.head_bytes);
-            let mut left = reply.payload_bytes;
+            let mut remaining = reply.payload_bytes;
             for &chunk in &reply.chunks {
-                let here = left.min(CHUNK_BYTES);
-                left -= here;
-                if skip >= here {
-                    skip -= here;
+                let len = remaining.min(CHUNK_BYTES);
+                remaining -= len;
+                if skip >= len {
+                    skip -= len;
                     continue;
                 }
                 let Some(slice) = slices.get_mut(count) else { return count };
                 // SAFETY: the request has ended, so only this reply accesses its chunks, and
                 // nothing writes to them until they are free again.
-                *slice = IoSlice::new(unsafe { memory.part(chunk, skip, here - skip) });
+                *slice = IoSlice::new(unsafe { memory.part(chunk, skip, len - skip) });
                 count += 1;
                 skip = 0;
             }
         }
-        if let (false, Some(slice)) = (heads.is_empty(), slices.get_mut(count)) {
-            *slice = IoSlice::new(self.heads.get(heads).unwrap_or_default());
+        if let (false, Some(slice)) = (head_range.is_empty(), slices.get_mut(count)) {
+            *slice = IoSlice::new(self.heads.get(head_range).unwrap_or_default());
             count += 1;
         }
         count

@@ -86,8 +86,8 @@ impl Parts {
     /// Returns the bytes of a write's payload that are not received yet. Valid while the disk
     /// executes a part.
     pub(crate) fn unreceived(&self) -> u64 {
-        let rest = self.rest().length.saturating_sub(self.bytes());
-        if self.request.payload_bytes > 0 { rest } else { 0 }
+        let remaining = self.rest().length.saturating_sub(self.bytes());
+        if self.request.payload_bytes > 0 { remaining } else { 0 }
     }
 
     /// Returns the form of the reply to the current part of a read. `has_chunks`: the client has

@@ -3,7 +3,8 @@
 //! A chunk is cold until its first use: the kernel has allocated no pages for it. It is then warm
 //! until its memory is returned to the system. The memory of warm chunks is counted, whether or not
 //! they are free. Up to [`PAYLOAD_RESERVED_BYTES`] count towards the reservation of the connection.
-//! Further bytes count towards the limits of its export, its peer and the host ([`ConnectionAccount::take`]).
+//! Further bytes count towards the limits of its export, its peer and the host
+//! ([`ConnectionAccount::take`]).
 //!
 //! Invariant: if no chunk is in use, chunks for a payload of up to [`PAYLOAD_RESERVED_BYTES`] are
 //! available, regardless of the memory use of other connections.
@@ -65,12 +66,12 @@ impl Stack {
         chunks.saturating_sub(self.spare()) as u64 * self.bytes as u64
     }
 
-    /// Moves chunks to `taken`. At least this number must be free.
-    fn take(&mut self, chunks: usize, taken: &mut Vec<u32>) {
-        let from = self.free.len().saturating_sub(chunks);
-        taken.extend(self.free.drain(from..).rev());
-        self.cold = self.cold.min(from);
-        self.unused = self.unused.min(from);
+    /// Moves chunks to `list`. At least this number must be free.
+    fn take(&mut self, chunks: usize, list: &mut Vec<u32>) {
+        let start = self.free.len().saturating_sub(chunks);
+        list.extend(self.free.drain(start..).rev());
+        self.cold = self.cold.min(start);
+        self.unused = self.unused.min(start);
     }
 
     /// Makes free warm chunks cold, up to position `end`. `release` receives ranges of adjacent
@@ -78,7 +79,7 @@ impl Stack {
     fn cool(&mut self, end: usize, release: &mut impl FnMut(Range<u32>)) {
         let Some(spare) = self.free.get_mut(self.cold..end) else { return };
         spare.sort_unstable_by(|a, b| b.cmp(a));
-        for run in spare.chunk_by(|above, below| *above == *below + 1) {
+        for run in spare.chunk_by(|previous, next| *previous == *next + 1) {
             if let (Some(last), Some(first)) = (run.first(), run.last()) {
                 release(*first..*last + 1);
             }
@@ -123,9 +124,9 @@ impl Pool {
         if bytes <= SMALL_BYTES as u64 && !self.small.free.is_empty() {
             let growth = self.small.growth(1);
             if self.may_grow(growth, 0) || (self.chunks.spare() == 0 && self.grow(growth)) {
-                let mut taken = self.spare_lists.pop().unwrap_or_default();
-                self.small.take(1, &mut taken);
-                return Some(taken);
+                let mut list = self.spare_lists.pop().unwrap_or_default();
+                self.small.take(1, &mut list);
+                return Some(list);
             }
         }
         let count = chunks_for(bytes);
@@ -140,9 +141,9 @@ impl Pool {
                 return None;
             }
         }
-        let mut taken = self.spare_lists.pop().unwrap_or_default();
-        self.chunks.take(count, &mut taken);
-        Some(taken)
+        let mut list = self.spare_lists.pop().unwrap_or_default();
+        self.chunks.take(count, &mut list);
+        Some(list)
     }
 
     /// Returns true if [`Pool::take`] would succeed.
@@ -175,20 +176,20 @@ impl Pool {
     /// Releases chunks that were not used since the last call. `release` receives chunks to return
     /// to the system. Returns true if free warm chunks remain.
     pub(crate) fn release_unused(&mut self, release: &mut impl FnMut(Range<u32>)) -> bool {
-        let mut left = RELEASED_MAX;
+        let mut remaining = RELEASED_MAX;
         for kind in [&mut self.chunks, &mut self.small] {
-            let end = kind.unused.min(kind.cold + left);
-            left -= end.saturating_sub(kind.cold);
+            let end = kind.unused.min(kind.cold + remaining);
+            remaining -= end.saturating_sub(kind.cold);
             kind.cool(end, release);
             if kind.unused <= end {
                 kind.unused = kind.free.len();
             }
         }
-        let needed = self.warm_bytes().saturating_sub(PAYLOAD_RESERVED_BYTES);
-        let over = self.surplus.saturating_sub(needed);
-        if over > 0 {
-            self.share.release(over);
-            self.surplus -= over;
+        let required = self.warm_bytes().saturating_sub(PAYLOAD_RESERVED_BYTES);
+        let excess = self.surplus.saturating_sub(required);
+        if excess > 0 {
+            self.share.release(excess);
+            self.surplus -= excess;
         }
         self.chunks.spare() > 0 || self.small.spare() > 0
     }

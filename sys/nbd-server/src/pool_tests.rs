@@ -14,10 +14,10 @@ fn pool(surplus: u64) -> (Pool, NbdBudgets) {
 }
 
 fn take(pool: &mut Pool, bytes: u64) -> Option<Vec<u32>> {
-    let fits = pool.fits(bytes);
-    let taken = pool.take(bytes, &mut |_| {});
-    assert_eq!(fits, taken.is_some(), "{bytes}");
-    taken
+    let has_room = pool.fits(bytes);
+    let chunks = pool.take(bytes, &mut |_| {});
+    assert_eq!(has_room, chunks.is_some(), "{bytes}");
+    chunks
 }
 
 /// Releases unused chunks until there are none. Returns the released chunks.
@@ -30,13 +30,13 @@ fn release(pool: &mut Pool) -> Vec<Vec<u32>> {
 #[test]
 fn chunks_are_given_out_once_and_none_if_there_are_too_few() {
     let (mut pool, _) = pool(1 << 30);
-    let some = take(&mut pool, CHUNK * 1000 + 1).unwrap();
+    let first_chunks = take(&mut pool, CHUNK * 1000 + 1).unwrap();
     assert_eq!(take(&mut pool, CHUNK * 24), None);
-    let others = take(&mut pool, CHUNK * 23).unwrap();
-    let mut all = [some.clone(), others].concat();
-    all.sort_unstable();
-    assert!(all.into_iter().eq(0..CHUNKS));
-    pool.release(some);
+    let other_chunks = take(&mut pool, CHUNK * 23).unwrap();
+    let mut all_chunks = [first_chunks.clone(), other_chunks].concat();
+    all_chunks.sort_unstable();
+    assert!(all_chunks.into_iter().eq(0..CHUNKS));
+    pool.release(first_chunks);
     assert!(take(&mut pool, CHUNK * 1001).is_some());
 }
 
@@ -44,17 +44,17 @@ fn chunks_are_given_out_once_and_none_if_there_are_too_few() {
 fn small_payloads_get_small_chunks_and_others_when_there_are_none() {
     let (mut pool, _) = pool(1 << 30);
     assert_eq!(take(&mut pool, 0), Some(Vec::new()));
-    let some: Vec<_> = (0..SMALL_CHUNKS).map(|_| take(&mut pool, SMALL).unwrap()).collect();
-    assert!(some.iter().flatten().all(|&chunk| chunk >= CHUNKS));
+    let small_chunks: Vec<_> = (0..SMALL_CHUNKS).map(|_| take(&mut pool, SMALL).unwrap()).collect();
+    assert!(small_chunks.iter().flatten().all(|&chunk| chunk >= CHUNKS));
     assert!(take(&mut pool, 1).unwrap()[0] < CHUNKS);
-    let hot = some.last().unwrap().clone();
-    some.into_iter().for_each(|chunks| pool.release(chunks));
+    let hot = small_chunks.last().unwrap().clone();
+    small_chunks.into_iter().for_each(|chunks| pool.release(chunks));
     assert_eq!(take(&mut pool, 512).unwrap(), hot);
     assert!(take(&mut pool, SMALL + 1).unwrap()[0] < CHUNKS);
 }
 
 #[test]
-fn lists_that_are_given_back_are_used_again_and_not_kept_without_end() {
+fn returned_lists_are_reused_and_bounded() {
     let (mut pool, _) = pool(1 << 30);
     let many: Vec<_> = (0..3 * SPARE_LISTS_MAX).map(|_| take(&mut pool, 1).unwrap()).collect();
     many.into_iter().for_each(|chunks| pool.release(chunks));
@@ -72,9 +72,9 @@ fn chunks_count_while_they_have_memory_and_unused_ones_are_released() {
     let (mut pool, budgets) = pool(8 * CHUNK);
     let used = || budgets.usage().host.buffer_bytes - RESERVED_BYTES;
     // The first four chunks are covered by the reservation.
-    let held = take(&mut pool, 12 * CHUNK).unwrap();
+    let chunks = take(&mut pool, 12 * CHUNK).unwrap();
     assert_eq!((used(), take(&mut pool, CHUNK)), (8 * CHUNK, None));
-    pool.release(held);
+    pool.release(chunks);
     assert_eq!(used(), 8 * CHUNK, "they have memory");
     // Two chunks remain in use until they are released, and are used again then.
     let busy = take(&mut pool, 2 * CHUNK).unwrap();
@@ -95,17 +95,18 @@ fn spare_small_chunks_make_room_for_a_large_payload() {
     assert!(take(&mut pool, SMALL).is_none(), "they have all memory of the reservation");
     small.into_iter().for_each(|chunks| pool.release(chunks));
     let mut released = 0;
-    let all = pool.take(PAYLOAD_RESERVED_BYTES, &mut |chunks| released += chunks.len()).unwrap();
-    assert_eq!((released, all.len()), (64, 4));
+    let taken_chunks =
+        pool.take(PAYLOAD_RESERVED_BYTES, &mut |chunks| released += chunks.len()).unwrap();
+    assert_eq!((released, taken_chunks.len()), (64, 4));
     assert!(take(&mut pool, 1).is_none());
     assert_eq!(budgets.usage().host.buffer_bytes, RESERVED_BYTES);
     // A warm free chunk serves a small payload for which no small chunk has memory.
-    pool.release(all);
+    pool.release(taken_chunks);
     assert!(take(&mut pool, 1).unwrap()[0] < CHUNKS);
 }
 
 #[test]
-fn a_pool_returns_what_it_took_when_it_ends() {
+fn a_dropped_pool_returns_its_buffers() {
     let (mut pool, budgets) = pool(1 << 20);
     let _held = take(&mut pool, 1 << 20).unwrap();
     assert!(budgets.usage().host.buffer_bytes > RESERVED_BYTES);

@@ -76,15 +76,15 @@ pub struct NbdQueue {
 }
 
 impl NbdQueue {
-    /// Creates the queue of a connection after its handshake. `rest` contains bytes received after
-    /// the handshake. The buffers of the queue count towards `share`.
+    /// Creates the queue of a connection after its handshake. `unparsed` contains bytes received
+    /// after the handshake. The buffers of the queue count towards `share`.
     ///
     /// # Errors
     /// Memory or descriptors are exhausted.
     pub fn new(
         socket: impl Into<OwnedFd>,
         negotiated: &Negotiated,
-        rest: Vec<u8>,
+        unparsed: Vec<u8>,
         share: Arc<ConnectionAccount>,
     ) -> std::io::Result<Self> {
         let socket: OwnedFd = socket.into();
@@ -106,7 +106,7 @@ impl NbdQueue {
             pool: Pool::new(share),
             slots: (0..REQUESTS_MAX).map(|_| None).collect(),
             free: (0..REQUESTS_MAX).rev().collect(),
-            input: Input::new(rest),
+            input: Input::new(unparsed),
             output: Output::default(),
             is_blocked: false,
             waiting: None,
@@ -197,8 +197,8 @@ impl NbdQueue {
                 (self.waiting, self.is_short) = (None, false);
                 if request.payload_bytes > 0 {
                     self.input.expect(request, chunks);
-                } else if let Some(begun) = self.begin(request, chunks) {
-                    return Ok(Some(begun));
+                } else if let Some(started) = self.begin(request, chunks) {
+                    return Ok(Some(started));
                 }
             }
             match self.input.next(&self.socket, &self.memory, &self.transmission)? {
@@ -206,14 +206,14 @@ impl NbdQueue {
                 Event::Header(request) => self.waiting = Some(request),
                 Event::Whole(arrived) => {
                     let (request, chunks) = (arrived.request, arrived.chunks);
-                    let begun = match request.command {
+                    let started = match request.command {
                         NbdCommand::BlockStatusWithPayload { .. } => {
                             self.begin_named(request, chunks)
                         }
                         _ => self.begin(request, chunks),
                     };
-                    if begun.is_some() {
-                        return Ok(begun);
+                    if started.is_some() {
+                        return Ok(started);
                     }
                 }
                 Event::Refused(refused) => {
@@ -241,14 +241,14 @@ impl NbdQueue {
 
     /// Arms the watch for the events that the queue can handle now.
     fn arm_watch(&mut self) -> Result<(), Errno> {
-        let mut wanted = epoll::EventFlags::empty();
+        let mut events = epoll::EventFlags::empty();
         let is_reading = match &self.parts {
             Some(parts) => parts.phase == Phase::Receiving,
             None => self.has_room() && self.waiting.is_none(),
         };
-        wanted.set(epoll::EventFlags::IN, is_reading);
-        wanted.set(epoll::EventFlags::OUT, self.is_blocked);
-        self.watch.arm(&self.socket, wanted)
+        events.set(epoll::EventFlags::IN, is_reading);
+        events.set(epoll::EventFlags::OUT, self.is_blocked);
+        self.watch.arm(&self.socket, events)
     }
 
     fn send(&mut self) -> Result<(), PortFault> {
@@ -280,13 +280,13 @@ impl DiskQueue for NbdQueue {
         if self.is_blocked {
             self.send()?;
         }
-        for taken in 0..max {
+        for count in 0..max {
             match self.take() {
                 Ok(Some(request)) => {
                     self.has_brought = true;
                     requests.push(request);
                 }
-                Ok(None) => return Ok(taken),
+                Ok(None) => return Ok(count),
                 Err(InputError::PeerClosed) => {
                     let detail = "the client disconnected".to_owned();
                     return Err(PortFault { kind: FaultKind::Disconnected, detail });
@@ -307,8 +307,8 @@ impl DiskQueue for NbdQueue {
         &self.table
     }
 
-    fn zero_payload(&mut self, tag: u32, from: u64, len: u64) {
-        self.table.zero(tag, from, len);
+    fn zero_payload(&mut self, tag: u32, offset: u64, len: u64) {
+        self.table.zero(tag, offset, len);
     }
 
     fn set_allocation(&mut self, tag: u32, extents: &[AllocationExtent]) {
@@ -318,11 +318,11 @@ impl DiskQueue for NbdQueue {
     }
 
     fn complete(&mut self, tag: u32, outcome: DiskOutcome) {
-        let Some(place) = self.slots.get_mut(tag as usize) else { return };
-        let Some(mut slot) = place.take() else { return };
+        let Some(entry) = self.slots.get_mut(tag as usize) else { return };
+        let Some(mut slot) = entry.take() else { return };
         if slot.is_to_flush && outcome == DiskOutcome::Done {
             slot.is_to_flush = false;
-            *place = Some(slot);
+            *entry = Some(slot);
             self.to_flush.push(tag);
             return;
         }

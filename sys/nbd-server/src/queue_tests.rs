@@ -41,9 +41,9 @@ pub(crate) fn connection_of(framing: Framing, budgets: &NbdBudgets) -> (NbdQueue
     let export = Export::new(spec).unwrap();
     let flags = export.flags(framing, has_chunks);
     let negotiated = Negotiated { export, flags, framing, base_allocation: has_chunks, tls: false };
-    let (ours, client) = UnixStream::pair().unwrap();
+    let (socket, client) = UnixStream::pair().unwrap();
     let share = Arc::new(budgets.admit_own());
-    (NbdQueue::new(ours, &negotiated, Vec::new(), share).unwrap(), client)
+    (NbdQueue::new(socket, &negotiated, Vec::new(), share).unwrap(), client)
 }
 
 /// Encodes a request's header (section "Request message" of the protocol).
@@ -88,11 +88,11 @@ fn a_request_in_pieces_is_one_request_and_its_answer_bears_its_cookie() {
     }
     let requests = received(&mut queue);
     let range = ByteRange::new(4096, 70_000).unwrap();
-    let [DiskRequest { tag, op: DiskOp::Write { is_durable: true }, range: found }] = requests[..]
+    let [DiskRequest { tag, op: DiskOp::Write { is_durable: true }, range: actual }] = requests[..]
     else {
         panic!("{requests:?}")
     };
-    assert_eq!(found, range);
+    assert_eq!(actual, range);
     queue.complete(tag, DiskOutcome::NoSpace);
     queue.flush().unwrap();
     assert_eq!(reply(&mut client), (28, 7));
@@ -130,39 +130,39 @@ fn a_request_that_is_taken_back_is_received_again_with_its_payload() {
 fn payloads_of_any_length_one_behind_the_other_each_get_their_own_bytes() {
     // The payload is longer than the bytes read ahead, and than those of one system call.
     let lens = [512, 4096, 6 << 20, 4096, 300 << 10, 1024, 65_536, 32 << 10, 4608];
-    let payload = |of: usize, len: usize| -> Vec<u8> {
-        (0..len).map(|at| (at ^ (at >> 9) ^ (of * 41)) as u8).collect()
+    let payload = |number: usize, len: usize| -> Vec<u8> {
+        (0..len).map(|position| (position ^ (position >> 9) ^ (number * 41)) as u8).collect()
     };
     let (mut queue, mut client) = connection();
     let sender = std::thread::spawn(move || {
-        for (of, &len) in lens.iter().enumerate() {
-            client.write_all(&header(0, WRITE, of as u64, 0, len as u32)).unwrap();
-            client.write_all(&payload(of, len)).unwrap();
+        for (number, &len) in lens.iter().enumerate() {
+            client.write_all(&header(0, WRITE, number as u64, 0, len as u32)).unwrap();
+            client.write_all(&payload(number, len)).unwrap();
         }
         client
     });
-    let mut found = 0;
-    while found < lens.len() {
+    let mut received_count = 0;
+    while received_count < lens.len() {
         for request in received(&mut queue) {
-            let len = lens[found];
+            let len = lens[received_count];
             assert_eq!(request.range.len(), len as u64);
             let mut bytes = vec![0; len];
             let table = queue.payloads().downcast_ref::<PayloadTable>().unwrap();
             assert!(table.copy_out(request.tag, 0, &mut bytes));
-            assert!(bytes == payload(found, len), "number {found}");
+            assert!(bytes == payload(received_count, len), "number {received_count}");
             queue.complete(request.tag, DiskOutcome::Done);
-            found += 1;
+            received_count += 1;
         }
     }
     queue.flush().unwrap();
     let mut client = sender.join().unwrap();
-    for of in 0..lens.len() as u64 {
-        assert_eq!(reply(&mut client), (0, of));
+    for number in 0..lens.len() as u64 {
+        assert_eq!(reply(&mut client), (0, number));
     }
 }
 
 #[test]
-fn a_client_that_names_its_contexts_is_told_of_as_much_as_was_found_out() {
+fn block_status_is_answered_for_selected_contexts_only() {
     let (mut queue, mut client) = connection_with(Framing::Extended);
     // Sections "Extended request message" and "NBD_CMD_BLOCK_STATUS": the payload contains the
     // length of the range, and the ids of contexts; 1 was selected.
@@ -190,22 +190,22 @@ fn a_client_that_names_its_contexts_is_told_of_as_much_as_was_found_out() {
     queue.flush().unwrap();
     // Type, cookie and payload of a chunk (section "Extended reply chunk message").
     let mut chunk = || {
-        let mut head = [0; 32];
-        client.read_exact(&mut head).unwrap();
-        let payload = u64::from_be_bytes(head[24..].try_into().unwrap());
+        let mut header = [0; 32];
+        client.read_exact(&mut header).unwrap();
+        let payload = u64::from_be_bytes(header[24..].try_into().unwrap());
         let mut bytes = vec![0; payload as usize];
         client.read_exact(&mut bytes).unwrap();
-        (u16::from_be_bytes([head[6], head[7]]), head[15], bytes)
+        (u16::from_be_bytes([header[6], header[7]]), header[15], bytes)
     };
     let (kind, cookie, error) = chunk();
     assert_eq!((kind, cookie, &error[..4]), (0x8001, 1, &[0, 0, 0, 22][..]));
-    let told: Vec<u8> = [4096, 0, 512, 3_u64].map(u64::to_be_bytes).concat();
-    let expected = [&[0, 0, 0, 1, 0, 0, 0, 2], &told[..]].concat();
+    let extent_bytes: Vec<u8> = [4096, 0, 512, 3_u64].map(u64::to_be_bytes).concat();
+    let expected = [&[0, 0, 0, 1, 0, 0, 0, 2], &extent_bytes[..]].concat();
     assert_eq!(chunk(), (6, 2, expected));
 }
 
 #[test]
-fn what_makes_no_sense_ends_the_connection_and_is_blamed_on_the_client() {
+fn invalid_requests_end_the_connection_as_a_protocol_violation() {
     let (mut queue, mut client) = connection();
     client.write_all(&header(0, READ, 1, 0, 512)).unwrap();
     client.write_all(&[0xff; 28]).unwrap();
@@ -215,7 +215,7 @@ fn what_makes_no_sense_ends_the_connection_and_is_blamed_on_the_client() {
 }
 
 #[test]
-fn a_client_that_leaves_with_or_without_a_word_is_gone() {
+fn a_client_that_disconnects_with_or_without_notice_is_removed() {
     for bytes in [header(0, DISCONNECT, 1, 0, 0), Vec::new(), header(0, WRITE, 1, 0, 512)] {
         let (mut queue, mut client) = connection();
         client.write_all(&bytes).unwrap();
@@ -245,12 +245,12 @@ fn a_trim_that_is_to_be_durable_is_flushed_before_it_is_answered() {
 fn who_asks_for_more_than_there_is_memory_waits_and_is_served_when_there_is_some() {
     const LEN: u32 = 8 << 20;
     let (mut queue, mut client) = connection();
-    let fits = CHUNKS as usize * CHUNK_BYTES / LEN as usize;
-    for cookie in 0..fits as u64 + 3 {
+    let capacity = CHUNKS as usize * CHUNK_BYTES / LEN as usize;
+    for cookie in 0..capacity as u64 + 3 {
         client.write_all(&header(0, READ, cookie, 0, LEN)).unwrap();
     }
     let mut under_way = received(&mut queue);
-    assert_eq!(under_way.len(), fits);
+    assert_eq!(under_way.len(), capacity);
     assert!(received(&mut queue).is_empty());
     // The queue sleeps although the client has sent more requests.
     assert_eq!(queue.arm(), ArmResult::Armed);
@@ -261,7 +261,7 @@ fn who_asks_for_more_than_there_is_memory_waits_and_is_served_when_there_is_some
         bytes.len()
     });
     let mut served = 0;
-    while served < fits + 3 {
+    while served < capacity + 3 {
         for request in under_way.drain(..) {
             queue.zero_payload(request.tag, 0, LEN.into());
             queue.complete(request.tag, DiskOutcome::Done);
@@ -274,7 +274,7 @@ fn who_asks_for_more_than_there_is_memory_waits_and_is_served_when_there_is_some
         std::thread::yield_now();
     }
     drop(queue);
-    assert_eq!(reader.join().unwrap(), (fits + 3) * (16 + LEN as usize));
+    assert_eq!(reader.join().unwrap(), (capacity + 3) * (16 + LEN as usize));
 }
 
 fn queue_is_sent(queue: &mut NbdQueue) -> bool {
@@ -300,7 +300,7 @@ fn a_client_that_does_not_read_is_waited_for_without_being_polled() {
 }
 
 #[test]
-fn a_connection_that_cannot_be_watched_is_given_up_and_says_why() {
+fn a_connection_that_cannot_be_watched_is_ended_with_the_reason() {
     let (mut queue, mut client) = connection();
     client.write_all(&header(0, READ, 1, 0, 512)).unwrap();
     assert_eq!(received(&mut queue).len(), 1);

@@ -42,10 +42,10 @@ pub(crate) fn start_relay(
     received: Vec<u8>,
     client: Client,
 ) -> io::Result<(OwnedFd, QueueLife)> {
-    let (ours, inside) = StdUnixStream::pair()?;
-    ours.set_nonblocking(true)?;
-    inside.set_nonblocking(true)?;
-    let inside = UnixStream::from_std(inside)?;
+    let (queue_socket, relay_socket) = StdUnixStream::pair()?;
+    queue_socket.set_nonblocking(true)?;
+    relay_socket.set_nonblocking(true)?;
+    let relay_socket = UnixStream::from_std(relay_socket)?;
     let watched = socket.try_clone()?;
     let socket = TcpStream::from_std(StdTcpStream::from(socket))?;
     let (life, mut ended) = channel();
@@ -80,7 +80,7 @@ pub(crate) fn start_relay(
                 return;
             }
         };
-        if let Err(error) = carry(session, inside, ended).await {
+        if let Err(error) = carry(session, relay_socket, ended).await {
             tracing::debug!(%error, "the TLS session of an NBD client ended");
         }
         drop(client);
@@ -91,7 +91,7 @@ pub(crate) fn start_relay(
             () = wait_for_eviction(evicted) => {}
         }
     });
-    Ok((ours.into(), QueueLife::new(life)))
+    Ok((queue_socket.into(), QueueLife::new(life)))
 }
 
 /// Returns the address for the limits on a client's TLS handshakes.
@@ -127,11 +127,11 @@ fn is_of_connection(error: &io::Error) -> bool {
 /// Transfers bytes in both directions until the queue or the connection ends.
 async fn carry(
     session: impl AsyncRead + AsyncWrite,
-    inside: UnixStream,
+    socket: UnixStream,
     ended: Receiver<()>,
 ) -> io::Result<()> {
     let (from_client, to_client) = split(session);
-    let (from_queue, to_queue) = inside.into_split();
+    let (from_queue, to_queue) = socket.into_split();
     let mut replies = pin!(pump(from_queue, to_client));
     let requests = async {
         // The queue detects the end of its socket and ends. The replies end with it.
@@ -149,11 +149,11 @@ async fn carry(
 async fn pump(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
-        let got = from.read(&mut buffer).await?;
-        if got == 0 {
+        let count = from.read(&mut buffer).await?;
+        if count == 0 {
             return to.shutdown().await;
         }
-        to.write_all(buffer.get(..got).unwrap_or_default()).await?;
+        to.write_all(buffer.get(..count).unwrap_or_default()).await?;
         to.flush().await?;
     }
 }

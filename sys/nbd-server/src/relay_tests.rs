@@ -50,10 +50,10 @@ fn start_tls(server: SocketAddr) -> TcpStream {
 /// Creates a server's certificate and key.
 fn tls() -> NbdTls {
     let folder = tempfile::tempdir().unwrap();
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let generated = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let [certificate, key] = ["cert", "key"].map(|name| folder.path().join(name));
-    fs::write(&certificate, made.cert.pem()).unwrap();
-    fs::write(&key, made.key_pair.serialize_pem()).unwrap();
+    fs::write(&certificate, generated.cert.pem()).unwrap();
+    fs::write(&key, generated.key_pair.serialize_pem()).unwrap();
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
     NbdTls::load(&certificate, &key, None, &[]).unwrap()
 }
@@ -71,12 +71,12 @@ fn a_connection_has_its_place_until_its_tls_has_ended() {
     let caller = ClientIdentity { transport: NbdTransport::Tls, peer: "a test".to_owned() };
     let client = Client::new(host, Some(tls.clone()), caller, Some(Origin::User(7)));
     client.claim("disk").unwrap();
-    let (inside, life) = {
+    let (inner, life) = {
         let _guard = runtime.enter();
         start_relay(&tls, socket.into(), Vec::new(), client).unwrap()
     };
     // This has the effect of the end of a queue, but without the notification of the relay.
-    drop(inside);
+    drop(inner);
     let level = budgets.usage().host;
     assert_eq!(level.connections, 1, "the relay still holds the client's socket");
     assert_eq!(level.buffer_bytes, RESERVED_BYTES);
@@ -90,14 +90,14 @@ fn a_connection_has_its_place_until_its_tls_has_ended() {
 }
 
 #[test]
-fn who_leaves_during_tls_is_not_refused_and_who_sends_something_else_is() {
+fn a_client_that_disconnects_during_tls_is_not_refused_but_invalid_data_is() {
     let tls = Some(tls());
     let access = TcpAccess { tls, ..TcpAccess::default() };
     let (refused, refusals) = channel();
     let runtime = SocketRuntime::new("nbd", 1, ThreadHooks::default()).unwrap();
     let host = NbdHost::new(Arc::new(Refusals(Mutex::new(refused))), runtime);
-    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let server = NbdServer::listen_tcp(any, access, host).unwrap();
+    let any_address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let server = NbdServer::listen_tcp(any_address, access, host).unwrap();
     let address = server.address().unwrap();
     for _ in 0..3 {
         let mut leaving = start_tls(address);

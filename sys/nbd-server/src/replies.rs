@@ -21,25 +21,30 @@ impl NbdQueue {
     /// Queues the reply to a request.
     pub(crate) fn answer(&mut self, slot: Slot, outcome: DiskOutcome) {
         let Slot { request, chunks, extents, .. } = slot;
-        let to = request.reply_to;
-        if let Some((error, why)) = error_of(outcome) {
-            self.output.push(REPLY_BYTES_MAX, |out| to.error(error, why, out).ok(), Vec::new(), 0);
+        let reply_to = request.reply_to;
+        if let Some((error, reason)) = error_of(outcome) {
+            self.output.push(
+                REPLY_BYTES_MAX,
+                |out| reply_to.error(error, reason, out).ok(),
+                Vec::new(),
+                0,
+            );
         } else if let NbdCommand::Read { range, .. } = request.command {
             let head = self.read_head(&request, range);
             let bytes = usize::try_from(range.length).unwrap_or(0);
             return self.output.push(REPLY_BYTES_MAX, head, chunks, bytes);
-        } else if let NbdCommand::BlockStatus { range, first_only: one } = request.command {
-            let room = STATUS_BYTES_MIN + STATUS_EXTENT_BYTES * extents.len();
+        } else if let NbdCommand::BlockStatus { range, first_only } = request.command {
+            let bytes_max = STATUS_BYTES_MIN + STATUS_EXTENT_BYTES * extents.len();
             let transmission = self.transmission;
-            let told = |out: &mut [u8]| {
-                let mut reply = transmission.block_status(to, range, one, out).ok()?;
+            let encode = |out: &mut [u8]| {
+                let mut reply = transmission.block_status(reply_to, range, first_only, out).ok()?;
                 extents.into_iter().map(extent).all(|extent| reply.push(extent));
                 Some(reply.finish())
             };
             // The chunk is counted for the extents until they are sent.
-            return self.output.push(room, told, chunks, 0);
+            return self.output.push(bytes_max, encode, chunks, 0);
         } else {
-            self.output.push(REPLY_BYTES_MAX, |out| to.done(out).ok(), Vec::new(), 0);
+            self.output.push(REPLY_BYTES_MAX, |out| reply_to.done(out).ok(), Vec::new(), 0);
         }
         self.pool.release(chunks);
     }
@@ -50,8 +55,8 @@ impl NbdQueue {
         request: &Request,
         range: ExportRange,
     ) -> impl FnOnce(&mut [u8]) -> Option<usize> + use<> {
-        let whole = core::iter::empty();
-        let mut chunks = self.transmission.read_chunks(request.reply_to, range, true, whole);
+        let no_extents = core::iter::empty();
+        let mut chunks = self.transmission.read_chunks(request.reply_to, range, true, no_extents);
         move |out| chunks.next()?.encode_head(out).ok()
     }
 }
@@ -68,10 +73,10 @@ pub(crate) fn error_of(outcome: DiskOutcome) -> Option<(NbdError, &'static str)>
 }
 
 /// Converts an extent to the context `base:allocation`.
-fn extent(of: AllocationExtent) -> StatusExtent {
-    let state = match of.allocation {
+fn extent(extent: AllocationExtent) -> StatusExtent {
+    let state = match extent.allocation {
         Allocation::Data => ExtentState::DATA,
         Allocation::Hole => ExtentState::HOLE | ExtentState::ZERO,
     };
-    StatusExtent { length: of.len, state }
+    StatusExtent { length: extent.len, state }
 }

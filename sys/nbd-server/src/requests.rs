@@ -18,13 +18,13 @@ impl NbdQueue {
         chunks: Vec<u32>,
     ) -> Option<DiskRequest> {
         let bytes = request.payload_bytes as usize;
-        let judged = chunks.first().map(|&chunk| {
+        let result = chunks.first().map(|&chunk| {
             // SAFETY: the request was not passed on yet, so nothing else accesses its chunk, and
             // its payload of a few bytes fits into it.
             let payload = unsafe { self.memory.part(chunk, 0, bytes.min(SMALL_BYTES)) };
             self.transmission.handle_contexts(request, payload)
         });
-        match judged {
+        match result {
             // The reply is counted instead of the payload.
             Some(Ok(request)) => return self.begin(request, chunks),
             Some(Err(refused)) => self.refuse(&refused),
@@ -73,14 +73,14 @@ impl NbdQueue {
     #[allow(unsafe_code, reason = "says where a payload lies")]
     fn describe(&mut self, tag: u32, usage: PayloadUse, bytes: u64, chunks: &[u32]) {
         let memory = &self.memory;
-        let mut left = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let pieces = chunks.iter().map(|&chunk| {
-            let len = left.min(CHUNK_BYTES);
-            left -= len;
+        let mut remaining = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let slices = chunks.iter().map(|&chunk| {
+            let len = remaining.min(CHUNK_BYTES);
+            remaining -= len;
             Segment { pointer: memory.chunk(chunk), len }
         });
         // SAFETY: the chunks are in memory that the table holds, and belong to this request until
         // its reply; references into them exist before and after, but not meanwhile.
-        unsafe { self.table.set(tag, usage, pieces) };
+        unsafe { self.table.set(tag, usage, slices) };
     }
 }

@@ -39,7 +39,8 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 
 /// Returns true if the path is a socket on which no process listens.
 fn is_left(path: &Path) -> bool {
-    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|of| of.file_type().is_socket());
+    let is_socket =
+        std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     is_socket && UnixStream::connect(path).err().is_some_and(refused)
 }
@@ -110,9 +111,9 @@ impl NbdServer {
             return Err(io::ErrorKind::Unsupported.into());
         };
         // The new allow list takes effect before the file mode admits more clients.
-        let mut held = old.write().unwrap_or_else(PoisonError::into_inner);
-        *held = access;
-        held.guard(path)
+        let mut current = old.write().unwrap_or_else(PoisonError::into_inner);
+        *current = access;
+        current.guard(path)
     }
 
     /// Changes the access control of the server's TCP socket for later clients.
@@ -165,29 +166,30 @@ impl Access {
         let host = host.clone();
         match self {
             Self::Unix(access) => {
-                let who = socket_peercred(socket)?;
-                let judged =
-                    access.read().unwrap_or_else(PoisonError::into_inner).check_client(who);
-                let (process, user) = (who.pid.as_raw_nonzero(), who.uid.as_raw());
+                let credentials = socket_peercred(socket)?;
+                let result =
+                    access.read().unwrap_or_else(PoisonError::into_inner).check_client(credentials);
+                let (process, user) = (credentials.pid.as_raw_nonzero(), credentials.uid.as_raw());
                 let peer = format!("process {process} of user {user}");
                 let caller = ClientIdentity { transport: NbdTransport::Unix, peer };
                 let origin = Origin::User(user);
                 let guard = DescriptorGuard::guard(socket, &host.runtime)?.map(Arc::new);
                 let client = Client::new(host, None, caller, Some(origin));
-                Ok((Client { guard, ..client }, origin, judged))
+                Ok((Client { guard, ..client }, origin, result))
             }
             Self::Tcp(access) => {
-                let from = getpeername(socket)?.ok_or(io::ErrorKind::NotConnected)?;
-                let from = SocketAddr::try_from(from)?;
+                let address = getpeername(socket)?.ok_or(io::ErrorKind::NotConnected)?;
+                let address = SocketAddr::try_from(address)?;
                 set_tcp_nodelay(socket, true)?;
                 keepalive::watch(socket)?;
                 let access = access.read().unwrap_or_else(PoisonError::into_inner);
-                let judged = access.check_client(from.ip());
-                let way = if access.tls.is_some() { NbdTransport::Tls } else { NbdTransport::Tcp };
-                let caller = ClientIdentity { transport: way, peer: from.to_string() };
-                let origin = Origin::of_address(from.ip());
+                let result = access.check_client(address.ip());
+                let transport =
+                    if access.tls.is_some() { NbdTransport::Tls } else { NbdTransport::Tcp };
+                let caller = ClientIdentity { transport, peer: address.to_string() };
+                let origin = Origin::of_address(address.ip());
                 let client = Client::new(host, access.tls.clone(), caller, Some(origin));
-                Ok((client, origin, judged))
+                Ok((client, origin, result))
             }
         }
     }
@@ -215,11 +217,11 @@ async fn accept_clients(listener: &Watched, access: &Access, host: &NbdHost) {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     loop {
         let accepted = listener.read(|listener| Ok(accept_with(listener, flags)?)).await;
-        let judged = accepted.and_then(|socket| {
-            let (client, origin, judged) = access.check_client(socket.as_fd(), host)?;
-            Ok((socket, client, origin, judged))
+        let result = accepted.and_then(|socket| {
+            let (client, origin, result) = access.check_client(socket.as_fd(), host)?;
+            Ok((socket, client, origin, result))
         });
-        match judged {
+        match result {
             Ok((socket, client, _, Err(reason))) => {
                 // The socket is closed before the guard.
                 drop(socket);

@@ -80,19 +80,19 @@ const SILENT: usize = 127;
 #[test]
 fn silent_clients_are_replaced_and_delay_no_other() {
     let exports = Arc::new(Exports::default());
-    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let server = NbdServer::listen_tcp(any, TcpAccess::default(), host(&exports)).unwrap();
+    let any_address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let server = NbdServer::listen_tcp(any_address, TcpAccess::default(), host(&exports)).unwrap();
     let connect = || {
         let stream = TcpStream::connect(server.address().unwrap()).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         stream
     };
     let mut silent: Vec<_> = (0..SILENT).map(|_| connect()).collect();
-    let began = Instant::now();
+    let started_at = Instant::now();
     choose(&mut connect(), "works").unwrap();
     // Each further client replaces the oldest silent one that has been silent for long enough.
     while exports.limited.lock().unwrap().is_empty() {
-        assert!(began.elapsed() < LIMIT, "no silent client is replaced");
+        assert!(started_at.elapsed() < LIMIT, "no silent client is replaced");
         choose(&mut connect(), "works").unwrap();
         // An export has 128 connections at most.
         exports.queues.lock().unwrap().clear();
@@ -110,7 +110,7 @@ fn silent_clients_are_replaced_and_delay_no_other() {
 }
 
 #[test]
-fn an_export_that_does_not_respond_keeps_nobody_from_the_others() {
+fn an_unresponsive_export_does_not_block_others() {
     let exports = Arc::new(Exports::default());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("nbd");
@@ -132,13 +132,13 @@ fn an_export_that_does_not_respond_keeps_nobody_from_the_others() {
 }
 
 #[test]
-fn the_kernel_is_told_to_end_connections_whose_client_has_vanished() {
+fn the_kernel_ends_connections_to_vanished_clients() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let socket = OwnedFd::from(listener.accept().unwrap().0);
     let access = Access::Tcp(RwLock::new(TcpAccess::default()));
-    let judged = access.check_client(socket.as_fd(), &host(&Arc::default())).unwrap();
-    assert!(judged.2.is_ok());
+    let verdict = access.check_client(socket.as_fd(), &host(&Arc::default())).unwrap();
+    assert!(verdict.2.is_ok());
     assert!(socket_keepalive(&socket).unwrap());
     assert_eq!(tcp_keepidle(&socket).unwrap(), keepalive::IDLE);
     assert_eq!(tcp_keepintvl(&socket).unwrap(), keepalive::INTERVAL);

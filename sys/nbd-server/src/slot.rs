@@ -41,8 +41,8 @@ pub(crate) fn work_of(command: &NbdCommand) -> Work {
             (op, range)
         }
         NbdCommand::Flush => (DiskOp::Flush, NbdRange { offset: 0, length: 0 }),
-        NbdCommand::BlockStatus { range, first_only: one } => {
-            (DiskOp::Status { is_first_only: one }, range)
+        NbdCommand::BlockStatus { range, first_only } => {
+            (DiskOp::Status { is_first_only: first_only }, range)
         }
         NbdCommand::Cache { .. } | NbdCommand::BlockStatusWithPayload { .. } => {
             return Work::Nothing;
@@ -75,12 +75,12 @@ mod tests {
     #[test]
     fn only_commands_without_work_succeed_without_the_disk() {
         let range = NbdRange { offset: 512, length: 512 };
-        let beyond = NbdRange { offset: u64::MAX, length: 2 };
+        let overflowing = NbdRange { offset: u64::MAX, length: 2 };
         let write = |range| NbdCommand::Write { range, fua: false };
         let on_disk =
             Work::Disk(DiskOp::Write { is_durable: false }, ByteRange::new(512, 512).unwrap());
         assert_eq!(work_of(&write(range)), on_disk);
-        assert_eq!(work_of(&write(beyond)), Work::Overflow);
+        assert_eq!(work_of(&write(overflowing)), Work::Overflow);
         assert_eq!(work_of(&NbdCommand::Cache { range }), Work::Nothing);
         assert!(matches!(work_of(&NbdCommand::Flush), Work::Disk(DiskOp::Flush, _)));
     }

@@ -120,43 +120,43 @@ fn unusable(file: TlsFile, path: &Path, error: &dyn ToString) -> NbdTlsError {
 }
 
 fn certificates(file: TlsFile, path: &Path) -> Result<Vec<CertificateDer<'static>>, NbdTlsError> {
-    let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-    let all: Vec<_> = all.map_err(|error| unusable(file, path, &error))?;
-    if all.is_empty() {
+    let certificates = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+    let certificates: Vec<_> = certificates.map_err(|error| unusable(file, path, &error))?;
+    if certificates.is_empty() {
         return Err(unusable(file, path, &"the file has no certificate"));
     }
-    Ok(all)
+    Ok(certificates)
 }
 
 /// Verifier that accepts valid client certificates that contain one of the configured DNS names.
 #[derive(Debug)]
 struct NamedClients {
-    good: Arc<dyn ClientCertVerifier>,
+    verifier: Arc<dyn ClientCertVerifier>,
     names: Vec<ServerName<'static>>,
 }
 
 impl NamedClients {
-    /// Returns a verifier that accepts the certificates that `good` accepts, if they contain one of
-    /// `names`. If `names` is empty, returns `good` itself.
+    /// Returns a verifier that accepts the certificates that `verifier` accepts, if they contain
+    /// one of `names`. If `names` is empty, returns `verifier` itself.
     fn among(
-        good: Arc<dyn ClientCertVerifier>,
+        verifier: Arc<dyn ClientCertVerifier>,
         names: &[String],
     ) -> Result<Arc<dyn ClientCertVerifier>, NbdTlsError> {
         if names.is_empty() {
-            return Ok(good);
+            return Ok(verifier);
         }
         let name = |text: &String| {
-            let wrong = |_| NbdTlsError::Clients(format!("`{text}` is not a DNS name"));
-            ServerName::try_from(text.clone()).map_err(wrong)
+            let invalid_name = |_| NbdTlsError::Clients(format!("`{text}` is not a DNS name"));
+            ServerName::try_from(text.clone()).map_err(invalid_name)
         };
         let names = names.iter().map(name).collect::<Result<_, _>>()?;
-        Ok(Arc::new(Self { good, names }))
+        Ok(Arc::new(Self { verifier, names }))
     }
 }
 
 impl ClientCertVerifier for NamedClients {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.good.root_hint_subjects()
+        self.verifier.root_hint_subjects()
     }
 
     fn verify_client_cert(
@@ -165,7 +165,7 @@ impl ClientCertVerifier for NamedClients {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let verified = self.good.verify_client_cert(end_entity, intermediates, now)?;
+        let verified = self.verifier.verify_client_cert(end_entity, intermediates, now)?;
         let certificate = ParsedCertificate::try_from(end_entity)?;
         let is_named = self.names.iter().any(|name| verify_server_name(&certificate, name).is_ok());
         if is_named { Ok(verified) } else { Err(CertificateError::NotValidForName.into()) }
@@ -177,7 +177,7 @@ impl ClientCertVerifier for NamedClients {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.good.verify_tls12_signature(message, certificate, signed)
+        self.verifier.verify_tls12_signature(message, certificate, signed)
     }
 
     fn verify_tls13_signature(
@@ -186,10 +186,10 @@ impl ClientCertVerifier for NamedClients {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.good.verify_tls13_signature(message, certificate, signed)
+        self.verifier.verify_tls13_signature(message, certificate, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.good.supported_verify_schemes()
+        self.verifier.supported_verify_schemes()
     }
 }

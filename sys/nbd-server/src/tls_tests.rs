@@ -30,21 +30,21 @@ type Stream = StreamOwned<ClientConnection, TcpStream>;
 struct Signed(Certificate, KeyPair);
 
 impl Signed {
-    fn new(mut params: CertificateParams, is_ca: bool, by: Option<&Self>) -> Self {
+    fn new(mut params: CertificateParams, is_ca: bool, issuer: Option<&Self>) -> Self {
         if is_ca {
             params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         }
         let key = KeyPair::generate().unwrap();
-        let certificate = match by {
-            Some(by) => params.signed_by(&key, &by.0, &by.1),
+        let certificate = match issuer {
+            Some(issuer) => params.signed_by(&key, &issuer.0, &issuer.1),
             None => params.self_signed(&key),
         };
         Self(certificate.unwrap(), key)
     }
 
-    fn named(names: &[&str], by: &Self) -> Self {
+    fn named(names: &[&str], issuer: &Self) -> Self {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        Self::new(CertificateParams::new(names).unwrap(), false, Some(by))
+        Self::new(CertificateParams::new(names).unwrap(), false, Some(issuer))
     }
 }
 
@@ -59,20 +59,20 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let authority = Signed::new(CertificateParams::default(), true, None);
-        let own = Signed::named(&["localhost"], &authority);
+        let server_certificate = Signed::named(&["localhost"], &authority);
         let folder = tempfile::tempdir().unwrap();
         let [certificate, key, clients] =
             ["cert", "key", "clients"].map(|name| folder.path().join(name));
-        fs::write(&certificate, own.0.pem()).unwrap();
-        fs::write(&key, own.1.serialize_pem()).unwrap();
+        fs::write(&certificate, server_certificate.0.pem()).unwrap();
+        fs::write(&key, server_certificate.1.serialize_pem()).unwrap();
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
         fs::write(&clients, authority.0.pem()).unwrap();
         let names = ["client.test".to_owned()];
         let tls = NbdTls::load(&certificate, &key, Some(&clients), &names).unwrap();
         let access = TcpAccess { tls: Some(tls), ..TcpAccess::default() };
         let exports = Arc::new(Exports::default());
-        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let server = NbdServer::listen_tcp(any, access, host(&exports)).unwrap();
+        let any_address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let server = NbdServer::listen_tcp(any_address, access, host(&exports)).unwrap();
         Self { exports, address: server.address().unwrap(), authority, _server: server }
     }
 
@@ -88,7 +88,7 @@ impl Bench {
         let Some(first) = chain.first() else { return Arc::new(builder.with_no_client_auth()) };
         let key = PrivateKeyDer::try_from(first.1.serialize_der()).unwrap();
         let chain: Vec<CertificateDer<'static>> =
-            chain.iter().map(|of| of.0.der().clone()).collect();
+            chain.iter().map(|signed| signed.0.der().clone()).collect();
         Arc::new(builder.with_client_auth_cert(chain, key).unwrap())
     }
 
@@ -97,8 +97,8 @@ impl Bench {
     }
 
     /// Connects, and sends the client flags and the request for TLS, followed by further bytes.
-    fn start_tls(&self, behind: &[u8]) -> TcpStream {
-        start_tls_from(self.address, Ipv4Addr::LOCALHOST, behind)
+    fn start_tls(&self, trailing: &[u8]) -> TcpStream {
+        start_tls_from(self.address, Ipv4Addr::LOCALHOST, trailing)
     }
 
     /// Negotiates TLS, and then the export `works`.
@@ -130,16 +130,16 @@ fn client(config: &Arc<ClientConfig>) -> ClientConnection {
     ClientConnection::new(Arc::clone(config), name).unwrap()
 }
 
-fn start_tls_from(server: SocketAddr, from: Ipv4Addr, behind: &[u8]) -> TcpStream {
+fn start_tls_from(server: SocketAddr, source: Ipv4Addr, trailing: &[u8]) -> TcpStream {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
-    bind(&socket, &SocketAddr::from((from, 0))).unwrap();
+    bind(&socket, &SocketAddr::from((source, 0))).unwrap();
     connect(&socket, &server).unwrap();
     let mut stream = TcpStream::from(socket);
     stream.set_read_timeout(Some(LIMIT)).unwrap();
     stream.read_exact(&mut [0; 18]).unwrap();
     let (flags, option) = (3_u32.to_be_bytes(), STARTTLS.to_be_bytes());
-    let sent = [&flags[..], b"IHAVEOPT", &option, &[0; 4], behind].concat();
-    stream.write_all(&sent).unwrap();
+    let message = [&flags[..], b"IHAVEOPT", &option, &[0; 4], trailing].concat();
+    stream.write_all(&message).unwrap();
     let mut reply = [0; 20];
     stream.read_exact(&mut reply).unwrap();
     assert_eq!(reply[12..16], 1_u32.to_be_bytes(), "NBD_REP_ACK");
@@ -148,10 +148,10 @@ fn start_tls_from(server: SocketAddr, from: Ipv4Addr, behind: &[u8]) -> TcpStrea
 
 fn enter_from(
     server: SocketAddr,
-    from: Ipv4Addr,
+    source: Ipv4Addr,
     config: &Arc<ClientConfig>,
 ) -> std::io::Result<Stream> {
-    let mut stream = StreamOwned::new(client(config), start_tls_from(server, from, &[]));
+    let mut stream = StreamOwned::new(client(config), start_tls_from(server, source, &[]));
     let option = EXPORT_NAME.to_be_bytes();
     stream.write_all(&[b"IHAVEOPT", &option[..], &[0, 0, 0, 5], b"works"].concat())?;
     stream.flush()?;
@@ -166,12 +166,12 @@ fn plain_bytes_behind_the_request_for_tls_are_no_options() {
     let bench = Bench::new();
     let list = [b"IHAVEOPT", &3_u32.to_be_bytes()[..], &[0; 4]].concat();
     let enter = [b"IHAVEOPT", &EXPORT_NAME.to_be_bytes()[..], &[0, 0, 0, 5], b"works"].concat();
-    for behind in [list, enter] {
-        let mut stream = bench.start_tls(&behind);
-        let mut rest = Vec::new();
-        let _ = stream.read_to_end(&mut rest);
+    for trailing in [list, enter] {
+        let mut stream = bench.start_tls(&trailing);
+        let mut received = Vec::new();
+        let _ = stream.read_to_end(&mut received);
         // The server sends at most a TLS alert (RFC 8446, section 5.1).
-        assert!(rest.first().is_none_or(|kind| *kind == 21), "{rest:?}");
+        assert!(received.first().is_none_or(|kind| *kind == 21), "{received:?}");
         assert!(bench.exports.queues.lock().unwrap().is_empty());
     }
     bench.enter(&bench.good()).unwrap();
@@ -189,15 +189,15 @@ fn sessions_are_not_resumed() {
 }
 
 #[test]
-fn certificates_that_are_not_valid_are_refused_whatever_their_size() {
+fn invalid_certificates_of_any_size_are_refused() {
     let bench = Bench::new();
     let authority = &bench.authority;
     let mut expired = CertificateParams::new(["client.test".to_owned()]).unwrap();
     expired.not_before = date_time_ymd(2000, 1, 1);
     expired.not_after = date_time_ymd(2001, 1, 1);
     let expired = Signed::new(expired, false, Some(authority));
-    let stranger = Signed::new(CertificateParams::default(), true, None);
-    let unknown = Signed::named(&["client.test"], &stranger);
+    let other_authority = Signed::new(CertificateParams::default(), true, None);
+    let unknown = Signed::named(&["client.test"], &other_authority);
     let other = Signed::named(&["other.test"], authority);
     let itself = Signed::named(&["client.test"], &other);
     let names: Vec<String> = (0..1500).map(|number| format!("n{number}.client.test")).collect();
@@ -205,23 +205,24 @@ fn certificates_that_are_not_valid_are_refused_whatever_their_size() {
     let many_names = Signed::named(&names, authority);
     // The chain leads to another CA certificate, and each of its certificates could be the issuer
     // of each.
-    let chain: Vec<Signed> =
-        (0..64).map(|_| Signed::new(CertificateParams::default(), true, Some(&stranger))).collect();
+    let chain: Vec<Signed> = (0..64)
+        .map(|_| Signed::new(CertificateParams::default(), true, Some(&other_authority)))
+        .collect();
     let leaf = Signed::new(
         CertificateParams::new(["client.test".to_owned()]).unwrap(),
         false,
         chain.last(),
     );
-    let mut long: Vec<&Signed> = vec![&leaf];
-    long.extend(&chain);
+    let mut long_chain: Vec<&Signed> = vec![&leaf];
+    long_chain.extend(&chain);
     let cases = [
         ("without", bench.config(&[])),
         ("expired", bench.config(&[&expired])),
-        ("of another CA", bench.config(&[&unknown, &stranger])),
+        ("of another CA", bench.config(&[&unknown, &other_authority])),
         ("for another name", bench.config(&[&other])),
         ("signed by a client", bench.config(&[&itself, &other])),
         ("for many other names", bench.config(&[&many_names])),
-        ("with a long chain", bench.config(&long)),
+        ("with a long chain", bench.config(&long_chain)),
     ];
     for (case, config) in cases {
         assert!(bench.enter(&config).is_err(), "a client {case} is admitted");
@@ -239,8 +240,8 @@ fn a_write_that_is_cut_off_is_not_executed() {
     let bench = Bench::new();
     let mut stream = bench.enter(&bench.good()).unwrap();
     let mut queue = bench.queue();
-    let head = header(0, WRITE, 1, 0, 4096);
-    stream.write_all(&[head, vec![7; 4000]].concat()).unwrap();
+    let header = header(0, WRITE, 1, 0, 4096);
+    stream.write_all(&[header, vec![7; 4000]].concat()).unwrap();
     stream.flush().unwrap();
     stream.sock.shutdown(std::net::Shutdown::Both).unwrap();
     let mut requests = Vec::new();
@@ -259,10 +260,10 @@ fn a_write_that_is_cut_off_is_not_executed() {
 #[test]
 fn a_flood_of_key_updates_ends_its_connection_only() {
     let bench = Bench::new();
-    let good = bench.good();
-    let mut other = bench.enter(&good).unwrap();
+    let config = bench.good();
+    let mut other = bench.enter(&config).unwrap();
     let mut other_queue = bench.queue();
-    let mut stream = bench.enter(&good).unwrap();
+    let mut stream = bench.enter(&config).unwrap();
     stream.sock.set_write_timeout(Some(LIMIT)).unwrap();
     let result = (0..100_000).try_for_each(|_| {
         stream.conn.refresh_traffic_keys().map_err(std::io::Error::other)?;
@@ -286,13 +287,13 @@ fn a_flood_of_key_updates_ends_its_connection_only() {
 #[test]
 fn handshakes_that_stall_delay_no_other_client() {
     let bench = Bench::new();
-    let good = bench.good();
+    let config = bench.good();
     // Parts of a record: the header, and the beginning of a ClientHello of 16 KiB.
     let parts: [&[u8]; 3] =
         [&[0x16, 3], &[0x16, 3, 1, 0x40, 0], &[0x16, 3, 1, 0x40, 0, 1, 0, 0x3f]];
     let stalled: Vec<_> = parts.iter().cycle().take(60).map(|part| bench.start_tls(part)).collect();
     for _ in 0..3 {
-        bench.enter(&good).unwrap();
+        bench.enter(&config).unwrap();
     }
     drop(stalled);
 }
@@ -304,22 +305,22 @@ fn handshakes_that_stall_delay_no_other_client() {
 fn a_client_that_begins_handshakes_without_end_is_limited_and_delays_no_other() {
     let bench = Bench::new();
     let config = bench.good();
-    let begun = Instant::now();
-    let more = 48;
+    let started_at = Instant::now();
+    let additional = 48;
     // The number is below the maximum that a server permits a peer concurrently.
     let at_once = 16;
-    for _ in 0..(HANDSHAKES_BURST + more).div_ceil(at_once) {
+    for _ in 0..(HANDSHAKES_BURST + additional).div_ceil(at_once) {
         let streams: Vec<TcpStream> = (0..at_once).map(|_| bench.hello(&config)).collect();
         for mut stream in streams {
             // The server's first flight, with its signature.
             assert!(stream.read(&mut [0; 1]).is_ok_and(|length| length == 1));
         }
     }
-    let least = Duration::from_secs(1) * more / HANDSHAKES_PER_SECOND;
-    assert!(begun.elapsed() >= least, "{:?}", begun.elapsed());
-    let other = Instant::now();
+    let min = Duration::from_secs(1) * additional / HANDSHAKES_PER_SECOND;
+    assert!(started_at.elapsed() >= min, "{:?}", started_at.elapsed());
+    let start = Instant::now();
     enter_from(bench.address, Ipv4Addr::new(127, 0, 0, 2), &config).unwrap();
-    assert!(other.elapsed() < LIMIT / 2);
+    assert!(start.elapsed() < LIMIT / 2);
     bench.enter(&config).unwrap();
 }
 

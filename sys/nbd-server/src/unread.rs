@@ -34,20 +34,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_sent_is_untaken_until_all_of_it_was_read() {
-        let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let mut sender = ours.try_clone().unwrap();
-        let ours = OwnedFd::from(ours);
-        assert!(reports_unread(&ours) && !has_unread(&ours));
+    fn sent_data_is_unread_until_all_of_it_is_read() {
+        let (socket, mut peer) = UnixStream::pair().unwrap();
+        let mut sender = socket.try_clone().unwrap();
+        let socket = OwnedFd::from(socket);
+        assert!(reports_unread(&socket) && !has_unread(&socket));
         sender.write_all(&[7; 10_000]).unwrap();
-        theirs.read_exact(&mut [0; 9_999]).unwrap();
-        assert!(has_unread(&ours));
-        theirs.read_exact(&mut [0]).unwrap();
-        assert!(!has_unread(&ours));
+        peer.read_exact(&mut [0; 9_999]).unwrap();
+        assert!(has_unread(&socket));
+        peer.read_exact(&mut [0]).unwrap();
+        assert!(!has_unread(&socket));
     }
 
     #[test]
-    fn over_tcp_nobody_can_tell() {
+    fn tcp_does_not_report_unread_data() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         assert!(!reports_unread(&OwnedFd::from(stream)));

@@ -39,21 +39,21 @@ impl SocketWatch {
     ///
     /// # Errors
     /// The socket cannot be watched.
-    pub(crate) fn arm(&mut self, socket: &OwnedFd, wanted: EventFlags) -> Result<(), Errno> {
+    pub(crate) fn arm(&mut self, socket: &OwnedFd, events: EventFlags) -> Result<(), Errno> {
         self.polls = 0;
         let data = EventData::new_u64(0);
         match self.watched {
-            Some(watched) if watched == wanted => return Ok(()),
-            None if wanted.is_empty() => return Ok(()),
-            Some(_) if wanted.is_empty() => {
+            Some(watched) if watched == events => return Ok(()),
+            None if events.is_empty() => return Ok(()),
+            Some(_) if events.is_empty() => {
                 epoll::delete(&self.wake, socket)?;
                 self.watched = None;
                 return Ok(());
             }
-            Some(_) => epoll::modify(&self.wake, socket, data, wanted)?,
-            None => epoll::add(&self.wake, socket, data, wanted)?,
+            Some(_) => epoll::modify(&self.wake, socket, data, events)?,
+            None => epoll::add(&self.wake, socket, data, events)?,
         }
-        self.watched = Some(wanted);
+        self.watched = Some(events);
         Ok(())
     }
 

@@ -61,12 +61,12 @@ fn run() -> Result<()> {
     let devices = NetDevices::new()?;
     let shelf = Arc::new(Shelf::default());
     let mut opened = Vec::new();
-    for (port, at) in [(0, 1), (1, 2)] {
+    for (port, argument) in [(0, 1), (1, 2)] {
         let spec = TapSpec {
             device: "tap0".to_owned(),
             netns: Some(
                 arguments
-                    .get(at)
+                    .get(argument)
                     .context("name two namespaces: tap_pipe NETNS-A NETNS-B [SECONDS]")?
                     .clone(),
             ),
@@ -95,21 +95,21 @@ fn run() -> Result<()> {
             poll(&mut polled, Some(&wait))?;
             [!polled[0].revents().is_empty(), !polled[1].revents().is_empty()]
         };
-        for (at, ready) in ready.into_iter().enumerate() {
+        for (index, ready) in ready.into_iter().enumerate() {
             if !ready {
                 continue;
             }
-            let lane = &mut lanes[at];
+            let lane = &mut lanes[index];
             batch.clear();
-            lane.frames += sources[at].receive(&mut batch)? as u64;
+            lane.frames += sources[index].receive(&mut batch)? as u64;
             lane.bytes += batch.bytes() as u64;
             lane.rounds += 1;
             for frame in batch.frames() {
-                if sinks[at].transmit(frame)? == suimon_ports::TransmitResult::Full {
+                if sinks[index].transmit(frame)? == suimon_ports::TransmitResult::Full {
                     lane.full += 1;
                 }
             }
-            sinks[at].flush()?;
+            sinks[index].flush()?;
         }
     }
     for (name, lane) in ["a to b", "b to a"].into_iter().zip(&lanes) {

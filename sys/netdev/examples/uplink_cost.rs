@@ -96,9 +96,9 @@ fn open(devices: &NetDevices, device: &str, driver: UplinkDriver, port: u32) -> 
     Ok(End { _device: opened, source, sink, _watch: watch })
 }
 
-fn frame(len: usize, to: &str) -> Frame {
+fn frame(len: usize, direction: &str) -> Frame {
     let mut bytes = vec![0x5a; len];
-    let last = if to == "in" { 1 } else { 9 };
+    let last = if direction == "in" { 1 } else { 9 };
     bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, last, 2, 0, 0, 0, 0, 2, 0x88, 0xb5]);
     let mut frame = Frame::new(0);
     frame.fill(&bytes);
@@ -114,7 +114,7 @@ fn send(sink: &mut dyn FrameSink, frame: &Frame, count: usize) -> Result<()> {
 }
 
 /// Returns nanoseconds per sent frame, with `count` frames per flush.
-fn out(near: &mut End, frame: &Frame, count: usize) -> Result<f64> {
+fn measure_egress(near: &mut End, frame: &Frame, count: usize) -> Result<f64> {
     let start = Instant::now();
     for _ in 0..FRAMES / count {
         send(near.sink.as_mut(), frame, count)?;
@@ -123,9 +123,9 @@ fn out(near: &mut End, frame: &Frame, count: usize) -> Result<f64> {
 }
 
 /// Returns nanoseconds per received frame, and the number of frames received.
-fn into(near: &mut End, far: &mut End, frame: &Frame) -> Result<(f64, usize)> {
+fn measure_ingress(near: &mut End, far: &mut End, frame: &Frame) -> Result<(f64, usize)> {
     let mut batch = FrameBatch::new();
-    let mut came = 0;
+    let mut received = 0;
     let start = Instant::now();
     for _ in 0..FRAMES / BATCH {
         send(far.sink.as_mut(), frame, BATCH)?;
@@ -133,14 +133,14 @@ fn into(near: &mut End, far: &mut End, frame: &Frame) -> Result<(f64, usize)> {
         for _ in 0..100 {
             batch.clear();
             let count = near.source.receive(&mut batch)?;
-            came += count;
+            received += count;
             missing = missing.saturating_sub(count);
             if missing == 0 {
                 break;
             }
         }
     }
-    Ok((start.elapsed().as_nanos() as f64 / FRAMES as f64, came))
+    Ok((start.elapsed().as_nanos() as f64 / FRAMES as f64, received))
 }
 
 fn main() -> ExitCode {
@@ -173,28 +173,30 @@ fn measure(rounds: usize) -> Result<()> {
             let mut near = open(&devices, "smcost0", driver, 1)?;
             std::thread::sleep(std::time::Duration::from_millis(300));
             for len in [60, 1514] {
-                let mut note = |way: String, cost| {
-                    costs.entry((len, way, name)).or_default().push(cost);
+                let mut note = |measurement: String, cost| {
+                    costs.entry((len, measurement, name)).or_default().push(cost);
                 };
-                let others = OTHER_BATCHES.iter().filter(|_| driver == UplinkDriver::AfXdp);
-                for count in [BATCH].iter().chain(others) {
-                    let cost = out(&mut near, &frame(len, "out"), *count)?;
+                let other_batches = OTHER_BATCHES.iter().filter(|_| driver == UplinkDriver::AfXdp);
+                for count in [BATCH].iter().chain(other_batches) {
+                    let cost = measure_egress(&mut near, &frame(len, "out"), *count)?;
                     note(format!("out, {count:3} a flush"), cost);
                 }
                 // Opened after the first measurement, because it would cause a copy of each sent
                 // frame.
                 let mut far = open(&devices, "smcost1", UplinkDriver::AfPacket, 9)?;
-                let (cost, came) = into(&mut near, &mut far, &frame(len, "in"))?;
+                let (cost, received) = measure_ingress(&mut near, &mut far, &frame(len, "in"))?;
                 note("in".to_owned(), cost);
-                ensure!(came * 100 >= FRAMES * 99, "{name}: {came} frames came");
+                ensure!(received * 100 >= FRAMES * 99, "{name}: {received} frames came");
             }
         }
     }
-    for ((len, way, name), mut costs) in costs {
+    for ((len, measurement, name), mut costs) in costs {
         costs.sort_by(f64::total_cmp);
-        let (least, most) = (costs[0], costs[costs.len() - 1]);
+        let (min, max) = (costs[0], costs[costs.len() - 1]);
         let median = costs[costs.len() / 2];
-        println!("{len:5} bytes {way:17}  {name:9}  {median:6.0} ns  ({least:.0} to {most:.0})");
+        println!(
+            "{len:5} bytes {measurement:17}  {name:9}  {median:6.0} ns  ({min:.0} to {max:.0})"
+        );
     }
     Ok(())
 }

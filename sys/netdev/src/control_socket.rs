@@ -48,17 +48,17 @@ struct ReceiveSockets {
 
 impl ReceiveSockets {
     fn open(index: u32) -> io::Result<Self> {
-        let whole = bound_socket(index, ControlPduClass::WellFormed)?;
-        whole
-            .set(libc::SOL_SOCKET, libc::SO_PRIORITY, PRIORITY)
-            .or_else(|_| whole.set(libc::SOL_SOCKET, libc::SO_PRIORITY, PRIORITY_UNPRIVILEGED))?;
-        whole.add_membership(index, Some(MacAddr::SLOW_PROTOCOLS))?;
+        let well_formed = bound_socket(index, ControlPduClass::WellFormed)?;
+        well_formed.set(libc::SOL_SOCKET, libc::SO_PRIORITY, PRIORITY).or_else(|_| {
+            well_formed.set(libc::SOL_SOCKET, libc::SO_PRIORITY, PRIORITY_UNPRIVILEGED)
+        })?;
+        well_formed.add_membership(index, Some(MacAddr::SLOW_PROTOCOLS))?;
         let spoiled = bound_socket(index, ControlPduClass::Malformed)?;
         let ready = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        for socket in [&whole, &spoiled] {
+        for socket in [&well_formed, &spoiled] {
             epoll::add(&ready, socket.fd(), EventData::new_u64(0), EventFlags::IN)?;
         }
-        Ok(Self { well_formed: whole, spoiled, ready })
+        Ok(Self { well_formed, spoiled, ready })
     }
 
     /// Returns the sockets in the order in which they are read.
@@ -73,9 +73,9 @@ impl DeviceControlSocket {
     /// # Errors
     /// The device does not exist or is not an Ethernet device, or the process lacks the permission.
     pub(crate) fn open(device: &str) -> Result<Self, DeviceError> {
-        let (index, ears) = open(device)?;
-        let room = Box::new([0; CONTROL_FRAME_BYTES_MAX]);
-        Ok(Self { device: device.to_owned(), index, receivers: ears, buffer: room, lost: 0 })
+        let (index, receivers) = open(device)?;
+        let buffer = Box::new([0; CONTROL_FRAME_BYTES_MAX]);
+        Ok(Self { device: device.to_owned(), index, receivers, buffer, lost: 0 })
     }
 
     /// Fails if the device was removed.
@@ -96,15 +96,15 @@ impl DeviceControlSocket {
     }
 
     fn transmit(&self, ethertype: u16, frame: &[u8]) -> Result<(), Errno> {
-        let sent = self.receivers.well_formed.send(self.index, ethertype, frame);
-        sent.map_err(|cause| Errno::from_io_error(&cause).unwrap_or(Errno::IO))
+        let result = self.receivers.well_formed.send(self.index, ethertype, frame);
+        result.map_err(|cause| Errno::from_io_error(&cause).unwrap_or(Errno::IO))
     }
 
     fn add_lost(&mut self) {
         for socket in self.receivers.all() {
             // `struct tpacket_stats`: frames, and those dropped because the buffer was full.
-            let told = socket.option(libc::SOL_PACKET, libc::PACKET_STATISTICS);
-            if let Ok([_, _, _, _, a, b, c, d]) = told {
+            let statistics = socket.option(libc::SOL_PACKET, libc::PACKET_STATISTICS);
+            if let Ok([_, _, _, _, a, b, c, d]) = statistics {
                 self.lost = self.lost.saturating_add(u32::from_ne_bytes([a, b, c, d]).into());
             }
         }
@@ -113,16 +113,16 @@ impl DeviceControlSocket {
 
 fn open(device: &str) -> Result<(u32, ReceiveSockets), DeviceError> {
     let index = Link::new(device)?.ethernet_index()?;
-    let ears = ReceiveSockets::open(index).map_err(|cause| {
+    let receivers = ReceiveSockets::open(index).map_err(|cause| {
         host("device", &format!("opening a control socket on device {device}"), &cause)
     })?;
-    Ok((index, ears))
+    Ok((index, receivers))
 }
 
-fn bound_socket(index: u32, kept: ControlPduClass) -> io::Result<RawSocket> {
+fn bound_socket(index: u32, class: ControlPduClass) -> io::Result<RawSocket> {
     let socket = RawSocket::new()?;
     // Attached before binding, so that no frame bypasses the filter.
-    socket.attach_filter(&slow_protocols(kept))?;
+    socket.attach_filter(&slow_protocols(class))?;
     socket.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
     socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BYTES)?;
     socket.bind(index, ethertype::SLOW)?;
@@ -132,16 +132,16 @@ fn bound_socket(index: u32, kept: ControlPduClass) -> io::Result<RawSocket> {
 impl ControlSocket for DeviceControlSocket {
     fn receive(
         &mut self,
-        take: &mut dyn FnMut(ControlFrame<'_>),
+        handle_frame: &mut dyn FnMut(ControlFrame<'_>),
     ) -> Result<NextReceive, ControlError> {
-        let mut turns = 0..CONTROL_FRAMES_PER_CALL_MAX;
+        let mut attempts = 0..CONTROL_FRAMES_PER_CALL_MAX;
         for socket in self.receivers.all() {
-            while !turns.is_empty() {
+            while !attempts.is_empty() {
                 let flags = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
                 match recv(socket.fd(), &mut self.buffer[..], flags) {
                     Ok((len, wire_bytes)) => {
                         let bytes = self.buffer.get(..len).unwrap_or_default();
-                        take(ControlFrame { bytes, wire_bytes });
+                        handle_frame(ControlFrame { bytes, wire_bytes });
                     }
                     Err(Errno::AGAIN) => break,
                     Err(Errno::INTR) => {}
@@ -150,10 +150,10 @@ impl ControlSocket for DeviceControlSocket {
                     Err(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => self.check()?,
                     Err(errno) => return Err(self.host_error("receiving from", &errno.to_string())),
                 }
-                turns.next();
+                attempts.next();
             }
         }
-        if turns.is_empty() {
+        if attempts.is_empty() {
             return Ok(NextReceive::AfterPause);
         }
         self.check().map(|()| NextReceive::WhenReadable)
@@ -194,9 +194,9 @@ impl ControlSocket for DeviceControlSocket {
     }
 
     fn reopen(&mut self) -> Result<(), DeviceError> {
-        let (index, ears) = open(&self.device)?;
+        let (index, receivers) = open(&self.device)?;
         self.add_lost();
-        (self.index, self.receivers) = (index, ears);
+        (self.index, self.receivers) = (index, receivers);
         Ok(())
     }
 }

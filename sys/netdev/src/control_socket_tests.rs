@@ -51,13 +51,13 @@ impl Bench {
 
     /// Sends these frames from the far end.
     fn send(&self, frames: &[Vec<u8>]) {
-        let sent = self.namespace.run(|| {
+        let result = self.namespace.run(|| {
             let index = Link::new("far0")?.index()?;
             let socket = RawSocket::new().unwrap();
             frames.iter().for_each(|frame| socket.send(index, 0, frame).unwrap());
             Ok(())
         });
-        sent.unwrap();
+        result.unwrap();
     }
 
     /// Opens a packet socket at the far end.
@@ -70,7 +70,7 @@ impl Bench {
 fn slow_frame(subtype: u8, mark: u8) -> Vec<u8> {
     let mut frame = MacAddr::SLOW_PROTOCOLS.octets().to_vec();
     frame.extend([2, 0, 0, 0, 0, 7, 0x88, 0x09, subtype]);
-    frame.extend((0..109).map(|at| mark.wrapping_add(at)));
+    frame.extend((0..109).map(|index| mark.wrapping_add(index)));
     frame
 }
 
@@ -90,11 +90,11 @@ fn receive_until(socket: &mut DeviceControlSocket, last: &[u8]) -> Vec<Vec<u8>> 
     let mut frames: Vec<Vec<u8>> = Vec::new();
     while frames.last().is_none_or(|frame| frame != last) {
         assert!(wait_readable(socket), "{last:02x?} within {LIMIT:?} after {frames:02x?}");
-        let take = &mut |frame: ControlFrame<'_>| {
+        let handle = &mut |frame: ControlFrame<'_>| {
             assert_eq!(frame.wire_bytes, frame.bytes.len());
             frames.push(frame.bytes.to_vec());
         };
-        socket.receive(take).unwrap();
+        socket.receive(handle).unwrap();
     }
     frames
 }
@@ -108,8 +108,8 @@ fn wait_for_pdus(socket: &DeviceControlSocket, count: u32) {
         assert!(Instant::now() < limit, "{arrived:?} frames have arrived");
         for (arrived, socket) in arrived.iter_mut().zip(socket.receivers.all()) {
             // `struct tpacket_stats`; reading resets it.
-            let told = socket.option(libc::SOL_PACKET, libc::PACKET_STATISTICS);
-            let [a, b, c, d, _, _, _, _] = told.unwrap();
+            let statistics = socket.option(libc::SOL_PACKET, libc::PACKET_STATISTICS);
+            let [a, b, c, d, _, _, _, _] = statistics.unwrap();
             *arrived += u32::from_ne_bytes([a, b, c, d]);
         }
     }
@@ -120,10 +120,10 @@ fn receive_none(socket: &mut DeviceControlSocket) -> Result<NextReceive, Control
 }
 
 #[test]
-fn lacpdus_and_markers_arrive_byte_for_byte_and_nothing_else() {
+fn only_lacpdus_and_markers_arrive_byte_for_byte() {
     let bench = Bench::new();
     let mut near = bench.control();
-    let to = |octets: [u8; 6]| {
+    let with_destination = |octets: [u8; 6]| {
         let mut frame = slow_frame(1, 9);
         frame[..6].copy_from_slice(&octets);
         frame
@@ -141,10 +141,10 @@ fn lacpdus_and_markers_arrive_byte_for_byte_and_nothing_else() {
         slow_frame(0, 9),
         slow_frame(10, 9),
         marker.clone(),
-        to([0x01, 0x80, 0xc2, 0, 0, 0]),
-        to([0x01, 0x80, 0xc2, 0, 0, 0x03]),
-        to([0xff; 6]),
-        to([2, 0, 0, 0, 0, 8]),
+        with_destination([0x01, 0x80, 0xc2, 0, 0, 0]),
+        with_destination([0x01, 0x80, 0xc2, 0, 0, 0x03]),
+        with_destination([0xff; 6]),
+        with_destination([2, 0, 0, 0, 0, 8]),
         of_type(0x08, 0x06),
         of_type(0x88, 0x0a),
         slow_frame(1, 9)[..14].to_vec(),
@@ -172,18 +172,18 @@ fn of_a_long_frame_the_beginning_is_given_and_the_true_length() {
         bench.send(std::slice::from_ref(&frame));
         assert!(wait_readable(&near));
         let mut count = 0;
-        let take = &mut |got: ControlFrame<'_>| {
+        let handle = &mut |got: ControlFrame<'_>| {
             count += 1;
             assert_eq!(got.wire_bytes, len);
             assert_eq!(got.bytes, &frame[..len.min(CONTROL_FRAME_BYTES_MAX)]);
         };
-        near.receive(take).unwrap();
+        near.receive(handle).unwrap();
         assert_eq!(count, 1, "{len}");
     }
 }
 
 #[test]
-fn frames_of_any_protocol_leave_as_they_are_and_are_not_heard_by_their_sender() {
+fn frames_of_any_protocol_are_sent_unchanged_and_not_received_by_their_sender() {
     let bench = Bench::new();
     let far = bench.far();
     let mut near = bench.control();
@@ -192,10 +192,10 @@ fn frames_of_any_protocol_leave_as_they_are_and_are_not_heard_by_their_sender() 
     let arp = Announcement::gratuitous_arp(mac, "10.1.2.3".parse().unwrap(), Some(tag));
     let plain = [slow_frame(1, 1), Announcement::reverse_arp(mac, None).bytes().to_vec()];
     let next = || {
-        let (mut header, mut room) = ([0; VNET_HEADER_SHORT_BYTES], [0; 2048]);
+        let (mut header, mut buffer) = ([0; VNET_HEADER_SHORT_BYTES], [0; 2048]);
         let limit = Instant::now() + LIMIT;
         let received = loop {
-            match far.receive(&mut header, &mut room) {
+            match far.receive(&mut header, &mut buffer) {
                 Ok(received) => break received,
                 Err(error) => {
                     // The socket starts with the error of the time before it was bound.
@@ -205,7 +205,7 @@ fn frames_of_any_protocol_leave_as_they_are_and_are_not_heard_by_their_sender() 
             }
         };
         let Received { len, tag, .. } = received;
-        (room[..len - VNET_HEADER_SHORT_BYTES].to_vec(), tag)
+        (buffer[..len - VNET_HEADER_SHORT_BYTES].to_vec(), tag)
     };
     for frame in &plain {
         near.send(frame).unwrap();
@@ -221,7 +221,7 @@ fn frames_of_any_protocol_leave_as_they_are_and_are_not_heard_by_their_sender() 
 }
 
 #[test]
-fn what_is_no_frame_is_refused_with_its_length() {
+fn invalid_lengths_of_frames_are_refused() {
     let bench = Bench::new();
     let mut near = bench.control();
     for bytes in [0, 1, 13, 1514 + 200] {
@@ -238,21 +238,21 @@ fn a_flood_gives_few_frames_a_turn_and_the_rest_is_lost_and_counted() {
     const FLOOD: usize = 4000;
     let bench = Bench::new();
     let mut near = bench.control();
-    let frames: Vec<_> = (0..FLOOD).map(|at| slow_frame(1, at as u8)).collect();
+    let frames: Vec<_> = (0..FLOOD).map(|index| slow_frame(1, index as u8)).collect();
     bench.send(&frames);
     // The kernel may deliver some frames later on another CPU.
-    let (mut taken, mut first) = (Vec::new(), None);
+    let (mut received, mut first) = (Vec::new(), None);
     let limit = Instant::now() + LIMIT;
     loop {
-        let before = taken.len();
-        let after = near.receive(&mut |frame| taken.push(frame.bytes.to_vec())).unwrap();
+        let before = received.len();
+        let after = near.receive(&mut |frame| received.push(frame.bytes.to_vec())).unwrap();
         match after {
             NextReceive::AfterPause => {
-                assert_eq!(taken.len() - before, CONTROL_FRAMES_PER_CALL_MAX);
+                assert_eq!(received.len() - before, CONTROL_FRAMES_PER_CALL_MAX);
             }
             NextReceive::WhenReadable => {
-                first.get_or_insert(taken.len());
-                let (count, lost) = (taken.len(), near.dropped_frames());
+                first.get_or_insert(received.len());
+                let (count, lost) = (received.len(), near.dropped_frames());
                 if count as u64 + lost == FLOOD as u64 {
                     break;
                 }
@@ -262,12 +262,12 @@ fn a_flood_gives_few_frames_a_turn_and_the_rest_is_lost_and_counted() {
     }
     // The frames are the first sent; the kernel had no space for the others.
     let first = first.unwrap_or_default();
-    assert_eq!(taken[..first], frames[..first]);
-    assert!((8..200).contains(&taken.len()), "{}", taken.len());
-    assert_eq!(near.dropped_frames(), (FLOOD - taken.len()) as u64);
+    assert_eq!(received[..first], frames[..first]);
+    assert!((8..200).contains(&received.len()), "{}", received.len());
+    assert_eq!(near.dropped_frames(), (FLOOD - received.len()) as u64);
     assert_eq!(
         near.dropped_frames(),
-        (FLOOD - taken.len()) as u64,
+        (FLOOD - received.len()) as u64,
         "what was told is not forgotten"
     );
     let last = slow_frame(2, 1);
@@ -278,32 +278,32 @@ fn a_flood_gives_few_frames_a_turn_and_the_rest_is_lost_and_counted() {
 /// Returns a LACPDU and a Marker PDU with valid lengths of the TLVs (IEEE 802.1AX-2014, 6.4.2.3 and
 /// 6.5.3.3) and of the frame.
 fn well_formed_pdus() -> [Vec<u8>; 2] {
-    let with = |subtype, lengths: &[(usize, u8)]| {
+    let pdu_with = |subtype, lengths: &[(usize, u8)]| {
         let mut frame = slow_frame(subtype, 1);
-        lengths.iter().for_each(|(at, length)| frame[*at] = *length);
+        lengths.iter().for_each(|(index, length)| frame[*index] = *length);
         frame
     };
-    [with(1, &[(17, 20), (37, 20), (57, 16)]), with(2, &[(17, 16)])]
+    [pdu_with(1, &[(17, 20), (37, 20), (57, 16)]), pdu_with(2, &[(17, 16)])]
 }
 
 #[test]
-fn a_flood_of_what_is_no_pdu_leaves_room_for_those_that_are() {
+fn a_flood_of_other_frames_does_not_displace_pdus() {
     let bench = Bench::new();
     for end in ["near0", "far0"] {
         bench.netns.run(&format!("ip link set {end} mtu 9000"));
     }
     let [lacpdu, marker] = well_formed_pdus();
-    let spoiled = |frame: &[u8], at: usize| {
+    let spoiled = |frame: &[u8], index: usize| {
         let mut frame = frame.to_vec();
-        frame[at] ^= 1;
+        frame[index] ^= 1;
         frame
     };
-    let mut long = lacpdu.clone();
-    long.resize(1515, 0);
+    let mut long_frame = lacpdu.clone();
+    long_frame.resize(1515, 0);
     let kinds = [
         lacpdu[..15].to_vec(),
         lacpdu[..123].to_vec(),
-        long,
+        long_frame,
         spoiled(&lacpdu, 17),
         spoiled(&lacpdu, 37),
         spoiled(&lacpdu, 57),
@@ -315,12 +315,12 @@ fn a_flood_of_what_is_no_pdu_leaves_room_for_those_that_are() {
         bench.send(&vec![kind.clone(); 500]);
         bench.send(&[lacpdu.clone(), marker.clone()]);
         wait_for_pdus(&near, 2);
-        let mut taken = Vec::new();
-        near.receive(&mut |frame| taken.push(frame.bytes.to_vec())).unwrap();
-        assert_eq!(taken[..2], [lacpdu.clone(), marker.clone()]);
+        let mut frames = Vec::new();
+        near.receive(&mut |frame| frames.push(frame.bytes.to_vec())).unwrap();
+        assert_eq!(frames[..2], [lacpdu.clone(), marker.clone()]);
         // Malformed PDUs are received with the remainder of a turn's budget.
-        assert_eq!(taken.len(), CONTROL_FRAMES_PER_CALL_MAX);
-        assert!(taken[2..].iter().all(|frame| frame == kind));
+        assert_eq!(frames.len(), CONTROL_FRAMES_PER_CALL_MAX);
+        assert!(frames[2..].iter().all(|frame| frame == kind));
     }
 }
 
@@ -331,8 +331,8 @@ fn a_downed_device_is_no_end() {
     bench.netns.run("ip link set near0 down");
     assert!(wait_readable(&near), "it wakes whoever waits");
     assert_eq!(receive_none(&mut near), Ok(NextReceive::WhenReadable));
-    let down = ControlError::Down { device: "near0".to_owned() };
-    assert_eq!(near.send(&slow_frame(1, 1)), Err(down));
+    let expected = ControlError::Down { device: "near0".to_owned() };
+    assert_eq!(near.send(&slow_frame(1, 1)), Err(expected));
     bench.netns.run("ip link set near0 up");
     let frame = slow_frame(1, 2);
     near.send(&frame).unwrap();
@@ -342,42 +342,42 @@ fn a_downed_device_is_no_end() {
 }
 
 #[test]
-fn a_device_that_went_is_told_until_its_successor_is_opened() {
+fn a_missing_device_is_reported_until_its_successor_is_opened() {
     let bench = Bench::new();
     let mut near = bench.control();
-    let gone = ControlError::DeviceMissing { device: "near0".to_owned() };
+    let missing_error = ControlError::DeviceMissing { device: "near0".to_owned() };
     for is_down_before in [false, true] {
         if is_down_before {
             bench.netns.run("ip link set near0 down");
             assert_eq!(receive_none(&mut near), Ok(NextReceive::WhenReadable));
         }
         bench.netns.run("ip link delete near0");
-        assert_eq!(receive_none(&mut near), Err(gone.clone()));
-        assert_eq!(near.send(&slow_frame(1, 1)), Err(gone.clone()));
+        assert_eq!(receive_none(&mut near), Err(missing_error.clone()));
+        assert_eq!(near.send(&slow_frame(1, 1)), Err(missing_error.clone()));
         let reopened = bench.namespace.run(|| near.reopen());
         assert_eq!(reopened.unwrap_err().kind, DeviceErrorKind::Missing);
         bench.plug();
         // A new device of the same name does not restore the socket.
-        assert_eq!(receive_none(&mut near), Err(gone.clone()));
-        assert_eq!(near.send(&slow_frame(1, 1)), Err(gone.clone()));
+        assert_eq!(receive_none(&mut near), Err(missing_error.clone()));
+        assert_eq!(near.send(&slow_frame(1, 1)), Err(missing_error.clone()));
         bench.namespace.run(|| near.reopen()).unwrap();
         let frame = slow_frame(1, 3);
         near.send(&frame).unwrap();
         bench.send(std::slice::from_ref(&frame));
         assert_eq!(receive_until(&mut near, &frame).len(), 1);
     }
-    assert!(gone.to_string().contains("reopen"), "{gone}");
+    assert!(missing_error.to_string().contains("reopen"), "{missing_error}");
 }
 
 #[test]
-fn a_device_that_moves_away_is_gone() {
+fn a_device_that_moves_to_another_namespace_is_missing() {
     let bench = Bench::new();
     let mut near = bench.control();
-    let elsewhere = TestNetns::new();
-    bench.netns.run(&format!("ip link set near0 netns {}", elsewhere.name()));
-    let gone = ControlError::DeviceMissing { device: "near0".to_owned() };
-    assert_eq!(receive_none(&mut near), Err(gone.clone()));
-    assert_eq!(near.send(&slow_frame(1, 1)), Err(gone));
+    let other_netns = TestNetns::new();
+    bench.netns.run(&format!("ip link set near0 netns {}", other_netns.name()));
+    let missing_error = ControlError::DeviceMissing { device: "near0".to_owned() };
+    assert_eq!(receive_none(&mut near), Err(missing_error.clone()));
+    assert_eq!(near.send(&slow_frame(1, 1)), Err(missing_error));
 }
 
 #[test]

@@ -29,7 +29,7 @@ const DATAGRAM_BYTES: usize = 64 << 10;
 #[derive(Default)]
 pub(crate) struct DeviceQuery {
     /// Socket; `None` before the first query and after a failure.
-    asker: Mutex<Option<QuerySocket>>,
+    connection: Mutex<Option<QuerySocket>>,
 }
 
 struct QuerySocket {
@@ -69,7 +69,8 @@ impl DeviceQuery {
     /// The device does not exist (`Missing`), or the kernel does not support the query
     /// (`Unsupported`: before 5.6, or built without `CONFIG_ETHTOOL_NETLINK`).
     pub(crate) fn features(&self, device: &str) -> Result<DeviceFeatures, DeviceError> {
-        self.request(|asker| asker.features(device)).map_err(|cause| explain(device, &cause))
+        self.request(|connection| connection.features(device))
+            .map_err(|cause| explain(device, &cause))
     }
 
     /// Returns the link speed that the kernel reports for a device, whether or not the link is up.
@@ -77,7 +78,7 @@ impl DeviceQuery {
     /// # Errors
     /// The device does not exist, or the kernel does not reply.
     pub(crate) fn speed(&self, index: u32, device: &str) -> Result<LinkSpeed, DeviceError> {
-        match self.request(|asker| asker.speed(index)) {
+        match self.request(|connection| connection.speed(index)) {
             Ok(speed) => Ok(speed),
             Err(QueryError::Reply(ReplyError::Refused(Errno::OPNOTSUPP))) => {
                 Ok(LinkSpeed::default())
@@ -89,8 +90,8 @@ impl DeviceQuery {
 
     /// Returns the family and group of change notifications; `None` if the kernel has none.
     pub(crate) fn monitor(&self) -> Option<Monitor> {
-        let ask = self.request(|asker| Ok((asker.family, asker.monitor)));
-        let (family, group) = ask.ok()?;
+        let result = self.request(|connection| Ok((connection.family, connection.monitor)));
+        let (family, group) = result.ok()?;
         Some(Monitor { family, group: group? })
     }
 
@@ -98,14 +99,14 @@ impl DeviceQuery {
         &self,
         question: impl FnOnce(&mut QuerySocket) -> Result<T, QueryError>,
     ) -> Result<T, QueryError> {
-        let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = match asker.take() {
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = match connection.take() {
             Some(open) => open,
             None => QuerySocket::open().map_err(QueryError::into_open_error)?,
         };
-        let answer = question(asker.insert(open));
+        let answer = question(connection.insert(open));
         if matches!(answer, Err(QueryError::Socket(_))) {
-            *asker = None;
+            *connection = None;
         }
         answer
     }
@@ -120,13 +121,14 @@ impl QuerySocket {
         connect(&socket, &SocketAddrNetlink::new(0, 0)).map_err(QueryError::Socket)?;
         set_socket_timeout(&socket, Timeout::Recv, Some(RECEIVE_TIMEOUT))
             .map_err(QueryError::Socket)?;
-        let mut asker = Self { socket, family: 0, monitor: None, sequence: 0 };
+        let mut connection = Self { socket, family: 0, monitor: None, sequence: 0 };
         let read = |datagram: &[u8], sequence| {
             let monitor = ethtool::monitor_group(datagram, sequence).ok();
             Ok((ethtool::family(datagram, sequence)?, monitor))
         };
-        (asker.family, asker.monitor) = asker.request(ethtool::family_request, read)?;
-        Ok(asker)
+        (connection.family, connection.monitor) =
+            connection.request(ethtool::family_request, read)?;
+        Ok(connection)
     }
 
     fn speed(&mut self, index: u32) -> Result<LinkSpeed, QueryError> {
@@ -153,13 +155,13 @@ impl QuerySocket {
         self.sequence = self.sequence.wrapping_add(1);
         send(&self.socket, &request(self.sequence), SendFlags::empty())
             .map_err(QueryError::Socket)?;
-        let mut room = vec![0; DATAGRAM_BYTES];
+        let mut buffer = vec![0; DATAGRAM_BYTES];
         for _ in 0..DATAGRAMS_MAX {
-            let (len, _) = match recv(&self.socket, &mut *room, RecvFlags::empty()) {
+            let (len, _) = match recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
                 Err(Errno::INTR) => continue,
                 received => received.map_err(QueryError::Socket)?,
             };
-            match read(room.get(..len).unwrap_or_default(), self.sequence) {
+            match read(buffer.get(..len).unwrap_or_default(), self.sequence) {
                 // The message may be the reply to an earlier query.
                 Err(ReplyError::NoReply) => {}
                 answer => return answer.map_err(QueryError::Reply),
@@ -190,14 +192,14 @@ fn explain_open(cause: &QueryError) -> DeviceError {
 }
 
 fn explain(device: &str, cause: &QueryError) -> DeviceError {
-    let what = format!("reading the features of device {device}");
+    let operation = format!("reading the features of device {device}");
     match cause {
         QueryError::Unable(cause) => explain_open(cause),
         QueryError::Socket(errno) | QueryError::Reply(ReplyError::Refused(errno)) => {
-            host("device", &what, &(*errno).into())
+            host("device", &operation, &(*errno).into())
         }
         QueryError::Reply(cause) => {
-            error(DeviceErrorKind::Host, "device", format!("{what}: {cause}"))
+            error(DeviceErrorKind::Host, "device", format!("{operation}: {cause}"))
         }
     }
 }
@@ -211,38 +213,38 @@ mod tests {
     use crate::testing::TestNetns;
 
     #[test]
-    fn the_kernel_tells_what_ethtool_switches() {
-        let inside = TestNetns::new();
-        inside.run("ip link add upstream0 type veth peer name upstream1");
-        let namespace = Namespace::open(Some(inside.name())).unwrap();
+    fn the_kernel_reports_features_changed_by_ethtool() {
+        let netns = TestNetns::new();
+        netns.run("ip link add upstream0 type veth peer name upstream1");
+        let namespace = Namespace::open(Some(netns.name())).unwrap();
         // The socket belongs to the namespace in which it is created.
         let query = DeviceQuery::default();
-        let ask = || namespace.run(|| query.features("upstream0")).unwrap();
-        let word = |features: &DeviceFeatures, feature| features.state(feature).ethtool_state();
+        let read_features = || namespace.run(|| query.features("upstream0")).unwrap();
+        let state = |features: &DeviceFeatures, feature| features.state(feature).ethtool_state();
 
-        let before = ask();
+        let before = read_features();
         assert_eq!(before.iter().count(), DeviceFeature::ALL.len(), "{before:?}");
-        assert_eq!(word(&before, DeviceFeature::TxTcp4), "on");
-        assert_eq!(word(&before, DeviceFeature::TxTcp6), "on");
-        assert_eq!(word(&before, DeviceFeature::RxLro), "off [fixed]");
-        inside.run("ethtool -K upstream0 tx-tcp-segmentation off gro on");
-        let after = ask();
-        assert_eq!(word(&after, DeviceFeature::TxTcp4), "off");
-        assert_eq!(word(&after, DeviceFeature::TxTcp6), "on");
-        assert_eq!(word(&after, DeviceFeature::RxGro), "on");
+        assert_eq!(state(&before, DeviceFeature::TxTcp4), "on");
+        assert_eq!(state(&before, DeviceFeature::TxTcp6), "on");
+        assert_eq!(state(&before, DeviceFeature::RxLro), "off [fixed]");
+        netns.run("ethtool -K upstream0 tx-tcp-segmentation off gro on");
+        let after = read_features();
+        assert_eq!(state(&after, DeviceFeature::TxTcp4), "off");
+        assert_eq!(state(&after, DeviceFeature::TxTcp6), "on");
+        assert_eq!(state(&after, DeviceFeature::RxGro), "on");
 
         // Segmentation without checksums is requested but not active.
-        inside.run("ethtool -K upstream0 tx-tcp-segmentation on tx off");
-        let starved = ask();
-        assert_eq!(word(&starved, DeviceFeature::TxChecksum), "off");
-        assert_eq!(word(&starved, DeviceFeature::TxTcp4), "off [requested on]");
+        netns.run("ethtool -K upstream0 tx-tcp-segmentation on tx off");
+        let starved = read_features();
+        assert_eq!(state(&starved, DeviceFeature::TxChecksum), "off");
+        assert_eq!(state(&starved, DeviceFeature::TxTcp4), "off [requested on]");
     }
 
     #[test]
-    fn a_device_that_is_not_there_is_missing_and_others_are_told_of_still() {
-        let inside = TestNetns::new();
-        inside.run("ip link add upstream0 type veth peer name upstream1");
-        let namespace = Namespace::open(Some(inside.name())).unwrap();
+    fn an_absent_device_is_missing_and_others_are_still_queried() {
+        let netns = TestNetns::new();
+        netns.run("ip link add upstream0 type veth peer name upstream1");
+        let namespace = Namespace::open(Some(netns.name())).unwrap();
         let query = DeviceQuery::default();
         let error = namespace.run(|| query.features("upstream7")).unwrap_err();
         assert_eq!((error.kind, error.field), (DeviceErrorKind::Missing, "device"));

@@ -14,8 +14,8 @@ pub(crate) fn error(
     DeviceError { kind, field, detail: detail.into() }
 }
 
-/// Creates a device error from a failed system call during `what`.
-pub(crate) fn host(field: &'static str, what: &str, cause: &io::Error) -> DeviceError {
+/// Creates a device error from a failed system call during `operation`.
+pub(crate) fn host(field: &'static str, operation: &str, cause: &io::Error) -> DeviceError {
     let errno = cause.raw_os_error().map(Errno::from_raw_os_error);
     let (kind, advice) = match errno {
         Some(Errno::PERM | Errno::ACCESS) => (
@@ -37,7 +37,7 @@ pub(crate) fn host(field: &'static str, what: &str, cause: &io::Error) -> Device
         }
         _ => (DeviceErrorKind::Host, ""),
     };
-    error(kind, field, format!("{what}: {cause}{advice}"))
+    error(kind, field, format!("{operation}: {cause}{advice}"))
 }
 
 /// Creates the fault of a queue whose device was removed.

@@ -29,14 +29,14 @@ impl Link {
     /// The name is not a valid device name, or no socket could be created.
     pub(crate) fn new(name: &str) -> Result<Self, DeviceError> {
         // The kernel treats `%d` as a template and `:` as an alias.
-        let bad = |letter: char| {
+        let is_invalid = |letter: char| {
             letter.is_whitespace() || letter.is_control() || matches!(letter, '/' | ':' | '%')
         };
         if name.is_empty()
             || name.len() > NAME_BYTES_MAX
             || name == "."
             || name == ".."
-            || name.contains(bad)
+            || name.contains(is_invalid)
         {
             let detail = format!(
                 "`{}` is not a valid name of a network device; use 1 to {NAME_BYTES_MAX} bytes \
@@ -98,16 +98,16 @@ impl Link {
     pub(crate) fn set_mtu(&self, mtu: u16) -> Result<(), DeviceError> {
         let set = self.request(ioctl::SET_MTU, i32::from(mtu).to_ne_bytes());
         set.map(drop).map_err(|cause| {
-            let what = format!("setting the MTU of device {} to {mtu}", self.name);
+            let operation = format!("setting the MTU of device {} to {mtu}", self.name);
             if cause.raw_os_error() == Some(Errno::INVAL.raw_os_error()) {
                 let detail = format!(
-                    "{what}: the device does not support this MTU; `ip -d link show {}` shows its \
+                    "{operation}: the device does not support this MTU; `ip -d link show {}` shows its \
                      range",
                     self.name
                 );
                 error(DeviceErrorKind::Unsupported, "mtu", detail)
             } else {
-                host("mtu", &what, &cause)
+                host("mtu", &operation, &cause)
             }
         })
     }
@@ -129,15 +129,15 @@ impl Link {
         let [low, high] = libc::ARPHRD_ETHER.to_ne_bytes();
         let [a, b, c, d, e, f] = mac.octets();
         let set = self.request(ioctl::SET_ADDRESS, [low, high, a, b, c, d, e, f]);
-        let what = || format!("setting the address of device {} to {mac}", self.name);
-        set.map(drop).map_err(|cause| host("mac", &what(), &cause))
+        let operation = || format!("setting the address of device {} to {mac}", self.name);
+        set.map(drop).map_err(|cause| host("mac", &operation(), &cause))
     }
 
     /// Sets the number of packets that the device queues for its reader.
     pub(crate) fn set_queue_length(&self, packets: u16) -> Result<(), DeviceError> {
         let set = self.request(ioctl::SET_QUEUE_LENGTH, i32::from(packets).to_ne_bytes());
-        let what = || format!("setting the queue length of device {}", self.name);
-        set.map(drop).map_err(|cause| host("device", &what(), &cause))
+        let operation = || format!("setting the queue length of device {}", self.name);
+        set.map(drop).map_err(|cause| host("device", &operation(), &cause))
     }
 
     /// Returns the current state of the device.
@@ -159,8 +159,8 @@ impl Link {
         // The request contains only the lower 16 flags, by the kernel's ABI.
         let bytes = ((flags | libc::IFF_UP) as u16).to_ne_bytes();
         let set = self.request(ioctl::SET_FLAGS, bytes);
-        let what = || format!("bringing device {} up", self.name);
-        set.map(drop).map_err(|cause| host("device", &what(), &cause))
+        let operation = || format!("bringing device {} up", self.name);
+        set.map(drop).map_err(|cause| host("device", &operation(), &cause))
     }
 
     /// Returns the link speed, by ioctl instead of netlink.
@@ -190,8 +190,8 @@ impl Link {
     }
 
     /// Switches the removal of VLAN tags from received frames.
-    pub(crate) fn set_takes_tags_out(&self, on: bool) -> Result<(), DeviceError> {
-        ioctl::set_feature(self.socket.as_fd(), &self.name, ioctl::TAKES_TAGS_OUT, on)
+    pub(crate) fn set_takes_tags_out(&self, enabled: bool) -> Result<(), DeviceError> {
+        ioctl::set_feature(self.socket.as_fd(), &self.name, ioctl::TAKES_TAGS_OUT, enabled)
             .map_err(|cause| self.explain("switching rx-vlan-offload of", &cause))
     }
 
@@ -265,9 +265,9 @@ mod tests {
 
     #[test]
     fn settings_are_read_and_written_where_the_thread_is() {
-        let inside = TestNetns::new();
-        inside.run("ip link add upstream0 type veth peer name upstream1");
-        let namespace = Namespace::open(Some(inside.name())).unwrap();
+        let netns = TestNetns::new();
+        netns.run("ip link add upstream0 type veth peer name upstream1");
+        let namespace = Namespace::open(Some(netns.name())).unwrap();
         let mac: MacAddr = "02:00:00:00:12:34".parse().unwrap();
         namespace
             .run(|| {
@@ -280,11 +280,11 @@ mod tests {
                 Link::new("upstream1")?.bring_up()?;
                 assert!(link.state()?.up);
                 // The kernel updates the carrier with a delay.
-                let mut looks = (0..100).map(|_| {
+                let mut samples = (0..100).map(|_| {
                     std::thread::sleep(std::time::Duration::from_millis(20));
                     link.state().unwrap().carrier
                 });
-                assert!(looks.any(|carrier| carrier));
+                assert!(samples.any(|carrier| carrier));
                 assert_eq!((link.mtu()?, link.address()?), (4321, Some(mac)));
                 let error = link.set_mtu(10).unwrap_err();
                 assert_eq!((error.kind, error.field), (DeviceErrorKind::Unsupported, "mtu"));
@@ -298,7 +298,7 @@ mod tests {
                 Ok(())
             })
             .unwrap();
-        assert!(inside.run("ip link show upstream0").contains("mtu 4321"));
+        assert!(netns.run("ip link show upstream0").contains("mtu 4321"));
         assert!(!Link::new("upstream0").unwrap().exists());
     }
 

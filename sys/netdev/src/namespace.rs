@@ -40,10 +40,10 @@ impl Namespace {
     /// # Errors
     /// The name is not valid for `ip netns`, the namespace does not exist, or it cannot be opened.
     pub(crate) fn open(name: Option<&str>) -> Result<Self, DeviceError> {
-        let ours = open_with_id(Path::new(DAEMON_NETNS))
+        let daemon_id = open_with_id(Path::new(DAEMON_NETNS))
             .map_err(|cause| host("netns", DAEMON_NETNS, &cause))?
             .0;
-        let Some(name) = name else { return Ok(Self { id: ours, name: None, fd: None }) };
+        let Some(name) = name else { return Ok(Self { id: daemon_id, name: None, fd: None }) };
         if name.is_empty()
             || name.len() > 255
             || name.starts_with('.')
@@ -68,7 +68,7 @@ impl Namespace {
                 host("netns", &format!("opening network namespace {name}"), &cause)
             }
         })?;
-        Ok(Self { id, name: Some(name.into()), fd: (id != ours).then(|| Arc::new(fd)) })
+        Ok(Self { id, name: Some(name.into()), fd: (id != daemon_id).then(|| Arc::new(fd)) })
     }
 
     /// Returns the identity of the namespace.
@@ -158,20 +158,20 @@ mod tests {
 
     #[test]
     fn work_runs_inside_and_the_caller_stays_where_it_was() {
-        let inside = TestNetns::new();
-        let namespace = Namespace::open(Some(inside.name())).unwrap();
+        let netns = TestNetns::new();
+        let namespace = Namespace::open(Some(netns.name())).unwrap();
         let link = || std::fs::read_link("/proc/thread-self/ns/net").unwrap();
-        let here = link();
-        let there = namespace.run(|| Ok(link())).unwrap();
-        assert_ne!(here, there);
-        assert_eq!(link(), here);
+        let daemon_link = link();
+        let namespace_link = namespace.run(|| Ok(link())).unwrap();
+        assert_ne!(daemon_link, namespace_link);
+        assert_eq!(link(), daemon_link);
         assert_ne!(namespace.id(), Namespace::open(None).unwrap().id());
-        assert_eq!(Namespace::open(Some(inside.name())).unwrap().id(), namespace.id());
+        assert_eq!(Namespace::open(Some(netns.name())).unwrap().id(), namespace.id());
     }
 
     #[test]
     fn missing_and_impossible_namespaces_are_named() {
-        let other = TestNetns::new();
+        let netns = TestNetns::new();
         for (name, parts) in [
             ("suimon-none", &["suimon-none", "ip netns add"][..]),
             ("../../proc/self/ns/net", &["not a valid name"]),
@@ -182,6 +182,6 @@ mod tests {
             assert_eq!((error.kind, error.field), (DeviceErrorKind::Missing, "netns"));
             assert!(parts.iter().all(|part| error.detail.contains(part)), "{}", error.detail);
         }
-        drop(other);
+        drop(netns);
     }
 }

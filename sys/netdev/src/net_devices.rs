@@ -50,9 +50,9 @@ impl NetDevices {
         Ok(Self { watcher, query, kernel_paths, with_xdp, tap_mark: tap_mark("") })
     }
 
-    /// Gives created TAPs the alias `suimon OWNER`; without this call it is `suimon`. Only TAPs with
-    /// the alias are deleted, so `owner` must be the same after a restart, and differ from that of
-    /// other processes in the same network namespace.
+    /// Gives created TAPs the alias `suimon OWNER`; without this call it is `suimon`. Only TAPs
+    /// with the alias are deleted, so `owner` must be the same after a restart, and differ from
+    /// that of other processes in the same network namespace.
     #[must_use]
     pub fn owned_by(mut self, owner: &str) -> Self {
         self.tap_mark = tap_mark(owner);
@@ -92,8 +92,8 @@ impl NetDevices {
                 Ok(Box::new(device))
             }
             UplinkDriver::AfXdp => {
-                let (watcher, held) = (&self.watcher, &self.with_xdp);
-                Ok(Box::new(XdpDevice::open(port, spec, queues, watcher, held, observer)?))
+                let (watcher, attached) = (&self.watcher, &self.with_xdp);
+                Ok(Box::new(XdpDevice::open(port, spec, queues, watcher, attached, observer)?))
             }
             UplinkDriver::Tap => {
                 self.open_tap_device(port, TapPlan::from(spec), true, queues, observer)
@@ -218,8 +218,8 @@ impl MemberDevices for NetDevices {
 /// Returns the alias of TAPs that `owner` creates. Of a longer owner, the end is used.
 fn tap_mark(owner: &str) -> String {
     let mut owner = owner;
-    let room = ALIAS_BYTES_MAX - "suimon ".len();
-    while owner.len() > room {
+    let len_max = ALIAS_BYTES_MAX - "suimon ".len();
+    while owner.len() > len_max {
         let mut rest = owner.chars();
         rest.next();
         owner = rest.as_str();

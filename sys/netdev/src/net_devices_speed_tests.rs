@@ -11,7 +11,7 @@ use crate::link::Link;
 const DOWN: LinkProperties = LinkProperties { up: false, speed: UNKNOWN };
 const UNKNOWN: LinkSpeed = LinkSpeed { mbps: None, full_duplex: None };
 
-fn up(mbps: u32, full_duplex: bool) -> LinkProperties {
+fn link_up(mbps: u32, full_duplex: bool) -> LinkProperties {
     LinkProperties {
         up: true,
         speed: LinkSpeed { mbps: Some(mbps), full_duplex: Some(full_duplex) },
@@ -35,17 +35,17 @@ impl Drop for Tap {
 }
 
 #[test]
-fn carrier_changes_of_an_uplink_are_told_with_its_speed() {
+fn carrier_changes_of_an_uplink_are_reported_with_its_speed() {
     let uplink = uplink(1, None);
     let link = || uplink.devices.link(&uplink.cable.near).unwrap();
-    expect_facts(&uplink.notices, up(10_000, true));
-    assert_eq!(uplink.device.status().speed, up(10_000, true).speed);
-    assert_eq!(link(), up(10_000, true));
+    expect_facts(&uplink.notices, link_up(10_000, true));
+    assert_eq!(uplink.device.status().speed, link_up(10_000, true).speed);
+    assert_eq!(link(), link_up(10_000, true));
     uplink.cable.peer.run("ip link set far0 down");
     expect_facts(&uplink.notices, DOWN);
     assert_eq!((uplink.device.status().speed, link()), (UNKNOWN, DOWN));
     uplink.cable.peer.run("ip link set far0 up");
-    expect_facts(&uplink.notices, up(10_000, true));
+    expect_facts(&uplink.notices, link_up(10_000, true));
     // Other changes are not reported as link changes.
     run(&format!("ip link set {} mtu 1400", uplink.cable.near));
     run(&format!("ethtool -K {} tso off", uplink.cable.near));
@@ -60,7 +60,7 @@ fn carrier_changes_of_an_uplink_are_told_with_its_speed() {
 }
 
 #[test]
-fn a_speed_that_is_set_is_told_though_the_carrier_stays() {
+fn a_changed_speed_is_reported_without_a_carrier_change() {
     let devices = NetDevices::new().unwrap();
     let shelf = Arc::new(TestQueueHost::default());
     let tap = Tap(unique("smt"));
@@ -74,7 +74,7 @@ fn a_speed_that_is_set_is_told_though_the_carrier_stays() {
     );
     for (mbps, duplex) in [(2500, "half"), (100, "full")] {
         run(&format!("ethtool -s {} speed {mbps} duplex {duplex}", tap.0));
-        let expected = up(mbps, duplex == "full");
+        let expected = link_up(mbps, duplex == "full");
         expect_facts(&notices, expected);
         assert_eq!(device.status().speed, expected.speed);
         assert_eq!(devices.link(&tap.0).unwrap(), expected);
@@ -83,7 +83,7 @@ fn a_speed_that_is_set_is_told_though_the_carrier_stays() {
 
 /// The TAP of a NIC has a speed too, which has no meaning.
 #[test]
-fn the_speed_of_a_nic_is_not_told() {
+fn the_speed_of_a_nic_is_not_reported() {
     let devices = NetDevices::new().unwrap();
     let (netns, shelf) = (TestNetns::new(), Arc::new(TestQueueHost::default()));
     let (observer, notices) = Notices::new();
@@ -96,21 +96,21 @@ fn the_speed_of_a_nic_is_not_told() {
 }
 
 #[test]
-fn netlink_and_the_ioctl_say_the_same() {
-    let inside = TestNetns::new();
-    inside.run("ip link add near0 type veth peer name far0");
-    inside.run("ip tuntap add dev tap0 mode tap");
+fn netlink_and_the_ioctl_return_the_same_speed() {
+    let netns = TestNetns::new();
+    netns.run("ip link add near0 type veth peer name far0");
+    netns.run("ip tuntap add dev tap0 mode tap");
     // A speed above the range of the ioctl's lower field.
-    inside.run("ethtool -s tap0 speed 400000 duplex half");
-    let namespace = Namespace::open(Some(inside.name())).unwrap();
+    netns.run("ethtool -s tap0 speed 400000 duplex half");
+    let namespace = Namespace::open(Some(netns.name())).unwrap();
     let half = LinkSpeed { mbps: Some(400_000), full_duplex: Some(false) };
-    let known = [("near0", up(10_000, true).speed), ("lo", UNKNOWN), ("tap0", half)];
-    for (device, expected) in known {
-        let found = namespace.run(|| {
+    let cases = [("near0", link_up(10_000, true).speed), ("lo", UNKNOWN), ("tap0", half)];
+    for (device, expected) in cases {
+        let speeds = namespace.run(|| {
             let (query, link) = (DeviceQuery::default(), Link::new(device)?);
             Ok([query.speed(link.index()?, device)?, link.speed()?])
         });
-        assert_eq!(found.unwrap(), [expected; 2], "{device}");
+        assert_eq!(speeds.unwrap(), [expected; 2], "{device}");
     }
     let missing = namespace.run(|| DeviceQuery::default().speed(77, "none0")).unwrap_err();
     assert_eq!(missing.kind, DeviceErrorKind::Missing, "{missing}");
@@ -128,14 +128,14 @@ fn lacpdus_reach_the_control_socket_beside_the_queues() {
     let mut frame = Frame::new(0);
     frame.fill(&bytes);
     far_sink.transmit(&frame).unwrap();
-    let mut got = Vec::new();
+    let mut received = Vec::new();
     let limit = Instant::now() + LIMIT;
-    while got.is_empty() && Instant::now() < limit {
-        let take = &mut |frame: ControlFrame<'_>| got.push(frame.bytes.to_vec());
-        control.receive(take).unwrap();
+    while received.is_empty() && Instant::now() < limit {
+        let handle = &mut |frame: ControlFrame<'_>| received.push(frame.bytes.to_vec());
+        control.receive(handle).unwrap();
         thread::sleep(Duration::from_millis(1));
     }
-    assert_eq!(got, [bytes.clone()]);
+    assert_eq!(received, [bytes.clone()]);
     control.send(&bytes).unwrap();
     let is_it = |frame: &Frame| frame.bytes() == bytes;
     assert!(receive_where(&mut far_source, is_it).is_some());

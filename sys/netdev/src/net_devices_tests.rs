@@ -32,12 +32,12 @@ fn tap_spec(device: &str, netns: &TestNetns) -> TapSpec {
 }
 
 #[test]
-fn a_tap_is_made_configured_kept_taken_over_and_removed() {
-    let inside = TestNetns::new();
+fn a_tap_is_created_configured_kept_adopted_and_removed() {
+    let netns = TestNetns::new();
     let devices = NetDevices::new().unwrap();
     let shelf = Arc::new(TestQueueHost::default());
     let (observer, notices) = Notices::new();
-    let spec = TapSpec { mac: Some(mac(9)), mtu: 9000, ..tap_spec("tap0", &inside) };
+    let spec = TapSpec { mac: Some(mac(9)), mtu: 9000, ..tap_spec("tap0", &netns) };
     devices.probe_tap(&spec).unwrap();
     assert!(!devices.tap_exists("tap0", spec.netns.as_deref()), "probing makes nothing");
 
@@ -46,18 +46,18 @@ fn a_tap_is_made_configured_kept_taken_over_and_removed() {
     let status = device.status();
     assert_eq!((status.link_up, status.mac, status.mtu), (true, Some(mac(9)), 9000));
     assert_eq!((status.queue_pairs, shelf.count(1)), (1, 2));
-    let shown = inside.run("ip -d link show tap0");
-    assert!(shown.contains("mtu 9000") && shown.contains("02:00:00:00:00:09"), "{shown}");
-    assert!(shown.contains("LOWER_UP") && shown.contains("persist on"), "{shown}");
-    assert!(shown.contains("alias suimon"), "{shown}");
+    let output = netns.run("ip -d link show tap0");
+    assert!(output.contains("mtu 9000") && output.contains("02:00:00:00:00:09"), "{output}");
+    assert!(output.contains("LOWER_UP") && output.contains("persist on"), "{output}");
+    assert!(output.contains("alias suimon"), "{output}");
 
     let busy = devices.open_tap(PortId(2), &spec, shelf.clone(), observer.clone()).err().unwrap();
     assert_eq!((busy.kind, busy.field), (DeviceErrorKind::Busy, "device"), "{busy}");
     drop(device);
     assert_eq!(shelf.count(1), 0);
     assert!(devices.tap_exists("tap0", spec.netns.as_deref()));
-    let again = TapSpec { mac: None, mtu: 1400, ..spec.clone() };
-    let device = devices.open_tap(PortId(3), &again, shelf.clone(), observer).unwrap();
+    let changed = TapSpec { mac: None, mtu: 1400, ..spec.clone() };
+    let device = devices.open_tap(PortId(3), &changed, shelf.clone(), observer).unwrap();
     assert_eq!((device.status().mac, device.status().mtu), (Some(mac(9)), 1400));
     drop(device);
     assert!(devices.remove_tap("tap0", spec.netns.as_deref()).unwrap());
@@ -70,15 +70,15 @@ fn a_tap_is_made_configured_kept_taken_over_and_removed() {
 /// deleted. The same holds for a TAP of a daemon with another state directory.
 #[test]
 fn only_taps_that_were_created_are_removed() {
-    let inside = TestNetns::new();
-    inside.run("ip tuntap add dev theirs mode tap");
-    inside.run("ip tuntap add dev several mode tap multi_queue");
+    let inner = TestNetns::new();
+    inner.run("ip tuntap add dev theirs mode tap");
+    inner.run("ip tuntap add dev several mode tap multi_queue");
     let devices = NetDevices::new().unwrap().owned_by("/var/lib/suimon");
     let other = NetDevices::new().unwrap().owned_by("/var/lib/other");
     let (observer, _notices) = Notices::new();
-    let netns = Some(inside.name());
+    let netns = Some(inner.name());
     let open = |device: &str, queue_pairs| {
-        let spec = TapSpec { queue_pairs, ..tap_spec(device, &inside) };
+        let spec = TapSpec { queue_pairs, ..tap_spec(device, &inner) };
         let shelf = Arc::new(TestQueueHost::default());
         drop(devices.open_tap(PortId(1), &spec, shelf, observer.clone()).unwrap());
     };
@@ -98,8 +98,8 @@ fn only_taps_that_were_created_are_removed() {
     }
     // The same name afterwards belongs to the program that created it last.
     open("one", 1);
-    inside.run("ip link delete one");
-    inside.run("ip tuntap add dev one mode tap");
+    inner.run("ip link delete one");
+    inner.run("ip tuntap add dev one mode tap");
     assert!(!devices.remove_tap("one", netns).unwrap());
     assert!(devices.tap_exists("one", netns));
 }
@@ -115,12 +115,12 @@ fn the_alias_of_taps_fits_the_kernel() {
 
 /// The namespace persists while this process holds it, but is not reachable by name.
 #[test]
-fn a_tap_whose_namespace_loses_its_name_is_told_to_be_lost() {
-    let inside = TestNetns::new();
-    let name = inside.name().to_owned();
+fn a_tap_whose_namespace_loses_its_name_is_reported_as_lost() {
+    let netns = TestNetns::new();
+    let name = netns.name().to_owned();
     let devices = NetDevices::new().unwrap();
     let (observer, notices) = Notices::new();
-    let spec = tap_spec("tap0", &inside);
+    let spec = tap_spec("tap0", &netns);
     let queues = Arc::new(TestQueueHost::default());
     let device = devices.open_tap(PortId(1), &spec, queues.clone(), observer).unwrap();
     // Names of other namespaces have no effect.
@@ -141,7 +141,7 @@ fn a_tap_whose_namespace_loses_its_name_is_told_to_be_lost() {
     run(&format!("ip netns add {name}"));
     let device = devices.open_tap(PortId(1), &spec, queues, observer).unwrap();
     expect_notice(&notices, |notice| *notice == DeviceNotice::LinkUp);
-    assert!(inside.run("ip link show tap0").contains("tap0"));
+    assert!(netns.run("ip link show tap0").contains("tap0"));
     // The name now refers to another namespace.
     run(&format!("ip netns delete {name}"));
     run(&format!("ip netns add {name}"));
@@ -151,24 +151,24 @@ fn a_tap_whose_namespace_loses_its_name_is_told_to_be_lost() {
 
 #[test]
 fn a_tap_that_is_down_loses_frames_and_one_that_is_deleted_ends_its_queues() {
-    let inside = TestNetns::new();
+    let netns = TestNetns::new();
     let devices = NetDevices::new().unwrap();
     let shelf = Arc::new(TestQueueHost::default());
     let (observer, notices) = Notices::new();
-    let spec = tap_spec("tap0", &inside);
+    let spec = tap_spec("tap0", &netns);
     let device = devices.open_tap(PortId(1), &spec, shelf.clone(), observer).unwrap();
     let (mut source, mut sink) = (shelf.source(1, 0), shelf.sink(1, 0));
-    inside.run("ip link set tap0 down");
+    netns.run("ip link set tap0 down");
     expect_notice(&notices, |notice| is_down(notice, "tap0 was set down"));
     assert_eq!(sink.transmit(&plain_frame(100)).unwrap(), TransmitResult::Accepted);
     assert_eq!(sink.discarded(), 1);
     let mut batch = FrameBatch::new();
     source.receive(&mut batch).unwrap();
     assert!(!device.status().link_up);
-    inside.run("ip link set tap0 up mtu 1280");
+    netns.run("ip link set tap0 up mtu 1280");
     expect_notice(&notices, |notice| *notice == DeviceNotice::LinkUp);
     assert_eq!(device.status().mtu, 1280, "the host's own changes are seen");
-    inside.run("ip link delete tap0");
+    netns.run("ip link delete tap0");
     expect_notice(&notices, |notice| is_down(notice, "deleted"));
     let fault = receive_fault(source.as_mut());
     assert_eq!(fault.kind, FaultKind::Disconnected, "{fault}");
@@ -177,36 +177,60 @@ fn a_tap_that_is_down_loses_frames_and_one_that_is_deleted_ends_its_queues() {
 }
 
 #[test]
-fn what_cannot_be_a_tap_is_refused_with_the_field_and_a_way_out() {
-    let inside = TestNetns::new();
-    inside.run("ip link add veth0 type veth peer name veth1");
-    inside.run("ip tuntap add dev single mode tap");
-    inside.run("ip tuntap add dev several mode tap multi_queue");
-    inside.run("ip tuntap add dev tun0 mode tun");
+fn unusable_taps_are_refused_with_the_field_and_a_remedy() {
+    let netns = TestNetns::new();
+    netns.run("ip link add veth0 type veth peer name veth1");
+    netns.run("ip tuntap add dev single mode tap");
+    netns.run("ip tuntap add dev several mode tap multi_queue");
+    netns.run("ip tuntap add dev tun0 mode tun");
     let devices = NetDevices::new().unwrap();
     let shelf = Arc::new(TestQueueHost::default());
     let (observer, _notices) = Notices::new();
     let open = |spec: &TapSpec| {
         devices.open_tap(PortId(1), spec, shelf.clone(), observer.clone()).map(drop)
     };
-    let base = tap_spec("tap0", &inside);
-    let with = |device: &str, queue_pairs, mtu| TapSpec {
+    let base = tap_spec("tap0", &netns);
+    let spec_with = |device: &str, queue_pairs, mtu| TapSpec {
         device: device.to_owned(),
         queue_pairs,
         mtu,
         ..base.clone()
     };
-    let nowhere = TapSpec { netns: Some("suimon-none".to_owned()), ..base.clone() };
+    let missing_netns = TapSpec { netns: Some("suimon-none".to_owned()), ..base.clone() };
     for (spec, kind, field, part, probed) in [
-        (with("veth0", 1, 1500), DeviceErrorKind::Unsupported, "device", "af_packet", true),
-        (with("tun0", 1, 1500), DeviceErrorKind::Unsupported, "device", "not a TAP", true),
-        (with("a/b", 1, 1500), DeviceErrorKind::Unsupported, "device", "not a valid name", true),
-        (with("tap%d", 1, 1500), DeviceErrorKind::Unsupported, "device", "not a valid name", true),
-        (with("new", 0, 1500), DeviceErrorKind::Unsupported, "queues", "outside of 1 to 64", true),
-        (with("new", 65, 1500), DeviceErrorKind::Unsupported, "queues", "outside of 1 to 64", true),
-        (with("single", 2, 1500), DeviceErrorKind::Unsupported, "queues", "queues = 1", false),
-        (with("new", 1, 20), DeviceErrorKind::Unsupported, "mtu", "new to 20", false),
-        (nowhere, DeviceErrorKind::Missing, "netns", "ip netns add", true),
+        (spec_with("veth0", 1, 1500), DeviceErrorKind::Unsupported, "device", "af_packet", true),
+        (spec_with("tun0", 1, 1500), DeviceErrorKind::Unsupported, "device", "not a TAP", true),
+        (
+            spec_with("a/b", 1, 1500),
+            DeviceErrorKind::Unsupported,
+            "device",
+            "not a valid name",
+            true,
+        ),
+        (
+            spec_with("tap%d", 1, 1500),
+            DeviceErrorKind::Unsupported,
+            "device",
+            "not a valid name",
+            true,
+        ),
+        (
+            spec_with("new", 0, 1500),
+            DeviceErrorKind::Unsupported,
+            "queues",
+            "outside of 1 to 64",
+            true,
+        ),
+        (
+            spec_with("new", 65, 1500),
+            DeviceErrorKind::Unsupported,
+            "queues",
+            "outside of 1 to 64",
+            true,
+        ),
+        (spec_with("single", 2, 1500), DeviceErrorKind::Unsupported, "queues", "queues = 1", false),
+        (spec_with("new", 1, 20), DeviceErrorKind::Unsupported, "mtu", "new to 20", false),
+        (missing_netns, DeviceErrorKind::Missing, "netns", "ip netns add", true),
     ] {
         let error = open(&spec).unwrap_err();
         assert_eq!((error.kind, error.field), (kind, field), "{error}");
@@ -215,9 +239,9 @@ fn what_cannot_be_a_tap_is_refused_with_the_field_and_a_way_out() {
     }
     assert!(!devices.tap_exists("new", base.netns.as_deref()), "nothing half-made stays");
     assert!(!devices.remove_tap("veth0", base.netns.as_deref()).unwrap());
-    open(&with("single", 1, 1500)).unwrap();
-    open(&with("several", 1, 1500)).unwrap();
-    open(&with("several", 3, 1500)).unwrap();
+    open(&spec_with("single", 1, 1500)).unwrap();
+    open(&spec_with("several", 1, 1500)).unwrap();
+    open(&spec_with("several", 3, 1500)).unwrap();
 }
 
 /// Two namespaces whose NICs are TAPs connected by a thread of the test.
@@ -231,18 +255,18 @@ struct Pair {
 
 impl Pair {
     fn new(offload: OffloadToggles, queue_pairs: u16) -> Self {
-        let (left, right) = (TestNetns::new(), TestNetns::new());
+        let (remaining, right) = (TestNetns::new(), TestNetns::new());
         let devices = NetDevices::new().unwrap();
         let shelf = Arc::new(TestQueueHost::default());
         let (observer, _) = Notices::new();
         let mut opened = Vec::new();
-        for (port, inside) in (1..).zip([&left, &right]) {
-            let spec = TapSpec { offload, queue_pairs, ..tap_spec("tap0", inside) };
+        for (port, netns) in (1..).zip([&remaining, &right]) {
+            let spec = TapSpec { offload, queue_pairs, ..tap_spec("tap0", netns) };
             let device = devices.open_tap(PortId(port), &spec, shelf.clone(), observer.clone());
             opened.push(device.unwrap());
-            inside.run(&format!("ip address add 10.9.0.{port}/24 dev tap0"));
+            netns.run(&format!("ip address add 10.9.0.{port}/24 dev tap0"));
         }
-        Self { left, right, shelf, devices, opened }
+        Self { left: remaining, right, shelf, devices, opened }
     }
 }
 
@@ -252,14 +276,14 @@ fn forward(
     stop: &AtomicBool,
 ) -> Vec<ForwardCounts> {
     let mut batch = FrameBatch::new();
-    let mut passed = vec![ForwardCounts::default(); lanes.len()];
+    let mut counts = vec![ForwardCounts::default(); lanes.len()];
     while !stop.load(Ordering::Relaxed) {
-        for ((source, sink), passed) in lanes.iter_mut().zip(&mut passed) {
-            pass(source.as_mut(), sink.as_mut(), &mut batch, passed);
+        for ((source, sink), counts) in lanes.iter_mut().zip(&mut counts) {
+            pass(source.as_mut(), sink.as_mut(), &mut batch, counts);
         }
         thread::yield_now();
     }
-    passed
+    counts
 }
 
 /// Sends `bytes` over TCP from `client` to 10.9.0.2 in `server`. Panics if the received bytes
@@ -270,7 +294,7 @@ fn transfer(client: &str, server: &str, bytes: usize) {
         .run(|| Ok(TcpListener::bind("10.9.0.2:0").unwrap()))
         .unwrap();
     let address = listener.local_addr().unwrap();
-    let data: Vec<u8> = (0..bytes).map(|at| (at / 7 % 251) as u8).collect();
+    let data: Vec<u8> = (0..bytes).map(|index| (index / 7 % 251) as u8).collect();
     let mut stream = Namespace::open(Some(client))
         .unwrap()
         .run(|| Ok(TcpStream::connect(address).unwrap()))
@@ -289,17 +313,17 @@ fn transfer(client: &str, server: &str, bytes: usize) {
 fn run_pair(offload: OffloadToggles, change: Option<OffloadToggles>) -> ForwardCounts {
     let mut pair = Pair::new(offload, 1);
     if let Some(offload) = change {
-        for (device, inside) in pair.opened.iter_mut().zip([&pair.left, &pair.right]) {
-            let spec = TapSpec { offload, ..tap_spec("tap0", inside) };
+        for (device, netns) in pair.opened.iter_mut().zip([&pair.left, &pair.right]) {
+            let spec = TapSpec { offload, ..tap_spec("tap0", netns) };
             assert!(device.change(&PortDeviceSpec::Tap(spec)).unwrap());
         }
     }
     let shelf = &pair.shelf;
-    let (one, two) = (shelf.source(1, 0), shelf.sink(2, 0));
-    let back = (shelf.source(2, 0), shelf.sink(1, 0));
+    let (source, target) = (shelf.source(1, 0), shelf.sink(2, 0));
+    let reverse = (shelf.source(2, 0), shelf.sink(1, 0));
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let forwarder = scope.spawn(|| forward(vec![(one, two), back], &stop));
+        let forwarder = scope.spawn(|| forward(vec![(source, target), reverse], &stop));
         transfer(pair.left.name(), pair.right.name(), 16 << 20);
         stop.store(true, Ordering::Relaxed);
         forwarder.join().unwrap()[0]
@@ -308,41 +332,41 @@ fn run_pair(offload: OffloadToggles, change: Option<OffloadToggles>) -> ForwardC
 
 #[test]
 fn large_frames_and_partial_checksums_travel_between_taps() {
-    let passed = run_pair(OffloadToggles::default(), None);
-    assert!(passed.large > 100 && passed.longest > 32_000, "{passed:?}");
-    assert!(passed.partial >= passed.large);
+    let counts = run_pair(OffloadToggles::default(), None);
+    assert!(counts.large > 100 && counts.longest > 32_000, "{counts:?}");
+    assert!(counts.partial >= counts.large);
 }
 
 #[test]
 fn a_live_offload_change_is_obeyed_by_the_kernels_side() {
-    let all = OffloadToggles::default();
-    let small = OffloadToggles { segmentation: false, ..all };
-    let passed = run_pair(all, Some(small));
-    assert_eq!((passed.large, passed.longest), (0, 1514), "{passed:?}");
-    assert!(passed.partial > 0);
-    let whole = OffloadToggles { tx_checksum: false, ..all };
-    let passed = run_pair(all, Some(whole));
-    assert_eq!((passed.large, passed.partial), (0, 0), "{passed:?}");
-    let passed = run_pair(whole, Some(all));
-    assert!(passed.large > 0, "{passed:?}");
+    let all_enabled = OffloadToggles::default();
+    let no_segmentation = OffloadToggles { segmentation: false, ..all_enabled };
+    let counts = run_pair(all_enabled, Some(no_segmentation));
+    assert_eq!((counts.large, counts.longest), (0, 1514), "{counts:?}");
+    assert!(counts.partial > 0);
+    let no_tx_checksum = OffloadToggles { tx_checksum: false, ..all_enabled };
+    let counts = run_pair(all_enabled, Some(no_tx_checksum));
+    assert_eq!((counts.large, counts.partial), (0, 0), "{counts:?}");
+    let counts = run_pair(no_tx_checksum, Some(all_enabled));
+    assert!(counts.large > 0, "{counts:?}");
 }
 
 #[test]
 fn changes_are_live_or_need_opening_again_and_a_refused_one_leaves_all_as_it_was() {
-    let inside = TestNetns::new();
+    let netns = TestNetns::new();
     let devices = NetDevices::new().unwrap();
     let shelf = Arc::new(TestQueueHost::default());
     let (observer, _notices) = Notices::new();
-    let spec = tap_spec("tap0", &inside);
+    let spec = tap_spec("tap0", &netns);
     let mut device = devices.open_tap(PortId(1), &spec, shelf.clone(), observer).unwrap();
     let sink = shelf.sink(1, 0);
     assert_eq!(sink.offloads(), crate::offload::ALL);
-    for again in [
+    for changed in [
         TapSpec { device: "tap1".to_owned(), ..spec.clone() },
         TapSpec { netns: None, ..spec.clone() },
         TapSpec { queue_pairs: 2, ..spec.clone() },
     ] {
-        assert!(!device.change(&PortDeviceSpec::Tap(again)).unwrap());
+        assert!(!device.change(&PortDeviceSpec::Tap(changed)).unwrap());
     }
     assert!(
         !device.change(&PortDeviceSpec::Uplink(uplink_spec("tap0", UplinkDriver::Tap))).unwrap()
@@ -351,41 +375,41 @@ fn changes_are_live_or_need_opening_again_and_a_refused_one_leaves_all_as_it_was
     let live = TapSpec { mtu: 2000, mac: Some(mac(3)), offload, ..spec.clone() };
     assert!(device.change(&PortDeviceSpec::Tap(live.clone())).unwrap());
     assert_eq!(sink.offloads(), Offloads::NONE);
-    assert!(inside.run("ip link show tap0").contains("mtu 2000"));
+    assert!(netns.run("ip link show tap0").contains("mtu 2000"));
     // A group address: rejected after the MTU was set.
     let group = TapSpec { mtu: 3000, mac: Some(MacAddr::BROADCAST), ..spec.clone() };
     let error = device.change(&PortDeviceSpec::Tap(group)).unwrap_err();
     assert_eq!(error.field, "mac", "{error}");
-    let shown = inside.run("ip link show tap0");
-    assert!(shown.contains("mtu 2000") && shown.contains("02:00:00:00:00:03"), "{shown}");
+    let output = netns.run("ip link show tap0");
+    assert!(output.contains("mtu 2000") && output.contains("02:00:00:00:00:03"), "{output}");
     assert_eq!(sink.offloads(), Offloads::NONE);
     assert_eq!(device.status().egress, crate::offload::ALL, "what it could be handed");
 }
 
 #[test]
 fn an_address_that_was_changed_on_a_tap_stays_if_that_is_permitted() {
-    let inside = TestNetns::new();
+    let netns = TestNetns::new();
     let devices = NetDevices::new().unwrap();
     let shelf = Arc::new(TestQueueHost::default());
     let (observer, _notices) = Notices::new();
-    let spec = TapSpec { mac: Some(mac(9)), keeps_mac: true, ..tap_spec("tap0", &inside) };
+    let spec = TapSpec { mac: Some(mac(9)), keeps_mac: true, ..tap_spec("tap0", &netns) };
     let open = |port, spec: &TapSpec| {
         devices.open_tap(PortId(port), spec, shelf.clone(), observer.clone()).unwrap()
     };
     let device = open(1, &spec);
-    assert!(inside.run("ip link show tap0").contains("02:00:00:00:00:09"), "a new device");
-    inside.run("ip link set tap0 address 02:00:00:00:00:44");
+    assert!(netns.run("ip link show tap0").contains("02:00:00:00:00:09"), "a new device");
+    netns.run("ip link set tap0 address 02:00:00:00:00:44");
     drop(device);
     let mut device = open(2, &spec);
-    let mut change = |to: TapSpec, expected: &str, what: &str| {
-        assert!(device.change(&PortDeviceSpec::Tap(to)).unwrap());
-        let shown = inside.run("ip link show tap0");
-        assert!(shown.contains(expected), "{what}: {shown}");
+    let mut change = |new_spec: TapSpec, expected: &str, subject: &str| {
+        assert!(device.change(&PortDeviceSpec::Tap(new_spec)).unwrap());
+        let output = netns.run("ip link show tap0");
+        assert!(output.contains(expected), "{subject}: {output}");
     };
     change(TapSpec { mtu: 2000, ..spec.clone() }, "02:00:00:00:00:44", "opened again, another MTU");
     let other = TapSpec { mac: Some(mac(8)), ..spec.clone() };
     change(other.clone(), "02:00:00:00:00:08", "configured anew");
-    inside.run("ip link set tap0 address 02:00:00:00:00:44");
+    netns.run("ip link set tap0 address 02:00:00:00:00:44");
     change(TapSpec { keeps_mac: false, ..other }, "02:00:00:00:00:08", "not permitted any more");
 }
 

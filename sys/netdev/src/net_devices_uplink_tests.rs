@@ -48,8 +48,8 @@ fn frames_pass_both_ways_with_their_tags() {
         near_sink.flush().unwrap();
         far_sink.transmit(&frame).unwrap();
         for source in [near_source.as_mut(), &mut far_source] {
-            let got = receive_where(source, is_ours).expect("the frame");
-            assert_eq!((got.bytes(), got.meta.tag), (frame.bytes(), tag));
+            let received = receive_where(source, is_ours).expect("the frame");
+            assert_eq!((received.bytes(), received.meta.tag), (frame.bytes(), tag));
         }
     }
     let none = receive_within(Duration::from_secs(2), near_source.as_mut(), |frame| {
@@ -68,8 +68,8 @@ fn a_providers_tag_stays_in_the_bytes() {
     let mut frame = Frame::new(0);
     frame.fill(&bytes);
     far_sink.transmit(&frame).unwrap();
-    let got = receive_where(near.as_mut(), is_ours).expect("the frame");
-    assert_eq!((got.bytes(), got.meta.tag), (&bytes[..], None));
+    let received = receive_where(near.as_mut(), is_ours).expect("the frame");
+    assert_eq!((received.bytes(), received.meta.tag), (&bytes[..], None));
 }
 
 #[test]
@@ -84,10 +84,10 @@ fn frames_longer_than_the_mtu_are_lost_and_the_mtu_changes_live() {
     let spec = UplinkSpec { mtu: Some(9000), ..spec };
     assert!(uplink.device.change(&PortDeviceSpec::Uplink(spec.clone())).unwrap());
     sink.transmit(&plain_frame(8000)).unwrap();
-    let got = receive_where(&mut far_source, is_ours).unwrap();
-    assert_eq!(got.len(), 8000, "the first was lost, the second passed");
-    let shown = run(&format!("ip link show {}", uplink.cable.near));
-    assert!(shown.contains("mtu 9000"), "{shown}");
+    let received = receive_where(&mut far_source, is_ours).unwrap();
+    assert_eq!(received.len(), 8000, "the first was lost, the second passed");
+    let output = run(&format!("ip link show {}", uplink.cable.near));
+    assert!(output.contains("mtu 9000"), "{output}");
     let two = UplinkSpec { queue_pairs: 2, ..spec };
     assert!(!uplink.device.change(&PortDeviceSpec::Uplink(two)).unwrap());
 }
@@ -105,9 +105,9 @@ fn several_queues_share_the_frames_without_doubling_them() {
     let mut lengths = Vec::new();
     let limit = Instant::now() + LIMIT;
     // More rounds than needed to receive all frames, to detect duplicates.
-    let mut more = 20;
-    while more > 0 && Instant::now() < limit {
-        more -= u32::from(lengths.len() >= 100);
+    let mut remaining = 20;
+    while remaining > 0 && Instant::now() < limit {
+        remaining -= u32::from(lengths.len() >= 100);
         for source in &mut sources {
             wait_readable(source.as_ref(), 5);
             batch.clear();
@@ -185,15 +185,15 @@ fn stream_over_cable(tag: Option<VlanTag>) -> ForwardCounts {
             let mut batch = FrameBatch::new();
             let mut hop = |from: &mut dyn FrameSource, to: &mut dyn FrameSink, tag| {
                 let mut tagged = Tagging { sink: to, tag, scratch: Frame::new(0) };
-                let mut passed = ForwardCounts::default();
-                pass(from, &mut tagged, &mut batch, &mut passed);
-                passed
+                let mut counts = ForwardCounts::default();
+                pass(from, &mut tagged, &mut batch, &mut counts);
+                counts
             };
             while !stop.load(Ordering::Relaxed) {
                 hop(left_in.as_mut(), near_sink.as_mut(), tag);
-                let passed = hop(&mut far_source, right_out.as_mut(), None);
-                over_cable.large += passed.large;
-                over_cable.partial += passed.partial;
+                let counts = hop(&mut far_source, right_out.as_mut(), None);
+                over_cable.large += counts.large;
+                over_cable.partial += counts.partial;
                 hop(right_in.as_mut(), &mut far_sink, tag);
                 hop(near_source.as_mut(), left_out.as_mut(), None);
                 thread::yield_now();
@@ -231,14 +231,14 @@ impl FrameSink for Tagging<'_> {
 
 #[test]
 fn a_stream_crosses_an_uplink_in_large_frames() {
-    let passed = stream_over_cable(None);
-    assert!(passed.large > 50, "{passed:?}");
+    let counts = stream_over_cable(None);
+    assert!(counts.large > 50, "{counts:?}");
 }
 
 #[test]
 fn a_stream_crosses_an_uplink_in_large_tagged_frames() {
-    let passed = stream_over_cable(Some(VlanTag::for_vlan(VlanId::new(77).unwrap())));
-    assert!(passed.large > 50, "{passed:?}");
+    let counts = stream_over_cable(Some(VlanTag::for_vlan(VlanId::new(77).unwrap())));
+    assert!(counts.large > 50, "{counts:?}");
 }
 
 #[test]
@@ -280,27 +280,27 @@ fn an_uplink_may_be_a_tap_that_keeps_its_own_mtu() {
     assert_eq!(device.status().mtu, 1450);
     let larger = UplinkSpec { mtu: Some(1600), ..spec };
     assert!(device.change(&PortDeviceSpec::Uplink(larger.clone())).unwrap());
-    let shown = run(&format!("ip link show {name}"));
+    let output = run(&format!("ip link show {name}"));
     // The view of this host, the reverse of that on a guest's TAP.
     let sink = shelf.sink(1, 0);
-    let all = OffloadToggles::default();
-    for (offload, takes) in [
-        (OffloadToggles { rx_checksum: false, ..all }, crate::offload::ALL),
-        (OffloadToggles { tx_checksum: false, ..all }, Offloads::NONE),
+    let all_enabled = OffloadToggles::default();
+    for (offload, beside) in [
+        (OffloadToggles { rx_checksum: false, ..all_enabled }, crate::offload::ALL),
+        (OffloadToggles { tx_checksum: false, ..all_enabled }, Offloads::NONE),
     ] {
         let spec = UplinkSpec { offload, ..larger.clone() };
         assert!(device.change(&PortDeviceSpec::Uplink(spec)).unwrap());
-        assert_eq!(sink.offloads(), takes, "{offload:?}");
+        assert_eq!(sink.offloads(), beside, "{offload:?}");
     }
     drop((device, sink));
     devices.remove_tap(&name, None).unwrap();
-    assert!(shown.contains("mtu 1600"), "{shown}");
+    assert!(output.contains("mtu 1600"), "{output}");
 }
 
 /// A partial checksum in the header is received as such. If checksum offload is off, the frame
 /// leaves with a complete checksum. The switches change at run time.
 #[test]
-fn partial_checksums_of_the_far_stack_are_known_as_such() {
+fn partial_checksums_of_the_far_stack_are_recognized() {
     let mut uplink = uplink(1, None);
     let mut near = uplink.shelf.source(1, 0);
     uplink.cable.peer.run("ip address add 10.9.9.1/24 dev far0");
@@ -316,45 +316,45 @@ fn partial_checksums_of_the_far_stack_are_known_as_such() {
         receive_where(near.as_mut(), |frame| frame.bytes().ends_with(b"hello")).unwrap()
     };
     let form = |frame: &Frame| (frame.meta.checksum, frame.meta.egress_form);
-    let asked = Checksum::Partial { start: 34, offset: 6 };
-    let got = received();
-    assert_eq!(form(&got), (asked, EgressForm::Any), "{got:?}");
+    let request = Checksum::Partial { start: 34, offset: 6 };
+    let frame = received();
+    assert_eq!(form(&frame), (request, EgressForm::Any), "{frame:?}");
     let offload = OffloadToggles { rx_checksum: false, ..OffloadToggles::default() };
     let spec = UplinkSpec { offload, ..uplink_spec(&uplink.cable.near, UplinkDriver::AfPacket) };
     assert!(uplink.device.change(&PortDeviceSpec::Uplink(spec)).unwrap());
-    let mut got = received();
+    let mut frame = received();
     // The egress then computes a valid checksum over the datagram.
-    assert_eq!(form(&got), (asked, EgressForm::Complete), "{got:?}");
+    assert_eq!(form(&frame), (request, EgressForm::Complete), "{frame:?}");
     let pseudo = Sum::pseudo_ipv4([10, 9, 9, 1], [10, 9, 9, 2], 17, 13);
-    assert_eq!(got.bytes()[40..42], pseudo.word().to_be_bytes());
-    complete_checksum(&mut got);
-    assert_eq!(form(&got), (Checksum::Verified, EgressForm::Complete), "{got:?}");
-    assert_eq!(pseudo.concat(Sum::from_bytes(&got.bytes()[34..47])).word(), 0xffff);
+    assert_eq!(frame.bytes()[40..42], pseudo.word().to_be_bytes());
+    complete_checksum(&mut frame);
+    assert_eq!(form(&frame), (Checksum::Verified, EgressForm::Complete), "{frame:?}");
+    assert_eq!(pseudo.concat(Sum::from_bytes(&frame.bytes()[34..47])).word(), 0xffff);
 }
 
 #[test]
-fn the_switches_of_an_uplink_govern_what_leaves_by_it_and_change_live() {
+fn offload_toggles_of_an_uplink_apply_to_egress_and_change_live() {
     let mut uplink = uplink(1, None);
     let near = uplink.cable.near.clone();
     let sink = uplink.shelf.sink(1, 0);
     assert_eq!(sink.offloads(), crate::offload::ALL);
-    let all = OffloadToggles::default();
+    let all_enabled = OffloadToggles::default();
     let only_checksum = Offloads { checksum: true, ..Offloads::NONE };
-    for (offload, takes) in [
-        (OffloadToggles { segmentation: false, ..all }, only_checksum),
-        (OffloadToggles { tx_checksum: false, ..all }, Offloads::NONE),
-        (OffloadToggles { rx_checksum: false, ..all }, crate::offload::ALL),
-        (all, crate::offload::ALL),
+    for (offload, accepted) in [
+        (OffloadToggles { segmentation: false, ..all_enabled }, only_checksum),
+        (OffloadToggles { tx_checksum: false, ..all_enabled }, Offloads::NONE),
+        (OffloadToggles { rx_checksum: false, ..all_enabled }, crate::offload::ALL),
+        (all_enabled, crate::offload::ALL),
     ] {
         let spec = UplinkSpec { offload, ..uplink_spec(&near, UplinkDriver::AfPacket) };
         assert!(uplink.device.change(&PortDeviceSpec::Uplink(spec)).unwrap());
-        assert_eq!(sink.offloads(), takes, "{offload:?}");
+        assert_eq!(sink.offloads(), accepted, "{offload:?}");
         assert_eq!(uplink.device.status().egress, crate::offload::ALL);
     }
 }
 
 #[test]
-fn the_features_of_an_uplinks_device_are_told_and_a_tap_has_none() {
+fn the_features_of_an_uplinks_device_are_reported_and_a_tap_has_none() {
     let devices = NetDevices::new().unwrap();
     let cable = TestCable::new();
     let spec = uplink_spec(&cable.near, UplinkDriver::AfPacket);

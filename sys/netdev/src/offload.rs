@@ -66,7 +66,7 @@ pub(crate) fn tap_flags(offloads: Offloads) -> u32 {
         (offloads.udp_segmentation, libc::TUN_F_USO4 | libc::TUN_F_USO6),
     ]
     .into_iter()
-    .filter_map(|(on, flag)| on.then_some(flag))
+    .filter_map(|(is_on, flag)| is_on.then_some(flag))
     .fold(0, |flags, flag| flags | flag)
 }
 
@@ -99,16 +99,19 @@ mod tests {
 
     #[test]
     fn switches_govern_their_direction_and_large_frames_need_checksums() {
-        let all = OffloadToggles::default();
-        assert_eq!(ingress(all, true), ALL);
-        assert_eq!(egress(all, false), Offloads::TCP);
-        let no_tx = OffloadToggles { tx_checksum: false, ..all };
+        let all_on = OffloadToggles::default();
+        assert_eq!(ingress(all_on, true), ALL);
+        assert_eq!(egress(all_on, false), Offloads::TCP);
+        let no_tx = OffloadToggles { tx_checksum: false, ..all_on };
         assert_eq!((ingress(no_tx, true), egress(no_tx, true)), (Offloads::NONE, ALL));
-        let no_rx = OffloadToggles { rx_checksum: false, ..all };
+        let no_rx = OffloadToggles { rx_checksum: false, ..all_on };
         assert_eq!((ingress(no_rx, true), egress(no_rx, true)), (ALL, Offloads::NONE));
-        let small = OffloadToggles { segmentation: false, ..all };
-        let only = Offloads { checksum: true, ..Offloads::NONE };
-        assert_eq!((ingress(small, true), egress(small, true)), (only, only));
+        let no_segmentation = OffloadToggles { segmentation: false, ..all_on };
+        let checksum_only = Offloads { checksum: true, ..Offloads::NONE };
+        assert_eq!(
+            (ingress(no_segmentation, true), egress(no_segmentation, true)),
+            (checksum_only, checksum_only)
+        );
     }
 
     fn admitted(header: VnetHeader) -> Frame {
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_leave_as_if_they_had_come_in_without_what_is_off() {
+    fn offloads_disabled_at_the_ingress_restrict_the_egress_form() {
         let only_checksum = Offloads { checksum: true, ..Offloads::NONE };
         let partial = VnetHeader {
             flags: VnetHeader::NEEDS_CSUM,
@@ -140,25 +143,25 @@ mod tests {
             restrict(&mut frame, ingress);
             (frame.meta.checksum, frame.meta.egress_form, frame.bytes()[50..52].to_vec())
         };
-        let asked = Checksum::Partial { start: 34, offset: 16 };
-        let nothing = vec![0, 0];
+        let requested = Checksum::Partial { start: 34, offset: 16 };
+        let payload = vec![0, 0];
         for (ingress, egress_form) in [
             (ALL, EgressForm::Any),
             (Offloads::TCP, EgressForm::Any),
             (only_checksum, EgressForm::Segmented),
             (Offloads::NONE, EgressForm::Complete),
         ] {
-            assert_eq!(restricted(large, ingress), (asked, egress_form, nothing.clone()));
+            assert_eq!(restricted(large, ingress), (requested, egress_form, payload.clone()));
         }
         for ingress in [ALL, only_checksum] {
-            assert_eq!(restricted(partial, ingress), (asked, EgressForm::Any, nothing.clone()));
-            let believed = (Checksum::Verified, EgressForm::Any, nothing.clone());
-            assert_eq!(restricted(valid, ingress), believed);
+            assert_eq!(restricted(partial, ingress), (requested, EgressForm::Any, payload.clone()));
+            let verified = (Checksum::Verified, EgressForm::Any, payload.clone());
+            assert_eq!(restricted(valid, ingress), verified);
         }
         // No checksum is computed here: the egress completes and counts it.
-        let whole = (asked, EgressForm::Complete, nothing.clone());
-        assert_eq!(restricted(partial, Offloads::NONE), whole);
-        let unproven = (Checksum::Unknown, EgressForm::Any, nothing);
+        let complete = (requested, EgressForm::Complete, payload.clone());
+        assert_eq!(restricted(partial, Offloads::NONE), complete);
+        let unproven = (Checksum::Unknown, EgressForm::Any, payload);
         assert_eq!(restricted(valid, Offloads::NONE), unproven);
     }
 

@@ -130,21 +130,21 @@ impl PortDevice for PacketDevice {
         }
     }
 
-    fn change(&mut self, to: &PortDeviceSpec) -> Result<bool, DeviceError> {
-        let PortDeviceSpec::Uplink(to) = to else { return Ok(false) };
-        let live = UplinkSpec { mtu: to.mtu, offload: to.offload, ..self.spec.clone() };
-        if live != *to || to.driver != UplinkDriver::AfPacket {
+    fn change(&mut self, spec: &PortDeviceSpec) -> Result<bool, DeviceError> {
+        let PortDeviceSpec::Uplink(spec) = spec else { return Ok(false) };
+        let live = UplinkSpec { mtu: spec.mtu, offload: spec.offload, ..self.spec.clone() };
+        if live != *spec || spec.driver != UplinkDriver::AfPacket {
             return Ok(false);
         }
-        if let Some(mtu) = to.mtu {
+        if let Some(mtu) = spec.mtu {
             self.link.set_mtu(mtu)?;
         }
-        let [ingress, egress] = forms(to);
+        let [ingress, egress] = forms(spec);
         for queue in &self.queues {
             queue.ingress.store(ingress);
             queue.egress.store(egress);
         }
-        self.spec = to.clone();
+        self.spec = spec.clone();
         Ok(true)
     }
 }

@@ -147,15 +147,15 @@ fn admit(frame: &mut Frame, mut header: VnetHeader, received: Received) -> Optio
 fn insert_tag(frame: &mut Frame, tag: StrippedTag) -> Option<()> {
     let len = frame.len();
     let grown = len.checked_add(TAG_BYTES)?;
-    let room = frame.space_mut().get_mut(..grown)?;
+    let bytes = frame.space_mut().get_mut(..grown)?;
     if len < ADDRESSES_BYTES {
         return None;
     }
-    room.copy_within(ADDRESSES_BYTES..len, ADDRESSES_BYTES + TAG_BYTES);
+    bytes.copy_within(ADDRESSES_BYTES..len, ADDRESSES_BYTES + TAG_BYTES);
     let [type_high, type_low] = tag.tpid.to_be_bytes();
     let [high, low] = tag.tci.to_be_bytes();
-    let place = room.get_mut(ADDRESSES_BYTES..ADDRESSES_BYTES + TAG_BYTES)?;
-    place.copy_from_slice(&[type_high, type_low, high, low]);
+    let tag_field = bytes.get_mut(ADDRESSES_BYTES..ADDRESSES_BYTES + TAG_BYTES)?;
+    tag_field.copy_from_slice(&[type_high, type_low, high, low]);
     frame.set_len(grown);
     Some(())
 }

@@ -113,11 +113,11 @@ impl PacketSocket {
     pub(crate) fn receive(
         &self,
         header: &mut [u8; VNET_HEADER_SHORT_BYTES],
-        room: &mut [u8],
+        buffer: &mut [u8],
     ) -> io::Result<Received> {
         let mut parts = [
             libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: header.len() },
-            libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() },
+            libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() },
         ];
         // Aligned as ancillary data requires; one `tpacket_auxdata` with its header takes 40 bytes.
         let mut control = [0_u64; 8];
@@ -150,30 +150,30 @@ fn set_buffer(socket: &RawSocket, [force, plain]: [c_int; 2], bytes: c_int) -> i
 /// # Safety
 /// `message` was filled in by `recvmsg`, and its control buffer is still alive.
 unsafe fn stripped_tag(message: &libc::msghdr) -> Option<StrippedTag> {
-    let wanted = size_of::<libc::tpacket_auxdata>();
+    let size = size_of::<libc::tpacket_auxdata>();
     // SAFETY: by this function's contract; null if there is no message.
-    let mut at = unsafe { libc::CMSG_FIRSTHDR(message) };
-    while !at.is_null() {
+    let mut cmsg = unsafe { libc::CMSG_FIRSTHDR(message) };
+    while !cmsg.is_null() {
         // SAFETY: CMSG_FIRSTHDR and CMSG_NXTHDR return headers inside the buffer.
-        let head = unsafe { *at };
+        let header = unsafe { *cmsg };
         // SAFETY: no memory is touched.
-        let len = unsafe { libc::CMSG_LEN(wanted as u32) } as usize;
-        let is_auxdata = head.cmsg_level == libc::SOL_PACKET
-            && head.cmsg_type == libc::PACKET_AUXDATA
-            && head.cmsg_len as usize >= len;
+        let len = unsafe { libc::CMSG_LEN(size as u32) } as usize;
+        let is_auxdata = header.cmsg_level == libc::SOL_PACKET
+            && header.cmsg_type == libc::PACKET_AUXDATA
+            && header.cmsg_len as usize >= len;
         if is_auxdata {
             let mut data = MaybeUninit::<libc::tpacket_auxdata>::uninit();
-            // SAFETY: the message holds `wanted` bytes of data, and a
+            // SAFETY: the message holds `size` bytes of data, and a
             // `tpacket_auxdata` is plain numbers.
             let data = unsafe {
-                let from = libc::CMSG_DATA(at);
-                core::ptr::copy_nonoverlapping(from, data.as_mut_ptr().cast(), wanted);
+                let from = libc::CMSG_DATA(cmsg);
+                core::ptr::copy_nonoverlapping(from, data.as_mut_ptr().cast(), size);
                 data.assume_init()
             };
             return parse_stripped_tag(&data);
         }
         // SAFETY: as above.
-        at = unsafe { libc::CMSG_NXTHDR(message, at) };
+        cmsg = unsafe { libc::CMSG_NXTHDR(message, cmsg) };
     }
     None
 }
@@ -182,7 +182,7 @@ fn parse_stripped_tag(data: &libc::tpacket_auxdata) -> Option<StrippedTag> {
     if data.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
         return None;
     }
-    let known = data.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
-    let tpid = if known { data.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
+    let is_valid = data.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+    let tpid = if is_valid { data.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
     Some(StrippedTag { tci: data.tp_vlan_tci, tpid })
 }

@@ -43,10 +43,10 @@ impl EthtoolMonitor {
     }
 
     /// Reads one pending notification; returns `None` if there is none.
-    pub(crate) fn read(&self, room: &mut [u8]) -> Option<ChangedDevices> {
-        match recv(&self.fd, &mut *room, RecvFlags::DONTWAIT) {
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> Option<ChangedDevices> {
+        match recv(&self.fd, &mut *buffer, RecvFlags::DONTWAIT) {
             Ok((len, _)) => {
-                let datagram = room.get(..len).unwrap_or_default();
+                let datagram = buffer.get(..len).unwrap_or_default();
                 Some(ChangedDevices::Indices(
                     link_modes_changed_ifindexes(datagram, self.family).collect(),
                 ))

@@ -171,7 +171,7 @@ pub(crate) fn remove(device: &str, netns: Option<&str>, mark: &str) -> Result<bo
             return Ok(false);
         }
         let queue = match attach(device, 0) {
-            Err(cause) if is(&cause, Errno::INVAL) => attach(device, libc::IFF_MULTI_QUEUE),
+            Err(cause) if is_errno(&cause, Errno::INVAL) => attach(device, libc::IFF_MULTI_QUEUE),
             other => other,
         };
         let queue = queue.map_err(|cause| explain_attach(device, &cause))?;
@@ -195,8 +195,8 @@ fn set_mark(link: &Link, device: &str, mark: &str) -> Result<(), DeviceError> {
 fn has_mark(link: &Link, device: &str, mark: &str) -> Result<bool, DeviceError> {
     let index = link.index()?;
     let alias = Settings::open().and_then(|mut settings| settings.alias(index));
-    let what = || format!("reading the alias of TAP {device}");
-    let alias = alias.map_err(|errno| host("device", &what(), &errno.into()))?;
+    let operation = || format!("reading the alias of TAP {device}");
+    let alias = alias.map_err(|errno| host("device", &operation(), &errno.into()))?;
     Ok(alias == mark.as_bytes())
 }
 
@@ -204,15 +204,15 @@ fn has_mark(link: &Link, device: &str, mark: &str) -> Result<bool, DeviceError> 
 ///
 /// # Errors
 /// The kernel rejected the offloads; they are unchanged.
-pub(crate) fn set_offloads(queue: &OwnedFd, wanted: Offloads) -> Result<bool, DeviceError> {
+pub(crate) fn set_offloads(queue: &OwnedFd, offloads: Offloads) -> Result<bool, DeviceError> {
     let set = |offloads| {
         ioctl::tap_value(queue.as_fd(), ioctl::TAP_OFFLOAD, offload::tap_flags(offloads))
     };
-    match set(wanted) {
+    match set(offloads) {
         Ok(()) => Ok(true),
         // Kernels before 6.2 do not support USO.
-        Err(cause) if is(&cause, Errno::INVAL) && wanted.udp_segmentation => {
-            set(Offloads { udp_segmentation: false, ..wanted })
+        Err(cause) if is_errno(&cause, Errno::INVAL) && offloads.udp_segmentation => {
+            set(Offloads { udp_segmentation: false, ..offloads })
                 .map(|()| false)
                 .map_err(|cause| host("offload", "setting the offloads", &cause))
         }
@@ -242,19 +242,19 @@ fn attach_all(plan: &TapPlan, existed: bool) -> Result<Vec<OwnedFd>, DeviceError
     if plan.queue_pairs <= 1 {
         let queue = match attach(&plan.device, first) {
             // The TAP was created with several queues, of which one is used.
-            Err(cause) if existed && is(&cause, Errno::INVAL) => {
+            Err(cause) if existed && is_errno(&cause, Errno::INVAL) => {
                 attach(&plan.device, libc::IFF_MULTI_QUEUE)
             }
             other => other,
         };
         return Ok(vec![queue.map_err(explain)?]);
     }
-    let queues = (0..plan.queue_pairs).map(|nth| {
-        let more = if nth == 0 { first } else { 0 };
-        attach(&plan.device, libc::IFF_MULTI_QUEUE | more)
+    let queues = (0..plan.queue_pairs).map(|index| {
+        let extra_flags = if index == 0 { first } else { 0 };
+        attach(&plan.device, libc::IFF_MULTI_QUEUE | extra_flags)
     });
     queues.collect::<io::Result<Vec<_>>>().map_err(|cause| {
-        if existed && is(&cause, Errno::INVAL) {
+        if existed && is_errno(&cause, Errno::INVAL) {
             let detail = format!(
                 "TAP device {0} exists with a single queue, so it cannot have {1}; set queues = \
                  1, or delete it (`ip link delete {0}`) and have it created again",
@@ -266,21 +266,22 @@ fn attach_all(plan: &TapPlan, existed: bool) -> Result<Vec<OwnedFd>, DeviceError
     })
 }
 
-/// Attaches to a TAP with these flags of `TUNSETIFF` in addition. Retries while the TAP is in use, because its holder may be ending, or be a
-/// child between fork and exec. Blocks up to [`BUSY_RETRIES`] times [`BUSY_PAUSE`].
-fn attach(device: &str, more: c_int) -> io::Result<OwnedFd> {
+/// Attaches to a TAP with these flags of `TUNSETIFF` in addition. Retries while the TAP is in use,
+/// because its holder may be ending, or be a child between fork and exec. Blocks up to
+/// [`BUSY_RETRIES`] times [`BUSY_PAUSE`].
+fn attach(device: &str, extra_flags: c_int) -> io::Result<OwnedFd> {
     for _ in 0..BUSY_RETRIES {
-        match attach_once(device, more) {
-            Err(cause) if is(&cause, Errno::BUSY) => std::thread::sleep(BUSY_PAUSE),
+        match attach_once(device, extra_flags) {
+            Err(cause) if is_errno(&cause, Errno::BUSY) => std::thread::sleep(BUSY_PAUSE),
             other => return other,
         }
     }
-    attach_once(device, more)
+    attach_once(device, extra_flags)
 }
 
-fn attach_once(device: &str, more: c_int) -> io::Result<OwnedFd> {
+fn attach_once(device: &str, extra_flags: c_int) -> io::Result<OwnedFd> {
     let queue = open_clone_device_raw()?;
-    let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | more;
+    let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | extra_flags;
     // The field is a short; all TUN flags fit 16 bits.
     let mut request = IfRequest::new(device).with((flags as u16).to_ne_bytes());
     ioctl::interface(queue.as_fd(), ioctl::TAP_ATTACH, &mut request)?;
@@ -301,7 +302,7 @@ fn open_clone_device_raw() -> io::Result<OwnedFd> {
 
 fn open_clone_device() -> Result<OwnedFd, DeviceError> {
     open_clone_device_raw().map_err(|cause| {
-        if matches!(cause.kind(), io::ErrorKind::NotFound) || is(&cause, Errno::NODEV) {
+        if matches!(cause.kind(), io::ErrorKind::NotFound) || is_errno(&cause, Errno::NODEV) {
             let detail = format!(
                 "{CLONE_DEVICE} does not work: {cause}; load the kernel module with `modprobe tun`"
             );
@@ -315,7 +316,7 @@ fn explain_attach(device: &str, cause: &io::Error) -> DeviceError {
     if let Err(error) = open_clone_device() {
         return error;
     }
-    if is(cause, Errno::BUSY) {
+    if is_errno(cause, Errno::BUSY) {
         let detail = format!(
             "TAP device {device} is in use by another process, perhaps another suimond or a VM; \
              stop that process or choose another device"
@@ -333,6 +334,6 @@ fn not_a_tap(device: &str) -> DeviceError {
     error(DeviceErrorKind::Unsupported, "device", detail)
 }
 
-fn is(cause: &io::Error, errno: Errno) -> bool {
+fn is_errno(cause: &io::Error, errno: Errno) -> bool {
     cause.raw_os_error() == Some(errno.raw_os_error())
 }

@@ -123,24 +123,24 @@ impl TapDevice {
         }
     }
 
-    fn apply(&self, to: &TapPlan) -> Result<(), DeviceError> {
+    fn apply(&self, plan: &TapPlan) -> Result<(), DeviceError> {
         self.namespace.run(|| {
             let link = Link::new(&self.plan.device)?;
-            if let Some(mtu) = to.mtu {
+            if let Some(mtu) = plan.mtu {
                 link.set_mtu(mtu)?;
             }
-            let is_kept = to.keeps_mac && to.mac == self.plan.mac;
-            if let Some(mac) = to.mac.filter(|_| !is_kept) {
+            let is_kept = plan.keeps_mac && plan.mac == self.plan.mac;
+            if let Some(mac) = plan.mac.filter(|_| !is_kept) {
                 link.set_address(mac)?;
             }
             Ok(())
         })?;
-        let ingress = offload::ingress(to.offload, self.udp_segmentation);
+        let ingress = offload::ingress(plan.offload, self.udp_segmentation);
         for queue in &self.queues {
             tap::set_offloads(&queue.fd, ingress)?;
         }
         self.ingress.store(ingress);
-        self.egress.store(offload::egress(to.offload, self.udp_segmentation));
+        self.egress.store(offload::egress(plan.offload, self.udp_segmentation));
         Ok(())
     }
 
@@ -157,14 +157,14 @@ impl TapDevice {
 impl PortDevice for TapDevice {
     fn status(&self) -> DeviceStatus {
         let link = self.watch.state();
-        let all = Offloads { udp_segmentation: self.udp_segmentation, ..offload::ALL };
+        let offloads = Offloads { udp_segmentation: self.udp_segmentation, ..offload::ALL };
         DeviceStatus {
             link_up: link.is_usable(),
             speed: self.watch.speed(),
             // At most the requested number, a u16.
             queue_pairs: u16::try_from(self.queues.len()).unwrap_or(u16::MAX),
-            ingress: all,
-            egress: all,
+            ingress: offloads,
+            egress: offloads,
             virtio_features: None,
             mac: link.mac,
             mtu: link.mtu.or(self.plan.mtu).unwrap_or_default(),
@@ -177,29 +177,29 @@ impl PortDevice for TapDevice {
         }
     }
 
-    fn change(&mut self, to: &PortDeviceSpec) -> Result<bool, DeviceError> {
-        let Some(to) = self.tap_plan(to) else { return Ok(false) };
+    fn change(&mut self, spec: &PortDeviceSpec) -> Result<bool, DeviceError> {
+        let Some(plan) = self.tap_plan(spec) else { return Ok(false) };
         let live = TapPlan {
-            mac: to.mac,
-            keeps_mac: to.keeps_mac,
-            mtu: to.mtu,
-            offload: to.offload,
-            kernel_path: to.kernel_path,
+            mac: plan.mac,
+            keeps_mac: plan.keeps_mac,
+            mtu: plan.mtu,
+            offload: plan.offload,
+            kernel_path: plan.kernel_path,
             ..self.plan.clone()
         };
-        if live != to {
+        if live != plan {
             return Ok(false);
         }
         let before = self.present()?;
-        if let Err(error) = self.apply(&to) {
+        if let Err(error) = self.apply(&plan) {
             // A failed restoration is reported, because the device then did not stay as it was.
             if let Err(second) = self.apply(&before) {
-                let what = format!("{error}; restoring the former settings also failed");
-                return Err(host(error.field, &what, &std::io::Error::other(second)));
+                let operation = format!("{error}; restoring the former settings also failed");
+                return Err(host(error.field, &operation, &std::io::Error::other(second)));
             }
             return Err(error);
         }
-        self.plan = to;
+        self.plan = plan;
         self.attach_kernel_path();
         Ok(true)
     }

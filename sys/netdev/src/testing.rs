@@ -33,8 +33,8 @@ pub(crate) fn unique(prefix: &str) -> String {
 
 /// Runs a command line without quoting; panics if it fails.
 pub(crate) fn run(line: &str) -> String {
-    let mut words = line.split_whitespace();
-    let output = Command::new(words.next().unwrap()).args(words).output().unwrap();
+    let mut arguments = line.split_whitespace();
+    let output = Command::new(arguments.next().unwrap()).args(arguments).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
     text
@@ -221,15 +221,15 @@ impl PortObserver for Notices {
 /// Waits for a matching notice.
 pub(crate) fn expect_notice(
     notices: &Receiver<(PortId, DeviceNotice)>,
-    fits: impl Fn(&DeviceNotice) -> bool,
+    matches: impl Fn(&DeviceNotice) -> bool,
 ) {
-    let (limit, mut others) = (Instant::now() + LIMIT, Vec::new());
+    let (limit, mut other_notices) = (Instant::now() + LIMIT, Vec::new());
     loop {
-        let left = limit.saturating_duration_since(Instant::now());
-        match notices.recv_timeout(left) {
-            Ok((_, notice)) if fits(&notice) => return,
-            Ok((_, notice)) => others.push(notice),
-            Err(_) => panic!("no such notice within {LIMIT:?}, but {others:?}"),
+        let remaining = limit.saturating_duration_since(Instant::now());
+        match notices.recv_timeout(remaining) {
+            Ok((_, notice)) if matches(&notice) => return,
+            Ok((_, notice)) => other_notices.push(notice),
+            Err(_) => panic!("no such notice within {LIMIT:?}, but {other_notices:?}"),
         }
     }
 }
@@ -248,16 +248,16 @@ pub(crate) fn wait_readable(source: &dyn FrameSource, ms: i64) -> bool {
 /// Receives until a frame matches, up to [`LIMIT`].
 pub(crate) fn receive_where(
     source: &mut dyn FrameSource,
-    fits: impl Fn(&Frame) -> bool,
+    matches: impl Fn(&Frame) -> bool,
 ) -> Option<Frame> {
-    receive_within(LIMIT, source, fits)
+    receive_within(LIMIT, source, matches)
 }
 
 /// Receives until a frame matches, up to `time`. A short time is for frames that must not arrive.
 pub(crate) fn receive_within(
     time: Duration,
     source: &mut dyn FrameSource,
-    fits: impl Fn(&Frame) -> bool,
+    matches: impl Fn(&Frame) -> bool,
 ) -> Option<Frame> {
     let limit = Instant::now() + time;
     let mut batch = FrameBatch::new();
@@ -265,9 +265,9 @@ pub(crate) fn receive_within(
         wait_readable(source, 50);
         batch.clear();
         source.receive(&mut batch).unwrap();
-        if let Some(found) = batch.frames().iter().find(|frame| fits(frame)) {
+        if let Some(frame) = batch.frames().iter().find(|frame| matches(frame)) {
             let mut copy = Frame::new(0);
-            copy.copy_from(found);
+            copy.copy_from(frame);
             return Some(copy);
         }
     }
@@ -302,16 +302,16 @@ pub(crate) fn pass(
     source: &mut dyn FrameSource,
     sink: &mut dyn FrameSink,
     batch: &mut FrameBatch,
-    passed: &mut ForwardCounts,
+    counts: &mut ForwardCounts,
 ) {
     batch.clear();
     source.receive(batch).unwrap();
     for frame in batch.frames() {
-        passed.frames += 1;
-        passed.large += u64::from(frame.meta.gso.is_some());
+        counts.frames += 1;
+        counts.large += u64::from(frame.meta.gso.is_some());
         let partial = matches!(frame.meta.checksum, suimon_frame::Checksum::Partial { .. });
-        passed.partial += u64::from(partial);
-        passed.longest = passed.longest.max(frame.len());
+        counts.partial += u64::from(partial);
+        counts.longest = counts.longest.max(frame.len());
         while sink.transmit(frame).unwrap() == TransmitResult::Full {}
     }
     sink.flush().unwrap();

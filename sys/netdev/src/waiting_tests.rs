@@ -17,7 +17,7 @@ const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// The kernel wakes the waiters of a socket for each of its frames that has left, to report free
 /// space. Over AF_XDP this costs a tenth of the cost of the frame.
 #[test]
-fn frames_that_leave_wake_nobody_who_waits_for_those_that_come() {
+fn sent_frames_do_not_wake_receivers() {
     for driver in [UplinkDriver::AfXdp, UplinkDriver::AfPacket] {
         let (cable, shelf) = (TestCable::new(), Arc::new(TestQueueHost::default()));
         let (observer, notices) = Notices::new();
@@ -30,23 +30,23 @@ fn frames_that_leave_wake_nobody_who_waits_for_those_that_come() {
         let waiting = epoll::create(CreateFlags::CLOEXEC).unwrap();
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
         epoll::add(&waiting, source.wake_fd(), EventData::new_u64(0), flags).unwrap();
-        let news = || {
+        let poll_events = || {
             let mut events: Vec<Event> = Vec::with_capacity(4);
             epoll::wait(&waiting, spare_capacity(&mut events), Some(&NO_WAIT)).unwrap();
-            events.iter().fold(EventFlags::empty(), |all, event| all | event.flags)
+            events.iter().fold(EventFlags::empty(), |all_flags, event| all_flags | event.flags)
         };
         // Free space is not reported from here on.
-        news();
-        for nth in 0..3 {
+        poll_events();
+        for index in 0..3 {
             sink.transmit(&plain_frame(100)).unwrap();
             sink.flush().unwrap();
             receive_where(&mut far_source, is_ours).expect("the frame at the far end");
-            assert!(!news().contains(EventFlags::OUT), "{driver:?}, frame {nth}");
+            assert!(!poll_events().contains(EventFlags::OUT), "{driver:?}, frame {index}");
         }
         far_sink.transmit(&plain_frame(100)).unwrap();
         // The kernel may deliver the frame on another CPU.
         let limit = Instant::now() + LIMIT;
-        while !news().contains(EventFlags::IN) {
+        while !poll_events().contains(EventFlags::IN) {
             assert!(Instant::now() < limit, "{driver:?}");
         }
     }

@@ -185,8 +185,9 @@ impl Shared {
         registry: &mut Registry,
         namespace: &Namespace,
     ) -> Result<u64, DeviceError> {
-        let known = registry.sockets.iter().find(|(_, socket)| socket.namespace == namespace.id());
-        if let Some((token, _)) = known {
+        let existing =
+            registry.sockets.iter().find(|(_, socket)| socket.namespace == namespace.id());
+        if let Some((token, _)) = existing {
             return Ok(*token);
         }
         let fail = |errno: Errno| host("netns", "subscribing to link changes", &errno.into());

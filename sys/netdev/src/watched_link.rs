@@ -116,22 +116,23 @@ impl WatchedLink {
     /// Records an event of the device, and notifies the observer of a change.
     pub(crate) fn handle(&self, event: &LinkEvent) {
         let (up, reason) = {
-            let mut seen = lock(&self.reported);
+            let mut reported = lock(&self.reported);
             let (state, reason) = match event {
                 LinkEvent::Is(state) if !state.up => {
                     (*state, "was set down (`ip link set DEVICE up`)")
                 }
                 LinkEvent::Is(state) => (*state, "has no carrier"),
-                LinkEvent::Gone | LinkEvent::Moved => {
-                    (LinkState { up: false, carrier: false, ..seen.state }, "was deleted or moved")
-                }
+                LinkEvent::Gone | LinkEvent::Moved => (
+                    LinkState { up: false, carrier: false, ..reported.state },
+                    "was deleted or moved",
+                ),
             };
-            seen.state = state;
+            reported.state = state;
             let up = state.is_usable();
-            if seen.stats == Some(up) && matches!(event, LinkEvent::Is(_)) {
+            if reported.stats == Some(up) && matches!(event, LinkEvent::Is(_)) {
                 return;
             }
-            seen.stats = Some(up);
+            reported.stats = Some(up);
             (up, reason)
         };
         let notice = if up {
@@ -142,8 +143,8 @@ impl WatchedLink {
         self.observer.handle_notice(self.port, notice);
         // The descriptors of a moved TAP still work.
         if *event == LinkEvent::Gone || (*event == LinkEvent::Moved && self.follows_name) {
-            // A packet socket reports an error when its device is set down, and none when the device
-            // is deleted after that.
+            // A packet socket reports an error when its device is set down, and none when the
+            // device is deleted after that.
             self.report_lost(format!("device {} was deleted or moved", self.device));
         }
     }
@@ -232,11 +233,11 @@ mod tests {
             let subject = subject(LinkState::default(), follows_name);
             let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
             link.handle(&LinkEvent::Moved);
-            let seen = lock(&notices.0);
+            let reported = lock(&notices.0);
             let is_namespace_lost =
                 |notice: &&DeviceNotice| matches!(notice, DeviceNotice::Lost { .. });
-            assert_eq!(seen.iter().filter(is_namespace_lost).count(), count, "{seen:?}");
-            assert!(matches!(seen[0], DeviceNotice::LinkDown { .. }));
+            assert_eq!(reported.iter().filter(is_namespace_lost).count(), count, "{reported:?}");
+            assert!(matches!(reported[0], DeviceNotice::LinkDown { .. }));
         }
     }
 
@@ -252,9 +253,13 @@ mod tests {
             link.handle(&LinkEvent::Is(before));
             link.handle(&LinkEvent::Gone);
             link.handle(&LinkEvent::Gone);
-            let seen = lock(&notices.0);
+            let reported = lock(&notices.0);
             let lost = DeviceNotice::Lost { reason: "device eth0 was deleted or moved".to_owned() };
-            assert_eq!(seen.iter().filter(|notice| **notice == lost).count(), 1, "{seen:?}");
+            assert_eq!(
+                reported.iter().filter(|notice| **notice == lost).count(),
+                1,
+                "{reported:?}"
+            );
         }
     }
 }

@@ -22,17 +22,17 @@ pub struct NetlinkMessage<'a> {
 
 /// Returns the messages in a datagram. A message with an invalid length ends the iteration.
 pub fn messages(datagram: &[u8]) -> impl Iterator<Item = NetlinkMessage<'_>> {
-    let mut rest = datagram;
+    let mut remaining = datagram;
     core::iter::from_fn(move || {
-        let len = usize::try_from(u32_at(rest, 0)?).ok()?;
+        let len = usize::try_from(u32_at(remaining, 0)?).ok()?;
         // A message has at least a header, so each step consumes that much.
         let message = NetlinkMessage {
-            kind: u16_at(rest, 4)?,
-            flags: u16_at(rest, 6)?,
-            sequence: u32_at(rest, 8)?,
-            body: rest.get(HEADER_BYTES..len)?,
+            kind: u16_at(remaining, 4)?,
+            flags: u16_at(remaining, 6)?,
+            sequence: u32_at(remaining, 8)?,
+            body: remaining.get(HEADER_BYTES..len)?,
         };
-        rest = rest.get(len.next_multiple_of(ALIGNMENT)..).unwrap_or_default();
+        remaining = remaining.get(len.next_multiple_of(ALIGNMENT)..).unwrap_or_default();
         Some(message)
     })
 }
@@ -40,18 +40,18 @@ pub fn messages(datagram: &[u8]) -> impl Iterator<Item = NetlinkMessage<'_>> {
 /// Returns the attributes in `bytes` as type and value. An attribute with an invalid length ends
 /// the iteration.
 pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    let mut rest = bytes;
+    let mut remaining = bytes;
     core::iter::from_fn(move || {
-        let (len, kind) = (usize::from(u16_at(rest, 0)?), u16_at(rest, 2)?);
-        let value = rest.get(ATTRIBUTE_BYTES..len)?;
-        rest = rest.get(len.next_multiple_of(ALIGNMENT)..).unwrap_or_default();
+        let (len, kind) = (usize::from(u16_at(remaining, 0)?), u16_at(remaining, 2)?);
+        let value = remaining.get(ATTRIBUTE_BYTES..len)?;
+        remaining = remaining.get(len.next_multiple_of(ALIGNMENT)..).unwrap_or_default();
         Some((kind & TYPE_MASK, value))
     })
 }
 
 /// Returns the value of the first attribute of this type.
 pub fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
-    attributes(bytes).find(|(found, _)| *found == kind).map(|(_, value)| value)
+    attributes(bytes).find(|(candidate, _)| *candidate == kind).map(|(_, value)| value)
 }
 
 /// Appends an attribute and its padding. `value` is shorter than 64 KiB.
@@ -77,13 +77,13 @@ pub fn push_message(bytes: &mut Vec<u8>, message: NetlinkMessage<'_>) {
 }
 
 /// Returns the two bytes at an offset, in the byte order of the host.
-pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..)?.first_chunk().copied().map(u16::from_ne_bytes)
+pub fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
+    bytes.get(offset..)?.first_chunk().copied().map(u16::from_ne_bytes)
 }
 
 /// Returns the four bytes at an offset, in the byte order of the host.
-pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().copied().map(u32::from_ne_bytes)
+pub fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    bytes.get(offset..)?.first_chunk().copied().map(u32::from_ne_bytes)
 }
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_put_in_is_read_again(
+        fn encoded_attributes_decode_to_the_same_values(
             bodies in prop::collection::vec(
                 prop::collection::vec((0u16..0x4000, prop::collection::vec(any::<u8>(), 0..20)), 0..5),
                 0..4,
@@ -110,11 +110,11 @@ mod tests {
                 let body = inner(attributes);
                 push_message(&mut datagram, NetlinkMessage { kind: 7, flags: 1, sequence, body: &body });
             }
-            let found: Vec<_> = messages(&datagram).collect();
-            prop_assert_eq!(found.len(), bodies.len());
-            for (message, put) in found.iter().zip(&bodies) {
+            let read_messages: Vec<_> = messages(&datagram).collect();
+            prop_assert_eq!(read_messages.len(), bodies.len());
+            for (message, attributes_in) in read_messages.iter().zip(&bodies) {
                 let read = attributes(message.body).map(|(kind, value)| (kind, value.to_vec()));
-                prop_assert_eq!(read.collect::<Vec<_>>(), put.clone());
+                prop_assert_eq!(read.collect::<Vec<_>>(), attributes_in.clone());
             }
         }
 

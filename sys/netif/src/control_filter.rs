@@ -37,10 +37,10 @@ pub enum ControlPduClass {
 }
 
 /// Returns a filter for LACPDUs and Marker PDUs to the slow protocols group address.
-pub fn slow_protocols(kept: ControlPduClass) -> Vec<ClassicBpfInstruction> {
+pub fn slow_protocols(class: ControlPduClass) -> Vec<ClassicBpfInstruction> {
     let [a, b, c, d, e, f] = MacAddr::SLOW_PROTOCOLS.octets();
     let (keep, refuse) = (verdict(WHOLE_FRAME), verdict(0));
-    let (whole, spoiled) = match kept {
+    let (well_formed, spoiled) = match class {
         ControlPduClass::WellFormed => (keep, refuse),
         ControlPduClass::Malformed => (refuse, keep),
     };
@@ -51,9 +51,9 @@ pub fn slow_protocols(kept: ControlPduClass) -> Vec<ClassicBpfInstruction> {
         (libc::BPF_W, PACKET_TYPE, u32::from(libc::PACKET_MULTICAST)),
     ];
     let mut program = Vec::new();
-    for (width, at, value) in checks {
+    for (width, offset, value) in checks {
         // The kernel rejects a frame that ends before the loaded field.
-        program.push(instruction(LOAD | width, 0, 0, at));
+        program.push(instruction(LOAD | width, 0, 0, offset));
         program.push(jump(libc::BPF_JEQ, value, 1, 0));
         program.push(refuse);
     }
@@ -68,11 +68,11 @@ pub fn slow_protocols(kept: ControlPduClass) -> Vec<ClassicBpfInstruction> {
     program.push(jump(libc::BPF_JGT, BYTES_MAX, 0, 1));
     program.push(spoiled);
     let [of_lacp, of_marker] = [&LACP_LENGTHS[..], &MARKER_LENGTHS].map(|lengths| {
-        let check = |(at, length): &(u32, u32)| {
-            let load = instruction(LOAD | libc::BPF_B, 0, 0, *at);
+        let check = |(offset, length): &(u32, u32)| {
+            let load = instruction(LOAD | libc::BPF_B, 0, 0, *offset);
             [load, jump(libc::BPF_JEQ, *length, 1, 0), spoiled]
         };
-        lengths.iter().flat_map(check).chain([whole]).collect::<Vec<_>>()
+        lengths.iter().flat_map(check).chain([well_formed]).collect::<Vec<_>>()
     });
     program.push(instruction(LOAD | libc::BPF_B, 0, 0, SUBTYPE_AT));
     program.push(jump(libc::BPF_JEQ, LACP, 0, of_lacp.len() as u8));

@@ -18,16 +18,16 @@ const NUMBER: u16 = 21;
 fn the_family_is_found_by_name() {
     assert_eq!(family(FAMILY, 1), Ok(NUMBER));
     assert_eq!(family(FAMILY, 2), Err(ReplyError::NoReply), "another question's answer");
-    let asked = family_request(1);
-    let message = messages(&asked).next().unwrap();
+    let request = family_request(1);
+    let message = messages(&request).next().unwrap();
     assert_eq!((message.kind, message.sequence), (CONTROL, 1));
     assert_eq!(attribute(&message.body[4..], 2), Some(FAMILY_NAME));
 }
 
 #[test]
-fn a_device_is_asked_for_by_name() {
-    let asked = features_request(NUMBER, 9, "fifteen-bytes-x");
-    let message = messages(&asked).next().unwrap();
+fn a_device_is_queried_by_name() {
+    let request = features_request(NUMBER, 9, "fifteen-bytes-x");
+    let message = messages(&request).next().unwrap();
     assert_eq!((message.kind, message.sequence), (NUMBER, 9));
     assert_eq!(message.body[0], FEATURES_GET);
     let header = attribute(&message.body[4..], FEATURES_HEADER).unwrap();
@@ -36,11 +36,13 @@ fn a_device_is_asked_for_by_name() {
 
 #[test]
 fn features_are_as_ethtool_shows_them() {
-    let found = features(FEATURES, 2, NUMBER).unwrap();
-    let words: Vec<_> =
-        found.iter().map(|(feature, state)| (feature.name(), state.ethtool_state())).collect();
+    let device_features = features(FEATURES, 2, NUMBER).unwrap();
+    let states: Vec<_> = device_features
+        .iter()
+        .map(|(feature, state)| (feature.name(), state.ethtool_state()))
+        .collect();
     assert_eq!(
-        words,
+        states,
         [
             ("tx-checksum-ip-generic", "on"),
             ("tx-checksum-ipv4", "off [fixed]"),
@@ -59,7 +61,7 @@ fn features_are_as_ethtool_shows_them() {
 }
 
 #[test]
-fn a_refusal_is_told_with_its_reason() {
+fn a_refusal_is_reported_with_its_reason() {
     let refused = Err(ReplyError::Refused(Errno::NODEV));
     assert_eq!(features(NO_SUCH_DEVICE, 3, NUMBER), refused);
     // An acknowledgement, and invalid error codes.
@@ -80,21 +82,21 @@ fn an_answer_of_another_kind_or_command_is_none() {
 /// Sets the length of the first message to that of `bytes`.
 fn with_true_length(mut bytes: Vec<u8>) -> Vec<u8> {
     let len = u32::try_from(bytes.len()).unwrap();
-    if let Some(place) = bytes.get_mut(..4) {
-        place.copy_from_slice(&len.to_ne_bytes());
+    if let Some(target) = bytes.get_mut(..4) {
+        target.copy_from_slice(&len.to_ne_bytes());
     }
     bytes
 }
 
 #[test]
 fn an_answer_that_ends_early_is_no_answer() {
-    let whole = features(FEATURES, 2, NUMBER).unwrap();
+    let complete = features(FEATURES, 2, NUMBER).unwrap();
     for len in 0..FEATURES.len() {
         let cut = FEATURES[..len].to_vec();
         assert_eq!(features(&cut, 2, NUMBER), Err(ReplyError::NoReply), "{len}");
         // The last set ends in padding only if the padding of a name is truncated.
         match features(&with_true_length(cut), 2, NUMBER) {
-            Ok(found) => assert!(len + 4 > FEATURES.len() && found == whole, "{len}"),
+            Ok(actual) => assert!(len + 4 > FEATURES.len() && actual == complete, "{len}"),
             Err(ReplyError::NoReply) => assert!(len < HEADER_BYTES + 4, "{len}"),
             Err(ReplyError::Lacks(_)) => {}
             Err(refused) => panic!("{len}: {refused}"),
@@ -110,13 +112,13 @@ proptest! {
     ) {
         let (recorded, sequence) = if is_family { (FAMILY, 1) } else { (FEATURES, 2) };
         let mut bytes = recorded.to_vec();
-        for (at, byte) in damage {
-            let at = at % bytes.len();
-            bytes[at] = byte;
+        for (position, byte) in damage {
+            let index = position % bytes.len();
+            bytes[index] = byte;
         }
         let _ = family(&bytes, sequence);
-        if let Ok(found) = features(&bytes, sequence, NUMBER) {
-            prop_assert!(found.iter().count() <= Feature::ALL.len());
+        if let Ok(decoded) = features(&bytes, sequence, NUMBER) {
+            prop_assert!(decoded.iter().count() <= Feature::ALL.len());
         }
     }
 
@@ -126,8 +128,8 @@ proptest! {
         body.extend(bytes);
         let mut datagram = Vec::new();
         push_message(&mut datagram, NetlinkMessage { kind: NUMBER, flags: 0, sequence: 2, body: &body });
-        if let Ok(found) = features(&datagram, 2, NUMBER) {
-            prop_assert!(found.iter().count() <= Feature::ALL.len());
+        if let Ok(decoded) = features(&datagram, 2, NUMBER) {
+            prop_assert!(decoded.iter().count() <= Feature::ALL.len());
         }
     }
 }
@@ -141,8 +143,8 @@ fn the_speed_of_a_link_is_read() {
     assert_eq!(speed(SPEED, 2, NUMBER), Ok(fast));
     assert_eq!(speed(SPEED, 1, NUMBER), Err(ReplyError::NoReply));
     assert_eq!(speed(NO_SUCH_DEVICE, 3, NUMBER), Err(ReplyError::Refused(Errno::NODEV)));
-    let asked = speed_request(NUMBER, 9, 0x0102_0304);
-    let message = messages(&asked).next().unwrap();
+    let request = speed_request(NUMBER, 9, 0x0102_0304);
+    let message = messages(&request).next().unwrap();
     assert_eq!((message.kind, message.body[0]), (NUMBER, LINK_MODES_GET));
     let header = attribute(&message.body[4..], LINK_MODES_HEADER).unwrap();
     let index = attribute(header, HEADER_DEVICE_INDEX).and_then(|index| u32_at(index, 0));
@@ -150,20 +152,20 @@ fn the_speed_of_a_link_is_read() {
 }
 
 #[test]
-fn what_drivers_do_not_know_is_unknown() {
+fn speeds_unknown_to_drivers_are_unknown() {
     for (mbps, duplex, expected) in [
         (10, DUPLEX_HALF, (Some(10), Some(false))),
         (400_000, DUPLEX_FULL, (Some(400_000), Some(true))),
         (0, DUPLEX_UNKNOWN, (None, None)),
         (SPEED_UNKNOWN, 2, (None, None)),
     ] {
-        let found = link_speed(mbps, duplex);
-        assert_eq!((found.mbps, found.full_duplex), expected);
+        let speed = link_speed(mbps, duplex);
+        assert_eq!((speed.mbps, speed.full_duplex), expected);
     }
 }
 
 #[test]
-fn the_group_of_changes_is_found_by_name_and_its_messages_are_told_apart() {
+fn the_notification_group_is_found_by_name_and_its_messages_are_recognized() {
     assert_eq!(monitor_group(FAMILY, 1), Ok(6));
     // A notification is the message of a reply with another command.
     let mut notice = SPEED.to_vec();
@@ -185,8 +187,8 @@ proptest! {
         if is_notice {
             bytes[HEADER_BYTES] = LINK_MODES_NOTIFICATION;
         }
-        for (at, byte) in damage {
-            bytes[at] = byte;
+        for (position, byte) in damage {
+            bytes[position] = byte;
         }
         bytes.truncate(len);
         let _ = speed(&bytes, 2, NUMBER);

@@ -104,12 +104,12 @@ impl FlowRequest {
         }
         let rule = FlowRule { mac: MacAddr::new(self.take(HEADER_AT)), vlan, queue };
         // The rule matches on these fields only. Fields behind a zero mask may have any value.
-        let ours = Self::insert(&rule, self.location());
+        let expected = Self::insert(&rule, self.location());
         let is_alike = kind & !FLOW_EXT == ETHER_FLOW
-            && self.part(MASK_AT, HEADER_BYTES) == ours.part(MASK_AT, HEADER_BYTES)
+            && self.part(MASK_AT, HEADER_BYTES) == expected.part(MASK_AT, HEADER_BYTES)
             && (kind & FLOW_EXT == 0
                 || self.part(MASK_EXTENSION_AT, EXTENSION_BYTES)
-                    == ours.part(MASK_EXTENSION_AT, EXTENSION_BYTES));
+                    == expected.part(MASK_EXTENSION_AT, EXTENSION_BYTES));
         (is_alike && rule.mac.is_station()).then_some(rule)
     }
 
@@ -127,17 +127,17 @@ impl FlowRequest {
         }
     }
 
-    fn part(&self, at: usize, bytes: usize) -> &[u8] {
-        self.0.get(at..at + bytes).unwrap_or_default()
+    fn part(&self, offset: usize, bytes: usize) -> &[u8] {
+        self.0.get(offset..offset + bytes).unwrap_or_default()
     }
 
-    fn take<const N: usize>(&self, at: usize) -> [u8; N] {
-        self.part(at, N).first_chunk().copied().unwrap_or([0; N])
+    fn take<const N: usize>(&self, offset: usize) -> [u8; N] {
+        self.part(offset, N).first_chunk().copied().unwrap_or([0; N])
     }
 
-    fn put<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
-        if let Some(room) = self.0.get_mut(at..at + N) {
-            room.copy_from_slice(&bytes);
+    fn put<const N: usize>(&mut self, offset: usize, bytes: [u8; N]) {
+        if let Some(field) = self.0.get_mut(offset..offset + N) {
+            field.copy_from_slice(&bytes);
         }
     }
 }
@@ -148,17 +148,17 @@ pub fn table(answer: &[u8]) -> Option<(Vec<u32>, u64)> {
     let request = FlowRequest(*answer.first_chunk()?);
     let size = u64::from_ne_bytes(request.take(DATA_AT));
     let count = request.rule_count().rules;
-    let places = answer.get(LOCATIONS_AT..)?.chunks_exact(4).take(count as usize);
-    let places = places.filter_map(|four| four.first_chunk().copied().map(u32::from_ne_bytes));
-    Some((places.collect(), size))
+    let fields = answer.get(LOCATIONS_AT..)?.chunks_exact(4).take(count as usize);
+    let locations = fields.filter_map(|four| four.first_chunk().copied().map(u32::from_ne_bytes));
+    Some((locations.collect(), size))
 }
 
-/// Creates a request for the locations of at most `room` rules.
-pub fn table_request(room: u32) -> Vec<u8> {
+/// Creates a request for the locations of at most `capacity` rules.
+pub fn table_request(capacity: u32) -> Vec<u8> {
     let mut request = FlowRequest::empty();
-    request.put(COUNT_AT, room.to_ne_bytes());
+    request.put(COUNT_AT, capacity.to_ne_bytes());
     let mut bytes = request.0.to_vec();
-    bytes.resize((LOCATIONS_AT + room as usize * 4).max(REQUEST_BYTES), 0);
+    bytes.resize((LOCATIONS_AT + capacity as usize * 4).max(REQUEST_BYTES), 0);
     bytes
 }
 

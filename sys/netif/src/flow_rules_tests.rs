@@ -32,12 +32,12 @@ fn a_request_is_the_one_that_ethtool_makes() {
 }
 
 #[test]
-fn rules_of_another_form_are_not_taken_for_ours() {
-    let ours = FlowRequest::insert(&rule(Some(5)), 1);
-    assert!(ours.rule().is_some());
-    let changed = |at: usize, bytes: &[u8]| {
-        let mut other = ours;
-        other.0[at..at + bytes.len()].copy_from_slice(bytes);
+fn rules_of_another_form_are_not_recognized_as_own() {
+    let inserted = FlowRequest::insert(&rule(Some(5)), 1);
+    assert!(inserted.rule().is_some());
+    let changed = |offset: usize, bytes: &[u8]| {
+        let mut other = inserted;
+        other.0[offset..offset + bytes.len()].copy_from_slice(bytes);
         other.rule()
     };
     // Another type of flow; an additional address; a separate context.
@@ -56,7 +56,7 @@ fn rules_of_another_form_are_not_taken_for_ours() {
     }
     assert_eq!(changed(HEADER_AT, &[1]), None);
     // Fields that are not matched may have any value.
-    assert_eq!(changed(HEADER_AT + 6, &[9; 8]), ours.rule());
+    assert_eq!(changed(HEADER_AT + 6, &[9; 8]), inserted.rule());
     let unextended = changed(FLOW_TYPE_AT, &ETHER_FLOW.to_ne_bytes());
     assert_eq!(unextended, Some(rule(None)), "what is not extended looks at no VLAN");
 }
@@ -66,9 +66,9 @@ fn a_table_is_read_as_far_as_it_goes() {
     let mut answer = table_request(3);
     assert_eq!(answer.len(), LOCATIONS_AT + 12);
     answer[DATA_AT..DATA_AT + 8].copy_from_slice(&16_u64.to_ne_bytes());
-    for (at, location) in [(0, 15_u32), (4, 4), (8, 9)] {
-        let at = LOCATIONS_AT + at;
-        answer[at..at + 4].copy_from_slice(&location.to_ne_bytes());
+    for (relative, location) in [(0, 15_u32), (4, 4), (8, 9)] {
+        let offset = LOCATIONS_AT + relative;
+        answer[offset..offset + 4].copy_from_slice(&location.to_ne_bytes());
     }
     assert_eq!(table(&answer), Some((vec![15, 4, 9], 16)));
     answer[COUNT_AT..COUNT_AT + 4].copy_from_slice(&2_u32.to_ne_bytes());
@@ -81,12 +81,12 @@ fn a_table_is_read_as_far_as_it_goes() {
 
 proptest! {
     #[test]
-    fn every_rule_comes_back(mac in any::<[u8; 6]>(), vlan in 0_u16..4095, queue: u16, at: u32) {
+    fn every_rule_comes_back(mac in any::<[u8; 6]>(), vlan in 0_u16..4095, queue: u16, location: u32) {
         let mac = MacAddr::new(mac);
         let rule = FlowRule { mac, vlan: VlanId::new(vlan), queue };
-        let request = FlowRequest::insert(&rule, at);
+        let request = FlowRequest::insert(&rule, location);
         prop_assert_eq!(request.rule(), mac.is_station().then_some(rule));
-        prop_assert_eq!(request.location(), at);
+        prop_assert_eq!(request.location(), location);
     }
 
     #[test]

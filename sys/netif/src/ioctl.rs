@@ -21,8 +21,8 @@ impl IfRequest {
     /// Creates a request for `device`, whose name was checked to be at most 15 bytes.
     pub fn new(device: &str) -> Self {
         let mut name = [0; NAME_ROOM];
-        let room = name.iter_mut().take(NAME_ROOM - 1);
-        room.zip(device.bytes()).for_each(|(to, from)| *to = from);
+        let target = name.iter_mut().take(NAME_ROOM - 1);
+        target.zip(device.bytes()).for_each(|(to, from)| *to = from);
         Self { name, data: [0; DATA_ROOM] }
     }
 
@@ -192,8 +192,8 @@ pub fn queues(fd: BorrowedFd<'_>, device: &str) -> io::Result<(u32, u32)> {
     let mut channels = Channels { cmd: ETHTOOL_GCHANNELS, ..Channels::default() };
     // SAFETY: ETHTOOL_GCHANNELS writes a Channels.
     unsafe { ethtool(fd, device, &mut channels) }?;
-    let with = |alone: u32| alone.saturating_add(channels.combined);
-    Ok((with(channels.rx), with(channels.tx)))
+    let total = |separate: u32| separate.saturating_add(channels.combined);
+    Ok((total(channels.rx), total(channels.tx)))
 }
 
 const ETHTOOL_GFLAGS: u32 = 0x25;
@@ -219,17 +219,22 @@ struct EthtoolValue {
 ///
 /// # Errors
 /// The errno of the call.
-pub fn has_feature(fd: BorrowedFd<'_>, device: &str, of: Feature) -> io::Result<bool> {
-    Ok(flags(fd, device)? & of.0 != 0)
+pub fn has_feature(fd: BorrowedFd<'_>, device: &str, feature: Feature) -> io::Result<bool> {
+    Ok(flags(fd, device)? & feature.0 != 0)
 }
 
 /// Switches a feature of a device.
 ///
 /// # Errors
 /// The errno of the call; `EINVAL` or `EOPNOTSUPP` if it cannot be changed.
-pub fn set_feature(fd: BorrowedFd<'_>, device: &str, of: Feature, on: bool) -> io::Result<()> {
-    let others = flags(fd, device)? & !of.0;
-    let data = if on { others | of.0 } else { others };
+pub fn set_feature(
+    fd: BorrowedFd<'_>,
+    device: &str,
+    feature: Feature,
+    enabled: bool,
+) -> io::Result<()> {
+    let other_flags = flags(fd, device)? & !feature.0;
+    let data = if enabled { other_flags | feature.0 } else { other_flags };
     let mut value = EthtoolValue { cmd: ETHTOOL_SFLAGS, data };
     // SAFETY: ETHTOOL_SFLAGS reads an EthtoolValue.
     unsafe { ethtool(fd, device, &mut value) }

@@ -85,10 +85,10 @@ fn link_message(kind: u16, body: &[u8]) -> Option<LinkMessage> {
     let bytes = body.get(LINK_BYTES..)?;
     let event = match kind {
         libc::RTM_NEWLINK => {
-            let on = |flag: i32| flags & (flag as u32) != 0;
+            let is_set = |flag: i32| flags & (flag as u32) != 0;
             let state = LinkState {
-                up: on(libc::IFF_UP),
-                carrier: on(libc::IFF_RUNNING),
+                up: is_set(libc::IFF_UP),
+                carrier: is_set(libc::IFF_RUNNING),
                 mtu: None,
                 mac: None,
             };
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_read_with_what_lies_between_them() {
+    fn link_messages_are_read_between_other_messages() {
         let mut attributes = vec![];
         for (kind, value) in [
             (libc::IFLA_IFNAME, &b"tap0\0"[..]),
@@ -163,11 +163,11 @@ mod tests {
         let mac = Some(MacAddr::new([2, 0, 0, 0, 0, 9]));
         let state = LinkState { up: true, carrier: true, mtu: Some(9000), mac };
         let expected = [LinkEvent::Is(state), LinkEvent::Gone];
-        let found: Vec<_> = link_messages(&datagram).collect();
+        let read: Vec<_> = link_messages(&datagram).collect();
         let names = [Some("tap0".into()), None];
         let expected = expected.into_iter().zip(names);
         let expected = expected.map(|(event, name)| LinkMessage { index: 7, name, event });
-        assert_eq!(found, expected.collect::<Vec<_>>());
+        assert_eq!(read, expected.collect::<Vec<_>>());
     }
 
     proptest! {
@@ -178,12 +178,12 @@ mod tests {
             attribute_len in 0_u16..20,
         ) {
             let _ = link_messages(&bytes).count();
-            let mut near = message(libc::RTM_NEWLINK, 0, &bytes);
-            near[..4].copy_from_slice(&len.to_ne_bytes());
-            if let Some(place) = near.get_mut(32..34) {
-                place.copy_from_slice(&attribute_len.to_ne_bytes());
+            let mut datagram = message(libc::RTM_NEWLINK, 0, &bytes);
+            datagram[..4].copy_from_slice(&len.to_ne_bytes());
+            if let Some(field) = datagram.get_mut(32..34) {
+                field.copy_from_slice(&attribute_len.to_ne_bytes());
             }
-            prop_assert!(link_messages(&near).count() <= near.len() / HEADER_BYTES + 1);
+            prop_assert!(link_messages(&datagram).count() <= datagram.len() / HEADER_BYTES + 1);
         }
     }
 }

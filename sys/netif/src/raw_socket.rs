@@ -112,7 +112,7 @@ impl RawSocket {
         let address = address(index, ethertype);
         // SAFETY: `frame` is readable for its length, `address` is a sockaddr_ll and
         // the length is its size.
-        let sent = unsafe {
+        let result = unsafe {
             libc::sendto(
                 self.fd.as_raw_fd(),
                 frame.as_ptr().cast(),
@@ -122,7 +122,7 @@ impl RawSocket {
                 size_of_val(&address) as socklen_t,
             )
         };
-        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// Returns the first `N` bytes of an option's value, padded with zeros.

@@ -99,13 +99,13 @@ impl Settings {
         name: &str,
         mtu: u32,
         pattern: &str,
-        other: BorrowedFd<'_>,
+        netns: BorrowedFd<'_>,
     ) -> Result<(), Errno> {
         let mut peer = vec![0; LINK_BYTES];
         push_attribute(&mut peer, libc::IFLA_IFNAME, &text(pattern));
         push_attribute(&mut peer, libc::IFLA_MTU, &mtu.to_ne_bytes());
-        let other = other.as_raw_fd().to_ne_bytes();
-        push_attribute(&mut peer, libc::IFLA_NET_NS_FD, &other);
+        let netns = netns.as_raw_fd().to_ne_bytes();
+        push_attribute(&mut peer, libc::IFLA_NET_NS_FD, &netns);
         let mut data = Vec::new();
         push_attribute(&mut data, VETH_PEER, &peer);
         let mut info = Vec::new();
@@ -264,21 +264,21 @@ impl Settings {
         &self,
         read: impl Fn(&NetlinkMessage<'_>) -> Option<Result<T, Errno>>,
     ) -> Result<T, Errno> {
-        let mut room = vec![0; DATAGRAM_BYTES];
+        let mut buffer = vec![0; DATAGRAM_BYTES];
         for _ in 0..DATAGRAMS_MAX {
-            let (len, _) = match recv(&self.socket, &mut *room, RecvFlags::empty()) {
+            let (len, _) = match recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
                 Err(Errno::INTR) => continue,
                 received => received?,
             };
-            for message in messages(room.get(..len).unwrap_or_default()) {
+            for message in messages(buffer.get(..len).unwrap_or_default()) {
                 if i32::from(message.kind) == libc::NLMSG_ERROR {
                     let code = u32_at(message.body, 0).map_or(0, |code| code as i32);
                     if code < 0 {
                         return Err(Errno::from_raw_os_error(-code));
                     }
                 }
-                if let Some(found) = read(&message) {
-                    return found;
+                if let Some(result) = read(&message) {
+                    return result;
                 }
             }
         }

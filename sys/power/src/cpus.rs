@@ -14,22 +14,22 @@ const STATES_MAX: usize = 24;
 /// Reads the CPUs and policies below `devices/system/cpu`.
 pub(crate) fn machine(cpus: &Path) -> HostPowerSettings {
     let online = list(&text(&cpus.join("online")).unwrap_or_default());
-    let all: Vec<u16> = numbered(cpus, "cpu", CPUS_MAX);
+    let numbers: Vec<u16> = numbered(cpus, "cpu", CPUS_MAX);
     let is_online = |number: u16| online.as_ref().is_none_or(|online| online.contains(&number));
-    let all = all.into_iter().map(|number| cpu(cpus, number, is_online(number)));
+    let cpu_list = numbers.into_iter().map(|number| cpu(cpus, number, is_online(number)));
     let policies: Vec<u16> = numbered(&cpus.join("cpufreq"), "policy", CPUS_MAX);
     let turbo = turbo(cpus);
     let policies = policies.into_iter().filter_map(|number| policy(cpus, number, turbo.is_none()));
-    HostPowerSettings { cpus: all.collect(), policies: policies.collect(), turbo }
+    HostPowerSettings { cpus: cpu_list.collect(), policies: policies.collect(), turbo }
 }
 
 fn turbo(cpus: &Path) -> Option<Turbo> {
-    let file = |file, on| Turbo { file, on };
+    let file = |file, is_on| Turbo { file, on: is_on };
     let no_turbo = flag(&cpus.join("intel_pstate/no_turbo"));
     let boost = || flag(&cpus.join("cpufreq/boost"));
     no_turbo
-        .map(|off| file(TurboFile::NoTurbo, !off))
-        .or_else(|| boost().map(|on| file(TurboFile::Boost, on)))
+        .map(|is_off| file(TurboFile::NoTurbo, !is_off))
+        .or_else(|| boost().map(|is_on| file(TurboFile::Boost, is_on)))
 }
 
 fn cpu(cpus: &Path, number: u16, online: bool) -> Cpu {
@@ -60,8 +60,8 @@ fn policy(cpus: &Path, policy: u16, with_boost: bool) -> Option<FrequencyPolicy>
     if affected.is_empty() {
         return None;
     }
-    let least = number(&folder.join("cpuinfo_min_freq"));
-    let most = number(&folder.join("cpuinfo_max_freq"));
+    let min = number(&folder.join("cpuinfo_min_freq"));
+    let max = number(&folder.join("cpuinfo_max_freq"));
     Some(FrequencyPolicy {
         number: policy,
         cpus: affected,
@@ -70,7 +70,7 @@ fn policy(cpus: &Path, policy: u16, with_boost: bool) -> Option<FrequencyPolicy>
         governor: read_value(&folder.join("scaling_governor")),
         preferences: read_values(&folder.join("energy_performance_available_preferences")),
         preference: read_value(&folder.join("energy_performance_preference")),
-        khz_range: least.zip(most).filter(|(least, most)| least <= most),
+        khz_range: min.zip(max).filter(|(min, max)| min <= max),
         khz_min: number(&folder.join("scaling_min_freq")),
         khz_max: number(&folder.join("scaling_max_freq")),
         boost: flag(&folder.join("boost")).filter(|_| with_boost),
@@ -79,16 +79,16 @@ fn policy(cpus: &Path, policy: u16, with_boost: bool) -> Option<FrequencyPolicy>
 
 /// Parses a list like `0-3,8`; `None` if it is invalid.
 fn list(text: &str) -> Option<std::collections::BTreeSet<u16>> {
-    let mut all = std::collections::BTreeSet::new();
+    let mut cpus = std::collections::BTreeSet::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
         if last < first || usize::from(last) >= CPUS_MAX {
             return None;
         }
-        all.extend(first..=last);
+        cpus.extend(first..=last);
     }
-    Some(all)
+    Some(cpus)
 }
 
 #[cfg(test)]
@@ -96,12 +96,12 @@ mod tests {
     use super::list;
 
     #[test]
-    fn lists_of_cpus_are_read_and_nonsense_is_not() {
-        let read = |text| list(text).map(|all| all.into_iter().collect::<Vec<_>>());
+    fn lists_of_cpus_are_parsed_and_invalid_ones_refused() {
+        let read = |text| list(text).map(|cpus| cpus.into_iter().collect::<Vec<_>>());
         assert_eq!(read("0-3,8"), Some(vec![0, 1, 2, 3, 8]));
         assert_eq!(read("5"), Some(vec![5]));
-        for wrong in ["", "3-1", "0-65535", "0-", "a", "1,,2", "-"] {
-            assert_eq!(read(wrong), None, "{wrong}");
+        for invalid in ["", "3-1", "0-65535", "0-", "a", "1,,2", "-"] {
+            assert_eq!(read(invalid), None, "{invalid}");
         }
     }
 }

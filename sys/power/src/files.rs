@@ -37,8 +37,8 @@ pub(crate) fn name(path: &Path) -> Option<String> {
 
 /// Returns the words of a file that are separated by space; invalid ones are omitted.
 pub(crate) fn read_values(path: &Path) -> Vec<String> {
-    let all = text(path).unwrap_or_default();
-    all.split_whitespace().filter(|text| is_value(text)).map(str::to_owned).collect()
+    let content = text(path).unwrap_or_default();
+    content.split_whitespace().filter(|text| is_value(text)).map(str::to_owned).collect()
 }
 
 fn is_value(text: &str) -> bool {
@@ -87,8 +87,8 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 }
 
 /// Returns the numbers of a folder's entries named `prefix` and a number, in ascending order. Reads
-/// at most `most` of them.
-pub(crate) fn numbered<T>(folder: &Path, prefix: &str, most: usize) -> Vec<T>
+/// at most `max` of them.
+pub(crate) fn numbered<T>(folder: &Path, prefix: &str, max: usize) -> Vec<T>
 where
     T: std::str::FromStr + Ord + ToString,
 {
@@ -101,7 +101,7 @@ where
             // `cpu007` is a different folder from `cpu7`.
             (number.to_string() == digits).then_some(number)
         })
-        .take(most)
+        .take(max)
         .collect();
     numbers.sort_unstable();
     numbers

@@ -51,7 +51,7 @@ pub(crate) struct AgentPort<'p> {
 struct AgentSession {
     stream: QemuStream,
     reader: AgentReader,
-    until: Instant,
+    deadline: Instant,
 }
 
 fn silent() -> VmError {
@@ -87,15 +87,15 @@ impl From<Failed> for VmError {
 impl AgentSession {
     /// Starts a session with the VM's guest agent. The session fails after `limit`.
     fn begin(port: AgentPort<'_>, limit: Duration) -> Result<Self, VmError> {
-        let until = Instant::now() + limit;
+        let deadline = Instant::now() + limit;
         if !port.closing.wait(limit) {
             let text = "the previous connection to the guest agent is not closed yet: QEMU attached \
                         a descriptor to its data and delays the close, or the host has no thread \
                         left; end the VM if the host has threads";
             return Err(VmError::new(VmErrorKind::Timeout, text));
         }
-        let left = until.saturating_duration_since(Instant::now());
-        let connected = connect_in(port.folder, AGENT_SOCKET, left)
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        let connected = connect_in(port.folder, AGENT_SOCKET, remaining)
             .and_then(|stream| QemuStream::new(stream, port.closing));
         let stream = connected.map_err(|error| {
             if error.kind() == ErrorKind::TimedOut {
@@ -107,31 +107,31 @@ impl AgentSession {
             );
             VmError::new(VmErrorKind::Refused, text)
         })?;
-        Self { stream, reader: AgentReader::new(), until }.synchronize()
+        Self { stream, reader: AgentReader::new(), deadline }.synchronize()
     }
 
     /// Synchronises the session with the agent.
     fn synchronize(self) -> Result<Self, VmError> {
-        let mut talk = self;
+        let mut session = self;
         // The number is unique, so that a late reply to an earlier session is not mistaken for a
         // reply to this one.
         let number = u64::from(std::process::id()) << 32 | u64::from(fresh_number());
         let sync = AgentCommand::Sync(number);
-        talk.send(sync)?;
-        while talk.receive_reply(sync)?.as_u64() != Some(number) {}
-        Ok(talk)
+        session.send(sync)?;
+        while session.receive_reply(sync)?.as_u64() != Some(number) {}
+        Ok(session)
     }
 
     fn send(&mut self, command: AgentCommand) -> Result<(), Failed> {
         let limit = self.time_left()?;
-        let sent = self.stream.set_write_timeout(Some(limit));
+        let result = self.stream.set_write_timeout(Some(limit));
         let bytes = command.bytes();
-        sent.and_then(|()| (&*self.stream).write_all(&bytes)).map_err(|_| Failed::Silent)
+        result.and_then(|()| (&*self.stream).write_all(&bytes)).map_err(|_| Failed::Silent)
     }
 
     fn time_left(&self) -> Result<Duration, Failed> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(Failed::Silent) } else { Ok(left) }
+        let remaining = self.deadline.saturating_duration_since(Instant::now());
+        if remaining.is_zero() { Err(Failed::Silent) } else { Ok(remaining) }
     }
 
     fn receive_reply(&mut self, command: AgentCommand) -> Result<Value, Failed> {
@@ -171,21 +171,21 @@ fn fresh_number() -> u32 {
 
 /// Returns the guest properties that the agent reports.
 pub(crate) fn guest_facts(port: AgentPort<'_>) -> Result<GuestInfo, VmError> {
-    let mut talk = AgentSession::begin(port, REPLY_TIMEOUT)?;
-    let version = agent_version(&talk.request(AgentCommand::Info)?);
-    let frozen = talk.request(AgentCommand::FreezeStatus).ok();
+    let mut session = AgentSession::begin(port, REPLY_TIMEOUT)?;
+    let version = agent_version(&session.request(AgentCommand::Info)?);
+    let frozen = session.request(AgentCommand::FreezeStatus).ok();
     let is_frozen = frozen.is_some_and(|value| agent_is_frozen(&value) == Ok(true));
     // An agent rejects commands that it does not support, or does not permit while file systems are
     // frozen. Such properties are reported as unknown.
-    let mut known = |command| match talk.request(command) {
+    let mut query = |command| match session.request(command) {
         Ok(value) => Ok(Some(value)),
         Err(Failed::Agent(AgentError::CommandFailed { .. })) => Ok(None),
         Err(failed) => Err(failed),
     };
     let system =
-        known(AgentCommand::System)?.map(|value| decode_agent_system(&value)).unwrap_or_default();
-    let host_name = known(AgentCommand::HostName)?.as_ref().and_then(agent_host_name);
-    let interfaces = known(AgentCommand::Interfaces)?.as_ref().map(agent_interfaces);
+        query(AgentCommand::System)?.map(|value| decode_agent_system(&value)).unwrap_or_default();
+    let host_name = query(AgentCommand::HostName)?.as_ref().and_then(agent_host_name);
+    let interfaces = query(AgentCommand::Interfaces)?.as_ref().map(agent_interfaces);
     Ok(GuestInfo {
         agent_version: version,
         host_name,
@@ -199,20 +199,20 @@ pub(crate) fn guest_facts(port: AgentPort<'_>) -> Result<GuestInfo, VmError> {
     })
 }
 
-fn interface(found: suimon_qmp::AgentInterface) -> GuestInterface {
+fn interface(interface: suimon_qmp::AgentInterface) -> GuestInterface {
     GuestInterface {
-        name: found.name,
-        mac: found.mac.map(MacAddr::new),
-        addresses: found.addresses,
+        name: interface.name,
+        mac: interface.mac.map(MacAddr::new),
+        addresses: interface.addresses,
     }
 }
 
 /// Requests a shutdown of the guest. The agent does not report whether the shutdown succeeds.
 pub(crate) fn shut_down(port: AgentPort<'_>) -> Result<(), VmError> {
-    let mut talk = AgentSession::begin(port, REPLY_TIMEOUT)?;
-    talk.send(AgentCommand::Shutdown)?;
-    talk.until = Instant::now() + REFUSAL_LIMIT;
-    match talk.receive_reply(AgentCommand::Shutdown) {
+    let mut session = AgentSession::begin(port, REPLY_TIMEOUT)?;
+    session.send(AgentCommand::Shutdown)?;
+    session.deadline = Instant::now() + REFUSAL_LIMIT;
+    match session.receive_reply(AgentCommand::Shutdown) {
         // On success, the agent shuts the guest down without a reply.
         Err(Failed::Silent) => Ok(()),
         result => Ok(result.map(drop)?),
@@ -222,17 +222,17 @@ pub(crate) fn shut_down(port: AgentPort<'_>) -> Result<(), VmError> {
 /// Freezes the guest's file systems. Returns their number.
 pub(crate) fn freeze(port: AgentPort<'_>) -> Result<u64, VmError> {
     // If the agent does not reply to the synchronisation, the command to freeze was not sent.
-    let begun = AgentSession::begin(port, REPLY_TIMEOUT);
-    let mut talk = begun.map_err(|error| VmError::new(VmErrorKind::Refused, error.text))?;
-    talk.until = Instant::now() + FREEZE_LIMIT;
-    let count = talk.request(AgentCommand::Freeze)?;
+    let result = AgentSession::begin(port, REPLY_TIMEOUT);
+    let mut session = result.map_err(|error| VmError::new(VmErrorKind::Refused, error.text))?;
+    session.deadline = Instant::now() + FREEZE_LIMIT;
+    let count = session.request(AgentCommand::Freeze)?;
     Ok(agent_count(AgentCommand::Freeze, &count).map_err(Failed::Agent)?)
 }
 
 /// Thaws the guest's file systems. Returns their number.
 pub(crate) fn thaw(port: AgentPort<'_>) -> Result<u64, VmError> {
-    let mut talk = AgentSession::begin(port, REPLY_TIMEOUT)?;
-    let count = talk.request(AgentCommand::Thaw)?;
+    let mut session = AgentSession::begin(port, REPLY_TIMEOUT)?;
+    let count = session.request(AgentCommand::Thaw)?;
     Ok(agent_count(AgentCommand::Thaw, &count).map_err(Failed::Agent)?)
 }
 

@@ -53,7 +53,7 @@ fn honest(mut client: UnixStream, answer: impl Fn(&str) -> Option<&'static str>)
 }
 
 #[test]
-fn an_agent_tells_what_it_knows() {
+fn an_agent_reports_its_facts() {
     let (folder, thread) = guest(|client| {
         honest(client, |command| {
             Some(match command {
@@ -97,7 +97,7 @@ fn freezing_counts_and_turning_off_needs_no_answer() {
 /// The caller gets a result within the time limit regardless of the data that the guest sends.
 #[test]
 fn a_guest_cannot_keep_who_asks() {
-    let began = Instant::now();
+    let started_at = Instant::now();
     let limit = Duration::from_millis(300);
     // Guests that send nothing, an endless stream of other numbers, and an endless line.
     let silent = guest(|mut client| while line(&mut client).is_some() {});
@@ -120,11 +120,11 @@ fn a_guest_cannot_keep_who_asks() {
     assert_eq!(error.kind, VmErrorKind::Timeout, "{error}");
     assert!(error.text.contains("too long"), "{error}");
     // A guest that could block the caller would block it indefinitely.
-    assert!(began.elapsed() < Duration::from_secs(120));
+    assert!(started_at.elapsed() < Duration::from_secs(120));
 }
 
 #[test]
-fn a_guest_that_was_not_told_is_not_frozen() {
+fn a_guest_with_an_unresponsive_agent_is_not_frozen() {
     // This guest ends the connection instead of a reply, so that the test does not wait for the time
     // limit.
     let (folder, _) = guest(|mut client| drop(line(&mut client)));
@@ -132,7 +132,7 @@ fn a_guest_that_was_not_told_is_not_frozen() {
 }
 
 #[test]
-fn a_vm_without_the_line_says_what_to_do() {
+fn a_vm_without_the_agent_port_is_reported_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let error = guest_facts(port(&folder)).unwrap_err();
     assert!(error.text.contains("next start"), "{error}");
@@ -173,17 +173,17 @@ fn descriptors_of_a_guest_agent_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let listener = UnixListener::bind(folder.path().join(AGENT_SOCKET)).unwrap();
     let _ours = connect_in(folder.path(), AGENT_SOCKET, REPLY_TIMEOUT).unwrap();
-    let (theirs, _) = listener.accept().unwrap();
+    let (peer, _) = listener.accept().unwrap();
     if !suimon_unix_socket::refuse_descriptors(UnixStream::pair().unwrap().0) {
         eprintln!("skipped: the kernel is older than Linux 6.16");
         return;
     }
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
-    let descriptors = [theirs.as_fd()];
+    let descriptors = [peer.as_fd()];
     assert!(beside.push(SendAncillaryMessage::ScmRights(&descriptors)));
-    let sent = sendmsg(&theirs, &[std::io::IoSlice::new(b"x")], &mut beside, SendFlags::NOSIGNAL);
-    assert_eq!(sent, Err(rustix::io::Errno::PERM));
+    let result = sendmsg(&peer, &[std::io::IoSlice::new(b"x")], &mut beside, SendFlags::NOSIGNAL);
+    assert_eq!(result, Err(rustix::io::Errno::PERM));
 }
 
 /// This simulates a kernel that cannot refuse descriptors. The last close of the attached socket
@@ -200,16 +200,16 @@ fn a_descriptor_of_a_guest_agent_ends_the_session_and_blocks_no_caller() {
     while attached.write(&[0; 1 << 16]).is_ok() {}
     attached.set_nonblocking(false).unwrap();
     rustix::net::sockopt::set_socket_linger(&attached, Some(10 * limit)).unwrap();
-    let (ours, theirs) = UnixStream::pair().unwrap();
+    let (local, remote) = UnixStream::pair().unwrap();
     for _ in 0..2 {
         let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut beside = SendAncillaryBuffer::new(&mut space);
         let descriptors = [attached.as_fd()];
         assert!(beside.push(SendAncillaryMessage::ScmRights(&descriptors)));
-        sendmsg(&theirs, &[std::io::IoSlice::new(b"x")], &mut beside, SendFlags::NOSIGNAL).unwrap();
+        sendmsg(&remote, &[std::io::IoSlice::new(b"x")], &mut beside, SendFlags::NOSIGNAL).unwrap();
     }
     let closing = Closes::default();
-    let stream = QemuStream::guarded(ours, &closing).unwrap();
+    let stream = QemuStream::guarded(local, &closing).unwrap();
     // The receiver has the last descriptors.
     let last = std::thread::spawn(move || drop(attached));
     let (report, reports) = std::sync::mpsc::channel();
@@ -225,7 +225,7 @@ fn a_descriptor_of_a_guest_agent_ends_the_session_and_blocks_no_caller() {
     let port = AgentPort { folder: folder.path(), closing: &closing };
     let error = AgentSession::begin(port, Duration::from_millis(100)).unwrap_err();
     assert!(error.text.contains("attached a descriptor"), "{error}");
-    drop((theirs, peer));
+    drop((remote, peer));
     last.join().unwrap();
     assert!(closing.wait(limit));
 }
@@ -236,8 +236,8 @@ fn sessions_directly_after_each_other_wait_for_the_close_before_linux_6_16() {
     let limit = Duration::from_secs(60);
     let closing = Closes::default();
     for _ in 0..200 {
-        let (ours, _theirs) = UnixStream::pair().unwrap();
-        drop(QemuStream::guarded(ours, &closing).unwrap());
+        let (local, _theirs) = UnixStream::pair().unwrap();
+        drop(QemuStream::guarded(local, &closing).unwrap());
         assert!(closing.wait(limit));
     }
 }

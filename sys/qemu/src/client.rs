@@ -27,7 +27,7 @@ fn connection_lost(path: &Path, error: &io::Error) -> VmError {
     VmError::new(VmErrorKind::Host, text)
 }
 
-fn nonsense() -> VmError {
+fn unexpected_reply() -> VmError {
     let text = "the VM launcher sent an unexpected reply, perhaps because it has another version; \
                 stop it (VMs keep running) and restart the daemon";
     VmError::new(VmErrorKind::Host, text)
@@ -74,7 +74,7 @@ impl LauncherClient {
     pub(crate) fn execute(&self, request: Request) -> Result<(), VmError> {
         match self.request(request)? {
             Reply::Done => Ok(()),
-            _ => Err(nonsense()),
+            _ => Err(unexpected_reply()),
         }
     }
 
@@ -85,7 +85,7 @@ impl LauncherClient {
     ) -> Result<crate::wire::Started, VmError> {
         match self.request(Request::Start(Box::new(spec.clone())))? {
             Reply::Started(started) => Ok(started),
-            _ => Err(nonsense()),
+            _ => Err(unexpected_reply()),
         }
     }
 
@@ -93,7 +93,7 @@ impl LauncherClient {
     pub(crate) fn list(&self) -> Result<Vec<VmIdentity>, VmError> {
         match self.request(Request::List)? {
             Reply::Vms(vms) => Ok(vms),
-            _ => Err(nonsense()),
+            _ => Err(unexpected_reply()),
         }
     }
 
@@ -132,7 +132,7 @@ impl Watch {
     /// Reads the report. Blocks until it arrives.
     pub(crate) fn read(&self) -> LauncherEvent {
         match receive_message(&self.connection) {
-            Ok(Some(Reply::Ended(ended))) => LauncherEvent::Ended(ended),
+            Ok(Some(Reply::Ended(exit))) => LauncherEvent::Ended(exit),
             _ => LauncherEvent::Nothing,
         }
     }

@@ -77,38 +77,38 @@ pub(crate) fn command_line(
     machine: EmulatedMachine,
     inherited: Inherited,
 ) -> Vec<String> {
-    let mut words = ArgumentWords(Vec::new());
-    add_machine(&mut words, spec, machine.accelerator);
-    add_lines(&mut words, inherited);
-    add_boot(&mut words, &spec.boot);
+    let mut arguments = ArgumentWords(Vec::new());
+    add_machine(&mut arguments, spec, machine.accelerator);
+    add_lines(&mut arguments, inherited);
+    add_boot(&mut arguments, &spec.boot);
     for number in 0..PORTS {
-        words.device(&root_port(number));
+        arguments.device(&root_port(number));
     }
-    add_devices(&mut words, spec, machine);
-    words.0
+    add_devices(&mut arguments, spec, machine);
+    arguments.0
 }
 
-fn add_machine(words: &mut ArgumentWords, spec: &VmSpec, accelerator: VmAccelerator) {
-    words.add("-name", format!("guest={},debug-threads=on", spec.name));
-    words.0.extend(["-nodefaults", "-no-user-config", "-S"].map(str::to_owned));
-    words.add("-display", "none");
+fn add_machine(arguments: &mut ArgumentWords, spec: &VmSpec, accelerator: VmAccelerator) {
+    arguments.add("-name", format!("guest={},debug-threads=on", spec.name));
+    arguments.0.extend(["-nodefaults", "-no-user-config", "-S"].map(str::to_owned));
+    arguments.add("-display", "none");
     let sandbox = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
-    words.add("-sandbox", sandbox);
+    arguments.add("-sandbox", sandbox);
     let flash = match &spec.boot {
         VmBoot::Uefi { .. } => ",pflash0=uefi-code,pflash1=uefi-variables",
         VmBoot::Bios | VmBoot::Direct { .. } => "",
     };
     let machine = spec.migration_source.as_ref().map_or("q35", |arrival| arrival.machine.as_str());
-    words.add("-machine", format!("{machine},memory-backend=memory{flash}"));
+    arguments.add("-machine", format!("{machine},memory-backend=memory{flash}"));
     let (accel, cpu) = match accelerator {
         VmAccelerator::Kvm => ("kvm", "host"),
         VmAccelerator::Tcg => ("tcg", "max"),
     };
-    words.add("-accel", accel);
-    words.add("-cpu", cpu);
-    words.add("-smp", format!("cpus={},maxcpus={}", spec.cpus, spec.cpus_max));
+    arguments.add("-accel", accel);
+    arguments.add("-cpu", cpu);
+    arguments.add("-smp", format!("cpus={},maxcpus={}", spec.cpus, spec.cpus_max));
     let memory_bytes = memory_bytes(spec, accelerator);
-    words.add("-m", format!("{}K", memory_bytes >> 10));
+    arguments.add("-m", format!("{}K", memory_bytes >> 10));
     // The switch and the disks map the guest's memory through this memfd.
     let memory = serde_json::json!({
         "qom-type": "memory-backend-memfd",
@@ -117,34 +117,34 @@ fn add_machine(words: &mut ArgumentWords, spec: &VmSpec, accelerator: VmAccelera
         "share": true,
         "hugetlb": spec.huge_pages,
     });
-    words.add("-object", memory.to_string());
-    words.add("-uuid", uuid(spec.uuid));
+    arguments.add("-object", memory.to_string());
+    arguments.add("-uuid", uuid(spec.uuid));
     // A guest that reports a panic is paused for examination.
-    words.add("-action", "panic=pause");
-    words.device(&DeviceArguments::new("pvpanic"));
-    words.device(&DeviceArguments::new("virtio-rng-pci"));
-    words.add("-msg", "timestamp=on");
+    arguments.add("-action", "panic=pause");
+    arguments.device(&DeviceArguments::new("pvpanic"));
+    arguments.device(&DeviceArguments::new("virtio-rng-pci"));
+    arguments.add("-msg", "timestamp=on");
     if spec.migration_source.is_some() {
-        words.add("-incoming", "defer");
+        arguments.add("-incoming", "defer");
     }
 }
 
-fn add_lines(words: &mut ArgumentWords, inherited: Inherited) {
+fn add_lines(arguments: &mut ArgumentWords, inherited: Inherited) {
     let Inherited { monitor, console, console_log, agent } = inherited;
-    words.add("-chardev", format!("socket,id=qmp,fd={monitor},server=on,wait=off"));
-    words.add("-mon", "chardev=qmp,mode=control");
-    words.add("-add-fd", format!("fd={console_log},set=1"));
+    arguments.add("-chardev", format!("socket,id=qmp,fd={monitor},server=on,wait=off"));
+    arguments.add("-mon", "chardev=qmp,mode=control");
+    arguments.add("-add-fd", format!("fd={console_log},set=1"));
     let log = "logfile=/dev/fdset/1,logappend=on";
-    words.add("-chardev", format!("socket,id=console,fd={console},server=on,wait=off,{log}"));
-    words.add("-serial", "chardev:console");
-    words.add("-chardev", format!("socket,id={AGENT_PORT},fd={agent},server=on,wait=off"));
-    words.device(&DeviceArguments::new("virtio-serial-pci").with("id", "serial"));
+    arguments.add("-chardev", format!("socket,id=console,fd={console},server=on,wait=off,{log}"));
+    arguments.add("-serial", "chardev:console");
+    arguments.add("-chardev", format!("socket,id={AGENT_PORT},fd={agent},server=on,wait=off"));
+    arguments.device(&DeviceArguments::new("virtio-serial-pci").with("id", "serial"));
     let port =
         DeviceArguments::new("virtserialport").with("id", AGENT_PORT).with("bus", "serial.0");
-    words.device(&port.with("chardev", AGENT_PORT).with("name", AGENT_PORT_NAME));
+    arguments.device(&port.with("chardev", AGENT_PORT).with("name", AGENT_PORT_NAME));
 }
 
-fn add_boot(words: &mut ArgumentWords, boot: &VmBoot) {
+fn add_boot(arguments: &mut ArgumentWords, boot: &VmBoot) {
     match boot {
         VmBoot::Bios => {}
         VmBoot::Uefi { code, .. } => {
@@ -152,15 +152,15 @@ fn add_boot(words: &mut ArgumentWords, boot: &VmBoot) {
                 [("uefi-code", text(code), true), ("uefi-variables", VARIABLES.to_owned(), false)]
             {
                 let node = BlockNode::File { name: name.to_owned(), path, is_read_only };
-                words.add("-blockdev", node.to_json().to_string());
+                arguments.add("-blockdev", node.to_json().to_string());
             }
         }
         VmBoot::Direct { kernel, initrd, command_line } => {
-            words.add("-kernel", text(kernel));
+            arguments.add("-kernel", text(kernel));
             if let Some(initrd) = initrd {
-                words.add("-initrd", text(initrd));
+                arguments.add("-initrd", text(initrd));
             }
-            words.add("-append", command_line.as_str());
+            arguments.add("-append", command_line.as_str());
         }
     }
 }
@@ -177,14 +177,14 @@ fn root_port(number: usize) -> DeviceArguments {
 
 /// Adds NICs and then virtio disks, each on its configured root port or the next free one, and
 /// emulated disks on the controllers of a PC.
-fn add_devices(words: &mut ArgumentWords, spec: &VmSpec, machine: EmulatedMachine) {
+fn add_devices(arguments: &mut ArgumentWords, spec: &VmSpec, machine: EmulatedMachine) {
     if spec.disks.iter().any(|disk| matches!(disk.kind, VmDiskKind::Ide { .. })) {
-        words.device(&DeviceArguments::new("piix3-ide").with("id", "piix"));
+        arguments.device(&DeviceArguments::new("piix3-ide").with("id", "piix"));
     }
     let mut ports = Ports::of(spec);
     for nic in &spec.nics {
         if let Some(port) = ports.take(nic.port) {
-            words.attachment(machine.nic(nic, &port), None);
+            arguments.attachment(machine.nic(nic, &port), None);
         }
     }
     let (mut ide, mut sata) = (0, 0);
@@ -195,27 +195,27 @@ fn add_devices(words: &mut ArgumentWords, spec: &VmSpec, machine: EmulatedMachin
                 port.map(|port| machine.virtio_disk(&disk.name, socket, *queues, &port))
             }
             VmDiskKind::Ide { .. } => {
-                let place = machine.emulated_disk(disk, &format!("piix.{}", ide / 2), ide % 2);
+                let attachment = machine.emulated_disk(disk, &format!("piix.{}", ide / 2), ide % 2);
                 ide += 1;
-                place
+                attachment
             }
             VmDiskKind::Sata { .. } => {
-                let place = machine.emulated_disk(disk, &format!("ide.{sata}"), 0);
+                let attachment = machine.emulated_disk(disk, &format!("ide.{sata}"), 0);
                 sata += 1;
-                place
+                attachment
             }
         };
         if let Some(attachment) = attachment {
             // QEMU uses boot index 0 for a kernel that it starts directly.
-            words.attachment(attachment, Some(index + 1));
+            arguments.attachment(attachment, Some(index + 1));
         }
     }
     if let Some(cdrom) = &spec.cdrom {
         let name = "cdrom".to_owned();
         let node = BlockNode::File { name, path: text(cdrom), is_read_only: true };
-        words.add("-blockdev", node.to_json().to_string());
+        arguments.add("-blockdev", node.to_json().to_string());
         let drive = DeviceArguments::new("ide-cd").with("id", "cdrom").with("bus", "ide.5");
-        words.device(&drive.with("drive", "cdrom").with("bootindex", spec.disks.len() + 1));
+        arguments.device(&drive.with("drive", "cdrom").with("bootindex", spec.disks.len() + 1));
     }
 }
 
@@ -225,16 +225,16 @@ struct Ports(BTreeSet<usize>);
 impl Ports {
     /// Returns the ports that the specification assigns to no device.
     fn of(spec: &VmSpec) -> Self {
-        let named = |port: Option<u8>| port.map(usize::from);
-        let nics = spec.nics.iter().filter_map(|nic| named(nic.port));
-        let named: BTreeSet<_> =
-            nics.chain(spec.disks.iter().filter_map(|disk| named(disk.port))).collect();
-        Self((0..PORTS).filter(|port| !named.contains(port)).collect())
+        let number = |port: Option<u8>| port.map(usize::from);
+        let nics = spec.nics.iter().filter_map(|nic| number(nic.port));
+        let used: BTreeSet<_> =
+            nics.chain(spec.disks.iter().filter_map(|disk| number(disk.port))).collect();
+        Self((0..PORTS).filter(|port| !used.contains(port)).collect())
     }
 
     /// Takes the port assigned to a device, or the first free port if none is assigned.
-    fn take(&mut self, named: Option<u8>) -> Option<String> {
-        match named {
+    fn take(&mut self, requested: Option<u8>) -> Option<String> {
+        match requested {
             Some(port) => Some(port_id(port.into())),
             None => self.0.pop_first().map(port_id),
         }
@@ -245,8 +245,8 @@ fn uuid(bytes: [u8; 16]) -> String {
     let hex = |byte: &u8| format!("{byte:02x}");
     let digits: String = bytes.iter().map(hex).collect();
     let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if matches!(at, 8 | 12 | 16 | 20) {
+    for (index, digit) in digits.chars().enumerate() {
+        if matches!(index, 8 | 12 | 16 | 20) {
             text.push('-');
         }
         text.push(digit);

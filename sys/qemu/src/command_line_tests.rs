@@ -52,44 +52,45 @@ fn spec() -> VmSpec {
     }
 }
 
-fn words(spec: &VmSpec, version: Version, accelerator: VmAccelerator) -> Vec<String> {
+fn argument_words(spec: &VmSpec, version: Version, accelerator: VmAccelerator) -> Vec<String> {
     check(spec).unwrap();
     let inherited = Inherited { monitor: 10, console: 11, console_log: 12, agent: 13 };
     command_line(spec, EmulatedMachine { version, accelerator }, inherited)
 }
 
 /// Returns the values of an option, in order.
-fn values<'a>(words: &'a [String], option: &str) -> Vec<&'a str> {
-    let pairs = words.windows(2).filter(|pair| pair[0] == option);
+fn values<'a>(arguments: &'a [String], option: &str) -> Vec<&'a str> {
+    let pairs = arguments.windows(2).filter(|pair| pair[0] == option);
     pairs.map(|pair| pair[1].as_str()).collect()
 }
 
 /// Returns the device with this id.
-fn device(words: &[String], id: &str) -> Value {
-    let all = values(words, "-device").into_iter().map(|text| serde_json::from_str(text).unwrap());
-    all.into_iter().find(|device: &Value| device["id"] == id).unwrap()
+fn device(arguments: &[String], id: &str) -> Value {
+    let devices =
+        values(arguments, "-device").into_iter().map(|text| serde_json::from_str(text).unwrap());
+    devices.into_iter().find(|device: &Value| device["id"] == id).unwrap()
 }
 
 #[test]
 fn a_path_with_commas_stays_one_value() {
-    let words = words(&spec(), OLD, VmAccelerator::Tcg);
-    let chardevs = values(&words, "-chardev");
+    let arguments = argument_words(&spec(), OLD, VmAccelerator::Tcg);
+    let chardevs = values(&arguments, "-chardev");
     let nic = chardevs.iter().find(|text| text.contains("nic-web")).unwrap();
     assert_eq!(*nic, "socket,id=nic-web,path=/run/vms/a/web,,server=on.sock,reconnect=1");
-    let stream: Value = serde_json::from_str(values(&words, "-netdev")[1]).unwrap();
+    let stream: Value = serde_json::from_str(values(&arguments, "-netdev")[1]).unwrap();
     assert_eq!(stream["addr"]["path"], "/run/vms/a/old,server=on.sock");
-    let cdrom: Value = serde_json::from_str(values(&words, "-blockdev")[2]).unwrap();
+    let cdrom: Value = serde_json::from_str(values(&arguments, "-blockdev")[2]).unwrap();
     assert_eq!(cdrom["filename"], "/iso/a,readonly=off.iso");
     assert_eq!(cdrom["read-only"], true);
-    assert_eq!(device(&words, "disk-i")["serial"], "a \"serial\", b");
+    assert_eq!(device(&arguments, "disk-i")["serial"], "a \"serial\", b");
 }
 
 #[test]
-fn each_version_has_its_own_words_for_coming_back() {
-    let old = words(&spec(), OLD, VmAccelerator::Tcg);
+fn each_version_has_its_own_options_for_reconnecting() {
+    let old = argument_words(&spec(), OLD, VmAccelerator::Tcg);
     assert!(values(&old, "-chardev").iter().any(|text| text.ends_with(",reconnect=1")));
     assert!(!values(&old, "-netdev")[1].contains("reconnect"));
-    let new = words(&spec(), NEW, VmAccelerator::Tcg);
+    let new = argument_words(&spec(), NEW, VmAccelerator::Tcg);
     assert!(values(&new, "-chardev").iter().any(|text| text.ends_with(",reconnect-ms=1000")));
     assert!(!new.iter().any(|word| word.contains("reconnect=")));
     assert!(values(&new, "-netdev")[1].contains("\"reconnect-ms\":1000"));
@@ -98,18 +99,18 @@ fn each_version_has_its_own_words_for_coming_back() {
 #[test]
 fn without_kvm_vhost_user_devices_have_no_vectors() {
     for (accelerator, nic, disk) in [(VmAccelerator::Kvm, 4, 3), (VmAccelerator::Tcg, 0, 0)] {
-        let words = words(&spec(), OLD, accelerator);
-        assert_eq!(device(&words, "nic-web")["vectors"], nic);
-        assert_eq!(device(&words, "disk-v")["vectors"], disk);
+        let arguments = argument_words(&spec(), OLD, accelerator);
+        assert_eq!(device(&arguments, "nic-web")["vectors"], nic);
+        assert_eq!(device(&arguments, "disk-v")["vectors"], disk);
     }
 }
 
 #[test]
 fn writes_of_a_translated_guest_are_recorded_page_by_page_while_it_moves() {
     let sizes = |huge_pages, accelerator| {
-        let words = words(&VmSpec { huge_pages, ..spec() }, OLD, accelerator);
-        let memory: Value = serde_json::from_str(values(&words, "-object")[0]).unwrap();
-        (values(&words, "-m")[0].to_owned(), memory["size"].as_u64().unwrap())
+        let arguments = argument_words(&VmSpec { huge_pages, ..spec() }, OLD, accelerator);
+        let memory: Value = serde_json::from_str(values(&arguments, "-object")[0]).unwrap();
+        (values(&arguments, "-m")[0].to_owned(), memory["size"].as_u64().unwrap())
     };
     assert_eq!(sizes(false, VmAccelerator::Tcg), ("262152K".to_owned(), (256 << 20) + (8 << 10)));
     let configured = ("262144K".to_owned(), 256 << 20);
@@ -120,37 +121,37 @@ fn writes_of_a_translated_guest_are_recorded_page_by_page_while_it_moves() {
 
 #[test]
 fn devices_are_where_they_can_be_taken_away_and_started_from_in_order() {
-    let words = words(&spec(), OLD, VmAccelerator::Tcg);
-    let places = ["nic-web", "nic-old", "disk-v", "disk-i", "disk-s", "cdrom"];
-    let places = places.map(|id| device(&words, id)["bus"].as_str().unwrap().to_owned());
-    assert_eq!(places, ["port0", "port1", "port2", "piix.0", "ide.0", "ide.5"]);
+    let arguments = argument_words(&spec(), OLD, VmAccelerator::Tcg);
+    let ids = ["nic-web", "nic-old", "disk-v", "disk-i", "disk-s", "cdrom"];
+    let buses = ids.map(|id| device(&arguments, id)["bus"].as_str().unwrap().to_owned());
+    assert_eq!(buses, ["port0", "port1", "port2", "piix.0", "ide.0", "ide.5"]);
     let order = ["disk-v", "disk-i", "disk-s", "cdrom"];
-    let order = order.map(|id| device(&words, id)["bootindex"].as_u64().unwrap());
+    let order = order.map(|id| device(&arguments, id)["bootindex"].as_u64().unwrap());
     assert_eq!(order, [1, 2, 3, 4]);
-    assert_eq!(device(&words, "port9")["addr"], "11.1");
-    assert_eq!(values(&words, "-uuid"), ["00010203-0405-0607-0809-0a0b0c0d0eff"]);
-    assert_eq!(values(&words, "-smp"), ["cpus=2,maxcpus=4"]);
-    assert!(values(&words, "-object")[0].contains("\"hugetlb\":true"));
-    assert!(words.contains(&"-S".to_owned()));
+    assert_eq!(device(&arguments, "port9")["addr"], "11.1");
+    assert_eq!(values(&arguments, "-uuid"), ["00010203-0405-0607-0809-0a0b0c0d0eff"]);
+    assert_eq!(values(&arguments, "-smp"), ["cpus=2,maxcpus=4"]);
+    assert!(values(&arguments, "-object")[0].contains("\"hugetlb\":true"));
+    assert!(arguments.contains(&"-S".to_owned()));
 }
 
 #[test]
-fn a_kernel_gets_its_words_as_they_are() {
+fn a_kernel_gets_its_command_line_unchanged() {
     let command_line = "-S console=ttyS0,115200 init=\"a b\"".to_owned();
     let boot = VmBoot::Direct {
         kernel: "/boot/vmlinuz,initrd=/etc/shadow".into(),
         initrd: Some("/boot/initrd".into()),
         command_line: command_line.clone(),
     };
-    let words = words(&VmSpec { boot, ..spec() }, OLD, VmAccelerator::Tcg);
-    assert_eq!(values(&words, "-append"), [command_line]);
-    assert_eq!(values(&words, "-kernel"), ["/boot/vmlinuz,initrd=/etc/shadow"]);
-    assert_eq!(values(&words, "-initrd"), ["/boot/initrd"]);
+    let arguments = argument_words(&VmSpec { boot, ..spec() }, OLD, VmAccelerator::Tcg);
+    assert_eq!(values(&arguments, "-append"), [command_line]);
+    assert_eq!(values(&arguments, "-kernel"), ["/boot/vmlinuz,initrd=/etc/shadow"]);
+    assert_eq!(values(&arguments, "-initrd"), ["/boot/initrd"]);
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
-    let wrong: [fn(&mut VmSpec); 16] = [
+fn invalid_specifications_are_refused() {
+    let mutations: [fn(&mut VmSpec); 16] = [
         |spec| spec.name = "a,b".to_owned(),
         |spec| spec.folder = "relative".into(),
         |spec| spec.cpus = 0,
@@ -172,7 +173,7 @@ fn what_makes_no_sense_is_refused() {
                 (0..16).map(|n| VmNicSpec { name: format!("n{n}"), ..nic.clone() }).collect();
         },
     ];
-    for (number, break_it) in wrong.iter().enumerate() {
+    for (number, break_it) in mutations.iter().enumerate() {
         let mut spec = spec();
         break_it(&mut spec);
         check(&spec).expect_err(&number.to_string());

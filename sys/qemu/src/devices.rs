@@ -109,9 +109,9 @@ impl EmulatedMachine {
     ///
     /// Without KVM, QEMU (7.2, and probably later versions) crashes when a guest masks a vector of
     /// such a device. An interrupt line is used instead.
-    const fn vectors(self, needed: u16) -> u16 {
+    const fn vectors(self, required: u16) -> u16 {
         match self.accelerator {
-            VmAccelerator::Kvm => needed,
+            VmAccelerator::Kvm => required,
             VmAccelerator::Tcg => 0,
         }
     }

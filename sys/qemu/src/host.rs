@@ -69,9 +69,9 @@ impl QemuHost {
     /// No launcher responds at that path.
     pub fn connect(launcher: &Path, thread_start: ThreadStart) -> Result<Self, VmError> {
         let client = LauncherClient::new(launcher);
-        let kept = client.connect()?;
+        let connection = client.connect()?;
         let closes = Closes::new(CLOSING_MAX);
-        Ok(Self { client, _kept: kept, thread_start, closes })
+        Ok(Self { client, _kept: connection, thread_start, closes })
     }
 
     /// Connects to a running process, queries its state, and sends the command `begin`.
@@ -101,7 +101,7 @@ impl QemuHost {
         let (session, greeted) = Session::start(parts).map_err(host)?;
         let shared = Arc::clone(session.shared());
         let negotiated = negotiate(&shared, &greeted, begin);
-        let (machine, cpus) = negotiated.map_err(|error| why_gone(&shared, error))?;
+        let (machine, cpus) = negotiated.map_err(|error| disconnect_error(&shared, error))?;
         Ok(QemuVm {
             identity: identity.clone(),
             machine,
@@ -117,9 +117,7 @@ impl QemuHost {
     /// Returns the error if the process has ended, so that no process listens on the monitor.
     fn why_not(watch: &Watch) -> Option<VmError> {
         match watch.read_within(REASON_LIMIT)? {
-            LauncherEvent::Ended(ended) => {
-                Some(VmError::new(VmErrorKind::NotRunning, ended.text()))
-            }
+            LauncherEvent::Ended(exit) => Some(VmError::new(VmErrorKind::NotRunning, exit.text())),
             LauncherEvent::Nothing => None,
         }
     }
@@ -173,7 +171,7 @@ fn negotiate(
 
 /// Adds the reason for a process's end to an error. The launcher reports it shortly after the
 /// monitor was closed.
-fn why_gone(shared: &Shared, error: VmError) -> VmError {
+fn disconnect_error(shared: &Shared, error: VmError) -> VmError {
     if error.kind != VmErrorKind::NotRunning {
         return error;
     }
@@ -201,20 +199,20 @@ impl StartObserver {
 
     /// Forwards notices to `observer` from now on. If the VM has ended already, reports that first.
     fn pass(&self, observer: Arc<dyn VmObserver>) {
-        let mut passed = self.lock();
-        if let Some(end) = passed.end.take() {
+        let mut state = self.lock();
+        if let Some(end) = state.end.take() {
             observer.handle_notice(end);
         }
-        passed.observer = Some(observer);
+        state.observer = Some(observer);
     }
 }
 
 impl VmObserver for StartObserver {
     fn handle_notice(&self, notice: VmNotice) {
-        let mut passed = self.lock();
-        match &passed.observer {
+        let mut state = self.lock();
+        match &state.observer {
             Some(observer) => observer.handle_notice(notice),
-            None if matches!(notice, VmNotice::Ended { .. }) => passed.end = Some(notice),
+            None if matches!(notice, VmNotice::Ended { .. }) => state.end = Some(notice),
             None => {}
         }
     }

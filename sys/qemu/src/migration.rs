@@ -34,9 +34,9 @@ pub(crate) fn ready_to_receive() -> Command {
 /// Returns a socket pair: the daemon's end and QEMU's end. QEMU cannot attach descriptors to its
 /// data, even before the daemon reads any.
 fn receiving_pair() -> io::Result<(UnixStream, UnixStream)> {
-    let (near, peer) = UnixStream::pair()?;
-    refuse_descriptors(&near);
-    Ok((near, peer))
+    let (local, peer) = UnixStream::pair()?;
+    refuse_descriptors(&local);
+    Ok((local, peer))
 }
 
 impl QemuVm {
@@ -46,7 +46,9 @@ impl QemuVm {
         let path = format!("/machine/peripheral/{port}/{port}");
         let properties = qom_properties(&self.request(&Command::QomList { path: path.clone() })?);
         let properties = properties.map_err(invalid_reply)?;
-        let Some(child) = properties.into_iter().find(|of| of.name.starts_with("child[")) else {
+        let Some(child) =
+            properties.into_iter().find(|property| property.name.starts_with("child["))
+        else {
             return Ok(None);
         };
         let link = self.property(&path, &child.name)?;
@@ -58,9 +60,9 @@ impl QemuVm {
             base_memory(&self.request(&Command::QueryMemorySizeSummary)?).map_err(invalid_reply)?;
         check_recorded(self.machine, memory)?;
         let machine = machine_name(&self.property("/machine", "type")?).map_err(invalid_reply)?;
-        let (mut plugged, began) = (Vec::new(), Instant::now());
+        let (mut plugged, started_at) = (Vec::new(), Instant::now());
         for number in 0..PORTS {
-            self.shared().check_time(began, "a query of the ports")?;
+            self.shared().check_time(started_at, "a query of the ports")?;
             let Some(path) = self.behind_port(number)? else { continue };
             let id = path.rsplit('/').next().unwrap_or_default();
             if let (Some(device), Ok(port)) = (device_of(id), u8::try_from(number)) {
@@ -80,12 +82,12 @@ impl QemuVm {
 
     /// Returns the MAC address of a NIC, including one that QEMU has generated.
     fn mac_of(&self, path: &str) -> Result<MacAddr, VmError> {
-        let told = self.property(path, "mac")?;
-        let mac = told.as_str().and_then(|mac| mac.parse().ok());
+        let value = self.property(path, "mac")?;
+        let mac = value.as_str().and_then(|mac| mac.parse().ok());
         mac.ok_or_else(|| {
             // QEMU determines the length of the response.
-            let told: String = told.to_string().chars().take(40).collect();
-            let text = format!("invalid response of QEMU: {path} has the address {told}");
+            let excerpt: String = value.to_string().chars().take(40).collect();
+            let text = format!("invalid response of QEMU: {path} has the address {excerpt}");
             VmError::new(VmErrorKind::Refused, text)
         })
     }
@@ -95,8 +97,8 @@ impl QemuVm {
         line: &OwnedFd,
         spec: &MigrationSpec,
     ) -> Result<(), VmError> {
-        let ways = vec![ReturnPath, PauseBeforeSwitchover, AutoConverge];
-        self.execute_command(&Command::MigrateSetCapabilities(ways))?;
+        let capabilities = vec![ReturnPath, PauseBeforeSwitchover, AutoConverge];
+        self.execute_command(&Command::MigrateSetCapabilities(capabilities))?;
         self.execute_command(&Command::MigrateSetParameters {
             downtime_ms: u64::try_from(spec.downtime.as_millis()).unwrap_or(u64::MAX),
             bytes_per_second: spec.bytes_per_second.unwrap_or(0),
@@ -107,13 +109,13 @@ impl QemuVm {
 
     /// Returns the daemon's end of the connection through which the VM receives its memory.
     pub(crate) fn begin_receiving(&self) -> Result<OwnedFd, VmError> {
-        let (near, line) = receiving_pair().map_err(|error| {
+        let (local, line) = receiving_pair().map_err(|error| {
             let text = format!("the connection for the VM's memory cannot be opened: {error}");
             VmError::new(VmErrorKind::Host, text)
         })?;
         self.shared().hand_over(LINE, line.as_fd())?;
         self.execute_command(&Command::MigrateIncoming { fd: LINE })?;
-        Ok(near.into())
+        Ok(local.into())
     }
 
     pub(crate) fn query_migration_status(&self) -> Result<MigrationStatus, VmError> {
@@ -154,12 +156,12 @@ mod tests {
             eprintln!("skipped: the kernel is older than Linux 6.16");
             return;
         }
-        let (near, peer) = receiving_pair().unwrap();
+        let (local, peer) = receiving_pair().unwrap();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut beside = SendAncillaryBuffer::new(&mut space);
-        let descriptors = [near.as_fd()];
-        assert!(beside.push(SendAncillaryMessage::ScmRights(&descriptors)));
-        let sent = sendmsg(&peer, &[IoSlice::new(b"x")], &mut beside, SendFlags::NOSIGNAL);
-        assert_eq!(sent, Err(rustix::io::Errno::PERM));
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [local.as_fd()];
+        assert!(ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)));
+        let result = sendmsg(&peer, &[IoSlice::new(b"x")], &mut ancillary, SendFlags::NOSIGNAL);
+        assert_eq!(result, Err(rustix::io::Errno::PERM));
     }
 }

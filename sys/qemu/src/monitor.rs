@@ -69,7 +69,7 @@ pub(crate) struct Shared {
     pub(crate) stream: QemuStream,
     pub(crate) writing: Mutex<u64>,
     pub(crate) waiting: Mutex<BTreeMap<u64, Waiting>>,
-    pub(crate) known: Mutex<Known>,
+    pub(crate) status: Mutex<Known>,
     pub(crate) has_ended: Condvar,
 }
 
@@ -99,13 +99,13 @@ impl Shared {
         let id = *last;
         unanswered.insert(id, waiting);
         drop(unanswered);
-        let sent = write_line(&self.stream, &command.line(id), descriptor);
-        if sent.is_err() {
+        let result = write_line(&self.stream, &command.line(id), descriptor);
+        if result.is_err() {
             lock(&self.waiting).remove(&id);
             // After an incomplete command, QEMU could not parse the next one.
             let _ = self.stream.shutdown(Shutdown::Both);
         }
-        sent.map(|()| id).map_err(|_| NotSent::Disconnected)
+        result.map(|()| id).map_err(|_| NotSent::Disconnected)
     }
 
     /// Sends a command and blocks until the reply, for at most [`REPLY_TIMEOUT`].
@@ -165,58 +165,59 @@ impl Shared {
         VmError::new(VmErrorKind::Timeout, text)
     }
 
-    /// Returns an error if an operation that began at `began` exceeds [`OPERATION_LIMIT`].
-    pub(crate) fn check_time(&self, began: Instant, what: &str) -> Result<(), VmError> {
-        if began.elapsed() < OPERATION_LIMIT {
+    /// Returns an error if an operation that began at `started_at` exceeds [`OPERATION_LIMIT`].
+    pub(crate) fn check_time(&self, started_at: Instant, operation: &str) -> Result<(), VmError> {
+        if started_at.elapsed() < OPERATION_LIMIT {
             return Ok(());
         }
-        Err(self.silent_for(what, OPERATION_LIMIT))
+        Err(self.silent_for(operation, OPERATION_LIMIT))
     }
 
-    pub(crate) fn silent(&self, what: &str) -> VmError {
-        self.silent_for(what, REPLY_TIMEOUT)
+    pub(crate) fn silent(&self, operation: &str) -> VmError {
+        self.silent_for(operation, REPLY_TIMEOUT)
     }
 
-    fn silent_for(&self, what: &str, limit: Duration) -> VmError {
+    fn silent_for(&self, operation: &str, limit: Duration) -> VmError {
         let (name, limit) = (&self.name, limit.as_secs());
-        let text = format!("VM {name}: QEMU did not complete `{what}` within {limit} s");
+        let text = format!("VM {name}: QEMU did not complete `{operation}` within {limit} s");
         VmError::new(VmErrorKind::Timeout, text)
     }
 
     pub(crate) fn is_disconnected(&self) -> VmError {
-        let (name, how) = (&self.name, self.end_reason());
-        VmError::new(VmErrorKind::NotRunning, format!("VM {name} has ended: {how}"))
+        let (name, reason) = (&self.name, self.end_reason());
+        VmError::new(VmErrorKind::NotRunning, format!("VM {name} has ended: {reason}"))
     }
 
     /// Returns a description of the process's end; if it is unknown, states that QEMU has closed
     /// its monitor.
     pub(crate) fn end_reason(&self) -> String {
-        let ended = lock(&self.known).ended.clone();
-        ended.unwrap_or_else(|| "QEMU closed its monitor".to_owned())
+        let reason = lock(&self.status).ended.clone();
+        reason.unwrap_or_else(|| "QEMU closed its monitor".to_owned())
     }
 
     pub(crate) fn known(&self) -> Known {
-        lock(&self.known).clone()
+        lock(&self.status).clone()
     }
 
     /// Sets the state queried from QEMU. An event may have reported the agent already.
     pub(crate) fn set_known(&self, state: VmRunState, waits_for_space: bool, has_agent: bool) {
-        let mut known = lock(&self.known);
-        known.state = state;
-        known.waits_for_space |= waits_for_space;
-        known.has_agent |= has_agent;
+        let mut status = lock(&self.status);
+        status.state = state;
+        status.waits_for_space |= waits_for_space;
+        status.has_agent |= has_agent;
     }
 
     /// Blocks until the end of the process is reported, for at most `limit`. Returns false on
     /// timeout.
     pub(crate) fn wait_end(&self, limit: Duration) -> bool {
-        let known = lock(&self.known);
-        let waited = self.has_ended.wait_timeout_while(known, limit, |known| known.ended.is_none());
-        waited.map_or(true, |(known, _)| known.ended.is_some())
+        let status = lock(&self.status);
+        let waited =
+            self.has_ended.wait_timeout_while(status, limit, |status| status.ended.is_none());
+        waited.map_or(true, |(status, _)| status.ended.is_some())
     }
 
     /// Returns a description of the process's end; `None` while it runs.
     pub(crate) fn ended(&self) -> Option<String> {
-        lock(&self.known).ended.clone()
+        lock(&self.status).ended.clone()
     }
 }

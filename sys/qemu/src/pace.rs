@@ -12,7 +12,7 @@ pub(crate) struct MessageRate {
     at_once: u32,
     /// Units permitted per [`PAUSE`] beyond the burst.
     per_pause: u32,
-    left: u32,
+    remaining: u32,
     since: Instant,
 }
 
@@ -30,24 +30,24 @@ impl MessageRate {
     }
 
     const fn new(at_once: u32, per_pause: u32, now: Instant) -> Self {
-        Self { at_once, per_pause, left: at_once, since: now }
+        Self { at_once, per_pause, remaining: at_once, since: now }
     }
 
     /// Counts units. Returns the time for which the caller must stop reading.
     pub(crate) fn count(&mut self, units: u32, now: Instant) -> Duration {
-        let passed = now.saturating_duration_since(self.since);
-        let pauses = u32::try_from(passed.as_millis() / PAUSE.as_millis()).unwrap_or(u32::MAX);
+        let elapsed = now.saturating_duration_since(self.since);
+        let pauses = u32::try_from(elapsed.as_millis() / PAUSE.as_millis()).unwrap_or(u32::MAX);
         if pauses > 0 {
-            let back = pauses.saturating_mul(self.per_pause);
-            self.left = self.left.saturating_add(back).min(self.at_once);
+            let refill = pauses.saturating_mul(self.per_pause);
+            self.remaining = self.remaining.saturating_add(refill).min(self.at_once);
             self.since = now;
         }
-        if self.left >= units {
-            self.left -= units;
+        if self.remaining >= units {
+            self.remaining -= units;
             return Duration::ZERO;
         }
-        let missing = (units - self.left).div_ceil(self.per_pause);
-        self.left = 0;
+        let missing = (units - self.remaining).div_ceil(self.per_pause);
+        self.remaining = 0;
         PAUSE * missing
     }
 }
@@ -58,7 +58,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn a_flood_is_heard_at_its_pace() {
+    fn a_flood_is_received_at_the_limited_rate() {
         let start = Instant::now();
         let mut pace = MessageRate::of_events(start);
         for _ in 0..200 {

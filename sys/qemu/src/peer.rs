@@ -61,14 +61,15 @@ pub(crate) fn write_line(
 ) -> io::Result<()> {
     let Some(descriptor) = descriptor else { return stream.write_all(line) };
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut beside = SendAncillaryBuffer::new(&mut space);
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
     let descriptors = [descriptor];
-    if !beside.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+    if !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
         return Err(io::Error::other("the message has no room for a descriptor"));
     }
     let slices = [IoSlice::new(line)];
-    let sent =
-        rustix::io::retry_on_intr(|| sendmsg(stream, &slices, &mut beside, SendFlags::NOSIGNAL))?;
+    let sent = rustix::io::retry_on_intr(|| {
+        sendmsg(stream, &slices, &mut ancillary, SendFlags::NOSIGNAL)
+    })?;
     stream.write_all(line.get(sent..).unwrap_or_default())
 }
 
@@ -78,12 +79,12 @@ pub(crate) fn wait_readable<const N: usize>(
     descriptors: [BorrowedFd<'_>; N],
     limit: Option<Duration>,
 ) -> io::Result<[bool; N]> {
-    let until = limit.map(|limit| Instant::now() + limit);
+    let deadline = limit.map(|limit| Instant::now() + limit);
     loop {
         let mut polled = descriptors.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let left = left.and_then(|left| Timespec::try_from(left).ok());
-        match poll(&mut polled, left.as_ref()) {
+        let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let remaining = remaining.and_then(|remaining| Timespec::try_from(remaining).ok());
+        match poll(&mut polled, remaining.as_ref()) {
             Ok(_) => return Ok(polled.map(|fd| !fd.revents().is_empty())),
             Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),

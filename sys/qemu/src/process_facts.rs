@@ -28,14 +28,14 @@ pub(crate) fn since_start(ticks: u64) -> Duration {
     let [seconds, nanoseconds] =
         [now.tv_sec, now.tv_nsec].map(|value| u64::try_from(value).unwrap_or(0));
     let now = Duration::from_secs(seconds) + Duration::from_nanos(nanoseconds);
-    let whole = Duration::from_secs(ticks / per_second);
-    let rest = Duration::from_secs(ticks % per_second) / u32::try_from(per_second).unwrap_or(1);
-    now.saturating_sub(whole + rest)
+    let whole_seconds = Duration::from_secs(ticks / per_second);
+    let fraction = Duration::from_secs(ticks % per_second) / u32::try_from(per_second).unwrap_or(1);
+    now.saturating_sub(whole_seconds + fraction)
 }
 
 /// Returns the user id of a process, which is the owner of its folder in `/proc` (proc(5)).
 pub(crate) fn user(process: u32) -> Option<u32> {
-    fs::metadata(format!("/proc/{process}")).ok().map(|found| found.uid())
+    fs::metadata(format!("/proc/{process}")).ok().map(|metadata| metadata.uid())
 }
 
 /// Returns the feature flags that all CPUs have in common.
@@ -57,13 +57,13 @@ mod tests {
 
     #[test]
     fn a_process_has_a_user() {
-        let own = rustix::process::geteuid().as_raw();
-        assert_eq!(user(std::process::id()), Some(own));
+        let own_user = rustix::process::geteuid().as_raw();
+        assert_eq!(user(std::process::id()), Some(own_user));
         assert_eq!(user(5_000_000), None);
     }
 
     #[test]
-    fn a_process_has_a_time_and_nobody_has_none() {
+    fn a_process_has_a_start_time_and_a_missing_one_has_none() {
         assert!(started(std::process::id()).is_some_and(|ticks| ticks > 0));
         // This exceeds the kernel's largest process id, 4194304.
         assert_eq!(started(5_000_000), None);

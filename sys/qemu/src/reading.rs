@@ -39,18 +39,18 @@ pub(crate) struct Reading {
     pub(crate) bytes: MessageRate,
     pub(crate) unplugging: Unplugging,
     /// End of the process, kept while its last messages are read.
-    pub(crate) heard: Option<LauncherEvent>,
+    pub(crate) event: Option<LauncherEvent>,
     pub(crate) last_reads: u32,
 }
 
 impl Reading {
     pub(crate) fn run(mut self) {
         let mut reader = QmpReader::new();
-        let why = loop {
+        let reason = loop {
             match self.poll(&mut reader) {
                 Ok(None) => {}
-                Ok(Some(heard)) => return self.finish(Some(heard), "QEMU has ended"),
-                Err(why) => break why,
+                Ok(Some(event)) => return self.finish(Some(event), "QEMU has ended"),
+                Err(reason) => break reason,
             }
         };
         let _ = self.shared.stream.shutdown(Shutdown::Both);
@@ -59,15 +59,15 @@ impl Reading {
         if self.shared.ended().is_some() {
             return;
         }
-        let heard = self.heard.take();
-        let heard =
-            heard.or_else(|| self.watch.as_ref().and_then(|watch| watch.read_within(END_LIMIT)));
-        let heard = heard.or_else(|| {
+        let event = self.event.take();
+        let event =
+            event.or_else(|| self.watch.as_ref().and_then(|watch| watch.read_within(END_LIMIT)));
+        let event = event.or_else(|| {
             let watch = self.watch.as_ref()?;
             watch.kill();
             watch.read_within(REPLY_TIMEOUT)
         });
-        self.finish(heard, &why);
+        self.finish(event, &reason);
     }
 
     /// Waits for one event and handles it. Returns the end of the process if it was reported.
@@ -75,11 +75,11 @@ impl Reading {
     /// # Errors
     /// The reason why the monitor can no longer be read.
     pub(crate) fn poll(&mut self, reader: &mut QmpReader) -> Result<Option<LauncherEvent>, String> {
-        if self.heard.is_some() {
+        if self.event.is_some() {
             let last = wait_readable([self.shared.stream.as_fd()], Some(Duration::ZERO));
             self.last_reads = self.last_reads.saturating_sub(1);
             if self.last_reads == 0 || !matches!(last, Ok([true])) {
-                return Ok(self.heard.take());
+                return Ok(self.event.take());
             }
             return self.read(reader).map(|()| None);
         }
@@ -104,14 +104,14 @@ impl Reading {
     /// Reads the launcher's report on the process.
     fn read_launcher_event(&mut self) {
         match self.watch.as_ref().map(Watch::read) {
-            Some(heard @ LauncherEvent::Ended(_)) => self.heard = Some(heard),
+            Some(event @ LauncherEvent::Ended(_)) => self.event = Some(event),
             _ => self.watch = None,
         }
     }
 
     /// Stops reading for `pause`, or until the end of the process is reported.
     pub(crate) fn pause_reading(&mut self, pause: Duration) {
-        if pause.is_zero() || self.heard.is_some() {
+        if pause.is_zero() || self.event.is_some() {
             return;
         }
         let Some(watch) = &self.watch else { return std::thread::sleep(pause) };
@@ -206,30 +206,30 @@ impl Reading {
         self.pause_reading(pause);
         // The process has ended. Its remaining messages are handled only within the rate limit,
         // except for the reason for a shutdown.
-        let is_excess = !pause.is_zero() && self.heard.is_some();
+        let is_excess = !pause.is_zero() && self.event.is_some();
         if is_excess && !matches!(event, QmpEvent::Shutdown(_)) {
             return;
         }
         match event {
             QmpEvent::Stop => {
                 // QEMU stops a guest as a consequence of its panic.
-                if lock(&self.shared.known).state == VmRunState::Running {
+                if lock(&self.shared.status).state == VmRunState::Running {
                     self.change(VmRunState::Paused);
                 }
             }
             QmpEvent::Resume => {
-                lock(&self.shared.known).waits_for_space = false;
+                lock(&self.shared.status).waits_for_space = false;
                 self.change(VmRunState::Running);
             }
             QmpEvent::BlockIoError { stops_vm: true, is_full: true, .. } => {
                 // A guest that was paused before remains paused for the earlier reason.
-                let mut known = lock(&self.shared.known);
-                known.waits_for_space |= known.state == VmRunState::Running;
+                let mut status = lock(&self.shared.status);
+                status.waits_for_space |= status.state == VmRunState::Running;
             }
             QmpEvent::GuestPanicked { .. } => self.change(VmRunState::Panicked),
             QmpEvent::Reset(_) => self.observer.handle_notice(VmNotice::Reset),
             QmpEvent::Shutdown(trigger) => {
-                lock(&self.shared.known).off_because = Some(trigger.reason);
+                lock(&self.shared.status).off_because = Some(trigger.reason);
                 self.change(VmRunState::Off);
             }
             QmpEvent::DeviceDeleted { device: Some(device), .. } => {
@@ -249,7 +249,7 @@ impl Reading {
                 );
             }
             QmpEvent::VserportChange { id, is_open } if id == AGENT_PORT => {
-                lock(&self.shared.known).has_agent = is_open;
+                lock(&self.shared.status).has_agent = is_open;
             }
             QmpEvent::VserportChange { .. }
             | QmpEvent::BlockIoError { .. }
@@ -260,44 +260,42 @@ impl Reading {
     }
 
     pub(crate) fn change(&self, state: VmRunState) {
-        let mut known = lock(&self.shared.known);
-        if known.state != state {
-            known.state = state;
-            drop(known);
+        let mut status = lock(&self.shared.status);
+        if status.state != state {
+            status.state = state;
+            drop(status);
             self.observer.handle_notice(VmNotice::State(state));
         }
     }
 
     /// Reports the end of the process, as described by the launcher; otherwise as observed on the
     /// monitor.
-    fn finish(&self, heard: Option<LauncherEvent>, why: &str) {
-        let off = lock(&self.shared.known).off_because.clone();
-        let (is_known_bad, how) = match heard {
-            Some(LauncherEvent::Ended(ended)) => {
-                (ended.is_success == Some(false), Some(ended.text()))
-            }
+    fn finish(&self, event: Option<LauncherEvent>, fallback: &str) {
+        let off_reason = lock(&self.shared.status).off_because.clone();
+        let (is_known_bad, end_text) = match event {
+            Some(LauncherEvent::Ended(exit)) => (exit.is_success == Some(false), Some(exit.text())),
             _ => (false, None),
         };
-        let word = off.as_deref().unwrap_or_default();
-        let is_orderly = matches!(word, "guest-shutdown" | "host-qmp-quit") && !is_known_bad;
-        let reason = match (word, how) {
+        let qemu_reason = off_reason.as_deref().unwrap_or_default();
+        let is_orderly = matches!(qemu_reason, "guest-shutdown" | "host-qmp-quit") && !is_known_bad;
+        let reason = match (qemu_reason, end_text) {
             ("guest-shutdown", _) if is_orderly => "the guest has shut down".to_owned(),
             ("host-qmp-quit", _) if is_orderly => "QEMU was requested to end".to_owned(),
-            ("", Some(how)) => how,
-            (word, Some(how)) => format!("{how} (QEMU reported: {word})"),
-            (_, None) => format!("{why}; the exit status of its process is unknown"),
+            ("", Some(end_text)) => end_text,
+            (qemu_reason, Some(end_text)) => format!("{end_text} (QEMU reported: {qemu_reason})"),
+            (_, None) => format!("{fallback}; the exit status of its process is unknown"),
         };
         self.end(&reason, is_orderly);
     }
 
     pub(crate) fn end(&self, reason: &str, is_orderly: bool) {
-        let mut known = lock(&self.shared.known);
-        if known.ended.is_some() {
+        let mut status = lock(&self.shared.status);
+        if status.ended.is_some() {
             return;
         }
-        known.ended = Some(reason.to_owned());
-        known.state = VmRunState::Off;
-        drop(known);
+        status.ended = Some(reason.to_owned());
+        status.state = VmRunState::Off;
+        drop(status);
         lock(&self.shared.waiting).clear();
         self.shared.has_ended.notify_all();
         self.observer.handle_notice(VmNotice::Ended { is_orderly, reason: reason.to_owned() });

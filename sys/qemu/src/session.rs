@@ -27,7 +27,7 @@ pub(crate) struct Session {
 impl Drop for Session {
     fn drop(&mut self) {
         // The reading thread detects the end of the connection and does not report it as an error.
-        lock(&self.shared.known).ended.get_or_insert_with(|| "the daemon released it".to_owned());
+        lock(&self.shared.status).ended.get_or_insert_with(|| "the daemon released it".to_owned());
         let _ = self.shared.stream.shutdown(Shutdown::Both);
     }
 }
@@ -50,7 +50,7 @@ impl Session {
         let SessionParts { name, stream, watch, observer, thread_start, closes } = parts;
         let stream = QemuStream::new(stream, closes)?;
         stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
-        let known = Known {
+        let status = Known {
             state: VmRunState::Paused,
             waits_for_space: false,
             has_agent: false,
@@ -62,7 +62,7 @@ impl Session {
             stream,
             writing: Mutex::new(0),
             waiting: Mutex::default(),
-            known: Mutex::new(known),
+            status: Mutex::new(status),
             has_ended: Condvar::new(),
         });
         let (greeting, greeted) = sync_channel(1);
@@ -74,7 +74,7 @@ impl Session {
             events: MessageRate::of_events(Instant::now()),
             bytes: MessageRate::of_bytes(Instant::now()),
             unplugging: Unplugging::default(),
-            heard: None,
+            event: None,
             last_reads: LAST_READS_MAX,
         };
         let builder = std::thread::Builder::new().name("vm".to_owned());

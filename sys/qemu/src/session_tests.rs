@@ -62,16 +62,16 @@ impl Bench {
     /// Reports the end of the process, as the launcher does.
     fn report_end(&self) {
         let (status, log) = ("QEMU ended with status 1".to_owned(), String::new());
-        let ended = Ended { is_success: Some(false), status, log };
-        send_message(&self.launcher, &Reply::Ended(ended)).unwrap();
+        let exit = Ended { is_success: Some(false), status, log };
+        send_message(&self.launcher, &Reply::Ended(exit)).unwrap();
     }
 
     /// Returns the reason for the end that the observer received.
     fn end(&self) -> String {
-        let until = Instant::now() + LIMIT;
+        let deadline = Instant::now() + LIMIT;
         loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let notice = self.notices.recv_timeout(left).expect("the end of the VM");
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            let notice = self.notices.recv_timeout(remaining).expect("the end of the VM");
             if let VmNotice::Ended { reason, .. } = notice {
                 return reason;
             }
@@ -82,8 +82,8 @@ impl Bench {
     fn commands(&self) -> Vec<String> {
         self.qemu.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
-        while let Ok(got @ 1..) = (&self.qemu).read(&mut buffer) {
-            text.extend_from_slice(&buffer[..got]);
+        while let Ok(count @ 1..) = (&self.qemu).read(&mut buffer) {
+            text.extend_from_slice(&buffer[..count]);
         }
         let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let name = |line: &[u8]| -> Option<String> {
@@ -96,9 +96,9 @@ impl Bench {
     /// Writes `text` repeatedly, at most `times`, until the session stops reading for `timeout`.
     /// Returns true if it stopped.
     fn flood(&self, text: &str, times: usize, timeout: Duration) -> bool {
-        let piece = text.repeat(1000);
+        let chunk = text.repeat(1000);
         self.qemu.set_write_timeout(Some(timeout)).unwrap();
-        (0..times).any(|_| (&self.qemu).write_all(piece.as_bytes()).is_err())
+        (0..times).any(|_| (&self.qemu).write_all(chunk.as_bytes()).is_err())
     }
 }
 
@@ -106,11 +106,11 @@ impl Bench {
     /// Writes `text` repeatedly for this time. Returns the number of bytes that the socket
     /// accepted.
     fn flood_for(&self, text: &str, time: Duration) -> u64 {
-        let (piece, until, mut written) = (text.repeat(1000), Instant::now() + time, 0);
+        let (chunk, deadline, mut written) = (text.repeat(1000), Instant::now() + time, 0);
         self.qemu.set_write_timeout(Some(Duration::from_millis(50))).unwrap();
-        while Instant::now() < until {
-            let rest = piece.get(written as usize % piece.len()..).unwrap();
-            written += (&self.qemu).write(rest.as_bytes()).unwrap_or(0) as u64;
+        while Instant::now() < deadline {
+            let tail = chunk.get(written as usize % chunk.len()..).unwrap();
+            written += (&self.qemu).write(tail.as_bytes()).unwrap_or(0) as u64;
         }
         written
     }
@@ -133,9 +133,9 @@ fn a_flood_of_events_delays_neither_the_report_of_the_end_nor_the_release() {
     assert!(bench.flood(EVENT, 1000, Duration::from_millis(300)));
     let shared: Weak<Shared> = Arc::downgrade(&bench.shared());
     bench.session = None;
-    let until = Instant::now() + LIMIT;
+    let deadline = Instant::now() + LIMIT;
     while shared.strong_count() > 0 {
-        assert!(Instant::now() < until, "the thread of a released session goes on");
+        assert!(Instant::now() < deadline, "the thread of a released session goes on");
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -153,9 +153,9 @@ fn replies_that_nothing_has_requested_are_paced_like_events() {
     ];
     for (text, is_message) in cases {
         let bench = Bench::new();
-        let began = Instant::now();
+        let started_at = Instant::now();
         let written = bench.flood_for(text, Duration::from_secs(3));
-        let seconds = began.elapsed().as_secs() + 1;
+        let seconds = started_at.elapsed().as_secs() + 1;
         // The session reads at most the bytes that the rate limit permits, plus those buffered by
         // the sockets and one read: less than 1 MiB. Without a rate limit, hundreds of MiB are read
         // in this time, and at least tens on a loaded machine.
@@ -175,14 +175,14 @@ fn a_caller_gets_the_reply_to_its_own_command_only() {
     let shared = bench.shared();
     let caller = thread::spawn(move || shared.request(&Command::QueryStatus));
     let mut command = [0; 256];
-    let got = (&bench.qemu).read(&mut command).unwrap();
-    assert!(got > 0);
-    let lies = "{\"return\":\"two\",\"id\":2}\n{\"return\":\"none\"}\n\
+    let count = (&bench.qemu).read(&mut command).unwrap();
+    assert!(count > 0);
+    let replies = "{\"return\":\"two\",\"id\":2}\n{\"return\":\"none\"}\n\
                 {\"return\":\"text\",\"id\":\"1\"}\n{\"return\":\"float\",\"id\":1.5}\n\
                 {\"return\":\"negative\",\"id\":-1}\n{\"event\":\"NO_SUCH\",\"data\":7}\n";
     // The text is sent in pieces that end within lines.
-    for piece in lies.as_bytes().chunks(7) {
-        (&bench.qemu).write_all(piece).unwrap();
+    for part in replies.as_bytes().chunks(7) {
+        (&bench.qemu).write_all(part).unwrap();
     }
     (&bench.qemu)
         .write_all(b"{\"return\":\"one\",\"id\":1}\n{\"return\":\"again\",\"id\":1}\n")
@@ -202,7 +202,7 @@ fn invalid_data_ends_the_session_with_its_position() {
         ("{\"event\":[]}\n", "at byte 0: an event whose name is not a string"),
         ("{\"QMP\":{}}\n", "at byte 0: a greeting without a version"),
     ];
-    for (text, wanted) in cases {
+    for (text, expected) in cases {
         let bench = Bench::new();
         let shared = bench.shared();
         let caller = thread::spawn(move || shared.request(&Command::QueryStatus));
@@ -218,7 +218,7 @@ fn invalid_data_ends_the_session_with_its_position() {
         let notice = notices.iter().find(|notice| matches!(notice, VmNotice::Ended { .. }));
         let Some(VmNotice::Ended { is_orderly, reason }) = notice else { panic!("no end") };
         assert!(!is_orderly);
-        assert!(reason.contains(wanted) || reason.contains("status 1"), "{reason}");
+        assert!(reason.contains(expected) || reason.contains("status 1"), "{reason}");
     }
 }
 
@@ -295,8 +295,8 @@ fn operations_of_several_commands_have_a_time_limit() {
     let bench = Bench::new();
     let (shared, now) = (bench.shared(), Instant::now());
     assert_eq!(shared.check_time(now, "a query"), Ok(()));
-    let began = now.checked_sub(OPERATION_LIMIT).unwrap();
-    let error = shared.check_time(began, "a query").unwrap_err();
+    let started_at = now.checked_sub(OPERATION_LIMIT).unwrap();
+    let error = shared.check_time(started_at, "a query").unwrap_err();
     assert_eq!(error.kind, VmErrorKind::Timeout);
     assert!(error.text.contains("VM web: QEMU did not complete `a query` within 60 s"), "{error}");
 }
@@ -310,16 +310,16 @@ fn queries_of_all_nics_have_one_time_limit_and_a_stalled_qemu_gets_no_more_of_th
     let bench = Bench::new();
     let (shared, names) = (bench.shared(), nic_names());
     let nics: Vec<&str> = names.iter().map(String::as_str).collect();
-    let began = Instant::now();
+    let started_at = Instant::now();
     assert!(shared.standbys(&nics).is_empty());
-    let first = began.elapsed();
+    let first = started_at.elapsed();
     assert!(first < LIMIT, "{first:?}");
     // Further queries block no thread, and are not sent.
-    let began = Instant::now();
+    let started_at = Instant::now();
     for _ in 0..1000 {
         assert!(shared.standbys(&nics).is_empty());
     }
-    assert!(began.elapsed() < first, "{:?}", began.elapsed());
+    assert!(started_at.elapsed() < first, "{:?}", started_at.elapsed());
     assert_eq!(bench.commands(), ["qom-list"]);
     // QEMU is queried again when it has replied. It replies to each query slowly, so that the time
     // limit of all ends before the last reply.
@@ -346,19 +346,22 @@ fn queries_of_all_nics_have_one_time_limit_and_a_stalled_qemu_gets_no_more_of_th
             }
         }
     });
-    let until = Instant::now() + LIMIT;
-    let found = loop {
-        let found = shared.standbys(&nics);
-        if !found.is_empty() {
-            break found;
+    let deadline = Instant::now() + LIMIT;
+    let standbys = loop {
+        let standbys = shared.standbys(&nics);
+        if !standbys.is_empty() {
+            break standbys;
         }
-        assert!(Instant::now() < until, "QEMU is not queried again");
+        assert!(Instant::now() < deadline, "QEMU is not queried again");
         thread::sleep(Duration::from_millis(5));
     };
-    assert!(found.len() < nics.len(), "{found:?}");
+    assert!(standbys.len() < nics.len(), "{standbys:?}");
     let expected = Standby { is_negotiated: true, is_driver_ready: false, has_vf: true };
-    assert_eq!(found["nic0"], expected);
-    assert!(found.iter().all(|(nic, standby)| standby.has_vf == (nic == "nic0")), "{found:?}");
+    assert_eq!(standbys["nic0"], expected);
+    assert!(
+        standbys.iter().all(|(nic, standby)| standby.has_vf == (nic == "nic0")),
+        "{standbys:?}"
+    );
     bench.qemu.shutdown(Shutdown::Both).unwrap();
     replies.join().unwrap();
 }

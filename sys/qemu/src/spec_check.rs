@@ -38,9 +38,9 @@ pub(crate) fn is_name(text: &str) -> bool {
         && text.bytes().any(|b| b.is_ascii_alphanumeric())
 }
 
-fn check_path(what: &str, path: &Path) -> Result<(), VmError> {
+fn check_path(owner: &str, path: &Path) -> Result<(), VmError> {
     let Some(text) = path.to_str() else {
-        return Err(refused(format!("the path of {what}, {}, is not UTF-8", path.display())));
+        return Err(refused(format!("the path of {owner}, {}, is not UTF-8", path.display())));
     };
     let is_plain = text.starts_with('/')
         && text.len() <= PATH_BYTES_MAX
@@ -49,7 +49,7 @@ fn check_path(what: &str, path: &Path) -> Result<(), VmError> {
         return Ok(());
     }
     Err(refused(format!(
-        "the path of {what}, {text:?}, is not an absolute path without control characters"
+        "the path of {owner}, {text:?}, is not an absolute path without control characters"
     )))
 }
 
@@ -64,9 +64,9 @@ pub(crate) fn check(spec: &VmSpec) -> Result<(), VmError> {
     }
     check_path("the folder", &spec.folder)?;
     if spec.cpus == 0 || spec.cpus > spec.cpus_max || spec.cpus_max > CPUS_MAX {
-        let (cpus, most) = (spec.cpus, spec.cpus_max);
+        let (cpus, max) = (spec.cpus, spec.cpus_max);
         let text = format!(
-            "cpus {cpus} and cpus_max {most} must be in ascending order and from 1 to {CPUS_MAX}"
+            "cpus {cpus} and cpus_max {max} must be in ascending order and from 1 to {CPUS_MAX}"
         );
         return Err(refused(text));
     }
@@ -118,18 +118,19 @@ fn check_devices(spec: &VmSpec) -> Result<(), VmError> {
     }
     check_unique("NICs", spec.nics.iter().map(|nic| nic.name.as_str()))?;
     check_unique("disks", spec.disks.iter().map(|disk| disk.name.as_str()))?;
-    let count = |is: fn(&VmDiskKind) -> bool| spec.disks.iter().filter(|d| is(&d.kind)).count();
+    let count =
+        |is_kind: fn(&VmDiskKind) -> bool| spec.disks.iter().filter(|d| is_kind(&d.kind)).count();
     let plugged = spec.nics.len() + count(|kind| matches!(kind, VmDiskKind::Virtio { .. }));
     let ide = count(|kind| matches!(kind, VmDiskKind::Ide { .. }));
     let sata = count(|kind| matches!(kind, VmDiskKind::Sata { .. }));
     check_ports(spec)?;
-    for (what, number, most) in [
+    for (devices, number, max) in [
         ("NICs and virtio disks", plugged, PORTS),
         ("IDE disks", ide, IDE_MAX),
         ("SATA disks", sata, SATA_MAX),
     ] {
-        if number > most {
-            return Err(refused(format!("{number} {what} exceed the limit of {most} per VM")));
+        if number > max {
+            return Err(refused(format!("{number} {devices} exceed the limit of {max} per VM")));
         }
     }
     Ok(())
@@ -137,16 +138,16 @@ fn check_devices(spec: &VmSpec) -> Result<(), VmError> {
 
 /// Checks that each assigned port exists and is assigned to one device only.
 fn check_ports(spec: &VmSpec) -> Result<(), VmError> {
-    let named = spec.nics.iter().filter_map(|nic| nic.port);
-    let mut seen = BTreeSet::new();
-    for port in named.chain(spec.disks.iter().filter_map(|disk| disk.port)) {
+    let ports = spec.nics.iter().filter_map(|nic| nic.port);
+    let mut used = BTreeSet::new();
+    for port in ports.chain(spec.disks.iter().filter_map(|disk| disk.port)) {
         if usize::from(port) >= PORTS {
             return Err(refused(format!(
                 "port {port} does not exist; a VM has ports 0 to {}",
                 PORTS - 1
             )));
         }
-        if !seen.insert(port) {
+        if !used.insert(port) {
             return Err(refused(format!("port {port} is assigned to two devices")));
         }
     }
@@ -166,12 +167,12 @@ fn check_arrival(arrival: &MigrationSource) -> Result<(), VmError> {
     Err(refused(format!("{machine:?} is not a machine type of QEMU like pc-q35-7.2")))
 }
 
-fn check_unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), VmError> {
+fn check_unique<'a>(devices: &str, names: impl Iterator<Item = &'a str>) -> Result<(), VmError> {
     let mut names: Vec<_> = names.collect();
     names.sort_unstable();
-    let twice = names.windows(2).find(|pair| pair.first() == pair.last());
-    match twice.and_then(|pair| pair.first()) {
-        Some(name) => Err(refused(format!("two {what} have the name {name}"))),
+    let duplicate = names.windows(2).find(|pair| pair.first() == pair.last());
+    match duplicate.and_then(|pair| pair.first()) {
+        Some(name) => Err(refused(format!("two {devices} have the name {name}"))),
         None => Ok(()),
     }
 }
@@ -185,10 +186,10 @@ pub(crate) fn check_nic(nic: &VmNicSpec) -> Result<(), VmError> {
         return Err(refused(format!("{:?} is not a valid name of a NIC", nic.name)));
     }
     check_path("the NIC's socket", &nic.socket)?;
-    let most = if nic.kind == VmNicKind::Virtio { QUEUES_MAX } else { 1 };
-    if nic.queue_pairs == 0 || nic.queue_pairs > most {
+    let max = if nic.kind == VmNicKind::Virtio { QUEUES_MAX } else { 1 };
+    if nic.queue_pairs == 0 || nic.queue_pairs > max {
         let text =
-            format!("NIC {}: {} queue pairs are outside of 1 to {most}", nic.name, nic.queue_pairs);
+            format!("NIC {}: {} queue pairs are outside of 1 to {max}", nic.name, nic.queue_pairs);
         return Err(refused(text));
     }
     Ok(())

@@ -38,7 +38,7 @@ pub fn start_launcher(socket: &Path, mut command: Command) -> io::Result<bool> {
         );
     }
     let mut child = command.spawn()?;
-    let until = Instant::now() + LIMIT;
+    let deadline = Instant::now() + LIMIT;
     loop {
         if connect_to(socket).is_ok() {
             return Ok(true);
@@ -49,7 +49,7 @@ pub fn start_launcher(socket: &Path, mut command: Command) -> io::Result<bool> {
                 None => format!("the VM launcher ended with {status}"),
             }));
         }
-        if Instant::now() >= until {
+        if Instant::now() >= deadline {
             let _ = child.kill();
             let _ = child.wait();
             return Err(io::Error::other("the VM launcher does not listen"));

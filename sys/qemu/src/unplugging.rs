@@ -75,19 +75,19 @@ impl Unplugging {
             return None;
         }
         self.sent = None;
-        let rest = self.rests.front_mut()?;
+        let removal = self.rests.front_mut()?;
         let is_in_use = |text: &str| text.contains("busy") || text.contains("in use");
-        if error.is_some_and(is_in_use) && rest.tries < TRIES {
-            rest.tries += 1;
+        if error.is_some_and(is_in_use) && removal.tries < TRIES {
+            removal.tries += 1;
             self.is_waiting = true;
             return None;
         }
         // Any other error means that the object does not exist: an emulated NIC has no chardev.
-        rest.commands.pop_front();
-        if !rest.commands.is_empty() {
+        removal.commands.pop_front();
+        if !removal.commands.is_empty() {
             return None;
         }
-        self.rests.pop_front().map(|rest| rest.device)
+        self.rests.pop_front().map(|removal| removal.device)
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
     use super::{RESTS_MAX, TRIES, Unplugging, VmDevice};
 
     #[test]
-    fn what_stands_behind_a_device_goes_in_order() {
+    fn the_backends_of_a_device_are_removed_in_order() {
         let mut unplugging = Unplugging::default();
         unplugging.handle_deleted("nic-web");
         unplugging.handle_deleted("port3");
@@ -111,23 +111,23 @@ mod tests {
         assert!(unplugging.is_waiting());
         assert_eq!(unplugging.poll_command().unwrap().name(), "chardev-remove");
         unplugging.handle_sent(3);
-        let gone = unplugging.handle_answer(3, Some("Chardev 'nic-web' not found"));
-        assert_eq!(gone, Some(VmDevice::Nic("web".to_owned())));
+        let removed = unplugging.handle_answer(3, Some("Chardev 'nic-web' not found"));
+        assert_eq!(removed, Some(VmDevice::Nic("web".to_owned())));
         assert_eq!(unplugging.poll_command(), None);
     }
 
     #[test]
-    fn what_stays_in_use_is_left() {
+    fn backends_that_stay_in_use_are_given_up() {
         let mut unplugging = Unplugging::default();
         unplugging.handle_deleted("disk-a");
-        let mut gone = None;
+        let mut removed = None;
         for number in 0..=u64::from(TRIES) {
-            assert_eq!(gone, None);
+            assert_eq!(removed, None);
             assert!(unplugging.poll_command().is_some());
             unplugging.handle_sent(number);
-            gone = unplugging.handle_answer(number, Some("Chardev 'disk-a' is busy"));
+            removed = unplugging.handle_answer(number, Some("Chardev 'disk-a' is busy"));
         }
-        assert_eq!(gone, Some(VmDevice::Disk("a".to_owned())));
+        assert_eq!(removed, Some(VmDevice::Disk("a".to_owned())));
     }
 
     #[test]

@@ -42,18 +42,18 @@ impl Shared {
     /// Queries NICs as standbys of VFs, all of them within [`STANDBYS_LIMIT`]. Unknown states are
     /// omitted.
     pub(crate) fn standbys(&self, nics: &[&str]) -> BTreeMap<String, Standby> {
-        let until = Instant::now() + STANDBYS_LIMIT;
-        let mut found = BTreeMap::new();
+        let deadline = Instant::now() + STANDBYS_LIMIT;
+        let mut standbys = BTreeMap::new();
         let devices = match self.device_ids(STANDBYS_LIMIT) {
             Ok(devices) => devices,
             Err(error) => {
                 tracing::debug!(%error, "cannot query the VFs of a VM");
-                return found;
+                return standbys;
             }
         };
         for nic in nics {
-            match self.standby(nic, &devices, until.saturating_duration_since(Instant::now())) {
-                Ok(standby) => drop(found.insert((*nic).to_owned(), standby)),
+            match self.standby(nic, &devices, deadline.saturating_duration_since(Instant::now())) {
+                Ok(standby) => drop(standbys.insert((*nic).to_owned(), standby)),
                 Err(error) => {
                     tracing::debug!(nic, %error, "cannot query the failover of a NIC");
                     // The other queries would fail in the same way.
@@ -63,7 +63,7 @@ impl Shared {
                 }
             }
         }
-        found
+        standbys
     }
 
     fn standby(&self, nic: &str, devices: &[String], limit: Duration) -> Result<Standby, VmError> {

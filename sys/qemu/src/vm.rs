@@ -98,9 +98,9 @@ impl QemuVm {
         &self,
         numbers: impl Iterator<Item = usize>,
     ) -> Result<String, VmError> {
-        let began = Instant::now();
+        let started_at = Instant::now();
         for number in numbers {
-            self.shared().check_time(began, "a query of the ports")?;
+            self.shared().check_time(started_at, "a query of the ports")?;
             if self.behind_port(number)?.is_none() {
                 return Ok(port_id(number));
             }
@@ -162,32 +162,33 @@ impl QemuVm {
         }
     }
 
-    fn set_cpus(&self, wanted: u16) -> Result<(), VmError> {
+    fn set_cpus(&self, cpus: u16) -> Result<(), VmError> {
         let _plugging = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
         let slots =
             cpu_slots(&self.request(&Command::QueryHotpluggableCpus)?).map_err(invalid_reply)?;
-        let taken: u64 = slots.iter().filter(|slot| slot.is_occupied).map(|slot| slot.cpus).sum();
-        let most: u64 = slots.iter().map(|slot| slot.cpus).sum();
-        let wanted = u64::from(wanted);
-        if wanted < taken {
-            let taken = CountedNoun::new(taken, "CPU");
+        let occupied: u64 =
+            slots.iter().filter(|slot| slot.is_occupied).map(|slot| slot.cpus).sum();
+        let max: u64 = slots.iter().map(|slot| slot.cpus).sum();
+        let cpus = u64::from(cpus);
+        if cpus < occupied {
+            let occupied = CountedNoun::new(occupied, "CPU");
             let text = format!(
-                "the VM has {taken}; their number can be reduced only by a restart of the VM"
+                "the VM has {occupied}; their number can be reduced only by a restart of the VM"
             );
             return Err(refused(text));
         }
-        if wanted > most {
-            let most = CountedNoun::new(most, "CPU");
+        if cpus > max {
+            let max = CountedNoun::new(max, "CPU");
             return Err(refused(format!(
-                "the VM was started with a maximum of {most}; raise cpus_max and restart it"
+                "the VM was started with a maximum of {max}; raise cpus_max and restart it"
             )));
         }
-        let (mut count, began) = (taken, Instant::now());
+        let (mut count, started_at) = (occupied, Instant::now());
         for slot in slots.iter().filter(|slot| !slot.is_occupied) {
-            if count >= wanted {
+            if count >= cpus {
                 break;
             }
-            self.shared().check_time(began, "plugging CPUs")?;
+            self.shared().check_time(started_at, "plugging CPUs")?;
             let [socket, core, thread] = slot.topology;
             let mut device = DeviceArguments::new(&slot.driver)
                 .with("id", format!("cpu-{socket}-{core}-{thread}"));
@@ -203,14 +204,17 @@ impl QemuVm {
 
     /// Runs a session with the guest agent. Sessions are serialised, because QEMU accepts one
     /// connection.
-    fn with_agent<T>(&self, talk: fn(AgentPort<'_>) -> Result<T, VmError>) -> Result<T, VmError> {
+    fn with_agent<T>(
+        &self,
+        request: fn(AgentPort<'_>) -> Result<T, VmError>,
+    ) -> Result<T, VmError> {
         if !self.shared().known().has_agent {
             let text = "no guest agent runs in the guest; install it there (Debian: package \
                         qemu-guest-agent)";
             return Err(refused(text));
         }
         let closing = self.talking.lock().unwrap_or_else(PoisonError::into_inner);
-        talk(AgentPort { folder: &self.identity.folder, closing: &closing })
+        request(AgentPort { folder: &self.identity.folder, closing: &closing })
     }
 
     fn console_chardev(&self) -> Result<Chardev, VmError> {
@@ -223,7 +227,8 @@ impl QemuVm {
 /// Checks that a socket exists: QEMU would block all other work while it waits for a missing one.
 fn check_socket(path: &Path) -> Result<(), VmError> {
     use std::os::unix::fs::FileTypeExt;
-    let is_there = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    let is_there =
+        std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
     if is_there {
         return Ok(());
     }
@@ -306,20 +311,20 @@ impl Vm for QemuVm {
         };
         let stream = connect_in(&self.identity.folder, CONSOLE_SOCKET, CONSOLE_LIMIT);
         let stream = stream.map_err(failed)?;
-        // Closes the connection if it is unusable. Dropped after `ours`, so that the last close is that
-        // of its separate thread.
+        // Closes the connection if it is unusable. Dropped after `duplicate`, so that the last
+        // close is that of its separate thread.
         let stream = QemuStream::new(stream, &self.console_closing).map_err(failed)?;
-        let ours = OwnedFd::from(stream.try_clone().map_err(failed)?);
+        let duplicate = OwnedFd::from(stream.try_clone().map_err(failed)?);
         // Before QEMU has accepted this connection, it could accept another one instead.
-        let until = Instant::now() + CONSOLE_LIMIT;
+        let deadline = Instant::now() + CONSOLE_LIMIT;
         while self.console_chardev()?.is_disconnected() {
-            if Instant::now() >= until {
+            if Instant::now() >= deadline {
                 return Err(self.shared().silent("open a connection to the serial console"));
             }
             std::thread::sleep(Duration::from_millis(5));
         }
         stream.release();
-        Ok(ours)
+        Ok(duplicate)
     }
 
     fn layout(&self) -> Result<VmHardware, VmError> {

@@ -39,8 +39,8 @@ impl Entry {
             &after,
         ];
         let mut bytes = [0; ENTRY];
-        let all = fields.into_iter().flatten();
-        bytes.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
+        let encoded = fields.into_iter().flatten();
+        bytes.iter_mut().zip(encoded).for_each(|(to, from)| *to = *from);
         let checksum = checksum(&bytes).to_le_bytes();
         bytes.iter_mut().skip(CHECKSUM_AT).zip(checksum).for_each(|(to, from)| *to = from);
         bytes
@@ -48,11 +48,11 @@ impl Entry {
 
     /// Decodes an entry; `None` if the bytes are invalid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let u64_at = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-        let u32_at = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-        let eight = |at: usize| bytes.get(at..)?.first_chunk().copied();
-        let whole: &[u8; ENTRY] = bytes.first_chunk()?;
-        if u32_at(CHECKSUM_AT)? != checksum(whole) {
+        let u64_at = |offset: usize| Some(u64::from_le_bytes(*bytes.get(offset..)?.first_chunk()?));
+        let u32_at = |offset: usize| Some(u32::from_le_bytes(*bytes.get(offset..)?.first_chunk()?));
+        let eight = |offset: usize| bytes.get(offset..)?.first_chunk().copied();
+        let entry: &[u8; ENTRY] = bytes.first_chunk()?;
+        if u32_at(CHECKSUM_AT)? != checksum(entry) {
             return None;
         }
         let (len, kind) = (u32_at(24)?, u32_at(28)?);
@@ -88,10 +88,10 @@ mod tests {
         ] {
             let entry = Entry { number: 77, file_len: 1 << 40, change };
             assert_eq!(Entry::decode(&entry.encode()), Some(entry));
-            for at in 0..ENTRY {
+            for index in 0..ENTRY {
                 let mut bytes = entry.encode();
-                bytes[at] ^= 0x55;
-                assert_eq!(Entry::decode(&bytes), None, "{at}");
+                bytes[index] ^= 0x55;
+                assert_eq!(Entry::decode(&bytes), None, "{index}");
             }
             assert_eq!(Entry::decode(&entry.encode()[..ENTRY - 1]), None);
         }

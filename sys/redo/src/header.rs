@@ -47,10 +47,10 @@ impl Header {
             &self.replayed_id,
             &[],
         ];
-        let rest: [&[u8]; 2] = [&first_bytes(self.first), &self.file_len.to_le_bytes()];
+        let tail: [&[u8]; 2] = [&first_bytes(self.first), &self.file_len.to_le_bytes()];
         let mut bytes = [0; HEADER];
-        let all = fields.into_iter().chain(rest).flatten();
-        bytes.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
+        let encoded = fields.into_iter().chain(tail).flatten();
+        bytes.iter_mut().zip(encoded).for_each(|(to, from)| *to = *from);
         let checksum = checksum(&bytes).to_le_bytes();
         bytes.iter_mut().skip(CHECKSUM_AT).zip(checksum).for_each(|(to, from)| *to = from);
         bytes
@@ -58,9 +58,9 @@ impl Header {
 
     /// Decodes a header; `None` if the bytes are invalid or of another version.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let u64_at = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-        let u32_at = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-        let id_at = |at: usize| bytes.get(at..)?.first_chunk().copied();
+        let u64_at = |offset: usize| Some(u64::from_le_bytes(*bytes.get(offset..)?.first_chunk()?));
+        let u32_at = |offset: usize| Some(u32::from_le_bytes(*bytes.get(offset..)?.first_chunk()?));
+        let id_at = |offset: usize| bytes.get(offset..)?.first_chunk().copied();
         if bytes.get(..8)? != MAGIC || u32_at(8)? != VERSION {
             return None;
         }
@@ -117,9 +117,9 @@ mod tests {
         assert_eq!(Header::decode(&bytes), Some(header));
         assert_eq!(bytes[FIRST_AT as usize], 4);
         assert_eq!(bytes[REDONE_AS_AT as usize..][..16], [3; 16]);
-        for at in [0, 8, 12, 20, 40, 64, 75, 83, 89] {
+        for index in [0, 8, 12, 20, 40, 64, 75, 83, 89] {
             let mut other = bytes;
-            other[at] ^= 1;
+            other[index] ^= 1;
             assert_eq!(Header::decode(&other), None);
         }
         // These fields are rewritten later, individually.

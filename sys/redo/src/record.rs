@@ -25,16 +25,16 @@ pub(crate) struct FileRecord {
 
 impl FileRecord {
     /// Creates the record without entries; the file contains its header already.
-    pub(crate) fn new(file: File, path: PathBuf, room: u32) -> Self {
-        Self { file, path, capacity: room.into(), first: 0, next: 0, bytes: Vec::new() }
+    pub(crate) fn new(file: File, path: PathBuf, capacity: u32) -> Self {
+        Self { file, path, capacity: capacity.into(), first: 0, next: 0, bytes: Vec::new() }
     }
 
-    /// Writes entries starting at number `from`. Entries at the ring's end and at its beginning are
-    /// written separately.
-    fn write(&self, from: u64, bytes: &[u8]) -> io::Result<()> {
-        let to_end = (self.capacity - from % self.capacity) as usize * ENTRY;
+    /// Writes entries starting at number `first`. Entries at the ring's end and at its beginning
+    /// are written separately.
+    fn write(&self, first: u64, bytes: &[u8]) -> io::Result<()> {
+        let to_end = (self.capacity - first % self.capacity) as usize * ENTRY;
         let (end, beginning) = bytes.split_at(to_end.min(bytes.len()));
-        self.write_all_at(end, location(from % self.capacity))?;
+        self.write_all_at(end, location(first % self.capacity))?;
         if beginning.is_empty() { Ok(()) } else { self.write_all_at(beginning, location(0)) }
     }
 
@@ -71,9 +71,9 @@ impl RedoRecord for FileRecord {
         for (number, change) in (self.next..).zip(changes) {
             bytes.extend(Entry { number, file_len, change: *change }.encode());
         }
-        let written = self.write(self.next, &bytes);
+        let result = self.write(self.next, &bytes);
         self.bytes = bytes;
-        written?;
+        result?;
         self.next += count;
         Ok(true)
     }

@@ -38,9 +38,9 @@ impl FileRecords {
     /// boot id.
     pub fn open(folder: &Path) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let found = fs::symlink_metadata(folder)?;
+        let metadata = fs::symlink_metadata(folder)?;
         let owner = rustix::process::geteuid().as_raw();
-        if !found.is_dir() || found.uid() != owner || found.mode() & 0o077 != 0 {
+        if !metadata.is_dir() || metadata.uid() != owner || metadata.mode() & 0o077 != 0 {
             let text = format!(
                 "{0} must be a directory owned by {owner} with mode 700; it holds completed \
                  writes that are not in their images yet: keep it, and run `chown {owner} {0} && \
@@ -58,11 +58,11 @@ impl FileRecords {
     /// # Errors
     /// The directory or the record exists and cannot be read, or the record is damaged.
     pub fn find_pending(folder: &Path, key: &str) -> io::Result<Option<PathBuf>> {
-        let found = match fs::symlink_metadata(folder) {
+        let metadata = match fs::symlink_metadata(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other?,
         };
-        if !found.is_dir() {
+        if !metadata.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
         let records = Self { folder: folder.to_owned(), boot_id: boot_id()? };
@@ -170,7 +170,7 @@ impl RedoRecords for FileRecords {
         }
         let redone_as = match header.replayed_id {
             [0, ..] if header.replayed_id == [0; 16] => name_redoing(&file)?,
-            known => known,
+            replayed_id => replayed_id,
         };
         let opened = ImageIdentity { write_id: header.write_id, file_len };
         Ok(Some(RedoChanges { opened, changes, new_write_id: redone_as }))
@@ -187,8 +187,9 @@ impl RedoRecords for FileRecords {
     fn create(&self, key: &str, opened: ImageIdentity) -> io::Result<Box<dyn RedoRecord>> {
         let path = self.path(key)?;
         let new = path.with_extension(NEW_ENDING);
-        let made = self.make(&new, opened).and_then(|file| fs::rename(&new, &path).map(|()| file));
-        match made {
+        let result =
+            self.make(&new, opened).and_then(|file| fs::rename(&new, &path).map(|()| file));
+        match result {
             Ok(file) => Ok(Box::new(FileRecord::new(file, path, ROOM))),
             Err(error) => {
                 let _ = remove(&new);
@@ -223,15 +224,15 @@ fn read_header(file: &File, path: &Path) -> io::Result<Header> {
 
 /// Reads the kept entries, and the required length of the file.
 fn read_entries(file: &File, header: &Header) -> io::Result<(Vec<MetadataChange>, u64)> {
-    let room = u64::from(header.capacity);
+    let capacity = u64::from(header.capacity);
     let mut bytes = vec![0; header.capacity as usize * ENTRY];
     file.read_exact_at(&mut bytes, location(0))?;
     let mut changes = Vec::new();
     let mut file_len = header.file_len;
     let mut is_end = false;
-    for number in header.first..header.first.saturating_add(room) {
-        let at = (number % room) as usize * ENTRY;
-        let entry = bytes.get(at..at + ENTRY).and_then(Entry::decode);
+    for number in header.first..header.first.saturating_add(capacity) {
+        let offset = (number % capacity) as usize * ENTRY;
+        let entry = bytes.get(offset..offset + ENTRY).and_then(Entry::decode);
         // Entries after the end are from an earlier round, or were being written.
         let Some(entry) = entry.filter(|entry| entry.number == number) else {
             is_end = true;

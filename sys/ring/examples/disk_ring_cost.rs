@@ -39,13 +39,13 @@ fn main() -> ExitCode {
 }
 
 fn measure_all() -> Result<()> {
-    let mut words = std::env::args().skip(1);
-    let wanted = words.next().unwrap_or_default();
-    let requests = words.next().map_or(Ok(400_000), |text| text.parse());
+    let mut arguments = std::env::args().skip(1);
+    let filter = arguments.next().unwrap_or_default();
+    let requests = arguments.next().map_or(Ok(400_000), |text| text.parse());
     let requests = requests.context("REQUESTS is a number: disk_ring_cost [FORM [REQUESTS]]")?;
     let measure = |name: &str, features, depth, indirect, keeps_inflight| {
         let name = format!("{name:34} depth {depth:3}");
-        if name.split_whitespace().collect::<Vec<_>>().join(" ").starts_with(&wanted) {
+        if name.split_whitespace().collect::<Vec<_>>().join(" ").starts_with(&filter) {
             measure(&name, features, depth, indirect, keeps_inflight, requests);
         }
     };
@@ -74,14 +74,14 @@ fn measure(
     depth: usize,
     indirect: bool,
     keeps_inflight: bool,
-    all: usize,
+    total: usize,
 ) {
     let vm = Vm::new(SIZE);
     let mut driver = AnyDriver::new(&vm, SIZE, features);
     let (call, _far) = call_line();
     let setup = driver.setup(features, &call);
-    let shape = InflightLayout { queues: 1, queue_size: SIZE, is_packed: setup.features.packed() };
-    let (region, _fd) = Inflight::create(shape).expect("a region");
+    let layout = InflightLayout { queues: 1, queue_size: SIZE, is_packed: setup.features.packed() };
+    let (region, _fd) = Inflight::create(layout).expect("a region");
     let inflight = keeps_inflight.then(|| region.queue(0)).flatten();
     let records = RingTracking { log: None, inflight };
     let disk = GuestVisibleDisk {
@@ -94,12 +94,12 @@ fn measure(
     let ring = DiskRing::with_tracking(vm.map(), &setup, records, disk).expect("a ring");
     let mut queue = ring.into_queue();
     no_interrupts(&driver);
-    let wanted = Wanted::read(8, READ_BYTES);
-    let (lens, readable) = wanted.usual();
-    let header = wanted.readable();
+    let workload = Wanted::read(8, READ_BYTES);
+    let (lens, readable) = workload.usual();
+    let header = workload.readable();
     let mut requests = Vec::with_capacity(depth);
     let (clock, mut spent) = (clock_cost(), Duration::ZERO);
-    let rounds = all.div_ceil(depth);
+    let rounds = total.div_ceil(depth);
     for _ in 0..rounds {
         for _ in 0..depth {
             driver.add_request(&lens, readable, indirect, &header).expect("room");

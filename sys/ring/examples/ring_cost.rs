@@ -122,9 +122,9 @@ fn measure_all() -> Result<()> {
         let records = RingTracking { log: Some(log), inflight: None };
         measure(&format!("{name}, logged"), features, 64, &records);
         let is_packed = features & RING_PACKED != 0;
-        let shape = InflightLayout { queues: 1, queue_size: SIZE, is_packed };
+        let layout = InflightLayout { queues: 1, queue_size: SIZE, is_packed };
         let (region, _fd) =
-            Inflight::create(shape).context("the in-flight record cannot be made")?;
+            Inflight::create(layout).context("the in-flight record cannot be made")?;
         // One part serves one ring; it is measured with the transmit ring.
         let records = RingTracking { log: None, inflight: region.queue(0) };
         measure(&format!("{name}, in-flight kept"), features, 64, &records);

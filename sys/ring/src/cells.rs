@@ -43,8 +43,8 @@ impl Descriptor {
     /// Decodes a descriptor of a split ring or of its indirect table.
     #[inline(always)]
     pub(crate) fn decode(bytes: &[u8; DESCRIPTOR_BYTES]) -> Self {
-        let whole = u128::from_le_bytes(*bytes);
-        Self::from_words(whole as u64, (whole >> 64) as u64)
+        let value = u128::from_le_bytes(*bytes);
+        Self::from_words(value as u64, (value >> 64) as u64)
     }
 
     /// Decodes a descriptor of a packed ring; `next` becomes its buffer id (virtio 1.3, section
@@ -56,8 +56,8 @@ impl Descriptor {
     }
 
     #[inline(always)]
-    fn from_words(addr: u64, rest: u64) -> Self {
-        Self { addr, len: rest as u32, flags: (rest >> 32) as u16, next: (rest >> 48) as u16 }
+    fn from_words(addr: u64, second: u64) -> Self {
+        Self { addr, len: second as u32, flags: (second >> 32) as u16, next: (second >> 48) as u16 }
     }
 }
 
@@ -92,13 +92,13 @@ impl RingCells {
         memory: &Arc<GuestMemory>,
         queue: u16,
         size: u32,
-        at: RingAddresses,
+        addresses: RingAddresses,
     ) -> Result<Self, RingFault> {
         if !size.is_power_of_two() || size > u32::from(QUEUE_SIZE_MAX) {
             return Err(RingFault::Size { queue, size, max: QUEUE_SIZE_MAX });
         }
         let entries = u64::from(size);
-        let place = |area, address: u64, alignment: u64, bytes: u64| {
+        let locate_area = |area, address: u64, alignment: u64, bytes: u64| {
             let area_at = memory.user_pointer(address, bytes).ok_or(RingFault::Area {
                 queue,
                 area,
@@ -115,9 +115,14 @@ impl RingCells {
         // The event fields behind the rings are reserved even without EVENT_IDX (section 2.7), so
         // they are part of the areas.
         Ok(Self {
-            descriptors: place(RingArea::Descriptors, at.descriptors, 16, 16 * entries)?,
-            avail: place(RingArea::Available, at.available, 2, 6 + 2 * entries)?,
-            used: place(RingArea::Used, at.used, 4, 6 + 8 * entries)?,
+            descriptors: locate_area(
+                RingArea::Descriptors,
+                addresses.descriptors,
+                16,
+                16 * entries,
+            )?,
+            avail: locate_area(RingArea::Available, addresses.available, 2, 6 + 2 * entries)?,
+            used: locate_area(RingArea::Used, addresses.used, 4, 6 + 8 * entries)?,
             mask: (size - 1) as u16,
             _memory: Arc::clone(memory),
         })
@@ -162,45 +167,47 @@ impl RingCells {
     /// Returns the head descriptor's index from available entry `index` (masked).
     #[inline(always)]
     pub(crate) fn avail_entry(&self, index: u16) -> u16 {
-        let at = AVAIL_RING_AT + 2 * usize::from(index & self.mask);
-        u16::from_le(self.avail_cell(at).load(Ordering::Relaxed))
+        let offset = AVAIL_RING_AT + 2 * usize::from(index & self.mask);
+        u16::from_le(self.avail_cell(offset).load(Ordering::Relaxed))
     }
 
     /// Reads descriptor `index` (masked) once.
     #[inline(always)]
     pub(crate) fn descriptor(&self, index: u16) -> Descriptor {
-        let at = DESCRIPTOR_BYTES * usize::from(index & self.mask);
+        let offset = DESCRIPTOR_BYTES * usize::from(index & self.mask);
         // SAFETY: the table is mapped, and aligned to 16 bytes.
-        let [addr, rest] = unsafe { self.descriptors.add(at).cast::<[u64; 2]>().read_volatile() };
-        Descriptor::from_words(u64::from_le(addr), u64::from_le(rest))
+        let [addr, second] =
+            unsafe { self.descriptors.add(offset).cast::<[u64; 2]>().read_volatile() };
+        Descriptor::from_words(u64::from_le(addr), u64::from_le(second))
     }
 
     /// Prefetches the cache line of descriptor `index` (masked).
     #[inline(always)]
     pub(crate) fn prefetch_descriptor(&self, index: u16) {
-        let at = DESCRIPTOR_BYTES * usize::from(index & self.mask);
+        let offset = DESCRIPTOR_BYTES * usize::from(index & self.mask);
         // SAFETY: inside the table.
-        prefetch::<false>(unsafe { self.descriptors.add(at) });
+        prefetch::<false>(unsafe { self.descriptors.add(offset) });
     }
 
     /// Writes used entry `index` (masked). It is visible to the driver after
     /// [`RingCells::publish_used`].
     #[inline(always)]
     pub(crate) fn write_used(&self, index: u16, head: u16, written: u32) {
-        let at = USED_RING_AT + USED_ENTRY_BYTES * usize::from(index & self.mask);
+        let offset = USED_RING_AT + USED_ENTRY_BYTES * usize::from(index & self.mask);
         let entry = u64::from(head) | (u64::from(written) << 32);
         // SAFETY: the entry lies in the used ring. Its alignment is 4.
-        unsafe { self.used.add(at).cast::<u64>().write_unaligned(entry.to_le()) }
+        unsafe { self.used.add(offset).cast::<u64>().write_unaligned(entry.to_le()) }
     }
 
     /// Prefetches the cache lines of `count` used entries from `index` on, for writing.
     #[inline(always)]
     pub(crate) fn prefetch_used(&self, index: u16, count: usize) {
         const ENTRIES_PER_LINE: usize = 64 / USED_ENTRY_BYTES;
-        for ahead in (0..=count).step_by(ENTRIES_PER_LINE) {
-            let at = USED_ENTRY_BYTES * usize::from(index.wrapping_add(ahead as u16) & self.mask);
+        for distance in (0..=count).step_by(ENTRIES_PER_LINE) {
+            let offset =
+                USED_ENTRY_BYTES * usize::from(index.wrapping_add(distance as u16) & self.mask);
             // SAFETY: the entry lies in the used ring.
-            prefetch::<true>(unsafe { self.used.add(USED_RING_AT + at) });
+            prefetch::<true>(unsafe { self.used.add(USED_RING_AT + offset) });
         }
     }
 
@@ -228,8 +235,8 @@ impl NotificationFields for RingCells {
     }
 
     #[inline(always)]
-    fn set_kicks_enabled(&self, wanted: bool) {
-        let flags = if wanted { 0 } else { VRING_USED_F_NO_NOTIFY as u16 };
+    fn set_kicks_enabled(&self, enabled: bool) {
+        let flags = if enabled { 0 } else { VRING_USED_F_NO_NOTIFY as u16 };
         self.used_cell(0).store(flags.to_le(), Ordering::Relaxed);
     }
 

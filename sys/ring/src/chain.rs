@@ -36,7 +36,7 @@ pub(crate) fn step<Q: Virtqueue>(
         None => follow_direct(queue, walk, descriptor)?,
         Some(table) => follow_indirect(queue, walk, table, descriptor)?,
     };
-    walk.passed = walk.passed.saturating_add(1);
+    walk.visited = walk.visited.saturating_add(1);
     let buffer = decode_buffer(queue.side().access, walk.has_writable, descriptor)
         .ok_or_else(|| access_fault(queue, walk.head))?;
     walk.has_writable = buffer.is_writable;
@@ -66,7 +66,7 @@ pub(crate) trait BufferSink {
     fn add(&mut self, view: &mut MemoryView, buffer: Buffer) -> Result<(), OutOfRange>;
 }
 
-/// Passes the buffers of a chain to `into`, with their access direction checked. Equivalent to
+/// Passes the buffers of a chain to `sink`, with their access direction checked. Equivalent to
 /// calling [`step`] until the end.
 ///
 /// # Errors
@@ -75,12 +75,12 @@ pub(crate) trait BufferSink {
 pub(crate) fn gather<Q: Virtqueue>(
     queue: &mut Q,
     head: Head,
-    into: &mut impl BufferSink,
+    sink: &mut impl BufferSink,
 ) -> Result<(), RingFault> {
     if head.first.flags & Descriptor::INDIRECT != 0 {
-        gather_table(queue, head, into)
+        gather_table(queue, head, sink)
     } else {
-        gather_steps(queue, head, into)
+        gather_steps(queue, head, sink)
     }
 }
 
@@ -88,11 +88,11 @@ pub(crate) fn gather<Q: Virtqueue>(
 fn gather_steps<Q: Virtqueue>(
     queue: &mut Q,
     head: Head,
-    into: &mut impl BufferSink,
+    sink: &mut impl BufferSink,
 ) -> Result<(), RingFault> {
     let mut walk = ChainWalk::new(head, queue.size());
     while let Some(buffer) = step(queue, &mut walk)? {
-        if into.add(queue.view(), buffer).is_err() {
+        if sink.add(queue.view(), buffer).is_err() {
             return Err(queue.outside(head.index, buffer.addr, buffer.len));
         }
     }
@@ -104,10 +104,10 @@ fn gather_steps<Q: Virtqueue>(
 fn gather_table<Q: Virtqueue>(
     queue: &mut Q,
     head: Head,
-    into: &mut impl BufferSink,
+    sink: &mut impl BufferSink,
 ) -> Result<(), RingFault> {
     let (access, table) = (queue.side().access, indirect_table(queue, head.index, head.first)?);
-    let (mut index, mut left, mut has_writable) = (0_u16, table.entries, false);
+    let (mut index, mut remaining, mut has_writable) = (0_u16, table.entries, false);
     loop {
         let descriptor = read_indirect(queue, head.index, table, index)?;
         if Q::NESTED_INDIRECT_IS_FAULT && descriptor.flags & Descriptor::INDIRECT != 0 {
@@ -117,14 +117,14 @@ fn gather_table<Q: Virtqueue>(
             return Err(access_fault(queue, head.index));
         };
         has_writable = buffer.is_writable;
-        if into.add(queue.view(), buffer).is_err() {
+        if sink.add(queue.view(), buffer).is_err() {
             return Err(queue.outside(head.index, buffer.addr, buffer.len));
         }
         let Some(next) = Q::follow_indirect(descriptor, index, table.entries) else {
             return Ok(());
         };
-        left -= 1;
-        if left == 0 {
+        remaining -= 1;
+        if remaining == 0 {
             return Err(too_long(queue, head.index, table.entries));
         }
         if u32::from(next) >= table.entries {
@@ -141,12 +141,12 @@ fn index_fault<Q: Virtqueue>(queue: &Q, index: u16, size: u32) -> RingFault {
 
 #[cold]
 fn access_fault<Q: Virtqueue>(queue: &Q, head: u16) -> RingFault {
-    let (found, wanted) = match queue.side().access {
+    let (found, required) = match queue.side().access {
         Access::Read => ("device-writable", "device-readable"),
         Access::Write => ("device-readable", "device-writable"),
         Access::ReadThenWrite => ("device-readable", "device-readable, then device-writable"),
     };
-    RingFault::BufferAccess { queue: queue.side().queue, head, found, required: wanted }
+    RingFault::BufferAccess { queue: queue.side().queue, head, found, required }
 }
 
 /// Returns the descriptor that follows `descriptor` in the ring's own table.
@@ -195,7 +195,7 @@ fn enter_indirect<Q: Virtqueue>(
     let table = indirect_table(queue, walk.head, descriptor)?;
     walk.table = Some(table);
     walk.remaining = table.entries;
-    walk.passed = 0;
+    walk.visited = 0;
     let first = read_indirect(queue, walk.head, table, 0)?;
     if Q::NESTED_INDIRECT_IS_FAULT && first.flags & Descriptor::INDIRECT != 0 {
         return Err(nested(queue, walk.head));
@@ -246,11 +246,11 @@ fn read_indirect<Q: Virtqueue>(
     table: IndirectTable,
     index: u16,
 ) -> Result<Descriptor, RingFault> {
-    let at = table.addr.wrapping_add(DESCRIPTOR_BYTES as u64 * u64::from(index));
-    let read = if table.addr > at { Err(OutOfRange) } else { queue.view().read_16(at) };
+    let address = table.addr.wrapping_add(DESCRIPTOR_BYTES as u64 * u64::from(index));
+    let read = if table.addr > address { Err(OutOfRange) } else { queue.view().read_16(address) };
     match read {
         Ok(bytes) => Ok(Q::decode(&bytes)),
-        Err(OutOfRange) => Err(queue.outside(head, at, DESCRIPTOR_BYTES)),
+        Err(OutOfRange) => Err(queue.outside(head, address, DESCRIPTOR_BYTES)),
     }
 }
 

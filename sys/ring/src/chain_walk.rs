@@ -18,7 +18,7 @@ pub(crate) struct ChainWalk {
     /// Position of `next` in the indirect table.
     pub(crate) table_position: u16,
     /// Descriptors of the current table before `next`.
-    pub(crate) passed: u16,
+    pub(crate) visited: u16,
     /// Descriptors that the current table may still contribute.
     pub(crate) remaining: u32,
     /// True once a device-writable buffer was found. No device-readable buffer may follow it.
@@ -34,7 +34,7 @@ impl ChainWalk {
             next: Some(head.first),
             table: None,
             table_position: 0,
-            passed: 0,
+            visited: 0,
             remaining: u32::from(size),
             has_writable: false,
         }
@@ -47,6 +47,6 @@ impl ChainWalk {
 
     /// Returns the number of descriptors before the current one in the same table.
     pub(crate) fn passed(&self) -> u16 {
-        self.passed
+        self.visited
     }
 }

@@ -81,29 +81,29 @@ unsafe fn copy_wide(src: *const u8, dst: *mut u8, len: usize) {
     const WIDTH: usize = size_of::<__m256i>();
     const ROUND: usize = 4 * WIDTH;
     // First aligned offset after the start; the first block reaches it.
-    let mut at = WIDTH - dst as usize % WIDTH;
+    let mut offset = WIDTH - dst as usize % WIDTH;
     // SAFETY: every block lies within `len` bytes of both pointers. `dst + at` is a
     // multiple of `WIDTH` from the first block on.
     unsafe {
         _mm256_storeu_si256(dst.cast(), _mm256_loadu_si256(src.cast()));
-        while at + ROUND <= len {
-            let from = src.add(at);
+        while offset + ROUND <= len {
+            let from = src.add(offset);
             let a = _mm256_loadu_si256(from.cast());
             let b = _mm256_loadu_si256(from.add(WIDTH).cast());
             let c = _mm256_loadu_si256(from.add(2 * WIDTH).cast());
             let d = _mm256_loadu_si256(from.add(3 * WIDTH).cast());
-            let to = dst.add(at);
+            let to = dst.add(offset);
             _mm256_store_si256(to.cast(), a);
             _mm256_store_si256(to.add(WIDTH).cast(), b);
             _mm256_store_si256(to.add(2 * WIDTH).cast(), c);
             _mm256_store_si256(to.add(3 * WIDTH).cast(), d);
-            at += ROUND;
+            offset += ROUND;
         }
         // The remainder is shorter than a round. Its blocks may overlap bytes already copied.
-        while at < len {
-            let last = at.min(len - WIDTH);
+        while offset < len {
+            let last = offset.min(len - WIDTH);
             _mm256_storeu_si256(dst.add(last).cast(), _mm256_loadu_si256(src.add(last).cast()));
-            at += WIDTH;
+            offset += WIDTH;
         }
     }
 }
@@ -172,13 +172,13 @@ mod tests {
     }
 
     #[test]
-    fn long_copies_are_whole_wherever_they_begin_and_end() {
+    fn long_copies_are_complete_at_any_alignment() {
         let src: Vec<u8> = (0..66_000).map(|i| (i * 7 % 251) as u8).collect();
         let lengths = (4094..4260).chain([65_226, 65_600]);
-        for (nth, len) in lengths.enumerate() {
+        for (index, len) in lengths.enumerate() {
             for start in [0, 1, 13] {
                 // Every alignment within a register's width occurs.
-                let to = 7 + (nth * 3 + start) % 32;
+                let to = 7 + (index * 3 + start) % 32;
                 let mut dst = vec![0xee; len + 80];
                 // SAFETY: both vectors are longer than what is copied.
                 unsafe { copy(src.as_ptr().add(start), dst.as_mut_ptr().add(to), len) }

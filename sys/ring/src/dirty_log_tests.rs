@@ -15,11 +15,11 @@ fn create_log(bytes: u64, offset: u64) -> (File, DirtyLog) {
 }
 
 fn bits(file: &File, bytes: u64, offset: u64) -> Vec<u64> {
-    let mut all = vec![0; (bytes + offset + 32) as usize];
-    file.read_exact_at(&mut all, 0).unwrap();
-    let (before, rest) = all.split_at(offset as usize);
-    let (log, behind) = rest.split_at(bytes as usize);
-    assert!(before.iter().chain(behind).all(|byte| *byte == 0), "outside the log");
+    let mut content = vec![0; (bytes + offset + 32) as usize];
+    file.read_exact_at(&mut content, 0).unwrap();
+    let (before, rest) = content.split_at(offset as usize);
+    let (log, after) = rest.split_at(bytes as usize);
+    assert!(before.iter().chain(after).all(|byte| *byte == 0), "outside the log");
     (0..bytes * 8).filter(|page| log[(page / 8) as usize] >> (page % 8) & 1 != 0).collect()
 }
 
@@ -32,21 +32,21 @@ proptest! {
         // 20 bytes have 160 bits, for 160 pages or 655 360 bytes.
         let (file, log) = create_log(20, offset);
         let mut expected = std::collections::BTreeSet::new();
-        let mut beyond = 0;
+        let mut out_of_range = 0;
         for (addr, bytes) in writes {
             log.mark(addr, bytes);
-            let pages = (addr..addr + bytes).map(|at| at / 4096);
-            let (inside, outside): (Vec<_>, Vec<_>) = pages.partition(|page| *page < 160);
-            expected.extend(inside);
-            beyond += u64::from(!outside.is_empty());
+            let pages = (addr..addr + bytes).map(|byte_addr| byte_addr / 4096);
+            let (in_range, outside): (Vec<_>, Vec<_>) = pages.partition(|page| *page < 160);
+            expected.extend(in_range);
+            out_of_range += u64::from(!outside.is_empty());
         }
         prop_assert_eq!(bits(&file, 20, offset), expected.into_iter().collect::<Vec<_>>());
-        prop_assert_eq!(log.out_of_range_writes(), beyond);
+        prop_assert_eq!(log.out_of_range_writes(), out_of_range);
     }
 }
 
 #[test]
-fn ends_of_the_address_space_are_borne() {
+fn ranges_at_the_end_of_the_address_space_are_tolerated() {
     let (file, log) = create_log(1, 0);
     log.mark(u64::MAX, 1);
     log.mark(u64::MAX, u64::MAX);
@@ -64,17 +64,17 @@ fn marks_survive_a_reader_that_takes_them_out() {
     use std::sync::atomic::AtomicU8;
     let (file, log) = create_log(8, 0);
     let reader = SharedMap::new(file.as_fd(), 0, 8).unwrap();
-    let seen: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+    let counts: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
     let running = AtomicU8::new(2);
     const ROUNDS: u64 = 20_000;
     std::thread::scope(|scope| {
         for page in 0..2_u64 {
-            let (log, seen, running) = (&log, &seen, &running);
+            let (log, counts, running) = (&log, &counts, &running);
             scope.spawn(move || {
                 for round in 0..ROUNDS {
                     log.mark(page * 4096, 1);
                     // The mark stays set until the reader clears it.
-                    while seen[page as usize].load(Ordering::Acquire) == round {
+                    while counts[page as usize].load(Ordering::Acquire) == round {
                         std::thread::yield_now();
                     }
                 }
@@ -82,14 +82,14 @@ fn marks_survive_a_reader_that_takes_them_out() {
             });
         }
         while running.load(Ordering::Acquire) != 0 {
-            let taken = reader.take_8(0);
-            for (page, seen) in seen.iter().enumerate() {
-                seen.fetch_add(u64::from(taken >> page & 1), Ordering::Release);
+            let bits = reader.take_8(0);
+            for (page, count) in counts.iter().enumerate() {
+                count.fetch_add(u64::from(bits >> page & 1), Ordering::Release);
             }
             std::thread::yield_now();
         }
     });
-    assert!(seen.iter().all(|seen| seen.load(Ordering::Relaxed) == ROUNDS));
+    assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == ROUNDS));
 }
 
 #[test]

@@ -39,16 +39,16 @@ pub struct DiskProperties {
 
 impl DiskProperties {
     /// Creates the properties of a disk with a write-back cache.
-    pub fn new(shape: &GuestVisibleDisk) -> Self {
+    pub fn new(disk: &GuestVisibleDisk) -> Self {
         let mut serial = [0; SERIAL_BYTES];
-        for (to, from) in serial.iter_mut().zip(shape.serial.bytes()) {
+        for (to, from) in serial.iter_mut().zip(disk.serial.bytes()) {
             *to = from;
         }
         Self {
-            bytes: AtomicU64::new(shape.bytes),
+            bytes: AtomicU64::new(disk.bytes),
             is_write_back: AtomicBool::new(true),
-            sector_bytes: shape.sector_bytes.max(SECTOR_BYTES as u32),
-            is_read_only: shape.is_read_only,
+            sector_bytes: disk.sector_bytes.max(SECTOR_BYTES as u32),
+            is_read_only: disk.is_read_only,
             serial,
         }
     }

@@ -97,7 +97,7 @@ pub(crate) fn validate(
             payload(disk, header.sector, parts.readable, op)
         }
         VIRTIO_BLK_T_FLUSH => match ByteRange::new(0, 0) {
-            Some(nothing) => Validated::Submit(DiskOp::Flush, nothing),
+            Some(empty_range) => Validated::Submit(DiskOp::Flush, empty_range),
             None => Validated::Complete(IO_ERROR),
         },
         VIRTIO_BLK_T_GET_ID => Validated::Identify,

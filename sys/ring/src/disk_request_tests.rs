@@ -2,16 +2,16 @@ use super::*;
 use crate::disk_facts::GuestVisibleDisk;
 
 fn disk() -> DiskProperties {
-    let shape = GuestVisibleDisk {
+    let properties = GuestVisibleDisk {
         bytes: u64::MAX,
         sector_bytes: 512,
         is_read_only: false,
         serial: String::new(),
     };
-    DiskProperties::new(&shape)
+    DiskProperties::new(&properties)
 }
 
-fn judged(kind: u32, sector: u64, readable: u64, writable: u64, segment: [u8; 16]) -> Validated {
+fn validated(kind: u32, sector: u64, readable: u64, writable: u64, segment: [u8; 16]) -> Validated {
     let features = RingFeatures(u64::MAX);
     validate(
         &disk(),
@@ -31,17 +31,20 @@ fn no_number_passes_the_end_of_numbers() {
     let last = u64::MAX / 512;
     for sector in [last, last + 1, u64::MAX] {
         for kind in [VIRTIO_BLK_T_IN, VIRTIO_BLK_T_OUT] {
-            assert_eq!(judged(kind, sector, 512, 512, [0; 16]), Validated::Complete(IO_ERROR));
-            assert_eq!(judged(kind, 1, u64::MAX, u64::MAX, [0; 16]), Validated::Complete(IO_ERROR));
+            assert_eq!(validated(kind, sector, 512, 512, [0; 16]), Validated::Complete(IO_ERROR));
+            assert_eq!(
+                validated(kind, 1, u64::MAX, u64::MAX, [0; 16]),
+                Validated::Complete(IO_ERROR)
+            );
         }
         for kind in [VIRTIO_BLK_T_DISCARD, VIRTIO_BLK_T_WRITE_ZEROES] {
             let segment = segment(sector, 1, 0);
-            assert_eq!(judged(kind, 0, 16, 0, segment), Validated::Complete(IO_ERROR));
+            assert_eq!(validated(kind, 0, 16, 0, segment), Validated::Complete(IO_ERROR));
         }
     }
     let range = ByteRange::new((last - 1) * 512, 512);
-    let ask = range.map(|range| Validated::Submit(DiskOp::Read, range));
-    assert_eq!(Some(judged(VIRTIO_BLK_T_IN, last - 1, 0, 512, [0; 16])), ask);
+    let expected = range.map(|range| Validated::Submit(DiskOp::Read, range));
+    assert_eq!(Some(validated(VIRTIO_BLK_T_IN, last - 1, 0, 512, [0; 16])), expected);
 }
 
 #[test]
@@ -50,24 +53,24 @@ fn a_longer_payload_than_any_driver_sends_is_refused() {
         [(VIRTIO_BLK_T_IN, DiskOp::Read), (VIRTIO_BLK_T_OUT, DiskOp::Write { is_durable: false })]
     {
         let range = ByteRange::new(0, TRANSFER_BYTES_MAX).unwrap();
-        let most = judged(kind, 0, TRANSFER_BYTES_MAX, TRANSFER_BYTES_MAX, [0; 16]);
-        assert!(matches!(most, Validated::Submit(of, found) if found == range
-                && core::mem::discriminant(&of) == core::mem::discriminant(&op)));
+        let largest = validated(kind, 0, TRANSFER_BYTES_MAX, TRANSFER_BYTES_MAX, [0; 16]);
+        assert!(matches!(largest, Validated::Submit(operation, actual) if actual == range
+                && core::mem::discriminant(&operation) == core::mem::discriminant(&op)));
         // 1024 buffers of 4 GiB.
         for bytes in [TRANSFER_BYTES_MAX + 512, 1 << 42] {
-            assert_eq!(judged(kind, 0, bytes, bytes, [0; 16]), Validated::Complete(IO_ERROR));
+            assert_eq!(validated(kind, 0, bytes, bytes, [0; 16]), Validated::Complete(IO_ERROR));
         }
     }
 }
 
 #[test]
 fn more_sectors_than_are_offered_are_refused() {
-    let most = judged(VIRTIO_BLK_T_DISCARD, 0, 16, 0, segment(1, RANGE_SECTORS_MAX, 0));
+    let largest = validated(VIRTIO_BLK_T_DISCARD, 0, 16, 0, segment(1, RANGE_SECTORS_MAX, 0));
     let range = ByteRange::new(512, u64::from(RANGE_SECTORS_MAX) * 512);
-    assert_eq!(Some(most), range.map(|range| Validated::Submit(DiskOp::Discard, range)));
+    assert_eq!(Some(largest), range.map(|range| Validated::Submit(DiskOp::Discard, range)));
     for sectors in [RANGE_SECTORS_MAX + 1, u32::MAX] {
-        let more = judged(VIRTIO_BLK_T_DISCARD, 0, 16, 0, segment(1, sectors, 0));
-        assert_eq!(more, Validated::Complete(IO_ERROR));
+        let excess = validated(VIRTIO_BLK_T_DISCARD, 0, 16, 0, segment(1, sectors, 0));
+        assert_eq!(excess, Validated::Complete(IO_ERROR));
     }
 }
 
@@ -80,11 +83,11 @@ fn unknown_flags_and_further_segments_are_not_supported() {
         (VIRTIO_BLK_T_WRITE_ZEROES, 1 << 31, 16),
     ];
     for (kind, flags, bytes) in cases {
-        let found = judged(kind, 0, bytes, 0, segment(0, 1, flags));
-        assert_eq!(found, Validated::Complete(UNSUPPORTED), "{kind} {flags} {bytes}");
+        let actual = validated(kind, 0, bytes, 0, segment(0, 1, flags));
+        assert_eq!(actual, Validated::Complete(UNSUPPORTED), "{kind} {flags} {bytes}");
     }
     for bytes in [0, 8, 15, 17] {
-        let found = judged(VIRTIO_BLK_T_DISCARD, 0, bytes, 0, segment(0, 1, 0));
-        assert_eq!(found, Validated::Complete(IO_ERROR), "{bytes}");
+        let actual = validated(VIRTIO_BLK_T_DISCARD, 0, bytes, 0, segment(0, 1, 0));
+        assert_eq!(actual, Validated::Complete(IO_ERROR), "{bytes}");
     }
 }

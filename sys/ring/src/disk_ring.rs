@@ -125,7 +125,7 @@ impl DiskRing {
 #[derive(Default)]
 struct InFlight {
     /// Chain of the request; `None` if the tag is free.
-    taken: Option<TakenChain>,
+    chain: Option<TakenChain>,
     status: StatusLocation,
     is_read: bool,
     /// Destination of a read's payload, if written buffers are logged.
@@ -173,25 +173,25 @@ impl<Q: AnyOrder> DiskEngine<Q> {
     }
 
     /// Takes available requests, at most `max`. Chains completed by the ring itself are counted in
-    /// `answered` instead. Their number is bounded by the ring's size, because none is returned
+    /// `completed` instead. Their number is bounded by the ring's size, because none is returned
     /// during the call.
     fn take_requests(
         &mut self,
         max: usize,
         requests: &mut Vec<DiskRequest>,
-        answered: &mut usize,
+        completed: &mut usize,
     ) -> Result<(), RingFault> {
-        let mut left = max;
-        while left > 0 && self.queue.fetch()? > 0 {
+        let mut remaining = max;
+        while remaining > 0 && self.queue.fetch()? > 0 {
             let (Some(head), Some(tag)) = (self.queue.peek(), self.free_tags.last().copied())
             else {
                 break;
             };
             if self.take_request(head, tag, requests)? {
                 self.free_tags.pop();
-                left -= 1;
+                remaining -= 1;
             } else {
-                *answered += 1;
+                *completed += 1;
             }
         }
         self.queue.prefetch_ahead()
@@ -213,9 +213,9 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         let readable = self.buffers.readable_bytes();
         let parts = RequestBytes { readable, writable: answer.capacity, segment };
         let verdict = validate(&self.disk, self.queue.side().features, header, &parts);
-        let taken = self.queue.take(head)?;
+        let chain = self.queue.take(head)?;
         if let Some(under_way) = self.requests.get_mut(tag as usize) {
-            under_way.taken = Some(taken);
+            under_way.chain = Some(chain);
             under_way.status = answer;
         }
         let (op, range) = match verdict {
@@ -270,8 +270,8 @@ impl<Q: AnyOrder> DiskEngine<Q> {
     #[inline(never)]
     fn identify(&mut self, tag: u32) -> bool {
         let (serial, queue) = (self.disk.serial(), &self.queue);
-        let each = |span: Span| queue.mark_written(span.addr, span.len);
-        let written = self.buffers.write_front(&serial, each);
+        let mark_written = |span: Span| queue.mark_written(span.addr, span.len);
+        let written = self.buffers.write_front(&serial, mark_written);
         self.complete_chain(tag, OK, written as u64);
         false
     }
@@ -297,12 +297,12 @@ impl<Q: AnyOrder> DiskEngine<Q> {
     #[inline(always)]
     fn complete_chain(&mut self, tag: u32, status: u8, written: u64) {
         let Some(under_way) = self.requests.get_mut(tag as usize) else { return };
-        let Some(taken) = under_way.taken.take() else { return };
-        let StatusLocation { status: at, capacity: room } = under_way.status;
+        let Some(chain) = under_way.chain.take() else { return };
+        let StatusLocation { status: address, capacity } = under_way.status;
         self.buffers.write_status(tag, status);
-        self.queue.mark_written(at, 1);
-        let all = if written == room { written.saturating_add(1) } else { written };
-        self.queue.complete_taken(taken, u32::try_from(all).unwrap_or(u32::MAX));
+        self.queue.mark_written(address, 1);
+        let reported = if written == capacity { written.saturating_add(1) } else { written };
+        self.queue.complete_taken(chain, u32::try_from(reported).unwrap_or(u32::MAX));
     }
 }
 
@@ -313,14 +313,14 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
 
     fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, PortFault> {
         self.queue.side().check()?;
-        let (before, mut answered) = (requests.len(), 0);
+        let (before, mut completed) = (requests.len(), 0);
         let returned = self.returned.len().min(max);
         requests.extend(self.returned.drain(..returned));
-        let taken = self.take_requests(max - returned, requests, &mut answered);
-        if answered > 0 {
+        let result = self.take_requests(max - returned, requests, &mut completed);
+        if completed > 0 {
             self.queue.publish();
         }
-        match taken {
+        match result {
             Ok(()) => Ok(requests.len() - before),
             Err(fault) => Err(self.queue.side_mut().fail(fault).into()),
         }
@@ -330,19 +330,19 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
         self.buffers.table()
     }
 
-    fn zero_payload(&mut self, tag: u32, from: u64, len: u64) {
-        self.buffers.table().zero(tag, from, len);
+    fn zero_payload(&mut self, tag: u32, offset: u64, len: u64) {
+        self.buffers.table().zero(tag, offset, len);
     }
 
     fn complete(&mut self, tag: u32, outcome: DiskOutcome) {
         let Some(under_way) = self.requests.get_mut(tag as usize) else { return };
-        if under_way.taken.is_none() {
+        if under_way.chain.is_none() {
             return;
         }
         self.free_tags.push(tag);
         self.buffers.clear_payload(tag);
         if self.queue.side().check().is_err() {
-            under_way.taken = None;
+            under_way.chain = None;
             return;
         }
         // A failed read may have written part of its payload.

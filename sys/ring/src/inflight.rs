@@ -74,13 +74,13 @@ impl InflightLayout {
 
 /// Mapped in-flight region of one device.
 pub struct Inflight {
-    shape: InflightLayout,
+    layout: InflightLayout,
     map: SharedMap,
 }
 
 impl core::fmt::Debug for Inflight {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_tuple("Inflight").field(&self.shape).finish()
+        f.debug_tuple("Inflight").field(&self.layout).finish()
     }
 }
 
@@ -90,17 +90,17 @@ impl Inflight {
     ///
     /// # Errors
     /// The shape is empty or too large, or the host failed to create the file.
-    pub fn create(shape: InflightLayout) -> Result<(Arc<Self>, OwnedFd), InflightError> {
-        shape.check()?;
+    pub fn create(layout: InflightLayout) -> Result<(Arc<Self>, OwnedFd), InflightError> {
+        layout.check()?;
         let host = |action: &'static str| {
             move |errno: rustix::io::Errno| InflightError::Host { action, source: errno.into() }
         };
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let fd = memfd_create("suimon-inflight", flags).map_err(host("create a file for"))?;
-        ftruncate(&fd, shape.bytes()).map_err(host("lengthen"))?;
+        ftruncate(&fd, layout.bytes()).map_err(host("lengthen"))?;
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         fcntl_add_seals(&fd, seals).map_err(host("seal"))?;
-        Ok((Self::map(fd.as_fd(), 0, shape.bytes(), shape)?, fd))
+        Ok((Self::map(fd.as_fd(), 0, layout.bytes(), layout)?, fd))
     }
 
     /// Maps a region of `bytes` bytes at an offset of a file (`VHOST_USER_SET_INFLIGHT_FD`). Its
@@ -112,35 +112,35 @@ impl Inflight {
         fd: BorrowedFd<'_>,
         offset: u64,
         bytes: u64,
-        shape: InflightLayout,
+        layout: InflightLayout,
     ) -> Result<Arc<Self>, InflightError> {
-        shape.check()?;
-        if bytes < shape.bytes() {
-            return Err(InflightError::TooShort { bytes, required: shape.bytes() });
+        layout.check()?;
+        if bytes < layout.bytes() {
+            return Err(InflightError::TooShort { bytes, required: layout.bytes() });
         }
-        let map = SharedMap::new(fd, offset, shape.bytes())
+        let map = SharedMap::new(fd, offset, layout.bytes())
             .map_err(|source| InflightError::Map { source })?;
         if !map.is_aligned() {
             return Err(InflightError::Alignment { offset });
         }
-        Ok(Arc::new(Self { shape, map }))
+        Ok(Arc::new(Self { layout, map }))
     }
 
     /// Returns the dimensions of the region.
     pub fn shape(&self) -> InflightLayout {
-        self.shape
+        self.layout
     }
 
     /// Returns the part of vring `index`; `None` if it has none.
     pub fn queue(self: &Arc<Self>, index: u16) -> Option<InflightQueue> {
-        (index < self.shape.queues).then(|| InflightQueue { region: Arc::clone(self), index })
+        (index < self.layout.queues).then(|| InflightQueue { region: Arc::clone(self), index })
     }
 
     /// Empties every part, as after a reset of the device: rings start at the front-end's base. No
     /// ring may use the region.
     pub fn clear(&self) {
-        for index in 0..usize::from(self.shape.queues) {
-            self.map.store_16(index * self.shape.part_bytes() + VERSION_AT, 0);
+        for index in 0..usize::from(self.layout.queues) {
+            self.map.store_16(index * self.layout.part_bytes() + VERSION_AT, 0);
         }
     }
 }
@@ -160,18 +160,18 @@ impl InflightQueue {
     }
 
     pub(crate) fn part(&self) -> Part {
-        let at = self.region.shape.part_bytes() * usize::from(self.index);
-        Part { region: Arc::clone(&self.region), at }
+        let offset = self.region.layout.part_bytes() * usize::from(self.index);
+        Part { region: Arc::clone(&self.region), offset }
     }
 
     /// Checks that the part is for a ring of this form and size, and has a supported version.
     pub(crate) fn check(&self, queue: u16, size: u16, is_packed: bool) -> Result<(), RingFault> {
-        let shape = self.region.shape;
-        if shape.is_packed != is_packed {
+        let layout = self.region.layout;
+        if layout.is_packed != is_packed {
             let reason = "the region was created for the other ring format (split or packed)";
             return Err(RingFault::Inflight { queue, reason });
         }
-        if shape.queue_size < size {
+        if layout.queue_size < size {
             let reason = "the region was created for a smaller ring";
             return Err(RingFault::Inflight { queue, reason });
         }
@@ -188,31 +188,31 @@ impl InflightQueue {
 #[derive(Clone)]
 pub(crate) struct Part {
     region: Arc<Inflight>,
-    at: usize,
+    offset: usize,
 }
 
 impl Part {
-    pub(crate) fn load_8(&self, at: usize) -> u8 {
-        self.region.map.load_8(self.at + at)
+    pub(crate) fn load_8(&self, offset: usize) -> u8 {
+        self.region.map.load_8(self.offset + offset)
     }
 
-    pub(crate) fn load_16(&self, at: usize) -> u16 {
-        self.region.map.load_16(self.at + at)
+    pub(crate) fn load_16(&self, offset: usize) -> u16 {
+        self.region.map.load_16(self.offset + offset)
     }
 
-    pub(crate) fn load_64(&self, at: usize) -> u64 {
-        self.region.map.load_64(self.at + at)
+    pub(crate) fn load_64(&self, offset: usize) -> u64 {
+        self.region.map.load_64(self.offset + offset)
     }
 
-    pub(crate) fn store_8(&self, at: usize, value: u8) {
-        self.region.map.store_8(self.at + at, value);
+    pub(crate) fn store_8(&self, offset: usize, value: u8) {
+        self.region.map.store_8(self.offset + offset, value);
     }
 
-    pub(crate) fn store_16(&self, at: usize, value: u16) {
-        self.region.map.store_16(self.at + at, value);
+    pub(crate) fn store_16(&self, offset: usize, value: u16) {
+        self.region.map.store_16(self.offset + offset, value);
     }
 
-    pub(crate) fn store_64(&self, at: usize, value: u64) {
-        self.region.map.store_64(self.at + at, value);
+    pub(crate) fn store_64(&self, offset: usize, value: u64) {
+        self.region.map.store_64(self.offset + offset, value);
     }
 }

@@ -127,8 +127,8 @@ impl PackedInflight {
         let fault = |reason| RingFault::Inflight { queue, reason };
         opened.recover_batch(cells).map_err(fault)?;
         let replay = opened.recover_chains(size).map_err(fault)?;
-        let place = opened.old;
-        Ok((opened, Some(PackedRecovery { position: place, replay })))
+        let position = opened.old;
+        Ok((opened, Some(PackedRecovery { position, replay })))
     }
 
     /// Initializes an empty part, regardless of its contents.
@@ -211,24 +211,25 @@ impl PackedInflight {
     ) -> Result<ChainEntries, &'static str> {
         let count = self.part.load_16(entry_at(head) + NUM_AT);
         let mut last = head;
-        for nth in 0..count {
-            let index = if nth == 0 { head } else { self.part.load_16(entry_at(last) + NEXT_AT) };
+        for number in 0..count {
+            let index =
+                if number == 0 { head } else { self.part.load_16(entry_at(last) + NEXT_AT) };
             match is_used.get_mut(usize::from(index)) {
                 Some(used) if !*used => *used = true,
                 _ => return Err("an in-flight chain has entries of another chain"),
             }
-            if nth != 0 {
+            if number != 0 {
                 self.record_link(last, index);
             }
             last = index;
-            let at = entry_at(index);
-            let rest = self.part.load_64(at + REST_AT);
-            let (id, flags) = (rest as u16, (rest >> 16) as u16 & !Descriptor::NEXT);
-            let more = if nth + 1 == count { 0 } else { Descriptor::NEXT };
+            let offset = entry_at(index);
+            let word = self.part.load_64(offset + REST_AT);
+            let (id, flags) = (word as u16, (word >> 16) as u16 & !Descriptor::NEXT);
+            let next_flag = if number + 1 == count { 0 } else { Descriptor::NEXT };
             descriptors.push(Descriptor {
-                addr: self.part.load_64(at + ADDR_AT),
-                len: (rest >> 32) as u32,
-                flags: flags | more,
+                addr: self.part.load_64(offset + ADDR_AT),
+                len: (word >> 32) as u32,
+                flags: flags | next_flag,
                 next: id,
             });
         }
@@ -247,12 +248,12 @@ impl PackedInflight {
         batch: &mut [CompletedChain],
         used: RingPosition,
     ) {
-        for done in batch.iter_mut() {
-            if done.entries.is_none() {
-                done.entries = self.record_chain(cells, done.position, done.descriptors);
+        for element in batch.iter_mut() {
+            if element.entries.is_none() {
+                element.entries = self.record_chain(cells, element.position, element.descriptors);
             }
         }
-        for entries in batch.iter().filter_map(|done| done.entries) {
+        for entries in batch.iter().filter_map(|element| element.entries) {
             self.link(entries.last, self.free_head);
             self.free_head = entries.first;
             self.part.store_16(FREE_HEAD_AT, self.free_head);
@@ -265,31 +266,31 @@ impl PackedInflight {
     pub(crate) fn record_chain(
         &mut self,
         cells: &PackedCells,
-        place: RingPosition,
+        position: RingPosition,
         descriptors: u16,
     ) -> Option<ChainEntries> {
         let size = cells.size();
         let head = self.free_head;
         let mut last = head;
         let mut entry = head;
-        for nth in 0..descriptors {
+        for number in 0..descriptors {
             if entry >= size {
                 return None;
             }
-            let at = entry_at(entry);
-            if nth == 0 {
-                self.part.store_16(at + NUM_AT, 0);
-                self.part.store_64(at + COUNTER_AT, self.counter);
-                self.part.store_8(at, 1);
+            let offset = entry_at(entry);
+            if number == 0 {
+                self.part.store_16(offset + NUM_AT, 0);
+                self.part.store_64(offset + COUNTER_AT, self.counter);
+                self.part.store_8(offset, 1);
             }
-            let descriptor = cells.descriptor(place.ahead(nth, size).index);
-            let rest = u64::from(descriptor.next)
+            let descriptor = cells.descriptor(position.ahead(number, size).index);
+            let word = u64::from(descriptor.next)
                 | u64::from(descriptor.flags) << 16
                 | u64::from(descriptor.len) << 32;
-            self.part.store_64(at + REST_AT, rest);
-            self.part.store_64(at + ADDR_AT, descriptor.addr);
+            self.part.store_64(offset + REST_AT, word);
+            self.part.store_64(offset + ADDR_AT, descriptor.addr);
             self.part.store_16(entry_at(head) + LAST_AT, entry);
-            self.part.store_16(entry_at(head) + NUM_AT, nth + 1);
+            self.part.store_16(entry_at(head) + NUM_AT, number + 1);
             last = entry;
             entry = self.next.get(usize::from(entry)).copied().unwrap_or(size);
             self.part.store_16(FREE_HEAD_AT, entry);
@@ -302,7 +303,7 @@ impl PackedInflight {
 
     /// Records that the batch was returned.
     pub(crate) fn end_used_batch(&mut self, batch: &[CompletedChain], used: RingPosition) {
-        for entries in batch.iter().filter_map(|done| done.entries) {
+        for entries in batch.iter().filter_map(|element| element.entries) {
             self.part.store_8(entry_at(entries.first), 0);
         }
         self.part.store_16(OLD_FREE_HEAD_AT, self.free_head);
@@ -328,9 +329,9 @@ impl PackedInflight {
 
     fn load_positions(&self) -> (RingPosition, RingPosition) {
         let [a, b, c, d, wrap, old_wrap, ..] = self.part.load_64(POSITIONS_AT).to_le_bytes();
-        let place =
+        let decode =
             |index, wrap| RingPosition { index: u16::from_le_bytes(index), wrap: wrap != 0 };
-        (place([a, b], wrap), place([c, d], old_wrap))
+        (decode([a, b], wrap), decode([c, d], old_wrap))
     }
 
     fn store_positions(&self, used: RingPosition, old: RingPosition) {

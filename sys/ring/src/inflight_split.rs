@@ -45,8 +45,8 @@ pub(crate) struct SplitReplay {
 impl SplitReplay {
     /// Returns the head to take at this position instead of the entry in the available ring.
     #[inline]
-    pub(crate) fn head(&self, at: u16) -> Option<u16> {
-        self.heads.get(usize::from(at.wrapping_sub(self.from))).copied()
+    pub(crate) fn head(&self, position: u16) -> Option<u16> {
+        self.heads.get(usize::from(position.wrapping_sub(self.from))).copied()
     }
 
     /// Reports that all chains before position `next` were returned. The heads are dropped once all
@@ -144,10 +144,10 @@ impl SplitInflight {
             self.recovered -= 1;
             return;
         }
-        let at = entry_at(head);
-        self.part.store_64(at + COUNTER_AT, self.counter);
+        let offset = entry_at(head);
+        self.part.store_64(offset + COUNTER_AT, self.counter);
         self.counter = self.counter.wrapping_add(1);
-        self.part.store_8(at, 1);
+        self.part.store_8(offset, 1);
     }
 
     /// Records that a chain was completed.
@@ -168,16 +168,16 @@ impl SplitInflight {
 
     /// Records that the completed chains are about to be returned.
     pub(crate) fn begin_return(&mut self) {
-        for (nth, head) in self.batch.iter().enumerate() {
-            let at = entry_at(*head);
+        for (index, head) in self.batch.iter().enumerate() {
+            let offset = entry_at(*head);
             // Left-over heads are already recorded and keep their counters: with a new counter a
             // head would be ordered behind younger ones.
-            if !self.enters_early && nth >= self.recovered {
-                self.part.store_64(at + COUNTER_AT, self.counter);
+            if !self.enters_early && index >= self.recovered {
+                self.part.store_64(offset + COUNTER_AT, self.counter);
                 self.counter = self.counter.wrapping_add(1);
-                self.part.store_8(at, 1);
+                self.part.store_8(offset, 1);
             }
-            self.part.store_16(at + NEXT_AT, self.last);
+            self.part.store_16(offset + NEXT_AT, self.last);
             self.last = *head;
             self.part.store_16(LAST_BATCH_HEAD_AT, *head);
         }

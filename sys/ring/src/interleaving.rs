@@ -40,8 +40,8 @@ struct Paused;
 
 impl SimulatedCpu {
     fn access(&self, act: impl FnOnce(&mut SimulatedMachine) -> u32) -> u32 {
-        let at = self.at.replace(self.at.get() + 1);
-        if let Some(value) = self.log.borrow().get(at) {
+        let index = self.at.replace(self.at.get() + 1);
+        if let Some(value) = self.log.borrow().get(index) {
             return *value;
         }
         if !self.may_go_on.replace(false) {
@@ -61,8 +61,9 @@ impl SimulatedCpu {
 
     pub(crate) fn load(&self, cell: usize) -> u32 {
         self.access(|machine| {
-            let own = machine.buffers[self.number].iter().rev().find(|(at, _)| *at == cell);
-            own.map_or(machine.memory[cell], |(_, value)| *value)
+            let buffered =
+                machine.buffers[self.number].iter().rev().find(|(address, _)| *address == cell);
+            buffered.map_or(machine.memory[cell], |(_, value)| *value)
         })
     }
 
@@ -123,23 +124,23 @@ fn search(
     machine: &SimulatedMachine,
     sides: &[Side; 2],
     is_loss: fn(bool, bool) -> bool,
-    found: &mut Found,
+    outcome: &mut Found,
 ) {
     if let [Some(device), Some(driver)] = [sides[0].result, sides[1].result] {
-        found.executions += 1;
-        found.losses += usize::from(is_loss(device, driver));
+        outcome.executions += 1;
+        outcome.losses += usize::from(is_loss(device, driver));
         return;
     }
     for number in [DEVICE, DRIVER] {
         if sides[number].result.is_none() {
             let (mut machine, mut sides) = (machine.clone(), sides.clone());
             sides[number].step(&mut machine);
-            search(&machine, &sides, is_loss, found);
+            search(&machine, &sides, is_loss, outcome);
         }
         if !machine.buffers[number].is_empty() {
             let mut machine = machine.clone();
             machine.drain_one(number);
-            search(&machine, sides, is_loss, found);
+            search(&machine, sides, is_loss, outcome);
         }
     }
 }
@@ -161,9 +162,9 @@ pub(crate) fn explore(
         result: None,
     };
     let sides = [side(device, DEVICE, has_barriers), side(driver, DRIVER, true)];
-    let mut found = Found::default();
-    search(&machine, &sides, is_loss, &mut found);
-    found
+    let mut outcome = Found::default();
+    search(&machine, &sides, is_loss, &mut outcome);
+    outcome
 }
 
 /// Asserts that no notification is lost with the device's barriers, and that at least one is lost
@@ -174,9 +175,9 @@ pub(crate) fn check(
     driver: fn(&SimulatedCpu) -> bool,
     is_loss: fn(bool, bool) -> bool,
 ) {
-    let found = explore(memory, true, device, driver, is_loss);
-    assert!(found.executions > 50, "{found:?}");
-    assert_eq!(found.losses, 0, "{found:?}");
-    let without = explore(memory, false, device, driver, is_loss);
-    assert!(without.losses > 0, "the search is too weak to prove anything: {without:?}");
+    let outcome = explore(memory, true, device, driver, is_loss);
+    assert!(outcome.executions > 50, "{outcome:?}");
+    assert_eq!(outcome.losses, 0, "{outcome:?}");
+    let unfenced = explore(memory, false, device, driver, is_loss);
+    assert!(unfenced.losses > 0, "the search is too weak to prove anything: {unfenced:?}");
 }

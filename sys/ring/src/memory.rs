@@ -75,9 +75,9 @@ impl GuestMemory {
     pub(crate) fn user_pointer(&self, user_addr: u64, bytes: u64) -> Option<*mut u8> {
         self.regions.iter().find_map(|region| {
             let offset = user_addr.checked_sub(region.user_addr())?;
-            let left = region.size().checked_sub(offset)?;
+            let available = region.size().checked_sub(offset)?;
             // SAFETY: the offset lies inside the mapping.
-            (bytes <= left).then(|| unsafe { region.base().add(offset as usize) })
+            (bytes <= available).then(|| unsafe { region.base().add(offset as usize) })
         })
     }
 
@@ -89,32 +89,32 @@ impl GuestMemory {
         })
     }
 
-    /// Iterates over a span that may cross region boundaries. `each` receives a pointer, the number
-    /// of bytes before this part, and the part's length. Fails without calling `each` unless the
-    /// whole span is mapped. Returns the last region's window; `None` for an empty span.
+    /// Iterates over a span that may cross region boundaries. `visit` receives a pointer, the
+    /// number of bytes before this part, and the part's length. Fails without calling `visit`
+    /// unless the whole span is mapped. Returns the last region's window; `None` for an empty span.
     pub(crate) fn each_part(
         &self,
         addr: u64,
         bytes: usize,
-        mut each: impl FnMut(*mut u8, usize, usize),
+        mut visit: impl FnMut(*mut u8, usize, usize),
     ) -> Result<Option<Window>, OutOfRange> {
         let mut check = 0;
         while check < bytes {
-            let at = addr.checked_add(check as u64).ok_or(OutOfRange)?;
-            let window = self.window(at).ok_or(OutOfRange)?;
-            let left = window.size - (at - window.start);
-            check = check.saturating_add(usize::try_from(left).unwrap_or(usize::MAX));
+            let address = addr.checked_add(check as u64).ok_or(OutOfRange)?;
+            let window = self.window(address).ok_or(OutOfRange)?;
+            let available = window.size - (address - window.start);
+            check = check.saturating_add(usize::try_from(available).unwrap_or(usize::MAX));
         }
-        let (mut done, mut last) = (0, None);
-        while done < bytes {
-            let at = addr.checked_add(done as u64).ok_or(OutOfRange)?;
-            let window = self.window(at).ok_or(OutOfRange)?;
-            let offset = at - window.start;
-            let left = usize::try_from(window.size - offset).unwrap_or(usize::MAX);
-            let now = left.min(bytes - done);
+        let (mut visited, mut last) = (0, None);
+        while visited < bytes {
+            let address = addr.checked_add(visited as u64).ok_or(OutOfRange)?;
+            let window = self.window(address).ok_or(OutOfRange)?;
+            let offset = address - window.start;
+            let available = usize::try_from(window.size - offset).unwrap_or(usize::MAX);
+            let now = available.min(bytes - visited);
             // SAFETY: the offset lies inside the mapping.
-            each(unsafe { window.base.add(offset as usize) }, done, now);
-            done += now;
+            visit(unsafe { window.base.add(offset as usize) }, visited, now);
+            visited += now;
             last = Some(*window);
         }
         Ok(last)
@@ -171,9 +171,9 @@ impl Window {
     #[inline(always)]
     pub(crate) fn pointer(&self, addr: u64, bytes: usize) -> Option<*mut u8> {
         let offset = addr.wrapping_sub(self.start);
-        let fits = offset < self.size && bytes as u64 <= self.size - offset;
+        let is_inside = offset < self.size && bytes as u64 <= self.size - offset;
         // SAFETY: the offset lies inside the mapping.
-        fits.then(|| unsafe { self.base.add(offset as usize) })
+        is_inside.then(|| unsafe { self.base.add(offset as usize) })
     }
 }
 

@@ -38,9 +38,9 @@ fn copies_cross_regions_that_touch_and_stop_at_holes() {
     let mut view = MemoryView::new(Arc::new(memory));
     let bytes: Vec<u8> = (0..0x1800).map(|i| (i % 253) as u8).collect();
     view.write(0x1400, &bytes).unwrap();
-    let mut back = vec![0; bytes.len()];
-    view.read(0x1400, &mut back).unwrap();
-    assert_eq!(bytes, back);
+    let mut read_back = vec![0; bytes.len()];
+    view.read(0x1400, &mut read_back).unwrap();
+    assert_eq!(bytes, read_back);
     let mut first = vec![0; 0xc01];
     (&file).seek(SeekFrom::Start(0x3400)).unwrap();
     (&file).read_exact(&mut first).unwrap();
@@ -53,13 +53,17 @@ fn copies_cross_regions_that_touch_and_stop_at_holes() {
     for (addr, len) in
         [(0, 1), (0xfff, 2), (0x2fff, 2), (0x2fff, 0x6000), (0x7fff, 2), (0x8fff, 2), (u64::MAX, 2)]
     {
-        let before = back.clone();
-        back.resize(len.max(back.len()), 0);
-        assert_eq!(view.read(addr, &mut back[..len]), Err(OutOfRange), "{addr:#x}");
+        let before = read_back.clone();
+        read_back.resize(len.max(read_back.len()), 0);
+        assert_eq!(view.read(addr, &mut read_back[..len]), Err(OutOfRange), "{addr:#x}");
         assert_eq!(view.write(addr, &vec![1; len]), Err(OutOfRange), "{addr:#x}");
-        assert_eq!(back[..before.len()], before, "nothing is copied unless all of it is there");
+        assert_eq!(
+            read_back[..before.len()],
+            before,
+            "nothing is copied unless all of it is there"
+        );
     }
-    view.read(0x8fff, &mut back[..1]).unwrap();
+    view.read(0x8fff, &mut read_back[..1]).unwrap();
     view.prefetch_read(0x8fff);
     view.prefetch_write(u64::MAX, 12);
 }
@@ -118,9 +122,9 @@ fn bad_tables_are_refused_by_name() {
     let spec =
         RegionSpec { guest_addr: 0, size: 1, user_addr: 0, mmap_offset: 0, fd: pipe.as_fd() };
     assert!(matches!(error(&[spec]), MemoryError::NotInMemory { index: 0 }));
-    let elsewhere = File::open("/proc/version").unwrap();
+    let other_file = File::open("/proc/version").unwrap();
     let spec =
-        RegionSpec { guest_addr: 0, size: 1, user_addr: 0, mmap_offset: 0, fd: elsewhere.as_fd() };
+        RegionSpec { guest_addr: 0, size: 1, user_addr: 0, mmap_offset: 0, fd: other_file.as_fd() };
     assert!(matches!(error(&[spec]), MemoryError::NotInMemory { index: 0 }));
     let sparse = self::file(1 << 62);
     let size = crate::mapping_limits::device_bytes_max() + 1;
@@ -216,7 +220,7 @@ fn a_bus_error_elsewhere_still_ends_the_process() {
 fn a_span_inside_one_region_is_located_in_every_region() {
     let file = file(0x8000);
     let specs: Vec<_> = (0..4)
-        .map(|nth| spec(&file, 0x2000 * nth, 0x1000, 0x10_0000 * nth, 0x1000 * nth))
+        .map(|index| spec(&file, 0x2000 * index, 0x1000, 0x10_0000 * index, 0x1000 * index))
         .collect();
     let mut view = MemoryView::new(Arc::new(GuestMemory::map(&specs).unwrap()));
     for addr in [0x2010, 0x6fff, 0x10, 0x4000, 0x6000, 0x2fff] {

@@ -23,19 +23,19 @@ impl MemoryView {
         &self.memory
     }
 
-    /// Copies guest memory at `addr` to `into`.
+    /// Copies guest memory at `addr` to `buffer`.
     #[inline(always)]
-    pub(crate) fn read(&mut self, addr: u64, into: &mut [u8]) -> Result<(), OutOfRange> {
-        match self.pointer(addr, into.len()) {
+    pub(crate) fn read(&mut self, addr: u64, buffer: &mut [u8]) -> Result<(), OutOfRange> {
+        match self.pointer(addr, buffer.len()) {
             Some(src) => {
-                // SAFETY: `src` is mapped for the length of `into`; our own memory
+                // SAFETY: `src` is mapped for the length of `buffer`; our own memory
                 // and the guest's do not overlap.
-                unsafe { copy(src, into.as_mut_ptr(), into.len()) }
+                unsafe { copy(src, buffer.as_mut_ptr(), buffer.len()) }
                 Ok(())
             }
-            None => self.each_part(addr, into.len(), |src, done, bytes| {
-                // SAFETY: `each_part` stays inside the mapping and inside `into`.
-                unsafe { copy(src, into.as_mut_ptr().add(done), bytes) }
+            None => self.each_part(addr, buffer.len(), |src, offset, bytes| {
+                // SAFETY: `each_part` stays inside the mapping and inside `buffer`.
+                unsafe { copy(src, buffer.as_mut_ptr().add(offset), bytes) }
             }),
         }
     }
@@ -77,19 +77,19 @@ impl MemoryView {
         }
     }
 
-    /// Copies `from` to guest memory at `addr`.
+    /// Copies `source` to guest memory at `addr`.
     #[inline(always)]
-    pub(crate) fn write(&mut self, addr: u64, from: &[u8]) -> Result<(), OutOfRange> {
-        match self.pointer(addr, from.len()) {
+    pub(crate) fn write(&mut self, addr: u64, source: &[u8]) -> Result<(), OutOfRange> {
+        match self.pointer(addr, source.len()) {
             Some(dst) => {
-                // SAFETY: `dst` is mapped for the length of `from`; our own memory
+                // SAFETY: `dst` is mapped for the length of `source`; our own memory
                 // and the guest's do not overlap.
-                unsafe { copy(from.as_ptr(), dst, from.len()) }
+                unsafe { copy(source.as_ptr(), dst, source.len()) }
                 Ok(())
             }
-            None => self.each_part(addr, from.len(), |dst, done, bytes| {
-                // SAFETY: `each_part` stays inside the mapping and inside `from`.
-                unsafe { copy(from.as_ptr().add(done), dst, bytes) }
+            None => self.each_part(addr, source.len(), |dst, offset, bytes| {
+                // SAFETY: `each_part` stays inside the mapping and inside `source`.
+                unsafe { copy(source.as_ptr().add(offset), dst, bytes) }
             }),
         }
     }
@@ -105,9 +105,9 @@ impl MemoryView {
             return Ok(bytes);
         }
         let mut bytes = [0; 16];
-        self.each_part(addr, bytes.len(), |src, done, part| {
+        self.each_part(addr, bytes.len(), |src, offset, part| {
             // SAFETY: `each_part` stays inside the mapping and inside `bytes`.
-            unsafe { copy(src, bytes.as_mut_ptr().add(done), part) }
+            unsafe { copy(src, bytes.as_mut_ptr().add(offset), part) }
         })?;
         Ok(bytes)
     }
@@ -187,9 +187,9 @@ impl MemoryView {
         &mut self,
         addr: u64,
         bytes: usize,
-        each: impl FnMut(*mut u8, usize, usize),
+        visit: impl FnMut(*mut u8, usize, usize),
     ) -> Result<(), OutOfRange> {
-        if let Some(last) = self.memory.each_part(addr, bytes, each)? {
+        if let Some(last) = self.memory.each_part(addr, bytes, visit)? {
             self.cached = last;
         }
         Ok(())

@@ -3,8 +3,8 @@
 //! Device and driver use the same protocol. The publisher stores an index, then reads whether the
 //! peer requests a notification. The peer requests a notification, then reads the index once more.
 //! Each side needs a full barrier between its store and its load; otherwise both can miss the
-//! other's store and sleep for ever. The protocol is written against [`NotificationFields`], so that the
-//! tests run this code through all interleavings on a machine with store buffers.
+//! other's store and sleep for ever. The protocol is written against [`NotificationFields`], so
+//! that the tests run this code through all interleavings on a machine with store buffers.
 
 use suimon_ports::ArmResult;
 
@@ -15,7 +15,7 @@ pub(crate) trait NotificationFields {
     /// Requests a kick when the entry with this index is made available (EVENT_IDX).
     fn store_avail_event(&self, index: u16);
     /// Requests or suppresses kicks without EVENT_IDX, by `VRING_USED_F_NO_NOTIFY`.
-    fn set_kicks_enabled(&self, wanted: bool);
+    fn set_kicks_enabled(&self, enabled: bool);
     /// Returns the used index at whose passing the driver requests an interrupt (EVENT_IDX).
     fn used_event(&self) -> u16;
     /// True if the driver requests interrupts, without EVENT_IDX.

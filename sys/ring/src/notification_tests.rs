@@ -24,8 +24,8 @@ impl NotificationFields for SimulatedCpu {
     fn store_avail_event(&self, index: u16) {
         self.store(AVAIL_EVENT, u32::from(index));
     }
-    fn set_kicks_enabled(&self, wanted: bool) {
-        self.store(KICKS_REQUESTED, u32::from(wanted));
+    fn set_kicks_enabled(&self, enabled: bool) {
+        self.store(KICKS_REQUESTED, u32::from(enabled));
     }
     fn used_event(&self) -> u16 {
         self.load(USED_EVENT) as u16
@@ -136,10 +136,10 @@ fn device_uses_twice(device: &SimulatedCpu) -> bool {
 
 /// Sleeps after the first of two used entries until the second one.
 fn driver_sleeps_between(driver: &SimulatedCpu) -> bool {
-    let seen = driver.load(USED_IDX);
-    driver.store(USED_EVENT, seen);
+    let observed = driver.load(USED_IDX);
+    driver.store(USED_EVENT, observed);
     driver.barrier();
-    seen == u32::from(START.wrapping_add(1)) && driver.load(USED_IDX) == seen
+    observed == u32::from(START.wrapping_add(1)) && driver.load(USED_IDX) == observed
 }
 
 #[test]

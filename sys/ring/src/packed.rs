@@ -140,9 +140,9 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
                 return Some(descriptor);
             }
         }
-        let place = self.next.ahead(distance, self.cells.size());
-        let descriptor = self.cells.descriptor(place.index);
-        is_available(descriptor.flags, place.wrap).then_some(descriptor)
+        let position = self.next.ahead(distance, self.cells.size());
+        let descriptor = self.cells.descriptor(position.index);
+        is_available(descriptor.flags, position.wrap).then_some(descriptor)
     }
 
     /// Fetches up to a batch of chains. A chain's id is in its last descriptor, and the position of
@@ -158,14 +158,14 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         self.cells.prefetch(self.next.index, PREFETCH_DESCRIPTORS);
         // The number of descriptors is limited to those not held, so that a driver that makes a
         // descriptor available again before it was returned causes no endless iteration.
-        let held = self.done_descriptors.saturating_add(self.open_descriptors);
-        let room = self.cells.size() - held.min(self.cells.size());
+        let reserved = self.done_descriptors.saturating_add(self.open_descriptors);
+        let available = self.cells.size() - reserved.min(self.cells.size());
         let mut distance = 0;
-        while self.ahead.filled < BATCH_FRAMES_MAX && distance < room {
+        while self.ahead.filled < BATCH_FRAMES_MAX && distance < available {
             let Some(first) = self.available(distance) else { break };
             let (mut last, mut descriptors) = (first, 1);
             while last.flags & Descriptor::NEXT != 0 {
-                if descriptors == room - distance {
+                if descriptors == available - distance {
                     let (queue, max) = (self.side.queue, u32::from(self.cells.size()));
                     return Err(RingFault::ChainLength { queue, head: first.next, max });
                 }
@@ -178,17 +178,17 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
                 self.ahead.filled += 1;
             }
         }
-        for nth in 0..PREFETCH_DISTANCE {
-            self.prefetch_buffer(nth);
+        for index in 0..PREFETCH_DISTANCE {
+            self.prefetch_buffer(index);
         }
         Ok(())
     }
 
-    /// Prefetches the buffer of the fetched chain `nth`.
+    /// Prefetches the buffer of the fetched chain `index`.
     #[inline(always)]
-    fn prefetch_buffer(&self, nth: usize) {
-        if nth < self.ahead.filled {
-            if let Some(head) = self.ahead.heads.get(nth) {
+    fn prefetch_buffer(&self, index: usize) {
+        if index < self.ahead.filled {
+            if let Some(head) = self.ahead.heads.get(index) {
                 self.side.prefetch_buffer(head);
             }
         }
@@ -198,24 +198,24 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
     fn write_elements(&self) {
         let Some((first, rest)) = self.done.split_first() else { return };
         if self.side.features.in_order() && self.side.access == Access::Read {
-            let id = self.done.last().map_or(first.id, |done| done.id);
+            let id = self.done.last().map_or(first.id, |element| element.id);
             self.cells.write_used(first.position, id, first.written, true);
         } else {
-            for done in rest {
-                self.cells.write_used(done.position, done.id, done.written, false);
+            for element in rest {
+                self.cells.write_used(element.position, element.id, element.written, false);
             }
             self.cells.write_used(first.position, first.id, first.written, true);
         }
         if RECORDS {
-            for done in &self.done {
-                self.mark_ring_written(done.position);
+            for element in &self.done {
+                self.mark_ring_written(element.position);
             }
         }
     }
 
-    fn mark_ring_written(&self, place: RingPosition) {
+    fn mark_ring_written(&self, position: RingPosition) {
         if let (Some(log), Some(ring_addr)) = (&self.log, self.ring_addr) {
-            let addr = ring_addr + (DESCRIPTOR_BYTES * usize::from(place.index)) as u64;
+            let addr = ring_addr + (DESCRIPTOR_BYTES * usize::from(position.index)) as u64;
             log.mark_buffer(addr, DESCRIPTOR_BYTES);
         }
     }
@@ -297,7 +297,7 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
     fn rewind(&mut self, mark: Mark) {
         if self.done.len() != mark.done {
             self.done.truncate(mark.done);
-            self.done_descriptors = self.done.iter().map(|done| done.descriptors).sum();
+            self.done_descriptors = self.done.iter().map(|element| element.descriptors).sum();
             self.next = mark.next;
             self.next_used = mark.next;
             self.replay.taken = mark.replay;

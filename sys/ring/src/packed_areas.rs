@@ -59,12 +59,12 @@ impl PackedCells {
         memory: &Arc<GuestMemory>,
         queue: u16,
         size: u32,
-        at: RingAddresses,
+        addresses: RingAddresses,
     ) -> Result<Self, RingFault> {
         let max = QUEUE_SIZE_MAX;
         let entries = u16::try_from(size).ok().filter(|entries| (1..=max).contains(entries));
         let entries = entries.ok_or(RingFault::PackedSize { queue, size, max })?;
-        let place = |area, address: u64, alignment: u64, bytes: u64| {
+        let locate_area = |area, address: u64, alignment: u64, bytes: u64| {
             let area_at = memory.user_pointer(address, bytes).ok_or(RingFault::Area {
                 queue,
                 area,
@@ -78,9 +78,9 @@ impl PackedCells {
         };
         let bytes = DESCRIPTOR_BYTES as u64 * u64::from(entries);
         Ok(Self {
-            ring: place(RingArea::DescriptorRing, at.descriptors, 16, bytes)?,
-            driver_event: place(RingArea::DriverEvents, at.available, 4, EVENT_BYTES)?,
-            device_event: place(RingArea::DeviceEvents, at.used, 4, EVENT_BYTES)?,
+            ring: locate_area(RingArea::DescriptorRing, addresses.descriptors, 16, bytes)?,
+            driver_event: locate_area(RingArea::DriverEvents, addresses.available, 4, EVENT_BYTES)?,
+            device_event: locate_area(RingArea::DeviceEvents, addresses.used, 4, EVENT_BYTES)?,
             size: entries,
             _memory: Arc::clone(memory),
         })
@@ -127,20 +127,20 @@ impl PackedCells {
     #[inline(always)]
     pub(crate) fn prefetch(&self, index: u16, count: u16) {
         const PER_LINE: usize = 64 / DESCRIPTOR_BYTES;
-        for ahead in (0..count).step_by(PER_LINE) {
-            prefetch::<false>(self.at(index.wrapping_add(ahead)));
+        for distance in (0..count).step_by(PER_LINE) {
+            prefetch::<false>(self.at(index.wrapping_add(distance)));
         }
     }
 
     /// Writes the used element that returns a chain. With `is_last`, the element and all earlier
     /// stores are published to the driver; otherwise it may become visible later.
     #[inline(always)]
-    pub(crate) fn write_used(&self, place: RingPosition, id: u16, written: u32, is_last: bool) {
-        let turn = if place.wrap { AVAIL | USED } else { 0 };
-        let flags = turn | if written != 0 { Descriptor::WRITE } else { 0 };
+    pub(crate) fn write_used(&self, position: RingPosition, id: u16, written: u32, is_last: bool) {
+        let wrap_flags = if position.wrap { AVAIL | USED } else { 0 };
+        let flags = wrap_flags | if written != 0 { Descriptor::WRITE } else { 0 };
         let word = u64::from(written) | u64::from(id) << 32 | u64::from(flags) << 48;
         let ordering = if is_last { Ordering::Release } else { Ordering::Relaxed };
-        self.tail(place.index).store(word.to_le(), ordering);
+        self.tail(position.index).store(word.to_le(), ordering);
     }
 }
 
@@ -153,10 +153,10 @@ pub(crate) fn is_available(flags: u16, wrap: bool) -> bool {
 
 impl PackedNotifyCells for PackedCells {
     #[inline(always)]
-    fn is_available(&self, place: RingPosition) -> bool {
+    fn is_available(&self, position: RingPosition) -> bool {
         // SAFETY: the flags lie in the ring and are aligned.
-        let flags = unsafe { AtomicU16::from_ptr(self.at(place.index).add(14).cast()) };
-        is_available(u16::from_le(flags.load(Ordering::Acquire)), place.wrap)
+        let flags = unsafe { AtomicU16::from_ptr(self.at(position.index).add(14).cast()) };
+        is_available(u16::from_le(flags.load(Ordering::Acquire)), position.wrap)
     }
 
     #[inline(always)]

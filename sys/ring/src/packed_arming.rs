@@ -20,8 +20,9 @@ const FLAGS: u16 = 3;
 
 /// Shared memory fields by which device and driver suppress and request notifications.
 pub(crate) trait PackedNotifyCells {
-    /// True if the driver made the descriptor at `place` available. Its earlier writes are visible.
-    fn is_available(&self, place: RingPosition) -> bool;
+    /// True if the driver made the descriptor at `position` available. Its earlier writes are
+    /// visible.
+    fn is_available(&self, position: RingPosition) -> bool;
     /// Writes the device's event suppression structure: position in the lower half, flags in the
     /// upper half.
     fn store_device_event(&self, event: u32);
@@ -82,20 +83,21 @@ pub(crate) fn requires_interrupt(
     returned: Returned,
 ) -> bool {
     cells.full_barrier();
-    let wanted = cells.driver_event();
-    let flags = (wanted >> 16) as u16 & FLAGS;
+    let event = cells.driver_event();
+    let flags = (event >> 16) as u16 & FLAGS;
     if flags == DISABLE {
         return false;
     }
     if flags != AT_POSITION || !event_idx || returned.is_first {
         return true;
     }
-    let at = RingPosition::from_number(wanted as u16);
+    let position = RingPosition::from_number(event as u16);
     // Positions are compared on a line: `used` is at its index, and the preceding lap is below
     // zero.
-    let lap = if at.wrap == returned.used.wrap { 0 } else { size };
-    let behind = returned.used.index.wrapping_sub(at.index.wrapping_sub(lap)).wrapping_sub(1);
-    behind < returned.descriptors
+    let lap = if position.wrap == returned.used.wrap { 0 } else { size };
+    let distance =
+        returned.used.index.wrapping_sub(position.index.wrapping_sub(lap)).wrapping_sub(1);
+    distance < returned.descriptors
 }
 
 #[cfg(test)]

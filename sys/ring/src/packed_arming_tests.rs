@@ -17,8 +17,8 @@ const SIZE: u16 = 8;
 const START: RingPosition = RingPosition { index: SIZE - 1, wrap: true };
 
 impl PackedNotifyCells for SimulatedCpu {
-    fn is_available(&self, place: RingPosition) -> bool {
-        assert_eq!(place, START);
+    fn is_available(&self, position: RingPosition) -> bool {
+        assert_eq!(position, START);
         self.load(AVAILABLE) != 0
     }
     fn store_device_event(&self, event: u32) {
@@ -44,10 +44,10 @@ fn parked() -> [u32; CELLS] {
 fn driver_offers(driver: &SimulatedCpu) -> bool {
     driver.store(AVAILABLE, 1);
     driver.barrier();
-    let wanted = driver.load(DEVICE_EVENT);
-    match (wanted >> 16) as u16 {
+    let event = driver.load(DEVICE_EVENT);
+    match (event >> 16) as u16 {
         ENABLE => true,
-        AT_POSITION => wanted as u16 == START.number(),
+        AT_POSITION => event as u16 == START.number(),
         _ => false,
     }
 }
@@ -105,14 +105,14 @@ impl PackedNotifyCells for Still {
     fn full_barrier(&self) {}
 }
 
-/// True if the positions `from` (inclusive) to `to` (exclusive) contain `at`.
-fn passes(size: u16, from: RingPosition, to: RingPosition, at: RingPosition) -> bool {
-    let mut place = from;
-    while place != to {
-        if place == at {
+/// True if the positions `from` (inclusive) to `to` (exclusive) contain `event`.
+fn passes(size: u16, from: RingPosition, to: RingPosition, event: RingPosition) -> bool {
+    let mut position = from;
+    while position != to {
+        if position == event {
             return true;
         }
-        place = place.ahead(1, size);
+        position = position.ahead(1, size);
     }
     false
 }
@@ -120,16 +120,16 @@ fn passes(size: u16, from: RingPosition, to: RingPosition, at: RingPosition) -> 
 #[test]
 fn passing_is_judged_at_every_position_of_small_rings() {
     for size in 1..9_u16 {
-        let places = || (0..2 * size).map(|n| RingPosition { index: n % size, wrap: n < size });
-        for from in places() {
+        let positions = || (0..2 * size).map(|n| RingPosition { index: n % size, wrap: n < size });
+        for from in positions() {
             for descriptors in 1..=size {
                 let used = from.ahead(descriptors, size);
                 let returned = Returned { used, descriptors, is_first: false };
-                for at in places() {
-                    let cells = Still(event(at.number(), AT_POSITION));
-                    let wanted = requires_interrupt(&cells, true, size, returned);
-                    let expected = passes(size, from, used, at);
-                    assert_eq!(wanted, expected, "{size}: {from:?} to {used:?}, {at:?}");
+                for position in positions() {
+                    let cells = Still(event(position.number(), AT_POSITION));
+                    let is_required = requires_interrupt(&cells, true, size, returned);
+                    let expected = passes(size, from, used, position);
+                    assert_eq!(is_required, expected, "{size}: {from:?} to {used:?}, {position:?}");
                 }
             }
         }
@@ -137,23 +137,23 @@ fn passing_is_judged_at_every_position_of_small_rings() {
 }
 
 #[test]
-fn nonsense_positions_and_flags_are_borne() {
-    for wanted in [u32::MAX, 0x0002_7fff, 0x0002_ffff, 0x0003_0000, 0xfffd_0000] {
+fn invalid_positions_and_flags_are_tolerated() {
+    for event in [u32::MAX, 0x0002_7fff, 0x0002_ffff, 0x0003_0000, 0xfffd_0000] {
         for descriptors in [1, 7, 8] {
             let used = RingPosition { index: 3, wrap: true };
             let returned = Returned { used, descriptors, is_first: false };
-            let _ = requires_interrupt(&Still(wanted), true, SIZE, returned);
+            let _ = requires_interrupt(&Still(event), true, SIZE, returned);
         }
     }
 }
 
 #[test]
 fn places_go_around() {
-    let at = |index, wrap| RingPosition { index, wrap };
-    assert_eq!(at(3, true).ahead(4, 8), at(7, true));
-    assert_eq!(at(3, true).ahead(5, 8), at(0, false));
-    assert_eq!(at(0, false).ahead(8, 8), at(0, true));
-    assert_eq!(RingPosition::from_number(0x8005), at(5, true));
-    assert_eq!(at(5, true).number(), 0x8005);
-    assert_eq!(at(5, false).number(), 5);
+    let position_at = |index, wrap| RingPosition { index, wrap };
+    assert_eq!(position_at(3, true).ahead(4, 8), position_at(7, true));
+    assert_eq!(position_at(3, true).ahead(5, 8), position_at(0, false));
+    assert_eq!(position_at(0, false).ahead(8, 8), position_at(0, true));
+    assert_eq!(RingPosition::from_number(0x8005), position_at(5, true));
+    assert_eq!(position_at(5, true).number(), 0x8005);
+    assert_eq!(position_at(5, false).number(), 5);
 }

@@ -75,7 +75,7 @@ impl Region {
         {
             value.checked_add(size).ok_or_else(|| overflow(field, value))?;
         }
-        let needed = spec
+        let required = spec
             .mmap_offset
             .checked_add(size)
             .filter(|end| *end <= i64::MAX as u64)
@@ -85,8 +85,8 @@ impl Region {
         }
         let stat = rustix::fs::fstat(spec.fd).map_err(host("stat"))?;
         let file_bytes = u64::try_from(stat.st_size).unwrap_or(0);
-        if file_bytes < needed {
-            return Err(MemoryError::FileTooShort { index, file_bytes, required: needed });
+        if file_bytes < required {
+            return Err(MemoryError::FileTooShort { index, file_bytes, required });
         }
         // Files on hugetlbfs can be mapped only in whole huge pages; their block size is the page
         // size.

@@ -56,9 +56,9 @@ unsafe impl Send for RequestBuffers {}
 
 impl RequestBuffers {
     pub(crate) fn new(tags: u16, memory: Arc<GuestMemory>) -> Self {
-        let held: Arc<dyn Any + Send + Sync> = Arc::clone(&memory) as _;
+        let owner: Arc<dyn Any + Send + Sync> = Arc::clone(&memory) as _;
         Self {
-            table: PayloadTable::new(u32::from(tags), SEGMENTS_RESERVED, held),
+            table: PayloadTable::new(u32::from(tags), SEGMENTS_RESERVED, owner),
             memory,
             statuses: vec![core::ptr::null_mut(); usize::from(tags)],
             header: [0; HEADER_BYTES],
@@ -104,8 +104,8 @@ impl RequestBuffers {
     /// 2.7.4.1).
     #[inline(never)]
     fn push_readable(&mut self, addr: u64, pointer: *mut u8, len: usize) {
-        let from = HEADER_BYTES - self.missing;
-        let part = self.header.get_mut(from..).unwrap_or_default();
+        let start = HEADER_BYTES - self.missing;
+        let part = self.header.get_mut(start..).unwrap_or_default();
         let bytes = part.len().min(len);
         // SAFETY: `bytes` bytes are mapped there, and the part is as long.
         unsafe { copy(pointer, part.as_mut_ptr(), bytes) };
@@ -169,58 +169,60 @@ impl RequestBuffers {
     /// Writes the status byte of a request.
     #[inline(always)]
     pub(crate) fn write_status(&self, tag: u32, status: u8) {
-        if let Some(pointer) = self.statuses.get(tag as usize).filter(|of| !of.is_null()) {
+        if let Some(pointer) =
+            self.statuses.get(tag as usize).filter(|status_pointer| !status_pointer.is_null())
+        {
             // SAFETY: the byte is mapped while the memory is held, and there are no references to
             // it.
             unsafe { pointer.write_volatile(status) };
         }
     }
 
-    /// Copies the first bytes behind the header to `into`, as far as available.
-    pub(crate) fn read_front(&self, into: &mut [u8]) {
-        let mut rest = into;
+    /// Copies the first bytes behind the header to `buffer`, as far as available.
+    pub(crate) fn read_front(&self, buffer: &mut [u8]) {
+        let mut remaining = buffer;
         for GuestSegment { piece, .. } in &self.readable {
-            let bytes = rest.len().min(piece.len);
-            let (part, later) = rest.split_at_mut(bytes);
+            let bytes = remaining.len().min(piece.len);
+            let (part, rest) = remaining.split_at_mut(bytes);
             // SAFETY: the piece is mapped for that long, and the part is as long.
             unsafe { copy(piece.pointer, part.as_mut_ptr(), bytes) };
-            rest = later;
+            remaining = rest;
         }
     }
 
     /// Writes `bytes` to the first device-writable bytes of the current chain, as far as they fit.
-    /// Calls `each` for every range written. Returns the number of bytes written.
-    pub(crate) fn write_front(&self, bytes: &[u8], mut each: impl FnMut(Span)) -> usize {
-        let mut rest = bytes;
+    /// Calls `visit` for every range written. Returns the number of bytes written.
+    pub(crate) fn write_front(&self, bytes: &[u8], mut visit: impl FnMut(Span)) -> usize {
+        let mut remaining = bytes;
         for GuestSegment { addr, piece } in &self.writable {
-            let (part, later) = rest.split_at(rest.len().min(piece.len));
+            let (part, rest) = remaining.split_at(remaining.len().min(piece.len));
             // SAFETY: the piece is mapped for at least as long as the part.
             unsafe { copy(part.as_ptr(), piece.pointer, part.len()) };
-            each(Span { addr: *addr, len: part.len() });
-            rest = later;
+            visit(Span { addr: *addr, len: part.len() });
+            remaining = rest;
         }
-        bytes.len() - rest.len()
+        bytes.len() - remaining.len()
     }
 
     /// Returns the device-writable ranges of the current chain.
     pub(crate) fn destination(&self) -> impl Iterator<Item = Span> {
-        self.writable.iter().map(|place| Span { addr: place.addr, len: place.piece.len })
+        self.writable.iter().map(|segment| Span { addr: segment.addr, len: segment.piece.len })
     }
 
     /// Assigns the payload in the current chain to `tag`. Returns `false` if it consists of too
     /// many pieces.
     #[inline(always)]
     pub(crate) fn assign_payload(&mut self, tag: u32, usage: PayloadUse) -> bool {
-        let places = match usage {
+        let segments = match usage {
             PayloadUse::Destination => &self.writable,
             PayloadUse::Source => &self.readable,
         };
-        if places.len() > SEGMENTS_MAX {
+        if segments.len() > SEGMENTS_MAX {
             return false;
         }
         // SAFETY: guest memory stays mapped, readable and writable, while it is held; the
         // table holds it. There are no references into it.
-        unsafe { self.table.set(tag, usage, places.iter().map(|place| place.piece)) };
+        unsafe { self.table.set(tag, usage, segments.iter().map(|segment| segment.piece)) };
         true
     }
 
@@ -259,10 +261,10 @@ mod tests {
         let memory = GuestMemory::new(Vec::new()).unwrap();
         let mut buffers = RequestBuffers::new(1, Arc::new(memory));
         let mut byte = 0_u8;
-        for (pieces, is_placed) in [(SEGMENTS_MAX, true), (SEGMENTS_MAX + 1, false), (1, true)] {
+        for (segments, is_placed) in [(SEGMENTS_MAX, true), (SEGMENTS_MAX + 1, false), (1, true)] {
             buffers.begin();
-            (0..pieces).for_each(|_| buffers.push(0, &raw mut byte, 1, true));
-            assert_eq!(buffers.assign_payload(0, PayloadUse::Destination), is_placed, "{pieces}");
+            (0..segments).for_each(|_| buffers.push(0, &raw mut byte, 1, true));
+            assert_eq!(buffers.assign_payload(0, PayloadUse::Destination), is_placed, "{segments}");
         }
         assert_eq!(buffers.table().bytes(0), 1);
     }

@@ -24,11 +24,11 @@ impl RingPosition {
     /// most `size`.
     #[inline(always)]
     pub(crate) fn ahead(self, descriptors: u16, size: u16) -> Self {
-        let left = size - self.index.min(size);
-        if descriptors < left {
+        let remaining = size - self.index.min(size);
+        if descriptors < remaining {
             Self { index: self.index + descriptors, wrap: self.wrap }
         } else {
-            Self { index: descriptors - left, wrap: !self.wrap }
+            Self { index: descriptors - remaining, wrap: !self.wrap }
         }
     }
 }

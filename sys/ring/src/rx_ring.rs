@@ -50,7 +50,7 @@ impl OffloadMask {
 pub(crate) struct RxEngine<Q> {
     queue: Q,
     header_bytes: usize,
-    takes: Offloads,
+    offloads: Offloads,
     mask: Arc<OffloadMask>,
 }
 
@@ -61,7 +61,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
         Self {
             queue,
             header_bytes: setup.features.header_bytes(),
-            takes: setup.features.egress(),
+            offloads: setup.features.egress(),
             mask,
         }
     }
@@ -107,15 +107,15 @@ impl<Q: Virtqueue> RxEngine<Q> {
         let header = header.encode();
         let header = header.get(..self.header_bytes).unwrap_or_default();
         let tag = wire.tag.as_ref().map_or(&[][..], |tag| tag.as_slice());
-        let pieces = [header, wire.front, tag, wire.rest];
+        let slices = [header, wire.front, tag, wire.rest];
         let mark = self.queue.mark();
         let tail = frame.tail();
-        let sent =
-            self.fill_chains(FrameReader { slices: pieces, at: 0, slice: 0, offset: 0, tail });
-        if !matches!(sent, Ok(TransmitResult::Accepted)) {
+        let result =
+            self.fill_chains(FrameReader { slices, position: 0, slice: 0, offset: 0, tail });
+        if !matches!(result, Ok(TransmitResult::Accepted)) {
             self.queue.rewind(mark);
         }
-        sent
+        result
     }
 
     fn fill_chains(&mut self, mut source: FrameReader<'_>) -> Result<TransmitResult, RingFault> {
@@ -162,25 +162,25 @@ impl<Q: Virtqueue> RxEngine<Q> {
         while let Some(buffer) = step(&mut self.queue, &mut walk)? {
             let mut filled = 0;
             while filled < buffer.len {
-                let at = source.at;
+                let start = source.position;
                 let Some(part) = source.take(buffer.len - filled) else { break };
                 let view = self.queue.view();
-                let placed = buffer.addr.checked_add(filled as u64).and_then(|addr| {
+                let next_address = buffer.addr.checked_add(filled as u64).and_then(|addr| {
                     let written = match part {
                         Chunk::Bytes(part) => view.write(addr, part),
                         Chunk::Tail(memory, span) => view.write_span(addr, memory, span),
                     };
                     written.ok().map(|()| addr)
                 });
-                let Some(addr) = placed else {
+                let Some(addr) = next_address else {
                     return Err(self.queue.outside(head.index, buffer.addr, buffer.len));
                 };
-                let bytes = source.at - at;
+                let bytes = source.position - start;
                 self.queue.mark_written(addr, bytes);
-                for (nth, place) in count_at.iter_mut().enumerate() {
-                    let byte = NUM_BUFFERS_AT + nth;
-                    if self.header_bytes > byte && at <= byte && byte < at + bytes {
-                        *place = Some((head.index, addr + (byte - at) as u64));
+                for (index, slot) in count_at.iter_mut().enumerate() {
+                    let byte = NUM_BUFFERS_AT + index;
+                    if self.header_bytes > byte && start <= byte && byte < start + bytes {
+                        *slot = Some((head.index, addr + (byte - start) as u64));
                     }
                 }
                 filled += bytes;
@@ -199,7 +199,7 @@ struct FrameReader<'a> {
     /// Slices before the tail: header, first part of the frame, VLAN tag, remainder.
     slices: [&'a [u8]; 4],
     /// Number of bytes that were read.
-    at: usize,
+    position: usize,
     slice: usize,
     offset: usize,
     tail: TailReader<'a>,
@@ -215,27 +215,27 @@ enum Chunk<'a> {
 impl<'a> FrameReader<'a> {
     /// True if all bytes were taken.
     fn is_empty(&self) -> bool {
-        let rest = self.slices.get(self.slice..).unwrap_or_default();
-        rest.iter().map(|piece| piece.len()).sum::<usize>() == self.offset
+        let slices = self.slices.get(self.slice..).unwrap_or_default();
+        slices.iter().map(|slice| slice.len()).sum::<usize>() == self.offset
             && self.tail.remaining() == 0
     }
 
-    /// Returns the next bytes, at most `room`; `None` at the end, or if `room` is 0.
-    fn take(&mut self, room: usize) -> Option<Chunk<'a>> {
-        while let Some(piece) = self.slices.get(self.slice) {
-            let rest = piece.get(self.offset..).unwrap_or_default();
+    /// Returns the next bytes, at most `bytes_max`; `None` at the end, or if `bytes_max` is 0.
+    fn take(&mut self, bytes_max: usize) -> Option<Chunk<'a>> {
+        while let Some(slice) = self.slices.get(self.slice) {
+            let rest = slice.get(self.offset..).unwrap_or_default();
             if rest.is_empty() {
                 self.slice += 1;
                 self.offset = 0;
                 continue;
             }
-            let part = rest.get(..room).unwrap_or(rest);
+            let part = rest.get(..bytes_max).unwrap_or(rest);
             self.offset += part.len();
-            self.at += part.len();
+            self.position += part.len();
             return Some(Chunk::Bytes(part));
         }
-        let (memory, span) = self.tail.next_span(room)?;
-        self.at += span.bytes;
+        let (memory, span) = self.tail.next_span(bytes_max)?;
+        self.position += span.bytes;
         Some(Chunk::Tail(memory, span))
     }
 }
@@ -261,7 +261,7 @@ impl<Q: Virtqueue> FrameSink for RxEngine<Q> {
 
     #[inline]
     fn offloads(&self) -> Offloads {
-        self.takes.intersection(self.mask.load())
+        self.offloads.intersection(self.mask.load())
     }
 
     fn reads_tails(&self) -> bool {

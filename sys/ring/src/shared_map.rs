@@ -40,81 +40,81 @@ impl SharedMap {
         self.region.base() as usize % 8 == 0
     }
 
-    /// Returns the location of a field of `bytes` bytes at offset `at`; `None` if it is outside the
-    /// mapping or not aligned to its size.
+    /// Returns the location of a field of `bytes` bytes at offset `offset`; `None` if it is outside
+    /// the mapping or not aligned to its size.
     #[inline]
-    fn cell(&self, at: usize, bytes: usize) -> Option<*mut u8> {
-        let end = at.checked_add(bytes)?;
+    fn cell(&self, offset: usize, bytes: usize) -> Option<*mut u8> {
+        let end = offset.checked_add(bytes)?;
         let is_inside = end as u64 <= self.region.size();
-        let cell = self.region.base().wrapping_add(at);
+        let cell = self.region.base().wrapping_add(offset);
         (is_inside && cell as usize % bytes == 0).then_some(cell)
     }
 
     #[inline]
-    fn cell_8(&self, at: usize) -> Option<&AtomicU8> {
+    fn cell_8(&self, offset: usize) -> Option<&AtomicU8> {
         // SAFETY: the cell lies inside the mapping, which lives as long as `self`.
-        self.cell(at, 1).map(|cell| unsafe { AtomicU8::from_ptr(cell) })
+        self.cell(offset, 1).map(|cell| unsafe { AtomicU8::from_ptr(cell) })
     }
 
     #[inline]
-    fn cell_16(&self, at: usize) -> Option<&AtomicU16> {
+    fn cell_16(&self, offset: usize) -> Option<&AtomicU16> {
         // SAFETY: as above; it is aligned.
-        self.cell(at, 2).map(|cell| unsafe { AtomicU16::from_ptr(cell.cast()) })
+        self.cell(offset, 2).map(|cell| unsafe { AtomicU16::from_ptr(cell.cast()) })
     }
 
     #[inline]
-    fn cell_64(&self, at: usize) -> Option<&AtomicU64> {
+    fn cell_64(&self, offset: usize) -> Option<&AtomicU64> {
         // SAFETY: as above; it is aligned.
-        self.cell(at, 8).map(|cell| unsafe { AtomicU64::from_ptr(cell.cast()) })
+        self.cell(offset, 8).map(|cell| unsafe { AtomicU64::from_ptr(cell.cast()) })
     }
 
     /// Sets bits of a byte. Earlier writes are visible to a reader that sees the bits.
     #[inline]
-    pub(crate) fn set_bits_8(&self, at: usize, bits: u8) {
-        if let Some(cell) = self.cell_8(at) {
+    pub(crate) fn set_bits_8(&self, offset: usize, bits: u8) {
+        if let Some(cell) = self.cell_8(offset) {
             cell.fetch_or(bits, Ordering::AcqRel);
         }
     }
 
     /// Reads and clears a byte, as the reader of a dirty page log does.
     #[cfg(test)]
-    pub(crate) fn take_8(&self, at: usize) -> u8 {
-        self.cell_8(at).map_or(0, |cell| cell.swap(0, Ordering::AcqRel))
+    pub(crate) fn take_8(&self, offset: usize) -> u8 {
+        self.cell_8(offset).map_or(0, |cell| cell.swap(0, Ordering::AcqRel))
     }
 
     #[inline]
-    pub(crate) fn load_8(&self, at: usize) -> u8 {
-        self.cell_8(at).map_or(0, |cell| cell.load(Ordering::Acquire))
+    pub(crate) fn load_8(&self, offset: usize) -> u8 {
+        self.cell_8(offset).map_or(0, |cell| cell.load(Ordering::Acquire))
     }
 
     #[inline]
-    pub(crate) fn load_16(&self, at: usize) -> u16 {
-        self.cell_16(at).map_or(0, |cell| cell.load(Ordering::Acquire))
+    pub(crate) fn load_16(&self, offset: usize) -> u16 {
+        self.cell_16(offset).map_or(0, |cell| cell.load(Ordering::Acquire))
     }
 
     #[inline]
-    pub(crate) fn load_64(&self, at: usize) -> u64 {
-        self.cell_64(at).map_or(0, |cell| cell.load(Ordering::Acquire))
+    pub(crate) fn load_64(&self, offset: usize) -> u64 {
+        self.cell_64(offset).map_or(0, |cell| cell.load(Ordering::Acquire))
     }
 
     /// Stores a byte. Stores become visible in program order.
     #[inline]
-    pub(crate) fn store_8(&self, at: usize, value: u8) {
-        if let Some(cell) = self.cell_8(at) {
+    pub(crate) fn store_8(&self, offset: usize, value: u8) {
+        if let Some(cell) = self.cell_8(offset) {
             cell.store(value, Ordering::Release);
         }
     }
 
     #[inline]
-    pub(crate) fn store_16(&self, at: usize, value: u16) {
-        if let Some(cell) = self.cell_16(at) {
+    pub(crate) fn store_16(&self, offset: usize, value: u16) {
+        if let Some(cell) = self.cell_16(offset) {
             cell.store(value, Ordering::Release);
         }
     }
 
     #[inline]
-    pub(crate) fn store_64(&self, at: usize, value: u64) {
-        if let Some(cell) = self.cell_64(at) {
+    pub(crate) fn store_64(&self, offset: usize, value: u64) {
+        if let Some(cell) = self.cell_64(offset) {
             cell.store(value, Ordering::Release);
         }
     }

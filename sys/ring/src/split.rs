@@ -117,13 +117,13 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
     fn read_avail(&mut self) -> Result<(), RingFault> {
         self.side.check_memory()?;
         let avail = self.cells.avail_idx();
-        let ahead = avail.wrapping_sub(self.next_avail);
-        if ahead > self.size() {
+        let available = avail.wrapping_sub(self.next_avail);
+        if available > self.size() {
             return Err(RingFault::AvailIndex {
                 queue: self.side.queue,
                 avail,
                 next: self.next_avail,
-                ahead,
+                ahead: available,
                 size: self.size(),
             });
         }
@@ -133,13 +133,13 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
 
     /// Returns the head at a position of the available ring, or of the replay.
     #[inline(always)]
-    fn available_head(&self, at: u16) -> u16 {
+    fn available_head(&self, index: u16) -> u16 {
         if RECORDS {
-            if let Some(head) = self.replay.head(at) {
+            if let Some(head) = self.replay.head(index) {
                 return head;
             }
         }
-        self.cells.avail_entry(at)
+        self.cells.avail_entry(index)
     }
 
     /// Fetches the first descriptors of `count` chains. All cache lines are prefetched before the
@@ -148,8 +148,8 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         self.ahead.filled = 0;
         self.ahead.taken = 0;
         let size = self.size();
-        for nth in 0..count.min(BATCH_FRAMES_MAX) {
-            let index = self.available_head(self.next_avail.wrapping_add(nth as u16));
+        for number in 0..count.min(BATCH_FRAMES_MAX) {
+            let index = self.available_head(self.next_avail.wrapping_add(number as u16));
             if index >= size {
                 return Err(RingFault::DescriptorIndex {
                     queue: self.side.queue,
@@ -158,7 +158,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
                     size: u32::from(size),
                 });
             }
-            if let Some(head) = self.ahead.heads.get_mut(nth) {
+            if let Some(head) = self.ahead.heads.get_mut(number) {
                 head.index = index;
             }
             self.cells.prefetch_descriptor(index);
@@ -168,17 +168,17 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
             head.first = self.cells.descriptor(head.index);
         }
         self.ahead.filled = count;
-        for nth in 0..PREFETCH_DISTANCE {
-            self.prefetch_buffer(nth);
+        for index in 0..PREFETCH_DISTANCE {
+            self.prefetch_buffer(index);
         }
         Ok(())
     }
 
-    /// Prefetches the buffer of the fetched chain `nth`.
+    /// Prefetches the buffer of the fetched chain `index`.
     #[inline(always)]
-    fn prefetch_buffer(&self, nth: usize) {
-        if nth < self.ahead.filled {
-            if let Some(head) = self.ahead.heads.get(nth) {
+    fn prefetch_buffer(&self, index: usize) {
+        if index < self.ahead.filled {
+            if let Some(head) = self.ahead.heads.get(index) {
                 self.side.prefetch_buffer(head);
             }
         }
@@ -203,9 +203,9 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
     fn end_used_batch(&mut self) {
         if let Some(log) = &self.log {
             let count = self.next_used.wrapping_sub(self.published_used);
-            for ahead in 0..count {
-                let at = self.cells.used_entry_at(self.published_used.wrapping_add(ahead));
-                log.mark_used(at, USED_ENTRY_BYTES);
+            for distance in 0..count {
+                let offset = self.cells.used_entry_at(self.published_used.wrapping_add(distance));
+                log.mark_used(offset, USED_ENTRY_BYTES);
             }
             log.mark_used(USED_IDX_AT, size_of::<u16>());
         }
@@ -220,8 +220,8 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         if RECORDS {
             if let Some(log) = &self.log {
                 let event_idx = self.side.features.event_idx();
-                let at = if event_idx { self.cells.avail_event_at() } else { 0 };
-                log.mark_used(at, size_of::<u16>());
+                let offset = if event_idx { self.cells.avail_event_at() } else { 0 };
+                log.mark_used(offset, size_of::<u16>());
             }
         }
     }

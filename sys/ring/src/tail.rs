@@ -18,14 +18,14 @@ const TAIL_BUFFER_BYTES: usize = 2048;
 
 /// Tail memory addressed by guest address.
 impl TailMemory for GuestMemory {
-    fn read(&self, address: u64, into: &mut [u8]) {
-        let read = self.each_part(address, into.len(), |src, done, bytes| {
-            // SAFETY: `each_part` stays inside the mapping and inside `into`; our own
+    fn read(&self, address: u64, buffer: &mut [u8]) {
+        let read = self.each_part(address, buffer.len(), |src, offset, bytes| {
+            // SAFETY: `each_part` stays inside the mapping and inside `buffer`; our own
             // memory and the guest's do not overlap.
-            unsafe { copy(src, into.as_mut_ptr().add(done), bytes) }
+            unsafe { copy(src, buffer.as_mut_ptr().add(offset), bytes) }
         });
         if read.is_err() {
-            into.fill(0);
+            buffer.fill(0);
         }
     }
 
@@ -55,11 +55,11 @@ impl MemoryView {
         span: Span,
     ) -> Result<(), OutOfRange> {
         self.each_part(addr, span.bytes, |dst, before, bytes| {
-            let from = span.address.wrapping_add(before as u64);
-            let copied = memory.each_part(from, bytes, |src, done, bytes| {
+            let source = span.address.wrapping_add(before as u64);
+            let copied = memory.each_part(source, bytes, |src, offset, bytes| {
                 // SAFETY: both walks stay inside their mappings, and this one inside
                 // the part of the other.
-                unsafe { copy_within(src, dst.add(done), bytes) }
+                unsafe { copy_within(src, dst.add(offset), bytes) }
             });
             if copied.is_err() {
                 // SAFETY: `each_part` stays inside the mapping.
@@ -74,15 +74,15 @@ impl MemoryView {
         memory: &dyn TailMemory,
         span: Span,
     ) -> Result<(), OutOfRange> {
-        let mut piece = [0; TAIL_BUFFER_BYTES];
-        let mut done = 0;
-        while let Some(piece) = piece.get_mut(..TAIL_BUFFER_BYTES.min(span.bytes - done)) {
-            if piece.is_empty() {
+        let mut buffer = [0; TAIL_BUFFER_BYTES];
+        let mut copied = 0;
+        while let Some(part) = buffer.get_mut(..TAIL_BUFFER_BYTES.min(span.bytes - copied)) {
+            if part.is_empty() {
                 break;
             }
-            memory.read(span.address.wrapping_add(done as u64), piece);
-            self.write(addr.checked_add(done as u64).ok_or(OutOfRange)?, piece)?;
-            done += piece.len();
+            memory.read(span.address.wrapping_add(copied as u64), part);
+            self.write(addr.checked_add(copied as u64).ok_or(OutOfRange)?, part)?;
+            copied += part.len();
         }
         Ok(())
     }

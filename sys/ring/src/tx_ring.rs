@@ -60,8 +60,8 @@ impl RarpAnnouncer {
 
     /// Returns and clears the pending announcement.
     fn take(&self) -> Option<Announcement> {
-        let wanted = self.requested.swap(0, Ordering::Acquire);
-        (wanted != 0).then(|| Announcement::reverse_arp(MacAddr::from_u64(wanted), None))
+        let address = self.requested.swap(0, Ordering::Acquire);
+        (address != 0).then(|| Announcement::reverse_arp(MacAddr::from_u64(address), None))
     }
 }
 
@@ -163,38 +163,38 @@ impl<Q: Virtqueue> TxEngine<Q> {
         let mut walk = ChainWalk::new(head, self.queue.size());
         while let Some(buffer) = step(&mut self.queue, &mut walk)? {
             let into_header = missing.min(buffer.len);
-            let from = self.header_bytes - missing;
+            let start = self.header_bytes - missing;
             let into_body = buffer.len - into_header;
             // Bytes behind the first span of the tail all belong to the tail.
             let is_front = self.spans.is_empty();
             let into_front =
                 if is_front { into_body.min(FRONT_BYTES.max(front) - front) } else { 0 };
             let (Some(header_part), Some(space), true) = (
-                header.get_mut(from..from + into_header),
+                header.get_mut(start..start + into_header),
                 free_bytes(frame, front, into_front),
                 into_body <= FRAME_BYTES_MAX - body,
             ) else {
                 return Err(self.too_long(head));
             };
             let body_addr = buffer.addr.wrapping_add(into_header as u64);
-            let rest = Span {
+            let tail = Span {
                 address: body_addr.wrapping_add(into_front as u64),
                 bytes: into_body - into_front,
             };
             let view = self.queue.view();
             view.read(buffer.addr, header_part)
                 .and_then(|()| view.read(body_addr, space))
-                .and_then(|()| view.check(rest.address, rest.bytes))
+                .and_then(|()| view.check(tail.address, tail.bytes))
                 .map_err(|_| self.queue.outside(head.index, buffer.addr, buffer.len))?;
             missing -= into_header;
             front += into_front;
             body += into_body;
-            if rest.bytes > 0 {
+            if tail.bytes > 0 {
                 if self.spans.len() == TAIL_SPANS_MAX {
                     front = self.copy_tail(frame, front);
                 }
-                self.spans.push(rest);
-                self.queue.view().prefetch_read(rest.address);
+                self.spans.push(tail);
+                self.queue.view().prefetch_read(tail.address);
             }
         }
         let header = VnetHeader::decode(&header);
@@ -236,12 +236,12 @@ impl<Q: Virtqueue> TxEngine<Q> {
     }
 }
 
-/// Returns the space for `bytes` bytes behind the first `from`, unless the frame would become too
+/// Returns the space for `bytes` bytes behind the first `start`, unless the frame would become too
 /// long.
 #[inline(always)]
-fn free_bytes(frame: &mut Frame, from: usize, bytes: usize) -> Option<&mut [u8]> {
-    let end = from + bytes;
-    if end > FRAME_BYTES_MAX { None } else { frame.space_mut().get_mut(from..end) }
+fn free_bytes(frame: &mut Frame, start: usize, bytes: usize) -> Option<&mut [u8]> {
+    let end = start + bytes;
+    if end > FRAME_BYTES_MAX { None } else { frame.space_mut().get_mut(start..end) }
 }
 
 impl<Q: Virtqueue> FrameSource for TxEngine<Q> {
@@ -258,12 +258,12 @@ impl<Q: Virtqueue> FrameSource for TxEngine<Q> {
                 }
             }
         }
-        let taken = self.take_batch(batch);
+        let result = self.take_batch(batch);
         if !self.has_pending_tails {
             self.queue.publish();
         }
-        match taken {
-            Ok(taken) => Ok(count + taken),
+        match result {
+            Ok(received) => Ok(count + received),
             Err(fault) => Err(self.queue.side_mut().fail(fault).into()),
         }
     }

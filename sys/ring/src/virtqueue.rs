@@ -103,14 +103,14 @@ pub(crate) trait Virtqueue: Send {
 
 /// Virtqueue whose chains may be returned in any order, at any time after they were taken.
 ///
-/// [`AnyOrder::take`] replaces [`Virtqueue::complete`]; later [`AnyOrder::complete_taken`] completes the
-/// chain. [`Virtqueue::rewind`] is not used with such queues.
+/// [`AnyOrder::take`] replaces [`Virtqueue::complete`]; later [`AnyOrder::complete_taken`]
+/// completes the chain. [`Virtqueue::rewind`] is not used with such queues.
 pub(crate) trait AnyOrder: Virtqueue {
     /// Takes the chain returned by [`Virtqueue::peek`]. Its descriptors are not read again.
     fn take(&mut self, head: Head) -> Result<TakenChain, RingFault>;
 
     /// Completes a chain. `written` is the number of bytes the device wrote to it.
-    fn complete_taken(&mut self, taken: TakenChain, written: u32);
+    fn complete_taken(&mut self, chain: TakenChain, written: u32);
 
     /// True if writes to buffers are logged.
     fn is_logging(&self) -> bool;

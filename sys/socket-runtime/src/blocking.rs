@@ -69,20 +69,20 @@ pub async fn blocking_on<V: Send + 'static, T: Send + 'static>(
     value: &mut Option<V>,
     call: impl FnOnce(&mut V) -> T + Send + 'static,
 ) -> Result<T, Interrupted> {
-    let place = Arc::new(Mutex::new(value.take()));
-    let inside = Arc::clone(&place);
+    let slot = Arc::new(Mutex::new(value.take()));
+    let task_slot = Arc::clone(&slot);
     let result = blocking(move || {
         // Dropped if the call panics.
-        let mut value = take(&inside)?;
+        let mut value = take(&task_slot)?;
         let result = call(&mut value);
-        *inside.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+        *task_slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
         Some(result)
     })
     .await;
-    *value = take(&place);
+    *value = take(&slot);
     result?.ok_or(Interrupted)
 }
 
-pub(crate) fn take<T>(place: &Mutex<Option<T>>) -> Option<T> {
-    place.lock().unwrap_or_else(PoisonError::into_inner).take()
+pub(crate) fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner).take()
 }

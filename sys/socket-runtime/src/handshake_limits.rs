@@ -61,8 +61,8 @@ struct Bucket {
 
 impl Default for HandshakeLimits {
     fn default() -> Self {
-        let (begun, peers) = (Instant::now(), Mutex::default());
-        Self(Arc::new(Shared { counted_since: begun, peers, computing: Semaphore::new(1) }))
+        let (started_at, peers) = (Instant::now(), Mutex::default());
+        Self(Arc::new(Shared { counted_since: started_at, peers, computing: Semaphore::new(1) }))
     }
 }
 

@@ -73,8 +73,8 @@ impl RejectionRateLimit {
     #[must_use]
     pub fn delay(&self, now: Instant) -> Duration {
         match self.began {
-            Some(began) if self.count >= Self::MAX => {
-                (began + Self::PERIOD).saturating_duration_since(now)
+            Some(period_start) if self.count >= Self::MAX => {
+                (period_start + Self::PERIOD).saturating_duration_since(now)
             }
             _ => Duration::ZERO,
         }
@@ -82,7 +82,8 @@ impl RejectionRateLimit {
 
     /// Records a connection that was rejected by closing it.
     pub fn record(&mut self, now: Instant) {
-        let is_over = |began: Instant| now.saturating_duration_since(began) >= Self::PERIOD;
+        let is_over =
+            |period_start: Instant| now.saturating_duration_since(period_start) >= Self::PERIOD;
         if self.began.is_none_or(is_over) {
             (self.began, self.count) = (Some(now), 0);
         }
@@ -101,8 +102,8 @@ mod tests {
             pause.record_end(lasted, is_violation);
             pause.duration().as_millis()
         };
-        let soon = Duration::from_millis(999);
-        let pauses: Vec<_> = (0..7).map(|nth| next(soon, nth % 2 == 0)).collect();
+        let short = Duration::from_millis(999);
+        let pauses: Vec<_> = (0..7).map(|index| next(short, index % 2 == 0)).collect();
         assert_eq!(pauses, [5, 10, 20, 40, 80, 100, 100]);
         assert_eq!(next(SOON, false), 0);
         assert_eq!(next(SOON, true), 5);

@@ -155,15 +155,15 @@ impl Drop for Inner {
 /// # Errors
 /// The host cannot start this number of threads.
 fn check_threads(count: usize) -> io::Result<()> {
-    let (hold, held) = sync_channel::<()>(0);
-    let held = Arc::new(Mutex::new(held));
+    let (hold, receiver) = sync_channel::<()>(0);
+    let receiver = Arc::new(Mutex::new(receiver));
     let mut started = Vec::new();
     let mut outcome = Ok(());
     for _ in 0..count {
-        let held = Arc::clone(&held);
+        let receiver = Arc::clone(&receiver);
         let wait = move || {
             // The thread ends when `hold` is dropped.
-            let _ = held.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let _ = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
         };
         match thread::Builder::new().spawn(wait) {
             Ok(thread) => started.push(thread),

@@ -17,13 +17,13 @@ const LIMIT: Duration = Duration::from_secs(60);
 fn threads(name: &str) -> usize {
     let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
     let names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
-    names.filter(|of| of.trim() == name).count()
+    names.filter(|comm| comm.trim() == name).count()
 }
 
-fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+fn wait_for(subject: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + LIMIT;
     while !condition() {
-        assert!(Instant::now() < deadline, "not in time: {what}");
+        assert!(Instant::now() < deadline, "not in time: {subject}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -33,11 +33,11 @@ fn the_number_of_threads_does_not_depend_on_the_number_of_tasks() {
     let runtime = SocketRuntime::new("many-tasks", 2, ThreadHooks::default()).unwrap();
     let mut echoes: Vec<_> = (0..300)
         .map(|_| {
-            let (ours, theirs) = UnixStream::pair().unwrap();
-            theirs.set_nonblocking(true).unwrap();
+            let (local, peer) = UnixStream::pair().unwrap();
+            peer.set_nonblocking(true).unwrap();
             let watched = {
                 let _guard = runtime.enter();
-                Watched::new(theirs.into()).unwrap()
+                Watched::new(peer.into()).unwrap()
             };
             let (received, receives) = channel();
             let task = runtime.spawn(|mut stop| async move {
@@ -50,7 +50,7 @@ fn the_number_of_threads_does_not_depend_on_the_number_of_tasks() {
                     read = read => received.send(read.unwrap()).unwrap(),
                 }
             });
-            (task, ours, receives)
+            (task, local, receives)
         })
         .collect();
     assert_eq!(threads("many-tasks"), 2);
@@ -66,15 +66,15 @@ fn the_number_of_threads_does_not_depend_on_the_number_of_tasks() {
 #[test]
 fn a_task_is_stopped_and_joined_when_it_is_dropped() {
     let runtime = SocketRuntime::new("joined", 1, ThreadHooks::default()).unwrap();
-    let (began, begins) = channel();
-    let (ended, ends) = channel();
+    let (start_sender, begins) = channel();
+    let (end_sender, ends) = channel();
     let task = runtime.spawn(|mut stop| async move {
-        began.send(()).unwrap();
+        start_sender.send(()).unwrap();
         stop.wait().await;
         assert!(stop.is_set());
         // A call that has started is completed.
         blocking(|| std::thread::sleep(Duration::from_millis(20))).await.unwrap();
-        ended.send(()).unwrap();
+        end_sender.send(()).unwrap();
     });
     // The task keeps the threads of its runtime alive.
     drop(runtime);
@@ -87,35 +87,35 @@ fn a_task_is_stopped_and_joined_when_it_is_dropped() {
 #[test]
 fn calls_that_block_keep_no_other_task_from_running() {
     let runtime = SocketRuntime::new("blocked", 1, ThreadHooks::default()).unwrap();
-    let all = Arc::new(Barrier::new(33));
+    let barrier = Arc::new(Barrier::new(33));
     let tasks: Vec<_> = (0..32)
         .map(|_| {
-            let all = Arc::clone(&all);
+            let barrier = Arc::clone(&barrier);
             runtime.spawn(|_| async move {
                 // This returns only if all 33 calls run concurrently.
-                blocking(move || all.wait()).await.unwrap();
+                blocking(move || barrier.wait()).await.unwrap();
             })
         })
         .collect();
-    all.wait();
+    barrier.wait();
     drop(tasks);
 }
 
 #[test]
 fn a_call_that_panics_ends_nothing_but_itself() {
     let runtime = SocketRuntime::new("panics", 1, ThreadHooks::default()).unwrap();
-    let (told, tells) = channel();
+    let (report_sender, reports) = channel();
     let _task = runtime.spawn(|_| async move {
-        let dropped = Dropped(told.clone());
+        let dropped = Dropped(report_sender.clone());
         let result: Result<(), Interrupted> = blocking(move || {
             let _owned = dropped;
             panic!("a defect");
         })
         .await;
-        told.send(format!("{result:?}")).unwrap();
+        report_sender.send(format!("{result:?}")).unwrap();
     });
-    assert_eq!(tells.recv_timeout(LIMIT).unwrap(), "dropped");
-    assert_eq!(tells.recv_timeout(LIMIT).unwrap(), "Err(Interrupted)");
+    assert_eq!(reports.recv_timeout(LIMIT).unwrap(), "dropped");
+    assert_eq!(reports.recv_timeout(LIMIT).unwrap(), "Err(Interrupted)");
 }
 
 struct Dropped(std::sync::mpsc::Sender<String>);
@@ -165,13 +165,13 @@ fn a_worker_thread_that_cannot_be_confined_ends_the_start() {
 #[test]
 fn a_spurious_readiness_is_waited_out() {
     let runtime = SocketRuntime::new("spurious", 1, ThreadHooks::default()).unwrap();
-    let (mut ours, theirs) = UnixStream::pair().unwrap();
-    theirs.set_nonblocking(true).unwrap();
+    let (mut local, peer) = UnixStream::pair().unwrap();
+    peer.set_nonblocking(true).unwrap();
     let watched = {
         let _guard = runtime.enter();
-        Watched::readable(std::os::fd::OwnedFd::from(theirs)).unwrap()
+        Watched::readable(std::os::fd::OwnedFd::from(peer)).unwrap()
     };
-    let (told, tells) = channel();
+    let (report_sender, reports) = channel();
     let _task = runtime.spawn(|_| async move {
         let mut calls = 0;
         let read = watched.read(|_| {
@@ -183,13 +183,13 @@ fn a_spurious_readiness_is_waited_out() {
             }
         });
         read.await.unwrap();
-        told.send(calls).unwrap();
+        report_sender.send(calls).unwrap();
     });
-    ours.write_all(b"x").unwrap();
+    local.write_all(b"x").unwrap();
     wait_for("the second byte to be noticed", || {
         // This fails after the task has ended and closed its side.
-        let _ = ours.write_all(b"x");
-        matches!(tells.try_recv(), Ok(4))
+        let _ = local.write_all(b"x");
+        matches!(reports.try_recv(), Ok(4))
     });
 }
 
@@ -197,11 +197,11 @@ fn a_spurious_readiness_is_waited_out() {
 #[test]
 fn a_peer_that_never_stops_sending_does_not_hold_up_others() {
     let runtime = SocketRuntime::new("flood", 1, ThreadHooks::default()).unwrap();
-    let (_ours, theirs) = UnixStream::pair().unwrap();
-    theirs.set_nonblocking(true).unwrap();
+    let (_ours, peer) = UnixStream::pair().unwrap();
+    peer.set_nonblocking(true).unwrap();
     let watched = {
         let _guard = runtime.enter();
-        Watched::new(theirs.into()).unwrap()
+        Watched::new(peer.into()).unwrap()
     };
     let _flooded = runtime.spawn(|stop| async move {
         while !stop.is_set() {
@@ -236,20 +236,20 @@ fn a_call_for_which_there_is_no_thread_is_dropped_and_not_executed_later() {
         ..ThreadHooks::default()
     };
     let runtime = SocketRuntime::new("no-threads", 1, hooks).unwrap();
-    let (told, tells) = channel();
+    let (report_sender, reports) = channel();
     let _task = runtime.spawn(|_| async move {
-        let (dropped, executed) = (Dropped(told.clone()), told.clone());
+        let (dropped, executed) = (Dropped(report_sender.clone()), report_sender.clone());
         let result = blocking(move || {
             let _owned = dropped;
             executed.send("executed".to_owned()).unwrap();
         })
         .await;
-        told.send(format!("{result:?}")).unwrap();
+        report_sender.send(format!("{result:?}")).unwrap();
         let mut value = Some(7);
         let result = blocking_on(&mut value, |value| *value += 1).await;
-        told.send(format!("{result:?} {value:?}")).unwrap();
+        report_sender.send(format!("{result:?} {value:?}")).unwrap();
     });
-    let next = || tells.recv_timeout(LIMIT).unwrap();
+    let next = || reports.recv_timeout(LIMIT).unwrap();
     assert_eq!([next(), next()], ["dropped", "Err(Interrupted)"]);
     assert_eq!(next(), "Err(Interrupted) Some(7)");
     // This thread can start one, and that thread executes all queued calls first.
@@ -257,22 +257,22 @@ fn a_call_for_which_there_is_no_thread_is_dropped_and_not_executed_later() {
     let _guard = runtime.enter();
     tokio::task::spawn_blocking(move || done.send(()).unwrap());
     is_done.recv_timeout(LIMIT).unwrap();
-    assert!(tells.try_recv().is_err(), "it was executed after it had been given up");
+    assert!(reports.try_recv().is_err(), "it was executed after it had been given up");
 }
 
 #[test]
 fn a_value_stays_with_its_task_unless_the_call_panics() {
     let runtime = SocketRuntime::new("lent", 1, ThreadHooks::default()).unwrap();
-    let (told, tells) = channel();
+    let (report_sender, reports) = channel();
     let _task = runtime.spawn(|_| async move {
-        let mut value = Some(Dropped(told.clone()));
+        let mut value = Some(Dropped(report_sender.clone()));
         assert_eq!(blocking_on(&mut value, |_| 3).await, Ok(3));
         assert!(value.is_some());
         let panicked: Result<(), _> = blocking_on(&mut value, |_| panic!("a defect")).await;
-        told.send(format!("{panicked:?} {}", value.is_none())).unwrap();
+        report_sender.send(format!("{panicked:?} {}", value.is_none())).unwrap();
     });
-    assert_eq!(tells.recv_timeout(LIMIT).unwrap(), "dropped");
-    assert_eq!(tells.recv_timeout(LIMIT).unwrap(), "Err(Interrupted) true");
+    assert_eq!(reports.recv_timeout(LIMIT).unwrap(), "dropped");
+    assert_eq!(reports.recv_timeout(LIMIT).unwrap(), "Err(Interrupted) true");
 }
 
 #[test]
@@ -291,14 +291,14 @@ fn a_runtime_whose_threads_cannot_be_started_is_refused() {
 fn at_most_so_many_blocking_calls_are_executed_at_once() {
     let hooks = ThreadHooks::default();
     let runtime = SocketRuntime::with_blocking_max("limited", 1, 2, hooks).unwrap();
-    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (running, max) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let tasks: Vec<_> = (0..8)
         .map(|_| {
-            let (running, most) = (Arc::clone(&running), Arc::clone(&most));
+            let (running, max) = (Arc::clone(&running), Arc::clone(&max));
             runtime.spawn(|_| async move {
                 let call = move || {
                     let now = running.fetch_add(1, Ordering::Relaxed) + 1;
-                    most.fetch_max(now, Ordering::Relaxed);
+                    max.fetch_max(now, Ordering::Relaxed);
                     std::thread::sleep(Duration::from_millis(5));
                     running.fetch_sub(1, Ordering::Relaxed);
                 };
@@ -308,7 +308,7 @@ fn at_most_so_many_blocking_calls_are_executed_at_once() {
         .collect();
     // The task was joined. A call that has started is completed.
     drop(tasks);
-    assert!(most.load(Ordering::Relaxed) <= 2);
+    assert!(max.load(Ordering::Relaxed) <= 2);
 }
 
 /// Value whose drop blocks until the sender is dropped.
@@ -324,12 +324,12 @@ impl Drop for Blocks {
 #[test]
 fn values_whose_drop_blocks_are_dropped_elsewhere_and_only_so_many_at_once() {
     let runtime = SocketRuntime::new("dropping", 1, ThreadHooks::default()).unwrap();
-    let (ended, ends) = channel();
+    let (end_sender, ends) = channel();
     let count = DROPPING_MAX + 8;
     let holds: Vec<_> = (0..count)
         .map(|_| {
-            let (hold, held) = channel();
-            runtime.drop_later(Blocks(held, ended.clone()));
+            let (hold, release) = channel();
+            runtime.drop_later(Blocks(release, end_sender.clone()));
             hold
         })
         .collect();

@@ -8,10 +8,10 @@ use redb::{DatabaseError, Error, StorageError};
 use suimon_ports::{StateStoreError, StoreErrorKind};
 
 /// Creates the error of a directory or file that could not be created, opened or locked.
-pub(crate) fn host(path: &Path, what: &str, error: impl Into<io::Error>) -> StateStoreError {
+pub(crate) fn host(path: &Path, operation: &str, error: impl Into<io::Error>) -> StateStoreError {
     let (path, error) = (path.display(), error.into());
     let detail = format!(
-        "{what} {path}: {error}; check that the directory exists, is writable for this user and has free space"
+        "{operation} {path}: {error}; check that the directory exists, is writable for this user and has free space"
     );
     StateStoreError { kind: kind(&error), detail }
 }
@@ -35,16 +35,16 @@ pub(crate) fn in_use(directory: &Path) -> StateStoreError {
 }
 
 /// Creates the error of a damaged file.
-pub(crate) fn damaged(file: &Path, why: impl Display) -> StateStoreError {
+pub(crate) fn damaged(file: &Path, reason: impl Display) -> StateStoreError {
     let path = file.display();
     StateStoreError::new(format!(
-        "{path} is damaged ({why}); it was not reset. Restore it from a backup. Without a backup, stop all VMs, move the file away, and start the daemon with the last output of `suimon export` as the host file"
+        "{path} is damaged ({reason}); it was not reset. Restore it from a backup. Without a backup, stop all VMs, move the file away, and start the daemon with the last output of `suimon export` as the host file"
     ))
 }
 
 /// Creates the error of a request that exceeds a limit.
-pub(crate) fn bound(what: &str, len: usize, max: usize) -> StateStoreError {
-    StateStoreError::new(format!("{what} of {len} exceeds the limit of {max}"))
+pub(crate) fn bound(quantity: &str, len: usize, max: usize) -> StateStoreError {
+    StateStoreError::new(format!("{quantity} of {len} exceeds the limit of {max}"))
 }
 
 /// Converts an error of redb on opening the store.

@@ -64,8 +64,8 @@ struct Unwritable {
 type Replaced = (String, String, Option<Vec<u8>>);
 
 impl FileStore {
-    /// Opens the store in `directory`, which is created if it does not exist. If its file exists but
-    /// cannot be written, because the file system is full or read-only, the store is opened for
+    /// Opens the store in `directory`, which is created if it does not exist. If its file exists
+    /// but cannot be written, because the file system is full or read-only, the store is opened for
     /// reading; commits fail until the file can be written.
     ///
     /// # Errors
@@ -210,7 +210,7 @@ impl FileStore {
 fn scan_table(
     database: &Database,
     table: &str,
-    from: &str,
+    start: &str,
     limit: usize,
 ) -> Result<Vec<(String, Vec<u8>)>, Fault> {
     let transaction = database.begin_read()?;
@@ -220,7 +220,7 @@ fn scan_table(
         Err(error) => return Err(error.into()),
     };
     let mut entries = Vec::new();
-    for entry in table.range(from..)?.take(limit) {
+    for entry in table.range(start..)?.take(limit) {
         let (key, value) = entry?;
         entries.push((key.value().to_owned(), value.value().to_vec()));
     }
@@ -284,10 +284,10 @@ impl StateStore for FileStore {
     fn scan(
         &self,
         table: &str,
-        from: &str,
+        start: &str,
         limit: usize,
     ) -> Result<Vec<(String, Vec<u8>)>, StateStoreError> {
-        self.work(|database, _| scan_table(database, table, from, limit))
+        self.work(|database, _| scan_table(database, table, start, limit))
     }
 
     /// Checks the limits of this crate before anything is written. An empty commit succeeds without
@@ -298,9 +298,9 @@ impl StateStore for FileStore {
             return Ok(());
         }
         self.ensure_writable()?;
-        let each =
+        let entries =
             changes.iter().map(|(table, key, value)| (*table, key.as_str(), value.as_deref()));
-        self.work(|database, replaced| write(database, each, replaced))
+        self.work(|database, replaced| write(database, entries, replaced))
     }
 }
 
@@ -309,17 +309,17 @@ fn definition(table: &str) -> TableDefinition<'_, &'static str, &'static [u8]> {
 }
 
 fn check_bounds(changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StateStoreError> {
-    let within = |what: &str, len: usize, max: usize| {
-        if len <= max { Ok(()) } else { Err(explain::bound(what, len, max)) }
+    let check_bound = |quantity: &str, len: usize, max: usize| {
+        if len <= max { Ok(()) } else { Err(explain::bound(quantity, len, max)) }
     };
-    within("a number of changes", changes.len(), CHANGES_MAX)?;
+    check_bound("a number of changes", changes.len(), CHANGES_MAX)?;
     for (table, key, value) in changes {
         if table.is_empty() {
             return Err(StateStoreError::new("the name of a table is empty"));
         }
-        within("the length of a table's name", table.len(), TABLE_NAME_BYTES_MAX)?;
-        within("the length of a key", key.len(), KEY_BYTES_MAX)?;
-        within("the length of a value", value.as_ref().map_or(0, Vec::len), VALUE_BYTES_MAX)?;
+        check_bound("the length of a table's name", table.len(), TABLE_NAME_BYTES_MAX)?;
+        check_bound("the length of a key", key.len(), KEY_BYTES_MAX)?;
+        check_bound("the length of a value", value.as_ref().map_or(0, Vec::len), VALUE_BYTES_MAX)?;
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ fn fails_with(result: Result<impl Sized, StateStoreError>, parts: &[&str]) {
 }
 
 #[test]
-fn what_was_committed_is_there_after_opening_again() {
+fn committed_values_persist() {
     let directory = TempDir::new().unwrap();
     let nested = directory.path().join("made/on/demand");
     let store = FileStore::open(&nested).unwrap();
@@ -40,7 +40,7 @@ fn what_was_committed_is_there_after_opening_again() {
 }
 
 #[test]
-fn scans_start_where_they_are_told_and_end_at_the_limit() {
+fn scans_start_at_the_key_and_end_at_the_limit() {
     let directory = TempDir::new().unwrap();
     let store = FileStore::open(directory.path()).unwrap();
     let changes: Vec<_> = (0..100).map(|n| put("t", &format!("{n:03}"), &[n])).collect();
@@ -55,7 +55,7 @@ fn scans_start_where_they_are_told_and_end_at_the_limit() {
 }
 
 #[test]
-fn a_second_opener_is_told_so_and_may_open_afterwards() {
+fn a_second_opener_is_refused_until_the_first_closes() {
     let directory = TempDir::new().unwrap();
     let first = FileStore::open(directory.path()).unwrap();
     let path = directory.path().display().to_string();
@@ -65,19 +65,19 @@ fn a_second_opener_is_told_so_and_may_open_afterwards() {
 }
 
 #[test]
-fn what_is_out_of_bounds_is_refused_whole() {
+fn a_commit_out_of_bounds_is_refused_completely() {
     let directory = TempDir::new().unwrap();
     let store = FileStore::open(directory.path()).unwrap();
     let fine = put("t", "fine", b"1");
     let long = "k".repeat(KEY_BYTES_MAX + 1);
     let table = "t".repeat(TABLE_NAME_BYTES_MAX + 1);
-    for (bad, part) in [
+    for (invalid, part) in [
         (put("t", &long, b""), "a key"),
         (put(&table, "k", b""), "a table's name"),
         (put("", "k", b""), "is empty"),
         (put("t", "k", &vec![0; VALUE_BYTES_MAX + 1]), "a value"),
     ] {
-        fails_with(store.commit(&[fine.clone(), bad]), &[part]);
+        fails_with(store.commit(&[fine.clone(), invalid]), &[part]);
     }
     assert_eq!(store.read("t", "fine").unwrap(), None);
     store.commit(&[put("t", "largest", &vec![7; VALUE_BYTES_MAX])]).unwrap();
@@ -121,12 +121,12 @@ fn a_file_that_is_no_store_is_left_as_it_is() {
 #[test]
 fn a_store_that_was_cut_is_reported() {
     let (directory, file, _) = filled();
-    let whole = std::fs::read(&file).unwrap();
-    for len in [1, 8, 100, 4095, 4096, whole.len() / 2, whole.len() - 1] {
-        std::fs::write(&file, &whole[..len]).unwrap();
+    let complete = std::fs::read(&file).unwrap();
+    for len in [1, 8, 100, 4095, 4096, complete.len() / 2, complete.len() - 1] {
+        std::fs::write(&file, &complete[..len]).unwrap();
         fails_with(FileStore::open(directory.path()), &["damaged"]);
     }
-    std::fs::write(&file, &whole).unwrap();
+    std::fs::write(&file, &complete).unwrap();
     FileStore::open(directory.path()).unwrap();
 }
 
@@ -135,21 +135,21 @@ fn a_store_that_was_cut_is_reported() {
 #[test]
 fn overwritten_bytes_never_change_an_answer() {
     let (directory, file, content) = filled();
-    let whole = std::fs::read(&file).unwrap();
+    let complete = std::fs::read(&file).unwrap();
     let quiet = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| ()));
     let mut errors = 0;
     // The first cells of the header, and 120 of the non-empty ones.
-    let used: Vec<_> = (20..whole.len() / 16)
-        .filter(|cell| whole[cell * 16..][..16].iter().any(|byte| *byte != 0))
+    let used: Vec<_> = (20..complete.len() / 16)
+        .filter(|cell| complete[cell * 16..][..16].iter().any(|byte| *byte != 0))
         .collect();
     for cell in (0..20).chain(used.iter().copied().step_by(used.len() / 120)) {
-        let mut bytes = whole.clone();
+        let mut bytes = complete.clone();
         bytes[cell * 16..][..16].fill(0xa5);
         std::fs::write(&file, &bytes).unwrap();
         let outcome = FileStore::open(directory.path()).and_then(|store| store.scan("t", "", 999));
         match outcome {
-            Ok(found) => assert_eq!(BTreeMap::from_iter(found), content, "cell {cell}"),
+            Ok(actual) => assert_eq!(BTreeMap::from_iter(actual), content, "cell {cell}"),
             Err(error) => {
                 assert!(error.detail.contains(FILE_NAME), "{}", error.detail);
                 errors += 1;
@@ -240,7 +240,7 @@ proptest! {
             for table in ["a", "b", "c"] {
                 let expected: Vec<_> = model
                     .iter()
-                    .filter(|((of, key), _)| of == table && key.as_str() >= "b")
+                    .filter(|((entry_table, key), _)| entry_table == table && key.as_str() >= "b")
                     .map(|((_, key), value)| (key.clone(), value.clone()))
                     .collect();
                 prop_assert_eq!(store.scan(table, "b", 99).unwrap(), expected);

@@ -27,8 +27,8 @@ pub(crate) struct Located {
 
 /// Locks the directory and creates the file if it does not exist.
 pub(crate) fn locate(directory: &Path) -> Result<Located, StateStoreError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(|error| explain::host(directory, "creating", error))?;
+    let result = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    result.map_err(|error| explain::host(directory, "creating", error))?;
     let lock = lock_directory(directory)?;
     let file = directory.join(FILE_NAME);
     match std::fs::symlink_metadata(&file) {
@@ -81,7 +81,7 @@ fn create(directory: &Path, file: &Path, lock: &OwnedFd) -> Result<(), StateStor
         options.read(true).write(true).create_new(true).mode(0o600).open(&draft).map_err(fail)?;
     let database = builder().create_file(empty).map_err(|error| explain::opening(&draft, error))?;
     drop(database);
-    File::open(&draft).and_then(|made| made.sync_all()).map_err(fail)?;
+    File::open(&draft).and_then(|database_file| database_file.sync_all()).map_err(fail)?;
     std::fs::rename(&draft, file).map_err(|error| explain::host(file, "creating", error))?;
     rustix::fs::fsync(lock).map_err(|error| explain::host(directory, "flushing", error))
 }

@@ -14,10 +14,10 @@ use crate::FileStore;
 const FOLDER: &str = "SUIMON_TEST_TMPFS";
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Executes `inside` with the folder of a tmpfs of 8 MiB.
-fn on_tmpfs(test: &str, inside: impl FnOnce(&Path)) {
+/// Executes `run` with the folder of a tmpfs of 8 MiB.
+fn on_tmpfs(test: &str, run: impl FnOnce(&Path)) {
     if let Some(folder) = std::env::var_os(FOLDER) {
-        return inside(Path::new(&folder));
+        return run(Path::new(&folder));
     }
     let folder = TempDir::new().unwrap();
     let script = format!(
@@ -57,9 +57,9 @@ fn assert_unchanged(store: &FileStore) {
 
 /// Repeats a commit until it succeeds.
 fn commit_until_it_succeeds(store: &FileStore, key: &str) {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     while let Err(error) = store.commit(&[put(key, b"new")]) {
-        assert!(begun.elapsed() < DEADLINE, "{error}");
+        assert!(started_at.elapsed() < DEADLINE, "{error}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

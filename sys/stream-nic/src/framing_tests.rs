@@ -14,10 +14,10 @@ fn stream(frames: &[Vec<u8>]) -> Vec<u8> {
 
 /// Returns the frames that a reader takes from a stream received in pieces, and the error that
 /// ended it.
-fn read(stream: &[u8], pieces: &[usize]) -> (Vec<Vec<u8>>, Option<FramingError>) {
+fn read(stream: &[u8], sizes: &[usize]) -> (Vec<Vec<u8>>, Option<FramingError>) {
     let mut reader = Reader::new();
-    let (mut frames, mut left) = (Vec::new(), stream);
-    let mut pieces = pieces.iter().copied().cycle();
+    let (mut frames, mut remaining) = (Vec::new(), stream);
+    let mut sizes = sizes.iter().copied().cycle();
     loop {
         let is_ready = reader.is_ready();
         match reader.next_frame() {
@@ -35,14 +35,14 @@ fn read(stream: &[u8], pieces: &[usize]) -> (Vec<Vec<u8>>, Option<FramingError>)
         }
         let space = reader.space_mut();
         assert!(!space.is_empty(), "there is room for what is missing");
-        let piece = pieces.next().unwrap_or(1).clamp(1, space.len()).min(left.len());
-        if piece == 0 {
+        let size = sizes.next().unwrap_or(1).clamp(1, space.len()).min(remaining.len());
+        if size == 0 {
             return (frames, None);
         }
-        let (now, later) = left.split_at(piece);
-        space[..piece].copy_from_slice(now);
-        reader.advance(piece);
-        left = later;
+        let (now, rest) = remaining.split_at(size);
+        space[..size].copy_from_slice(now);
+        reader.advance(size);
+        remaining = rest;
     }
 }
 
@@ -60,8 +60,8 @@ proptest! {
 fn the_longest_frame_is_taken_and_one_byte_more_is_none() {
     let longest = vec![7; STREAM_FRAME_BYTES_MAX];
     let frames = vec![vec![1; 60], longest, vec![2; 60]];
-    for pieces in [1000, usize::MAX] {
-        assert_eq!(read(&stream(&frames), &[pieces]), (frames.clone(), None));
+    for sizes in [1000, usize::MAX] {
+        assert_eq!(read(&stream(&frames), &[sizes]), (frames.clone(), None));
     }
     let mut bytes = stream(&[vec![1; 60]]);
     bytes.extend_from_slice(&(STREAM_FRAME_BYTES_MAX as u32 + 1).to_be_bytes());

@@ -53,8 +53,8 @@ impl StreamNic {
         };
         let (status, runtime_of) = (Mutex::new(status), runtime.clone());
         let shared = Arc::new(Shared { port, host, observer, wake, status, runtime: runtime_of });
-        let inside = Arc::clone(&shared);
-        let task = runtime.spawn(|stop| inside.run(descriptors, stop));
+        let task_shared = Arc::clone(&shared);
+        let task = runtime.spawn(|stop| task_shared.run(descriptors, stop));
         Ok(Self { shared, spec: spec.clone(), task: Some(task), file: Some(file) })
     }
 
@@ -74,15 +74,15 @@ impl PortDevice for StreamNic {
     }
 
     /// Everything but the socket changes live, because nothing of it is reported to the guest.
-    fn change(&mut self, to: &PortDeviceSpec) -> Result<bool, DeviceError> {
-        let PortDeviceSpec::Stream(to) = to else { return Ok(false) };
-        check(to)?;
-        if to.socket != self.spec.socket {
+    fn change(&mut self, spec: &PortDeviceSpec) -> Result<bool, DeviceError> {
+        let PortDeviceSpec::Stream(spec) = spec else { return Ok(false) };
+        check(spec)?;
+        if spec.socket != self.spec.socket {
             return Ok(false);
         }
-        self.spec = to.clone();
+        self.spec = spec.clone();
         let mut status = self.shared.status();
-        (status.mac, status.mtu) = (to.mac, to.mtu);
+        (status.mac, status.mtu) = (spec.mac, spec.mtu);
         Ok(true)
     }
 }

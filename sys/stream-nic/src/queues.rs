@@ -47,20 +47,20 @@ impl StreamSource {
         Self { session, reader: Reader::new(), malformed: 0 }
     }
 
-    /// Moves received frames to the batch, at most `looks`. Returns true if the batch is full or
-    /// `looks` is used up.
-    fn take(&mut self, batch: &mut FrameBatch, looks: &mut usize) -> Result<bool, PortFault> {
-        while *looks > 0 {
+    /// Moves received frames to the batch, at most `attempts`. Returns true if the batch is full or
+    /// `attempts` is used up.
+    fn take(&mut self, batch: &mut FrameBatch, attempts: &mut usize) -> Result<bool, PortFault> {
+        while *attempts > 0 {
             let Some(frame) = batch.spare() else { return Ok(true) };
             let bytes = match self.reader.next_frame() {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return Ok(false),
                 Err(error) => return Err(self.session.finish(SessionEnd::Framing(error))),
             };
-            *looks -= 1;
-            let room = frame.space_mut().get_mut(..bytes.len());
-            if let Some(room) = room {
-                room.copy_from_slice(bytes);
+            *attempts -= 1;
+            let target = frame.space_mut().get_mut(..bytes.len());
+            if let Some(target) = target {
+                target.copy_from_slice(bytes);
                 frame.set_len(bytes.len());
                 if frame.validate_ingress_plain().is_ok() {
                     batch.commit();
@@ -74,19 +74,19 @@ impl StreamSource {
 
     fn read(&mut self) -> Result<Read, PortFault> {
         let Self { session, reader, .. } = self;
-        let room = reader.space_mut();
-        let got = match &session.guard {
-            None => recv(&session.socket, room, RecvFlags::DONTWAIT).map(|(_, bytes)| bytes),
+        let buffer = reader.space_mut();
+        let received = match &session.guard {
+            None => recv(&session.socket, buffer, RecvFlags::DONTWAIT).map(|(_, bytes)| bytes),
             Some(guard) => {
-                let got = guard.receive(session.socket.as_fd(), &mut [IoSliceMut::new(room)]);
-                match got.map_err(|error| Errno::from_io_error(&error)) {
+                let result = guard.receive(session.socket.as_fd(), &mut [IoSliceMut::new(buffer)]);
+                match result.map_err(|error| Errno::from_io_error(&error)) {
                     Ok(bytes) => Ok(bytes),
                     Err(Some(errno)) => Err(errno),
                     Err(None) => return Err(session.finish(SessionEnd::Descriptor)),
                 }
             }
         };
-        match got {
+        match received {
             Ok(0) => Err(session.finish(SessionEnd::PeerClosed)),
             Ok(bytes) => {
                 reader.advance(bytes);
@@ -102,9 +102,9 @@ impl FrameSource for StreamSource {
     fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         let before = batch.len();
         // Bounds the work as well: frames that are dropped leave room in the batch.
-        let mut looks = BATCH_FRAMES_MAX;
+        let mut attempts = BATCH_FRAMES_MAX;
         for _ in 0..READS_MAX {
-            if self.take(batch, &mut looks)? {
+            if self.take(batch, &mut attempts)? {
                 break;
             }
             if let Read::Empty = self.read()? {

@@ -10,12 +10,12 @@ use crate::serving::event;
 
 /// Creates both queues of a connection, and QEMU's end of it.
 fn connection() -> (StreamSource, StreamSink, UnixStream, Arc<Session>) {
-    let (ours, theirs) = UnixStream::pair().unwrap();
-    theirs.set_nonblocking(true).unwrap();
+    let (local, peer) = UnixStream::pair().unwrap();
+    peer.set_nonblocking(true).unwrap();
     let wake = Arc::new(event().unwrap());
-    let session = Arc::new(Session::new(ours.into(), wake, None));
+    let session = Arc::new(Session::new(local.into(), wake, None));
     let source = StreamSource::new(Arc::clone(&session));
-    (source, StreamSink::new(Arc::clone(&session)), theirs, session)
+    (source, StreamSink::new(Arc::clone(&session)), peer, session)
 }
 
 fn framed(bytes: &[u8]) -> Vec<u8> {
@@ -83,20 +83,20 @@ fn a_source_does_not_sleep_on_frames_that_it_has_read() {
 
 #[test]
 fn a_length_that_no_frame_has_ends_the_connection_behind_good_frames() {
-    for (length, words) in [(0_u32, "length 0 "), (69_633, "69633"), (u32::MAX, "4294967295")] {
+    for (length, text) in [(0_u32, "length 0 "), (69_633, "69633"), (u32::MAX, "4294967295")] {
         let (mut source, _sink, mut qemu, session) = connection();
         qemu.write_all(&framed(&[1; 60])).unwrap();
         qemu.write_all(&length.to_be_bytes()).unwrap();
         let mut batch = FrameBatch::new();
         let fault = source.receive(&mut batch).unwrap_err();
         assert_eq!((batch.len(), fault.kind), (1, FaultKind::ProtocolViolation));
-        assert!(fault.detail.contains(words), "{fault}");
+        assert!(fault.detail.contains(text), "{fault}");
         assert!(session.end().is_some_and(SessionEnd::is_violation));
     }
 }
 
 #[test]
-fn who_has_left_is_gone_for_both_queues() {
+fn a_disconnected_peer_ends_both_queues() {
     let (mut source, mut sink, mut qemu, session) = connection();
     qemu.write_all(&framed(&[1; 60])).unwrap();
     drop(qemu);
@@ -133,12 +133,12 @@ proptest! {
 
     /// At any reading speed, QEMU receives complete frames in order, and exactly the accepted ones.
     #[test]
-    fn what_was_accepted_arrives_whole_and_in_order(
+    fn accepted_frames_arrive_complete_and_in_order(
         steps in prop::collection::vec((1_usize..60, 18_usize..9000, 0_usize..80_000), 1..60),
     ) {
         let (_, mut sink, mut qemu, session) = connection();
         let (mut number, mut accepted, mut read) = (0, Vec::new(), Vec::new());
-        let mut room = vec![0; 80_000];
+        let mut buffer = vec![0; 80_000];
         for (frames, bytes, reads) in steps {
             for _ in 0..frames {
                 number += 1;
@@ -147,15 +147,15 @@ proptest! {
                 }
             }
             sink.flush().unwrap();
-            if let Ok(count) = qemu.read(&mut room[..reads.max(1)]) {
-                read.extend_from_slice(&room[..count]);
+            if let Ok(count) = qemu.read(&mut buffer[..reads.max(1)]) {
+                read.extend_from_slice(&buffer[..count]);
             }
         }
         loop {
             // The NIC's task does this when there is room again.
             session.send_pending().unwrap();
-            match qemu.read(&mut room) {
-                Ok(count) => read.extend_from_slice(&room[..count]),
+            match qemu.read(&mut buffer) {
+                Ok(count) => read.extend_from_slice(&buffer[..count]),
                 Err(_) => break,
             }
         }
@@ -176,10 +176,10 @@ fn a_descriptor_ends_the_connection() {
     use std::os::fd::AsFd;
     use suimon_socket_runtime::{DescriptorGuard, SocketRuntime, ThreadHooks};
     let runtime = SocketRuntime::new("nic", 1, ThreadHooks::default()).unwrap();
-    let (ours, qemu) = UnixStream::pair().unwrap();
-    let guard = DescriptorGuard::new(ours.as_fd(), &runtime).unwrap();
+    let (local, qemu) = UnixStream::pair().unwrap();
+    let guard = DescriptorGuard::new(local.as_fd(), &runtime).unwrap();
     let wake = Arc::new(event().unwrap());
-    let session = Arc::new(Session::new(ours.into(), wake, Some(guard)));
+    let session = Arc::new(Session::new(local.into(), wake, Some(guard)));
     let mut source = StreamSource::new(Arc::clone(&session));
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);

@@ -58,7 +58,7 @@ impl Shared {
                     self.next(&descriptors.listener).await
                 } => socket,
             };
-            let began = Instant::now();
+            let started_at = Instant::now();
             let guard = match DescriptorGuard::guard(socket.as_fd(), &self.runtime) {
                 Ok(guard) => guard,
                 Err(error) => {
@@ -69,9 +69,9 @@ impl Shared {
                 }
             };
             let session = Arc::new(Session::new(socket, Arc::clone(&self.wake), guard));
-            let (shared, of) = (Arc::clone(&self), Arc::clone(&session));
-            let begun = blocking(move || shared.begin(&of)).await;
-            let end = match begun {
+            let (shared, task_session) = (Arc::clone(&self), Arc::clone(&session));
+            let result = blocking(move || shared.begin(&task_session)).await;
+            let end = match result {
                 Ok(()) => tokio::select! {
                     biased;
                     () = stop.wait() => None,
@@ -79,7 +79,10 @@ impl Shared {
                 },
                 Err(_) => Some(SessionEnd::Host),
             };
-            pause.record_end(began.elapsed(), end.as_ref().is_some_and(SessionEnd::is_violation));
+            pause.record_end(
+                started_at.elapsed(),
+                end.as_ref().is_some_and(SessionEnd::is_violation),
+            );
             self.end(end, &stop).await;
         }
     }
@@ -89,9 +92,9 @@ impl Shared {
         let mut end = Some(end);
         while end.is_some() {
             let shared = Arc::clone(self);
-            let finished = blocking_on(&mut end, move |end| shared.finish(end.as_ref())).await;
+            let result = blocking_on(&mut end, move |end| shared.finish(end.as_ref())).await;
             // The owner detaches the queues of a NIC that is closed.
-            if finished.is_ok() || stop.is_set() {
+            if result.is_ok() || stop.is_set() {
                 return;
             }
             sleep(SHORTAGE).await;
@@ -235,8 +238,8 @@ fn reject(
 }
 
 /// Returns the events for which a descriptor is ready.
-fn readiness(fd: BorrowedFd<'_>, wanted: PollFlags) -> io::Result<PollFlags> {
-    let mut fds = [PollFd::from_borrowed_fd(fd, wanted)];
+fn readiness(fd: BorrowedFd<'_>, events: PollFlags) -> io::Result<PollFlags> {
+    let mut fds = [PollFd::from_borrowed_fd(fd, events)];
     poll(&mut fds, Some(&Timespec::default()))?;
     let [fd] = fds;
     Ok(fd.revents())

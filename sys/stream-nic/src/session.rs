@@ -129,12 +129,12 @@ impl Session {
             }
         };
         if sent < bytes.len() {
-            let mut rest = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
             // The buffers are swapped, so that neither is reallocated.
-            std::mem::swap(&mut rest.bytes, bytes);
-            rest.sent = sent;
+            std::mem::swap(&mut pending.bytes, bytes);
+            pending.sent = sent;
             self.is_stalled.store(true, Ordering::Release);
-            drop(rest);
+            drop(pending);
             self.wake_task();
         }
         bytes.clear();
@@ -146,20 +146,20 @@ impl Session {
     /// # Errors
     /// The connection has ended.
     pub(crate) fn send_pending(&self) -> Result<(), PortFault> {
-        let mut rest = match self.pending.try_lock() {
-            Ok(rest) => rest,
+        let mut pending = match self.pending.try_lock() {
+            Ok(pending) => pending,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             // Another thread is sending it at this moment.
             Err(TryLockError::WouldBlock) => return Ok(()),
         };
-        let waiting = rest.bytes.get(rest.sent..).unwrap_or_default();
+        let waiting = pending.bytes.get(pending.sent..).unwrap_or_default();
         if !waiting.is_empty() {
             let sent = self.send_now(waiting).map_err(|end| self.finish(end))?;
-            rest.sent += sent;
+            pending.sent += sent;
         }
-        if rest.sent >= rest.bytes.len() {
-            rest.bytes.clear();
-            rest.sent = 0;
+        if pending.sent >= pending.bytes.len() {
+            pending.bytes.clear();
+            pending.sent = 0;
             self.is_stalled.store(false, Ordering::Release);
         }
         Ok(())

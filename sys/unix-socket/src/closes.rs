@@ -83,13 +83,13 @@ impl Closes {
         let free = self.0.threads_max.saturating_sub(state.threads);
         // Each of these threads takes a queued close next.
         let idle = state.threads.saturating_sub(state.closing);
-        let needed = free.min(state.queued.len().saturating_sub(idle));
-        state.threads += needed;
+        let new_threads = free.min(state.queued.len().saturating_sub(idle));
+        state.threads += new_threads;
         drop(state);
-        for started in 0..needed {
+        for started in 0..new_threads {
             let inner = Arc::clone(&self.0);
             if spawn(Box::new(move || inner.run())).is_err() {
-                self.0.state().threads -= needed - started;
+                self.0.state().threads -= new_threads - started;
                 return;
             }
         }
@@ -111,7 +111,8 @@ impl Inner {
             };
             state.closing += 1;
             drop(state);
-            // A panic, which the hook reports, must not keep the closes behind from being performed.
+            // A panic, which the hook reports, must not keep the closes behind from being
+            // performed.
             let _ = catch_unwind(AssertUnwindSafe(close));
             self.state().closing -= 1;
             self.changed.notify_all();
@@ -170,12 +171,12 @@ mod tests {
     #[test]
     fn closes_are_counted_from_the_queue_on_and_only_so_many_block_at_once() {
         let closes = Closes::new(2);
-        let (begun, begins) = channel();
+        let (started, begins) = channel();
         let mut releases = Vec::new();
         for number in 0..5 {
             let (release, released) = channel();
             releases.push(release);
-            closes.close(Blocking(begun.clone(), number, released));
+            closes.close(Blocking(started.clone(), number, released));
         }
         assert_eq!(closes.count(), 5);
         let mut first = [(); 2].map(|()| begins.recv_timeout(LIMIT).unwrap());
@@ -194,9 +195,9 @@ mod tests {
     }
 
     /// Returns a value whose drop reports its beginning, and does not block.
-    fn value(begun: &Sender<u32>, number: u32) -> Blocking {
+    fn value(started: &Sender<u32>, number: u32) -> Blocking {
         let (_, released) = channel();
-        Blocking(begun.clone(), number, released)
+        Blocking(started.clone(), number, released)
     }
 
     fn refuse(_: PendingClose) -> io::Result<()> {
@@ -209,16 +210,16 @@ mod tests {
             [|closes| assert!(closes.wait(LIMIT)), |closes| assert!(closes.count() <= 2)];
         for call in later_calls {
             let closes = Closes::new(8);
-            let (begun, begins) = channel();
-            closes.queue(value(&begun, 0));
+            let (started, begins) = channel();
+            closes.queue(value(&started, 0));
             closes.start(refuse);
-            closes.queue(value(&begun, 1));
+            closes.queue(value(&started, 1));
             closes.start(refuse);
             assert!(begins.try_recv().is_err());
             call(&closes);
-            let mut all = [(); 2].map(|()| begins.recv_timeout(LIMIT).unwrap());
-            all.sort_unstable();
-            assert_eq!(all, [0, 1]);
+            let mut numbers = [(); 2].map(|()| begins.recv_timeout(LIMIT).unwrap());
+            numbers.sort_unstable();
+            assert_eq!(numbers, [0, 1]);
             assert!(closes.wait(LIMIT));
         }
     }
@@ -227,8 +228,8 @@ mod tests {
     #[test]
     fn closes_without_a_thread_are_performed_when_their_owner_is_dropped() {
         let closes = Closes::new(8);
-        let (begun, begins) = channel();
-        closes.queue(value(&begun, 0));
+        let (started, begins) = channel();
+        closes.queue(value(&started, 0));
         closes.start(refuse);
         drop(closes);
         assert_eq!(begins.recv_timeout(LIMIT), Ok(0));
@@ -237,10 +238,10 @@ mod tests {
     #[test]
     fn each_close_needs_one_thread() {
         let closes = Closes::new(8);
-        let (begun, begins) = channel();
+        let (started_sender, begins) = channel();
         let started = RefCell::new(Vec::new());
         for number in 0..3 {
-            closes.queue(value(&begun, number));
+            closes.queue(value(&started_sender, number));
             closes.start(|run| {
                 started.borrow_mut().push(run);
                 Ok(())

@@ -63,7 +63,7 @@ pub fn listen_on(path: &Path) -> Result<(OwnedFd, SocketFile), DeviceError> {
     let address = address(path)?;
     let socket = new_socket().map_err(failed("make"))?;
     bind(&socket, &address).map_err(io::Error::from).map_err(failed("bind"))?;
-    let file = fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    let file = fs::symlink_metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
     let file = SocketFile { path: path.to_owned(), file };
     // Connections are possible only after `listen`, so that none is made with permissions set by
     // the process's umask.
@@ -101,8 +101,9 @@ pub fn is_hung_up(socket: BorrowedFd<'_>) -> io::Result<bool> {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let found = fs::symlink_metadata(&self.path).ok().map(|found| (found.dev(), found.ino()));
-        if found.is_some() && found == self.file {
+        let current =
+            fs::symlink_metadata(&self.path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        if current.is_some() && current == self.file {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -141,12 +142,12 @@ pub fn probe_connecting(path: &Path) -> Result<(), DeviceError> {
 /// no process listens. Such a socket is removed if `removes` is true.
 fn clear_path(path: &Path, removes: bool) -> Result<(), DeviceError> {
     check_directory(path)?;
-    let found = match fs::symlink_metadata(path) {
-        Ok(found) => found,
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(refused(path, "check", &error)),
     };
-    if !found.file_type().is_socket() {
+    if !metadata.file_type().is_socket() {
         let detail = format!(
             "{} exists and is not a socket; remove it or choose another path",
             path.display()
@@ -184,7 +185,7 @@ fn check_directory(path: &Path) -> Result<(), DeviceError> {
         _ => Path::new("."),
     };
     match fs::metadata(directory) {
-        Ok(found) if found.is_dir() => Ok(()),
+        Ok(metadata) if metadata.is_dir() => Ok(()),
         Ok(_) => Err(missing(directory, "is not a directory")),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             Err(refused(path, "check", &error))
@@ -193,8 +194,8 @@ fn check_directory(path: &Path) -> Result<(), DeviceError> {
     }
 }
 
-fn missing(directory: &Path, what: &str) -> DeviceError {
-    let detail = format!("the socket's directory {} {what}", directory.display());
+fn missing(directory: &Path, problem: &str) -> DeviceError {
+    let detail = format!("the socket's directory {} {problem}", directory.display());
     DeviceError { kind: DeviceErrorKind::Missing, field: "socket", detail }
 }
 

@@ -21,7 +21,7 @@ fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
 }
 
 #[test]
-fn a_socket_that_somebody_replaced_is_left_alone() {
+fn a_replaced_socket_is_not_removed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("nic.sock");
     let listener = listen_on(&path).unwrap();

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_begin_at_a_page_and_are_as_many_as_asked_for() {
+    fn buffers_are_page_aligned_and_of_the_requested_length() {
         for len in [0, 1, PAGE, PAGE + 1] {
             let mut bytes = AlignedBytes::zeroed(len);
             assert_eq!(bytes.as_slice().as_ptr() as usize % PAGE, 0);

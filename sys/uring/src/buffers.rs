@@ -30,8 +30,8 @@ fn class(len: usize) -> Option<usize> {
 impl Buffers {
     /// Returns a buffer of `len` bytes with undefined contents.
     pub(crate) fn take(&mut self, len: usize) -> AlignedBytes {
-        let kept = class(len).and_then(|class| self.pooled.get_mut(class)?.pop());
-        if let Some(mut buffer) = kept {
+        let pooled = class(len).and_then(|class| self.pooled.get_mut(class)?.pop());
+        if let Some(mut buffer) = pooled {
             self.pooled_bytes -= buffer.capacity();
             buffer.set_len(len);
             return buffer;
@@ -49,11 +49,11 @@ impl Buffers {
     /// Keeps a buffer for later operations, or frees it if enough are kept.
     pub(crate) fn recycle(&mut self, buffer: AlignedBytes) {
         let capacity = buffer.capacity();
-        let place = class(capacity).filter(|class| PAGE << class == capacity);
-        let Some(place) = place.and_then(|class| self.pooled.get_mut(class)) else { return };
+        let pool_class = class(capacity).filter(|class| PAGE << class == capacity);
+        let Some(pool) = pool_class.and_then(|class| self.pooled.get_mut(class)) else { return };
         if self.pooled_bytes + capacity <= POOLED_BYTES_MAX {
             self.pooled_bytes += capacity;
-            place.push(buffer);
+            pool.push(buffer);
         }
     }
 }
@@ -84,8 +84,8 @@ mod tests {
         let large = buffers.take(64 << 20);
         buffers.recycle(large);
         assert_eq!(buffers.pooled_bytes, 0, "too large to be kept");
-        let many: Vec<_> = (0..20).map(|_| buffers.take(1 << 20)).collect();
-        many.into_iter().for_each(|buffer| buffers.recycle(buffer));
+        let list: Vec<_> = (0..20).map(|_| buffers.take(1 << 20)).collect();
+        list.into_iter().for_each(|buffer| buffers.recycle(buffer));
         assert_eq!(buffers.pooled_bytes, POOLED_BYTES_MAX);
     }
 }

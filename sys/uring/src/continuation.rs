@@ -53,7 +53,7 @@ pub(crate) fn next(operation: &mut Operation, result: i32) -> Next {
             _ => Next::End(Err(error)),
         };
     };
-    let done = match operation.kind {
+    let is_complete = match operation.kind {
         OperationKind::Flush
         | OperationKind::Discard
         | OperationKind::Zero { .. }
@@ -69,7 +69,7 @@ pub(crate) fn next(operation: &mut Operation, result: i32) -> Next {
         // The caller compares the length of the file.
         OperationKind::Append { .. } => false,
     };
-    if done { Next::End(Ok(())) } else { Next::Poll }
+    if is_complete { Next::End(Ok(())) } else { Next::Poll }
 }
 
 /// Returns the current length of a file in bytes, or the length of a block device when it was
@@ -87,18 +87,18 @@ mod tests {
 
     use super::*;
 
-    fn extending(needed: u64, len: u64) -> Operation {
+    fn extending(required: u64, len: u64) -> Operation {
         let offset = 1 << 20;
         Operation {
             file: FileSlot(0),
             token: 0,
-            kind: OperationKind::Extend { required: needed, len },
+            kind: OperationKind::Extend { required, len },
             offset,
             len: len - offset,
             unit: 4096,
             done: 0,
             vectors: Vec::new(),
-            own: None,
+            buffer: None,
             bounce_iovecs: Vec::new(),
             memory: None,
         }

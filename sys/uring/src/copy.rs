@@ -4,36 +4,36 @@
 //! operation holds the memory that contains them.
 #![allow(unsafe_code, reason = "copies from and to memory that is shared with a client")]
 
-/// Copies the pieces into `to`, up to its length.
-pub(crate) fn gather(from: &[libc::iovec], to: &mut [u8]) {
-    let mut rest = to;
-    for piece in from {
-        let len = piece.iov_len.min(rest.len());
+/// Copies the pieces into `remaining`, up to its length.
+pub(crate) fn gather(from: &[libc::iovec], remaining: &mut [u8]) {
+    let mut rest = remaining;
+    for iovec in from {
+        let len = iovec.iov_len.min(rest.len());
         let (now, next) = rest.split_at_mut(len);
-        // SAFETY: the piece is valid for reads while its memory is held, and `to` does not overlap
-        // it.
-        unsafe { now.as_mut_ptr().copy_from_nonoverlapping(piece.iov_base.cast(), len) };
+        // SAFETY: the piece is valid for reads while its memory is held, and `remaining` does not
+        // overlap it.
+        unsafe { now.as_mut_ptr().copy_from_nonoverlapping(iovec.iov_base.cast(), len) };
         rest = next;
     }
 }
 
 /// Copies `from` into the pieces, up to their length.
 pub(crate) fn scatter(from: &[u8], to: &[libc::iovec]) {
-    let mut rest = from;
-    for piece in to {
-        let (now, next) = rest.split_at(piece.iov_len.min(rest.len()));
+    let mut remaining = from;
+    for iovec in to {
+        let (now, next) = remaining.split_at(iovec.iov_len.min(remaining.len()));
         // SAFETY: the piece is valid for writes while its memory is held, and `from` does not
         // overlap it.
-        unsafe { piece.iov_base.cast::<u8>().copy_from_nonoverlapping(now.as_ptr(), now.len()) };
-        rest = next;
+        unsafe { iovec.iov_base.cast::<u8>().copy_from_nonoverlapping(now.as_ptr(), now.len()) };
+        remaining = next;
     }
 }
 
 /// Fills the pieces with zeros.
-pub(crate) fn zero(pieces: &[libc::iovec]) {
-    for piece in pieces {
+pub(crate) fn zero(iovecs: &[libc::iovec]) {
+    for iovec in iovecs {
         // SAFETY: as in `scatter`. Pieces of own buffers are valid for writes too, and no reference
         // to them exists while an operation lasts.
-        unsafe { piece.iov_base.cast::<u8>().write_bytes(0, piece.iov_len) };
+        unsafe { iovec.iov_base.cast::<u8>().write_bytes(0, iovec.iov_len) };
     }
 }

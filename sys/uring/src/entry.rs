@@ -10,7 +10,7 @@ use crate::operation::{Operation, OperationKind, ZEROS_BYTES};
 pub(crate) fn entry(operation: &Operation, zeros: &AlignedBytes) -> squeue::Entry {
     let file = types::Fixed(operation.file.0);
     let offset = operation.start();
-    let left = operation.len.saturating_sub(operation.done);
+    let remaining = operation.len.saturating_sub(operation.done);
     match operation.kind {
         OperationKind::Read => read(operation, file, offset),
         OperationKind::Write { is_durable } => {
@@ -23,20 +23,20 @@ pub(crate) fn entry(operation: &Operation, zeros: &AlignedBytes) -> squeue::Entr
             let zero =
                 if may_unmap { libc::FALLOC_FL_PUNCH_HOLE } else { libc::FALLOC_FL_ZERO_RANGE };
             let mode = zero | libc::FALLOC_FL_KEEP_SIZE;
-            opcode::Fallocate::new(file, left).offset(offset).mode(mode).build()
+            opcode::Fallocate::new(file, remaining).offset(offset).mode(mode).build()
         }
         OperationKind::WriteZeros => {
-            let now = left.min(ZEROS_BYTES) as u32;
+            let now = remaining.min(ZEROS_BYTES) as u32;
             opcode::Write::new(file, zeros.as_slice().as_ptr(), now).offset(offset).build()
         }
         OperationKind::Append { .. } => {
-            let now = left.min(ZEROS_BYTES) as u32;
+            let now = remaining.min(ZEROS_BYTES) as u32;
             let zeros = opcode::Write::new(file, zeros.as_slice().as_ptr(), now);
             // The file system determines the offset.
             zeros.offset(offset).rw_flags(libc::RWF_APPEND).build()
         }
         OperationKind::Extend { .. } | OperationKind::ExtendByHole => {
-            opcode::Fallocate::new(file, left).offset(offset).build()
+            opcode::Fallocate::new(file, remaining).offset(offset).build()
         }
     }
 }
@@ -45,8 +45,8 @@ fn read(operation: &Operation, file: types::Fixed, offset: u64) -> squeue::Entry
     match operation.single_buffer() {
         Some((pointer, len)) => opcode::Read::new(file, pointer, len).offset(offset).build(),
         None => {
-            let (pieces, count) = operation.list();
-            opcode::Readv::new(file, pieces, count).offset(offset).build()
+            let (iovecs, count) = operation.list();
+            opcode::Readv::new(file, iovecs, count).offset(offset).build()
         }
     }
 }
@@ -57,8 +57,8 @@ fn write(operation: &Operation, file: types::Fixed, offset: u64, flags: i32) -> 
             opcode::Write::new(file, pointer, len).offset(offset).rw_flags(flags).build()
         }
         None => {
-            let (pieces, count) = operation.list();
-            opcode::Writev::new(file, pieces, count).offset(offset).rw_flags(flags).build()
+            let (iovecs, count) = operation.list();
+            opcode::Writev::new(file, iovecs, count).offset(offset).rw_flags(flags).build()
         }
     }
 }

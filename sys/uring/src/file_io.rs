@@ -92,7 +92,7 @@ impl UringFileIo {
         op: FileRequest<'_>,
         token: u64,
     ) -> io::Result<Operation> {
-        let pieces = self.spare_vectors.pop().unwrap_or_default();
+        let vectors = self.spare_vectors.pop().unwrap_or_default();
         let (buffers, lists) = (&mut self.buffers, &mut self.spare_vectors);
         let file = host_file(&self.files, slot).ok_or(io::ErrorKind::NotFound)?;
         let (unit, memory_unit) = (file.properties().alignment, file.memory_alignment());
@@ -104,8 +104,8 @@ impl UringFileIo {
             len,
             unit,
             done: 0,
-            vectors: pieces,
-            own: None,
+            vectors,
+            buffer: None,
             bounce_iovecs: Vec::new(),
             memory: None,
         };
@@ -117,14 +117,14 @@ impl UringFileIo {
                 new(kind, offset, from.len).on_payload(&from, memory_unit, buffers, lists)?
             }
             FileRequest::ReadBytes(range) => {
-                let own = own_bytes(range.len(), buffers)?;
-                new(OperationKind::Read, range.offset(), range.len()).on_own(own)
+                let buffer = own_bytes(range.len(), buffers)?;
+                new(OperationKind::Read, range.offset(), range.len()).on_own(buffer)
             }
             FileRequest::WriteBytes { offset, bytes } => {
-                let mut own = own_bytes(bytes.len() as u64, buffers)?;
-                own.as_mut_slice().copy_from_slice(&bytes);
+                let mut buffer = own_bytes(bytes.len() as u64, buffers)?;
+                buffer.as_mut_slice().copy_from_slice(&bytes);
                 new(OperationKind::Write { is_durable: false }, offset, bytes.len() as u64)
-                    .on_own(own)
+                    .on_own(buffer)
             }
             FileRequest::Flush => {
                 file.flush_failure().map_or(Ok(()), FlushFailure::check)?;
@@ -138,7 +138,7 @@ impl UringFileIo {
                 file.handle_zeroing(range.offset(), range.len());
                 new(OperationKind::Zero { may_unmap, only_if_fast }, range.offset(), range.len())
             }
-            FileRequest::Extend { len, required: needed } => {
+            FileRequest::Extend { len, required } => {
                 // Existing holes are preserved.
                 let end = file_end(file)?.min(len);
                 if !file.can_allocate() {
@@ -146,9 +146,9 @@ impl UringFileIo {
                     operation.handle_end(end);
                     return Ok(operation);
                 }
-                let allocated = file.claim_room(end, needed.clamp(end, len), len);
+                let allocated = file.claim_room(end, required.clamp(end, len), len);
                 let mut operation =
-                    new(OperationKind::Extend { required: needed, len }, end, allocated - end);
+                    new(OperationKind::Extend { required, len }, end, allocated - end);
                 if allocated == end && end < len {
                     operation.handle_extended(false);
                 }
@@ -164,8 +164,8 @@ impl UringFileIo {
     /// Starts an operation. Returns false if the maximum number of operations is in flight.
     pub(crate) fn start(&mut self, operation: Operation) -> bool {
         let Some(index) = self.free.pop() else { return false };
-        if let Some(place) = self.operations.get_mut(index as usize) {
-            *place = Some(operation);
+        if let Some(slot) = self.operations.get_mut(index as usize) {
+            *slot = Some(operation);
         }
         self.begin(index);
         self.kick_early();
@@ -187,8 +187,8 @@ impl UringFileIo {
     /// kick.
     fn kick_early(&mut self) {
         let unsent = self.ring.submission().len();
-        let begun = self.operations.len() - self.free.len();
-        if should_submit_early(unsent, begun.saturating_sub(unsent)) {
+        let started = self.operations.len() - self.free.len();
+        if should_submit_early(unsent, started.saturating_sub(unsent)) {
             let _ = self.submit_queued();
         }
     }
@@ -244,8 +244,8 @@ impl UringFileIo {
                 self.spare_vectors.push(list);
             }
         }
-        if let Some(own) = operation.own {
-            self.buffers.recycle(own);
+        if let Some(buffer) = operation.buffer {
+            self.buffers.recycle(buffer);
         }
         FileCompletion { token: operation.token, result: outcome }
     }
@@ -290,8 +290,8 @@ const fn should_submit_early(unsent: usize, sent: usize) -> bool {
 
 fn own_bytes(len: u64, buffers: &mut Buffers) -> io::Result<AlignedBytes> {
     if len > OWN_BYTES_MAX {
-        let why = format!("a request of {len} bytes exceeds the limit of {OWN_BYTES_MAX}");
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        let reason = format!("a request of {len} bytes exceeds the limit of {OWN_BYTES_MAX}");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
     }
     Ok(buffers.take(usize::try_from(len).unwrap_or(0)))
 }
@@ -307,18 +307,18 @@ impl FileIo for UringFileIo {
         let free = self.files.iter().position(Option::is_none);
         let slot = free.ok_or(io::ErrorKind::QuotaExceeded)?;
         self.ring.submitter().register_files_update(slot as u32, &[fd])?;
-        if let Some(place) = self.files.get_mut(slot) {
-            *place = Some(file);
+        if let Some(entry) = self.files.get_mut(slot) {
+            *entry = Some(file);
         }
         Ok(FileSlot(slot as u32))
     }
 
     fn remove_file(&mut self, slot: FileSlot) {
-        if let Some(place) = self.files.get_mut(slot.0 as usize) {
+        if let Some(entry) = self.files.get_mut(slot.0 as usize) {
             // The kernel keeps a file with operations in flight open. If this fails, the file
             // remains open.
             let _ = self.ring.submitter().register_files_update(slot.0, &[-1]);
-            *place = None;
+            *entry = None;
         }
     }
 
@@ -327,7 +327,7 @@ impl FileIo for UringFileIo {
         if self.in_flight() >= self.operations.len() {
             return false;
         }
-        let ended = match self.operation(file, op, token) {
+        let completion = match self.operation(file, op, token) {
             Ok(operation) if operation.has_no_effect() => {
                 FileCompletion { token, result: Ok(Vec::new()) }
             }
@@ -335,7 +335,7 @@ impl FileIo for UringFileIo {
             Ok(operation) => return self.start(operation),
             Err(error) => FileCompletion { token, result: Err(error) },
         };
-        self.ended.push(ended);
+        self.ended.push(completion);
         true
     }
 
@@ -351,20 +351,20 @@ impl FileIo for UringFileIo {
         }
     }
 
-    fn poll_done(&mut self, done: &mut Vec<FileCompletion>) -> usize {
-        let before = done.len();
-        done.append(&mut self.ended);
+    fn poll_done(&mut self, completions: &mut Vec<FileCompletion>) -> usize {
+        let before = completions.len();
+        completions.append(&mut self.ended);
         if self.ring.completion().is_empty() && self.ring.submission().taskrun() {
             // Completions are delivered when this thread enters the kernel. A failure recurs.
             let _ = self.ring.submitter().submit_and_wait(0);
         }
         for _ in 0..self.operations.len() {
-            let Some(turn) = self.ring.completion().next() else { break };
-            let index = u32::try_from(turn.user_data()).unwrap_or(u32::MAX);
-            done.extend(self.handle_completions(index, turn.result()));
+            let Some(completion) = self.ring.completion().next() else { break };
+            let index = u32::try_from(completion.user_data()).unwrap_or(u32::MAX);
+            completions.extend(self.handle_completions(index, completion.result()));
         }
         self.begin_waiting();
-        done.len() - before
+        completions.len() - before
     }
 
     fn has_immediate_completions(&self) -> bool {
@@ -376,7 +376,7 @@ impl FileIo for UringFileIo {
     }
 
     fn drain(&mut self, timeout: Duration) -> bool {
-        let mut done = Vec::new();
+        let mut completions = Vec::new();
         let timeout = types::Timespec::from(timeout);
         while self.free.len() < self.operations.len() {
             let limit = types::SubmitArgs::new().timespec(&timeout);
@@ -385,8 +385,8 @@ impl FileIo for UringFileIo {
                     return false;
                 }
             }
-            self.poll_done(&mut done);
-            done.clear();
+            self.poll_done(&mut completions);
+            completions.clear();
         }
         true
     }
@@ -422,7 +422,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_grow_with_what_the_device_has_to_do() {
+    fn batches_grow_with_the_load_of_the_device() {
         let (mut sent, mut unsent, mut batches) = (0, 0, Vec::new());
         for _ in 0..32 {
             unsent += 1;

@@ -37,23 +37,23 @@ mod shared {
     unsafe impl Sync for Memory {}
 
     impl Memory {
-        pub(super) fn pointer(&self, at: usize) -> *mut u8 {
+        pub(super) fn pointer(&self, offset: usize) -> *mut u8 {
             let start = self.0.as_ptr().cast::<u8>().cast_mut();
-            assert!(at <= self.0.len() * 16);
+            assert!(offset <= self.0.len() * 16);
             // SAFETY: the offset is within the memory.
-            unsafe { start.add(at) }
+            unsafe { start.add(offset) }
         }
 
-        pub(crate) fn bytes(&self, at: usize, len: usize) -> Vec<u8> {
-            assert!(at + len <= self.0.len() * 16);
+        pub(crate) fn bytes(&self, offset: usize, len: usize) -> Vec<u8> {
+            assert!(offset + len <= self.0.len() * 16);
             // SAFETY: no operation is in flight when tests read.
-            unsafe { core::slice::from_raw_parts(self.pointer(at), len) }.to_vec()
+            unsafe { core::slice::from_raw_parts(self.pointer(offset), len) }.to_vec()
         }
 
-        pub(crate) fn fill(&self, at: usize, bytes: &[u8]) {
-            assert!(at + bytes.len() <= self.0.len() * 16);
+        pub(crate) fn fill(&self, offset: usize, bytes: &[u8]) {
+            assert!(offset + bytes.len() <= self.0.len() * 16);
             // SAFETY: as in `bytes`.
-            unsafe { self.pointer(at).copy_from(bytes.as_ptr(), bytes.len()) };
+            unsafe { self.pointer(offset).copy_from(bytes.as_ptr(), bytes.len()) };
         }
     }
 }
@@ -84,25 +84,26 @@ impl Bench {
     }
 
     #[allow(unsafe_code, reason = "says where payloads lie")]
-    pub(crate) fn payload(&mut self, tag: u32, usage: PayloadUse, pieces: &[(usize, usize)]) {
+    pub(crate) fn payload(&mut self, tag: u32, usage: PayloadUse, segments: &[(usize, usize)]) {
         let memory = &self.memory;
-        let pieces = pieces.iter().map(|&(at, len)| Segment { pointer: memory.pointer(at), len });
+        let segments =
+            segments.iter().map(|&(offset, len)| Segment { pointer: memory.pointer(offset), len });
         // SAFETY: the pieces are in memory that the table holds.
-        unsafe { self.table.set(tag, usage, pieces) };
+        unsafe { self.table.set(tag, usage, segments) };
     }
 
     fn wait(&mut self) -> BTreeMap<u64, FileCompletion> {
         self.io.submit_queued().unwrap();
-        let mut done = Vec::new();
+        let mut completions = Vec::new();
         while self.io.in_flight() > 0 {
-            if self.io.poll_done(&mut done) == 0 && self.io.arm() == ArmResult::Armed {
+            if self.io.poll_done(&mut completions) == 0 && self.io.arm() == ArmResult::Armed {
                 let readable = wait_readable(&self.io, Duration::from_secs(90));
-                assert!(readable, "nothing ended in 90 s: {done:?}");
+                assert!(readable, "nothing ended in 90 s: {completions:?}");
             }
             self.io.submit_queued().unwrap();
         }
-        self.io.poll_done(&mut done);
-        done.into_iter().map(|done| (done.token, done)).collect()
+        self.io.poll_done(&mut completions);
+        completions.into_iter().map(|completion| (completion.token, completion)).collect()
     }
 
     pub(crate) fn run(
@@ -125,7 +126,7 @@ fn part(payloads: &PayloadTable, tag: u32, from: u64, len: u64) -> PayloadPart<'
 }
 
 fn sample(len: usize) -> Vec<u8> {
-    (0..len).map(|at| (at * at >> 7) as u8 | 1).collect()
+    (0..len).map(|index| (index * index >> 7) as u8 | 1).collect()
 }
 
 #[test]
@@ -138,20 +139,20 @@ fn payloads_go_to_the_file_and_back_however_they_lie_in_memory() {
                 bench.memory.fill(100, &bytes[..first]);
                 bench.memory.fill(300_001, &bytes[first..]);
                 bench.payload(3, PayloadUse::Source, &[(100, first), (300_001, 8192 - first)]);
-                let done = bench.run(|table| FileRequest::Write {
+                let completion = bench.run(|table| FileRequest::Write {
                     offset: 4096,
                     from: part(table, 3, 0, 8192),
                     is_durable: first == 1,
                 });
-                assert_eq!(done.result.unwrap(), [0; 0]);
+                assert_eq!(completion.result.unwrap(), [0; 0]);
                 bench.payload(3, PayloadUse::Destination, &[(500_003, 8000), (600_000, 192)]);
                 bench
                     .run(|table| FileRequest::Read { offset: 4096, to: part(table, 3, 0, 8192) })
                     .result
                     .unwrap();
-                let found =
+                let actual =
                     [bench.memory.bytes(500_003, 8000), bench.memory.bytes(600_000, 192)].concat();
-                assert!(found == bytes, "unit {unit}, first piece {first}");
+                assert!(actual == bytes, "unit {unit}, first piece {first}");
                 bench.memory.fill(500_003, &[0; 8000]);
             }
         }
@@ -172,21 +173,21 @@ fn misaligned_payloads_share_buffers() {
         bench.memory.fill(1, &bytes);
         for _ in 0..20 {
             bench.payload(0, PayloadUse::Source, &[(1, LEN as usize)]);
-            let written = bench.run(|table| FileRequest::Write {
+            let completion = bench.run(|table| FileRequest::Write {
                 offset: 0,
                 from: part(table, 0, 0, LEN),
                 is_durable: false,
             });
-            written.result.unwrap();
+            completion.result.unwrap();
             bench.payload(1, PayloadUse::Destination, &[(600_001, LEN as usize)]);
             let offset = LEN / 2;
             bench
                 .run(|table| FileRequest::Read { offset, to: part(table, 1, 0, LEN) })
                 .result
                 .unwrap();
-            let found = bench.memory.bytes(600_001, LEN as usize);
-            let (read, behind) = found.split_at(LEN as usize / 2);
-            assert!(read == &bytes[LEN as usize / 2..] && behind.iter().all(|byte| *byte == 0));
+            let actual = bench.memory.bytes(600_001, LEN as usize);
+            let (read, rest) = actual.split_at(LEN as usize / 2);
+            assert!(read == &bytes[LEN as usize / 2..] && rest.iter().all(|byte| *byte == 0));
             bench.memory.fill(600_001, &[9; LEN as usize]);
         }
         assert_eq!(bench.io.buffers.allocated_bytes, LEN as usize);
@@ -204,9 +205,9 @@ fn a_device_begins_before_the_batch_is_whole() {
     }
     // `submit_queued` was not called.
     assert!(wait_readable(&bench.io, Duration::from_secs(90)));
-    let mut done = Vec::new();
-    bench.io.poll_done(&mut done);
-    assert!(!done.is_empty());
+    let mut completions = Vec::new();
+    bench.io.poll_done(&mut completions);
+    assert!(!completions.is_empty());
 }
 
 #[test]
@@ -242,13 +243,13 @@ fn bytes_zeros_growth_and_flush() {
     bench.run(|_| FileRequest::Extend { len: 40_960, required: 40_960 }).result.unwrap();
     bench.run(|_| FileRequest::Extend { len: 8192, required: 8192 }).result.unwrap();
     assert_eq!(bench.file.len().unwrap(), 40_960);
-    let mut found = vec![9; 40_960];
-    bench.file.read_at(0, &mut found).unwrap();
+    let mut actual = vec![9; 40_960];
+    bench.file.read_at(0, &mut actual).unwrap();
     let expected = [&bytes[..4096], &[0; 4096], &bytes[8192..], &[0; 24_576]].concat();
-    assert!(found == expected);
-    let nothing = ByteRange::new(4096, 0).unwrap();
+    assert!(actual == expected);
+    let empty = ByteRange::new(4096, 0).unwrap();
     bench
-        .run(|_| FileRequest::Zero { range: nothing, may_unmap: true, only_if_fast: false })
+        .run(|_| FileRequest::Zero { range: empty, may_unmap: true, only_if_fast: false })
         .result
         .unwrap();
 }
@@ -266,7 +267,7 @@ fn a_file_that_grows_keeps_its_holes() {
 }
 
 #[test]
-fn what_cannot_be_begun_ends_as_failed_and_leaves_its_place() {
+fn requests_that_cannot_start_fail_and_free_their_slot() {
     let mut bench = Bench::new(2, 4096);
     bench.payload(0, PayloadUse::Source, &[(0, 4096)]);
     let payload = bench.table.bytes(0);
@@ -279,8 +280,8 @@ fn what_cannot_be_begun_ends_as_failed_and_leaves_its_place() {
     let wrong_way = bench.run(|table| FileRequest::Read { offset: 0, to: part(table, 0, 0, 4096) });
     assert_eq!(wrong_way.result.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
     assert!(bench.io.submit(FileSlot(3), FileRequest::Flush, 1));
-    let nowhere = bench.wait().remove(&1).unwrap();
-    assert_eq!(nowhere.result.unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    let completion = bench.wait().remove(&1).unwrap();
+    assert_eq!(completion.result.unwrap_err().kind(), std::io::ErrorKind::NotFound);
     let huge = ByteRange::new(0, u64::MAX).unwrap();
     assert!(bench.run(|_| FileRequest::ReadBytes(huge)).result.is_err());
     // Both slots are free again, and there is no third slot.
@@ -316,7 +317,7 @@ fn a_ring_has_no_more_files_and_operations_than_it_was_created_for() {
 }
 
 #[test]
-fn the_system_s_refusal_is_told() {
+fn errors_of_the_system_are_reported() {
     let mut bench = Bench::new(4, 512);
     bench.file.write_at(0, &[1; 4096]).unwrap();
     let path = format!(
@@ -334,19 +335,19 @@ fn the_system_s_refusal_is_told() {
 }
 
 #[test]
-fn what_is_short_and_on_a_file_in_memory_has_ended_when_it_was_submitted() {
+fn short_requests_on_a_file_in_memory_complete_at_submission() {
     let mut bench = Bench::in_memory(8, 512);
     bench.payload(0, PayloadUse::Source, &[(0, 4096)]);
     bench.payload(1, PayloadUse::Source, &[(0, 512 << 10)]);
-    let mut done = Vec::new();
+    let mut completions = Vec::new();
     for token in 0..4 {
         let from = part(&bench.table, 0, 0, 4096);
         let write = FileRequest::Write { offset: token * 4096, from, is_durable: token == 3 };
         assert!(bench.io.submit(bench.slot, write, token));
     }
     assert_eq!((bench.io.in_flight(), bench.io.arm()), (4, ArmResult::Pending));
-    assert_eq!(bench.io.poll_done(&mut done), 4);
-    assert!(done.drain(..).all(|done| done.result.is_ok()));
+    assert_eq!(bench.io.poll_done(&mut completions), 4);
+    assert!(completions.drain(..).all(|completion| completion.result.is_ok()));
     // Large operations are executed by kernel threads.
     let from = part(&bench.table, 1, 0, 512 << 10);
     let write = FileRequest::Write { offset: 0, from, is_durable: false };
@@ -371,7 +372,7 @@ fn many_at_once_each_end_once_with_their_own_bytes() {
 }
 
 #[test]
-fn what_ended_at_once_has_its_place_until_it_is_taken_in() {
+fn requests_completed_at_submission_use_their_slot_until_they_are_reaped() {
     let mut bench = Bench::in_memory(2, 4096);
     bench.payload(0, PayloadUse::Source, &[(0, 4096)]);
     let mut submit = |token| {
@@ -391,9 +392,9 @@ fn what_ended_at_once_has_its_place_until_it_is_taken_in() {
 fn many_concurrent(mut bench: Bench) {
     for round in 0..4_u8 {
         for tag in 0..64_u32 {
-            let at = tag as usize * 4096;
-            bench.memory.fill(at, &[round ^ tag as u8; 4096]);
-            bench.payload(tag, PayloadUse::Source, &[(at, 4096)]);
+            let index = tag as usize * 4096;
+            bench.memory.fill(index, &[round ^ tag as u8; 4096]);
+            bench.payload(tag, PayloadUse::Source, &[(index, 4096)]);
         }
         for tag in 0..64_u32 {
             // An offset used in the last round, so that the operations overwrite each other's data.
@@ -402,20 +403,20 @@ fn many_concurrent(mut bench: Bench) {
             let write = FileRequest::Write { offset, from, is_durable: false };
             assert!(bench.io.submit(bench.slot, write, u64::from(tag)));
         }
-        let done = bench.wait();
-        assert_eq!(done.len(), 64);
-        assert!(done.into_values().all(|done| done.result.is_ok()));
+        let completions = bench.wait();
+        assert_eq!(completions.len(), 64);
+        assert!(completions.into_values().all(|completion| completion.result.is_ok()));
     }
-    let mut found = vec![0; 64 * 4096];
-    bench.file.read_at(0, &mut found).unwrap();
+    let mut actual = vec![0; 64 * 4096];
+    bench.file.read_at(0, &mut actual).unwrap();
     for tag in 0..64_usize {
-        let at = (tag * 13 + 3) % 64 * 4096;
-        assert!(found[at..at + 4096].iter().all(|&byte| byte == 3 ^ tag as u8), "{tag}");
+        let offset = (tag * 13 + 3) % 64 * 4096;
+        assert!(actual[offset..offset + 4096].iter().all(|&byte| byte == 3 ^ tag as u8), "{tag}");
     }
 }
 
 #[test]
-fn dropping_it_waits_for_what_is_under_way() {
+fn dropping_waits_for_requests_in_flight() {
     let mut bench = Bench::new(32, 4096);
     for tag in 0..32_u32 {
         bench.payload(tag, PayloadUse::Source, &[(tag as usize * 4096, 4096)]);
@@ -456,18 +457,18 @@ fn an_extension_overwrites_nothing_that_was_written_meanwhile() {
         assert!(bench.io.start(extension));
         bench.wait().remove(&1).unwrap().result.unwrap();
         assert!(file.len().unwrap() >= LEN);
-        let mut found = vec![0; 8192];
-        file.read_at(LEN - 8192, &mut found).unwrap();
-        assert!(found == data, "allocation: {can_allocate}");
+        let mut actual = vec![0; 8192];
+        file.read_at(LEN - 8192, &mut actual).unwrap();
+        assert!(actual == data, "allocation: {can_allocate}");
 
         // Without a write in between, the new part reads as zeros.
         let extend = FileRequest::Extend { len: LEN + END, required: LEN + END };
         assert!(bench.io.submit(slot, extend, 2));
         bench.wait().remove(&2).unwrap().result.unwrap();
         assert_eq!(file.len().unwrap(), LEN + END);
-        let mut found = vec![9; END as usize];
-        file.read_at(LEN, &mut found).unwrap();
-        assert!(found.iter().all(|&byte| byte == 0), "allocation: {can_allocate}");
+        let mut actual = vec![9; END as usize];
+        file.read_at(LEN, &mut actual).unwrap();
+        assert!(actual.iter().all(|&byte| byte == 0), "allocation: {can_allocate}");
         bench.io.remove_file(slot);
     }
 }

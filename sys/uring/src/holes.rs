@@ -54,8 +54,11 @@ fn can_zero_device(devices: &Path, major: u32, minor: u32) -> bool {
 /// Tries to punch a hole beyond the file's end.
 fn probe_punch(fd: &OwnedFd, len: u64) -> bool {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    let behind = len.div_ceil(4096).saturating_mul(4096);
-    !matches!(rustix::fs::fallocate(fd, flags, behind, 4096), Err(Errno::OPNOTSUPP | Errno::NOSYS))
+    let beyond_end = len.div_ceil(4096).saturating_mul(4096);
+    !matches!(
+        rustix::fs::fallocate(fd, flags, beyond_end, 4096),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS)
+    )
 }
 
 /// Returns a file's modification time.
@@ -96,8 +99,8 @@ mod tests {
             symlink(&device, numbers.join(format!("8:{minor}"))).unwrap();
             symlink(&partition, numbers.join(format!("8:{}", minor + 1))).unwrap();
         }
-        let can = |minor| can_zero_device(&numbers, 8, minor);
-        assert_eq!([0, 1, 16, 17, 32, 33].map(can), [false, false, true, true, false, false]);
-        assert!(!can(48), "a device without limits");
+        let can_zero = |minor| can_zero_device(&numbers, 8, minor);
+        assert_eq!([0, 1, 16, 17, 32, 33].map(can_zero), [false, false, true, true, false, false]);
+        assert!(!can_zero(48), "a device without limits");
     }
 }

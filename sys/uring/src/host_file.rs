@@ -84,8 +84,8 @@ impl HostFile {
             FileType::RegularFile => false,
             FileType::BlockDevice => true,
             _ => {
-                let why = "neither a file nor a block device";
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+                let reason = "neither a file nor a block device";
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
             }
         };
         let len = rustix::fs::seek(&plain, SeekFrom::End(0))?;
@@ -119,15 +119,15 @@ impl HostFile {
     }
 
     /// Assigns the free space of the store that contains the file.
-    pub(crate) fn in_store(mut self, room: Arc<StoreRoom>) -> Self {
-        self.capacity = Some(room);
+    pub(crate) fn in_store(mut self, store_room: Arc<StoreRoom>) -> Self {
+        self.capacity = Some(store_room);
         self
     }
 
     /// Returns the end of the space to allocate for a file that ends at `end` and becomes `len`
-    /// bytes long: `len`, `needed` or `end`, depending on the free space of the store.
-    pub(crate) fn claim_room(&self, end: u64, needed: u64, len: u64) -> u64 {
-        self.capacity.as_ref().map_or(len, |room| room.claim(end, needed, len))
+    /// bytes long: `len`, `required` or `end`, depending on the free space of the store.
+    pub(crate) fn claim_room(&self, end: u64, required: u64, len: u64) -> u64 {
+        self.capacity.as_ref().map_or(len, |store_room| store_room.claim(end, required, len))
     }
 
     /// Returns false if the file system has refused to allocate space. NFS before 4.2 and some FUSE
@@ -151,9 +151,9 @@ impl HostFile {
     fn direct(fd: &OwnedFd, unit: u32) -> io::Result<Option<crate::properties::DirectAlignment>> {
         let flags = rustix::fs::fcntl_getfl(fd)? - OFlags::NONBLOCK;
         if rustix::fs::fcntl_setfl(fd, flags | OFlags::DIRECT).is_ok() {
-            let fits = direct_alignment(fd)?.filter(|direct| unit % direct.offset == 0);
-            if fits.is_some() {
-                return Ok(fits);
+            let alignment = direct_alignment(fd)?.filter(|direct| unit % direct.offset == 0);
+            if alignment.is_some() {
+                return Ok(alignment);
             }
         }
         rustix::fs::fcntl_setfl(fd, flags - OFlags::DIRECT)?;
@@ -196,8 +196,8 @@ impl HostFile {
         loop {
             match flush(&self.fd) {
                 Err(Errno::INTR) => {}
-                done => {
-                    return done
+                result => {
+                    return result
                         .map_err(io::Error::from)
                         .inspect_err(|error| self.flush_failure.record(error));
                 }
@@ -215,30 +215,30 @@ impl HostFile {
 
     /// Reads whole units; returns the number of bytes read before the end of the file.
     fn read_units(&self, offset: u64, units: &mut [u8]) -> io::Result<usize> {
-        let mut done = 0;
-        while let Some(rest) = units.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            match rustix::io::pread(&self.fd, rest, offset + done as u64) {
+        let mut read_bytes = 0;
+        while let Some(rest) = units.get_mut(read_bytes..).filter(|rest| !rest.is_empty()) {
+            match rustix::io::pread(&self.fd, rest, offset + read_bytes as u64) {
                 Ok(0) => break,
-                Ok(read) => done += read,
+                Ok(read) => read_bytes += read,
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
             // The remainder of the unit is beyond the end of the file.
-            if done as u64 % u64::from(self.properties.alignment) != 0 {
+            if read_bytes as u64 % u64::from(self.properties.alignment) != 0 {
                 break;
             }
         }
-        Ok(done)
+        Ok(read_bytes)
     }
 
     fn write_units(&self, offset: u64, units: &[u8]) -> io::Result<()> {
-        let mut done = 0;
-        while let Some(rest) = units.get(done..).filter(|rest| !rest.is_empty()) {
-            match rustix::io::pwrite(&self.fd, rest, offset + done as u64) {
+        let mut written_bytes = 0;
+        while let Some(rest) = units.get(written_bytes..).filter(|rest| !rest.is_empty()) {
+            match rustix::io::pwrite(&self.fd, rest, offset + written_bytes as u64) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => {
-                    self.handle_written(offset + done as u64, written as u64);
-                    done += written;
+                    self.handle_written(offset + written_bytes as u64, written as u64);
+                    written_bytes += written;
                 }
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
@@ -250,11 +250,11 @@ impl HostFile {
     /// Writes zeros where the file system cannot zero a range.
     fn write_zeros(&self, offset: u64, len: u64) -> Result<(), FileError> {
         let zeros = vec![0; usize::try_from(len.min(CALL_BYTES_MAX)).unwrap_or(0)];
-        let mut done = 0;
-        while done < len {
-            let now = usize::try_from((len - done).min(CALL_BYTES_MAX)).unwrap_or(0);
-            self.write_at(offset + done, zeros.get(..now).unwrap_or(&zeros))?;
-            done += now as u64;
+        let mut written_bytes = 0;
+        while written_bytes < len {
+            let now = usize::try_from((len - written_bytes).min(CALL_BYTES_MAX)).unwrap_or(0);
+            self.write_at(offset + written_bytes, zeros.get(..now).unwrap_or(&zeros))?;
+            written_bytes += now as u64;
         }
         Ok(())
     }
@@ -278,16 +278,17 @@ impl Drop for HostFile {
 
 /// Returns the identity of a file (`statx(2)`); `None` if the file system does not report it.
 fn file_id(fd: &OwnedFd) -> Option<FileId> {
-    let told = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::BTIME)
-        .ok()?;
-    let device = rustix::fs::makedev(told.stx_dev_major, told.stx_dev_minor);
-    let has_birth = told.stx_mask & StatxFlags::BTIME.bits() != 0;
-    let born = told.stx_btime;
+    let status =
+        rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::BTIME)
+            .ok()?;
+    let device = rustix::fs::makedev(status.stx_dev_major, status.stx_dev_minor);
+    let has_birth = status.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let born = status.stx_btime;
     let seconds = if has_birth { u128::try_from(born.tv_sec).unwrap_or(0) } else { 0 };
     let nanoseconds = if has_birth { u128::from(born.tv_nsec) } else { 0 };
     Some(FileId {
         device,
-        inode: told.stx_ino,
+        inode: status.stx_ino,
         created_unix_ns: seconds * 1_000_000_000 + nanoseconds,
     })
 }
@@ -310,14 +311,14 @@ impl DiskFile for HostFile {
         if self.properties.is_block_device {
             return Ok(data);
         }
-        let until = |end: u64| end.min(range.end()).saturating_sub(range.offset());
+        let len_to = |end: u64| end.min(range.end()).saturating_sub(range.offset());
         match rustix::fs::seek(&self.fd, SeekFrom::Data(range.offset())) {
             Ok(first) if first > range.offset() => {
-                Ok(AllocationExtent { allocation: Allocation::Hole, len: until(first) })
+                Ok(AllocationExtent { allocation: Allocation::Hole, len: len_to(first) })
             }
             Ok(_) => {
                 let end = rustix::fs::seek(&self.fd, SeekFrom::Hole(range.offset()))?;
-                Ok(AllocationExtent { len: until(end), ..data })
+                Ok(AllocationExtent { len: len_to(end), ..data })
             }
             // There is no data beyond the offset.
             Err(Errno::NXIO) => Ok(AllocationExtent { allocation: Allocation::Hole, ..data }),
@@ -365,42 +366,42 @@ impl ImageFile for HostFile {
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
-        let mut at = offset;
-        for piece in bytes.chunks_mut(CALL_BYTES_MAX as usize) {
-            let (start, end) = self.covering_units(at, piece.len() as u64);
+        let mut position = offset;
+        for chunk in bytes.chunks_mut(CALL_BYTES_MAX as usize) {
+            let (start, end) = self.covering_units(position, chunk.len() as u64);
             let mut units = AlignedBytes::zeroed(usize::try_from(end - start).unwrap_or(0));
             let read = self.read_units(start, units.as_mut_slice())?;
-            let skip = usize::try_from(at - start).unwrap_or(0);
-            let there = units.as_slice().get(..read).unwrap_or_default();
-            let Some(found) = there.get(skip..skip.saturating_add(piece.len())) else {
-                return Err(FileError::End { len: start + read as u64, offset: at });
+            let skip = usize::try_from(position - start).unwrap_or(0);
+            let available = units.as_slice().get(..read).unwrap_or_default();
+            let Some(source) = available.get(skip..skip.saturating_add(chunk.len())) else {
+                return Err(FileError::End { len: start + read as u64, offset: position });
             };
-            piece.copy_from_slice(found);
-            at += piece.len() as u64;
+            chunk.copy_from_slice(source);
+            position += chunk.len() as u64;
         }
         Ok(())
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
-        let mut at = offset;
-        for piece in bytes.chunks(CALL_BYTES_MAX as usize) {
-            let len = piece.len() as u64;
-            let (start, end) = self.covering_units(at, len);
+        let mut position = offset;
+        for chunk in bytes.chunks(CALL_BYTES_MAX as usize) {
+            let len = chunk.len() as u64;
+            let (start, end) = self.covering_units(position, len);
             let mut units = AlignedBytes::zeroed(usize::try_from(end - start).unwrap_or(0));
-            let is_whole = (start, end) == (at, at + len);
+            let is_whole = (start, end) == (position, position + len);
             let file_len = if is_whole { u64::MAX } else { self.len()? };
             if !is_whole {
                 self.read_units(start, units.as_mut_slice())?;
             }
-            let skip = usize::try_from(at - start).unwrap_or(0);
-            if let Some(place) = units.as_mut_slice().get_mut(skip..skip + piece.len()) {
-                place.copy_from_slice(piece);
+            let skip = usize::try_from(position - start).unwrap_or(0);
+            if let Some(target) = units.as_mut_slice().get_mut(skip..skip + chunk.len()) {
+                target.copy_from_slice(chunk);
             }
             self.write_units(start, units.as_slice())?;
             if file_len < end && !self.properties.is_block_device {
-                self.set_len(file_len.max(at + len))?;
+                self.set_len(file_len.max(position + len))?;
             }
-            at += len;
+            position += len;
         }
         Ok(())
     }

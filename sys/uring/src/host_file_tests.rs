@@ -20,12 +20,12 @@ enum Change {
 }
 
 fn change() -> impl Strategy<Value = Change> {
-    let at = 0..20_000_u64;
+    let offsets = 0..20_000_u64;
     prop_oneof![
-        4 => (at.clone(), proptest::collection::vec(1..=u8::MAX, 1..6000))
-            .prop_map(|(at, bytes)| Change::Write(at, bytes)),
-        1 => (at.clone(), 0..9000_u64).prop_map(|(at, len)| Change::Zero(at, len)),
-        1 => at.prop_map(Change::SetLen),
+        4 => (offsets.clone(), proptest::collection::vec(1..=u8::MAX, 1..6000))
+            .prop_map(|(offsets, bytes)| Change::Write(offsets, bytes)),
+        1 => (offsets.clone(), 0..9000_u64).prop_map(|(offsets, len)| Change::Zero(offsets, len)),
+        1 => offsets.prop_map(Change::SetLen),
     ]
 }
 
@@ -41,19 +41,19 @@ proptest! {
         let mut model = Vec::new();
         for change in changes {
             match change {
-                Change::Write(at, bytes) => {
-                    file.write_at(at, &bytes).unwrap();
-                    let end = at as usize + bytes.len();
+                Change::Write(offset, bytes) => {
+                    file.write_at(offset, &bytes).unwrap();
+                    let end = offset as usize + bytes.len();
                     if model.len() < end {
                         model.resize(end, 0);
                     }
-                    model[at as usize..end].copy_from_slice(&bytes);
+                    model[offset as usize..end].copy_from_slice(&bytes);
                 }
-                Change::Zero(at, len) => {
-                    file.zero(at, len).unwrap();
-                    let end = model.len().min((at + len) as usize);
-                    if let Some(place) = model.get_mut(at as usize..end) {
-                        place.fill(0);
+                Change::Zero(offset, len) => {
+                    file.zero(offset, len).unwrap();
+                    let end = model.len().min((offset + len) as usize);
+                    if let Some(zeroed) = model.get_mut(offset as usize..end) {
+                        zeroed.fill(0);
                     }
                 }
                 Change::SetLen(len) => {
@@ -64,14 +64,14 @@ proptest! {
             prop_assert_eq!(file.len().unwrap(), model.len() as u64);
         }
         file.flush().unwrap();
-        let mut found = vec![9; model.len()];
-        file.read_at(0, &mut found).unwrap();
-        prop_assert!(found == model);
+        let mut content = vec![9; model.len()];
+        file.read_at(0, &mut content).unwrap();
+        prop_assert!(content == model);
     }
 }
 
 #[test]
-fn a_read_behind_the_end_says_where_the_file_ends() {
+fn a_read_behind_the_end_reports_the_file_size() {
     let folder = folder();
     let file = HostFile::open(&folder.path().join("image"), FileAccess::Create, 512).unwrap();
     file.write_at(0, &[1; 700]).unwrap();
@@ -85,13 +85,13 @@ fn a_read_behind_the_end_says_where_the_file_ends() {
 fn units_that_do_not_fit_the_image_go_through_the_page_cache() {
     let folder = folder();
     let path = folder.path().join("image");
-    let whole = HostFile::open(&path, FileAccess::Create, 4096).unwrap();
+    let cached = HostFile::open(&path, FileAccess::Create, 4096).unwrap();
     // Not every file system supports direct I/O.
     assert_eq!(
-        whole.properties().is_direct,
-        whole.properties().alignment > 1,
+        cached.properties().is_direct,
+        cached.properties().alignment > 1,
         "{:?}",
-        whole.properties()
+        cached.properties()
     );
     let odd = HostFile::open(&path, FileAccess::Write, 1).unwrap();
     assert!(
@@ -102,7 +102,7 @@ fn units_that_do_not_fit_the_image_go_through_the_page_cache() {
 }
 
 #[test]
-fn what_is_no_file_and_what_is_there_already_are_refused() {
+fn missing_existing_and_irregular_files_are_refused() {
     let folder = folder();
     let path = folder.path().join("image");
     let kind =

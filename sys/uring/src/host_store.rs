@@ -52,10 +52,10 @@ impl StoreSource for HostStores {
     }
 
     fn identity(&self, path: &Path) -> Result<StoreIdentity, StoreFileError> {
-        let found = rustix::fs::stat(path);
-        let found =
-            found.map_err(|errno| StoreFileError::new(path.to_string_lossy(), fault(errno)))?;
-        Ok(identity(&found))
+        let status = rustix::fs::stat(path);
+        let status =
+            status.map_err(|errno| StoreFileError::new(path.to_string_lossy(), fault(errno)))?;
+        Ok(identity(&status))
     }
 }
 
@@ -66,17 +66,17 @@ impl HostStore {
     /// The path does not exist, is neither a directory nor a block device, or the error of the
     /// system.
     pub fn open(path: &Path) -> Result<Self, StoreFileError> {
-        let at = |errno| StoreFileError::new(path.to_string_lossy(), fault(errno));
-        let found = rustix::fs::stat(path).map_err(at)?;
-        let (place, found) = match FileType::from_raw_mode(found.st_mode) {
+        let to_error = |errno| StoreFileError::new(path.to_string_lossy(), fault(errno));
+        let status = rustix::fs::stat(path).map_err(to_error)?;
+        let (root, status) = match FileType::from_raw_mode(status.st_mode) {
             FileType::Directory => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                let folder = rustix::fs::open(path, flags, Mode::empty()).map_err(at)?;
+                let folder = rustix::fs::open(path, flags, Mode::empty()).map_err(to_error)?;
                 // Another file system may have been mounted since the first call.
-                let found = rustix::fs::fstat(&folder).map_err(at)?;
-                (StoreRoot::Folder(folder), found)
+                let status = rustix::fs::fstat(&folder).map_err(to_error)?;
+                (StoreRoot::Folder(folder), status)
             }
-            FileType::BlockDevice => (StoreRoot::Device, found),
+            FileType::BlockDevice => (StoreRoot::Device, status),
             other => {
                 let fault = StoreFault::WrongStore {
                     found: type_name(other),
@@ -85,8 +85,8 @@ impl HostStore {
                 return Err(StoreFileError::new(path.to_string_lossy(), fault));
             }
         };
-        let (path, identity) = (path.to_owned(), identity(&found));
-        let store = Self { path, root: place, identity, capacity: Arc::default() };
+        let (path, identity) = (path.to_owned(), identity(&status));
+        let store = Self { path, root, identity, capacity: Arc::default() };
         // Initialises the free space. If it is unknown, no space is allocated ahead.
         let _ = store.space();
         Ok(store)
@@ -111,8 +111,8 @@ impl HostStore {
     /// Returns the status of a file without opening it, which could have side effects for a device.
     fn inspect(&self, name: &FileName) -> Result<Stat, StoreFault> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let there = open_at(self.folder()?, name.as_str(), flags)?;
-        regular(rustix::fs::fstat(&there).map_err(fault)?)
+        let file = open_at(self.folder()?, name.as_str(), flags)?;
+        regular(rustix::fs::fstat(&file).map_err(fault)?)
     }
 
     /// Acquires the locks of an opened file, and creates the image file from it.
@@ -131,11 +131,11 @@ impl HostStore {
     }
 
     fn open_regular(&self, name: &FileName, flags: OFlags) -> Result<OwnedFd, StoreFault> {
-        let seen = self.inspect(name)?;
+        let inspected = self.inspect(name)?;
         let file =
             open_at(self.folder()?, name.as_str(), flags | OFlags::CLOEXEC | OFlags::NONBLOCK)?;
         let opened = regular(rustix::fs::fstat(&file).map_err(fault)?)?;
-        if (opened.st_dev, opened.st_ino) != (seen.st_dev, seen.st_ino) {
+        if (opened.st_dev, opened.st_ino) != (inspected.st_dev, inspected.st_ino) {
             return Err(io::Error::other("the path was replaced just now; retry").into());
         }
         Ok(file)
@@ -172,10 +172,10 @@ impl HostStore {
             let Ok(name) = FileName::new(&format!("{prefix}{last}")) else { continue };
             // Some file systems do not report the type, and an entry may have been removed
             // meanwhile.
-            let Ok(found) = rustix::fs::statat(folder, last, AtFlags::SYMLINK_NOFOLLOW) else {
+            let Ok(status) = rustix::fs::statat(folder, last, AtFlags::SYMLINK_NOFOLLOW) else {
                 continue;
             };
-            match FileType::from_raw_mode(found.st_mode) {
+            match FileType::from_raw_mode(status.st_mode) {
                 FileType::RegularFile if last.ends_with(ending) => {
                     if names.len() == STORE_NAMES_MAX {
                         return Ok(());
@@ -185,8 +185,8 @@ impl HostStore {
                 FileType::Directory if levels > 1 => {
                     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
                     // A directory that cannot be read is skipped.
-                    if let Ok(below) = open_at(folder, last, flags) {
-                        Self::walk(&below, &format!("{name}/"), levels - 1, ending, names)?;
+                    if let Ok(child) = open_at(folder, last, flags) {
+                        Self::walk(&child, &format!("{name}/"), levels - 1, ending, names)?;
                     }
                 }
                 _ => {}
@@ -262,11 +262,11 @@ impl StoreFiles for HostStore {
     }
 
     fn status(&self, name: &FileName) -> Result<FileStatus, StoreFileError> {
-        let found = self.inspect(name).map_err(|fault| StoreFileError::new(name, fault))?;
+        let status = self.inspect(name).map_err(|fault| StoreFileError::new(name, fault))?;
         Ok(FileStatus {
-            len: u64::try_from(found.st_size).unwrap_or(0),
-            allocated_bytes: u64::try_from(found.st_blocks).unwrap_or(0).saturating_mul(512),
-            modified_unix_s: u64::try_from(found.st_mtime).unwrap_or(0),
+            len: u64::try_from(status.st_size).unwrap_or(0),
+            allocated_bytes: u64::try_from(status.st_blocks).unwrap_or(0).saturating_mul(512),
+            modified_unix_s: u64::try_from(status.st_mtime).unwrap_or(0),
         })
     }
 
@@ -317,14 +317,14 @@ impl StoreFiles for HostStore {
             let total_bytes = rustix::fs::seek(&device, SeekFrom::End(0)).map_err(failed)?;
             return Ok(StoreSpace { total_bytes, free_bytes: 0 });
         };
-        let told = rustix::fs::fstatvfs(folder).map_err(failed)?;
-        let free_bytes = told.f_bavail.saturating_mul(told.f_frsize);
+        let statistics = rustix::fs::fstatvfs(folder).map_err(failed)?;
+        let free_bytes = statistics.f_bavail.saturating_mul(statistics.f_frsize);
         self.capacity.set(free_bytes);
         // As for df(1), blocks that only a privileged process may allocate are neither free nor
         // used.
-        let used_blocks = told.f_blocks.saturating_sub(told.f_bfree);
-        let total_blocks = used_blocks.saturating_add(told.f_bavail);
-        Ok(StoreSpace { total_bytes: total_blocks.saturating_mul(told.f_frsize), free_bytes })
+        let used_blocks = statistics.f_blocks.saturating_sub(statistics.f_bfree);
+        let total_blocks = used_blocks.saturating_add(statistics.f_bavail);
+        Ok(StoreSpace { total_bytes: total_blocks.saturating_mul(statistics.f_frsize), free_bytes })
     }
 
     fn identity(&self) -> StoreIdentity {
@@ -332,8 +332,8 @@ impl StoreFiles for HostStore {
     }
 }
 
-fn identity(found: &Stat) -> StoreIdentity {
-    StoreIdentity { device: found.st_dev, inode: found.st_ino }
+fn identity(status: &Stat) -> StoreIdentity {
+    StoreIdentity { device: status.st_dev, inode: status.st_ino }
 }
 
 fn open_at(folder: &OwnedFd, name: &str, flags: OFlags) -> Result<OwnedFd, StoreFault> {
@@ -343,9 +343,9 @@ fn open_at(folder: &OwnedFd, name: &str, flags: OFlags) -> Result<OwnedFd, Store
     })
 }
 
-fn regular(found: Stat) -> Result<Stat, StoreFault> {
-    match FileType::from_raw_mode(found.st_mode) {
-        FileType::RegularFile => Ok(found),
+fn regular(status: Stat) -> Result<Stat, StoreFault> {
+    match FileType::from_raw_mode(status.st_mode) {
+        FileType::RegularFile => Ok(status),
         FileType::Symlink => Err(StoreFault::SymbolicLink),
         other => Err(StoreFault::NotRegular { found: type_name(other) }),
     }

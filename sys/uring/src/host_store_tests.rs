@@ -22,8 +22,8 @@ fn name(name: &str) -> FileName {
     FileName::new(name).unwrap()
 }
 
-fn made(store: &HostStore, of: &str, bytes: &[u8]) {
-    let file = store.create(&name(of), 512).unwrap();
+fn create_file(store: &HostStore, file_name: &str, bytes: &[u8]) {
+    let file = store.create(&name(file_name), 512).unwrap();
     file.write_at(0, bytes).unwrap();
     file.flush().unwrap();
 }
@@ -35,7 +35,7 @@ fn fault<T>(result: Result<T, StoreFileError>) -> String {
 }
 
 #[test]
-fn links_and_what_is_no_file_are_refused_whatever_is_asked() {
+fn links_and_irregular_files_are_refused_for_every_operation() {
     let (folder, store) = store();
     let outside = crate::host_file_tests::folder();
     let secret = outside.path().join("secret");
@@ -70,14 +70,14 @@ fn links_and_what_is_no_file_are_refused_whatever_is_asked() {
         cases.push(("device", "NotRegular"));
     }
     for (file, expected) in cases {
-        let of = name(file);
+        let file_name = name(file);
         for used in [FileLockMode::Read, FileLockMode::Write] {
-            assert_eq!(fault(store.open(&of, used, 512)), expected, "open {file}");
+            assert_eq!(fault(store.open(&file_name, used, 512)), expected, "open {file}");
         }
-        assert_eq!(fault(store.status(&of)), expected, "status {file}");
-        assert_eq!(fault(store.reserve(&of)), expected, "reserve {file}");
-        assert_eq!(fault(store.remove(&of)), expected, "remove {file}");
-        assert_eq!(fault(store.rename(&of, &name("new"))), expected, "rename {file}");
+        assert_eq!(fault(store.status(&file_name)), expected, "status {file}");
+        assert_eq!(fault(store.reserve(&file_name)), expected, "reserve {file}");
+        assert_eq!(fault(store.remove(&file_name)), expected, "remove {file}");
+        assert_eq!(fault(store.rename(&file_name, &name("new"))), expected, "rename {file}");
     }
     for file in ["absolute", "dangling", "fifo", "sub", "sub/image"] {
         assert_eq!(fault(store.create(&name(file), 512)), "Exists", "create {file}");
@@ -116,22 +116,22 @@ fn a_store_is_a_directory_or_a_block_device() {
 #[test]
 fn one_writes_or_many_read() {
     let (folder, store) = store();
-    let again = HostStore::open(folder.path()).unwrap();
+    let reopened = HostStore::open(folder.path()).unwrap();
     let image = name("image");
     let writer = store.create(&image, 512).unwrap();
     for used in [FileLockMode::Read, FileLockMode::Write] {
-        let error = again.open(&image, used, 512).err().unwrap();
+        let error = reopened.open(&image, used, 512).err().unwrap();
         assert!(matches!(error.fault, StoreFault::InUse { .. }), "{error}");
     }
     drop(writer);
     let first = store.open(&image, FileLockMode::Read, 512).unwrap();
-    let second = again.open(&image, FileLockMode::Read, 512).unwrap();
-    assert_eq!(fault(again.open(&image, FileLockMode::Write, 512)), "InUse");
+    let second = reopened.open(&image, FileLockMode::Read, 512).unwrap();
+    assert_eq!(fault(reopened.open(&image, FileLockMode::Write, 512)), "InUse");
     drop(first);
-    assert_eq!(fault(again.open(&image, FileLockMode::Write, 512)), "InUse");
+    assert_eq!(fault(reopened.open(&image, FileLockMode::Write, 512)), "InUse");
     assert!(second.write_at(0, &[1; 512]).is_err());
     drop(second);
-    again.open(&image, FileLockMode::Write, 512).unwrap().write_at(0, &[1; 512]).unwrap();
+    reopened.open(&image, FileLockMode::Write, 512).unwrap().write_at(0, &[1; 512]).unwrap();
 }
 
 #[test]
@@ -158,21 +158,21 @@ fn a_lock_ends_with_its_file_while_processes_are_started() {
 fn qemu(program: &str, arguments: &[&str], folder: &TempDir) -> bool {
     let output = Command::new(program).args(arguments).arg(folder.path().join("image")).output();
     let output = output.unwrap_or_else(|error| panic!("{program}: {error}; run scripts/setup"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() || said.contains("lock"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() || stderr.contains("lock"), "{stderr}");
     output.status.success()
 }
 
 #[test]
-fn qemu_keeps_off_what_is_open_here_and_the_other_way_round() {
+fn locks_exclude_qemu_and_the_reverse() {
     let (folder, store) = store();
     let image = name("image");
     let path = folder.path().join("image");
-    let made = Command::new("qemu-img")
+    let status = Command::new("qemu-img")
         .args(["create", "-q", "-f", "vhdx"])
         .args([path.as_os_str(), "8M".as_ref()])
         .status();
-    assert!(made.unwrap().success());
+    assert!(status.unwrap().success());
     let write = ["-f", "vhdx", "-c", "write -P 1 0 512"];
     let read = ["-r", "-f", "vhdx", "-c", "read 0 512"];
     let writer = store.open(&image, FileLockMode::Write, 512).unwrap();
@@ -209,8 +209,8 @@ fn qemu_keeps_off_what_is_open_here_and_the_other_way_round() {
 fn names_move_and_take_the_place_of_others() {
     let (folder, store) = store();
     std::fs::create_dir_all(folder.path().join("sub/below")).unwrap();
-    made(&store, "a.vhd", &[1; 512]);
-    made(&store, "b.vhd", &[2; 512]);
+    create_file(&store, "a.vhd", &[1; 512]);
+    create_file(&store, "b.vhd", &[2; 512]);
     let (a, b) = (name("a.vhd"), name("b.vhd"));
     assert_eq!(fault(store.rename(&a, &b)), "Exists");
     let open = store.open(&a, FileLockMode::Read, 512).unwrap();
@@ -221,8 +221,8 @@ fn names_move_and_take_the_place_of_others() {
     open.read_at(0, &mut bytes).unwrap();
     assert_eq!(bytes, [1; 512], "who has the old one keeps it");
     assert_eq!(std::fs::read(folder.path().join("sub/c.vhd")).unwrap(), [2; 512]);
-    made(&store, "sub/below/d.vhd", &[3; 512]);
-    made(&store, "e.raw", &[3; 512]);
+    create_file(&store, "sub/below/d.vhd", &[3; 512]);
+    create_file(&store, "e.raw", &[3; 512]);
     symlink("e.raw", folder.path().join("f.vhd")).unwrap();
     let names = store.names(".vhd").unwrap();
     assert_eq!(names, [name("sub/below/d.vhd"), name("sub/c.vhd")]);
@@ -231,7 +231,7 @@ fn names_move_and_take_the_place_of_others() {
 }
 
 #[test]
-fn what_is_set_aside_is_allocated_and_holes_are_not() {
+fn reserved_space_is_allocated_and_holes_are_not() {
     let (_folder, store) = store();
     let image = name("image");
     let file = store.create(&image, 512).unwrap();

@@ -42,14 +42,14 @@ pub(crate) fn lock(file: impl AsFd, used: FileLockMode) -> io::Result<Option<Str
 }
 
 fn take(file: i32, used: FileLockMode) -> io::Result<Option<String>> {
-    let (does, keeps_off) = claims(used);
-    let taken = does
+    let (performed, keeps_off) = claims(used);
+    let locked_bytes = performed
         .iter()
-        .map(|what| DOES + what)
-        .chain(keeps_off.iter().map(|what| SHARED_PERMISSIONS_BYTE + what));
-    for byte in taken {
-        let mut wanted = byte_lock(byte, libc::F_RDLCK);
-        if let Err(error) = fcntl(file, libc::F_OFD_SETLK, &mut wanted) {
+        .map(|operation| DOES + operation)
+        .chain(keeps_off.iter().map(|operation| SHARED_PERMISSIONS_BYTE + operation));
+    for byte in locked_bytes {
+        let mut lock = byte_lock(byte, libc::F_RDLCK);
+        if let Err(error) = fcntl(file, libc::F_OFD_SETLK, &mut lock) {
             let is_held = matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES));
             return if is_held {
                 Ok(Some("the whole file is locked".to_owned()))
@@ -58,12 +58,12 @@ fn take(file: i32, used: FileLockMode) -> io::Result<Option<String>> {
             };
         }
     }
-    for (what, word) in ALL {
-        if keeps_off.contains(&what) && is_locked(file, DOES + what)? {
-            return Ok(Some(format!("another program {word} the file")));
+    for (operation, action) in ALL {
+        if keeps_off.contains(&operation) && is_locked(file, DOES + operation)? {
+            return Ok(Some(format!("another program {action} the file")));
         }
-        if does.contains(&what) && is_locked(file, SHARED_PERMISSIONS_BYTE + what)? {
-            return Ok(Some(format!("another program permits no user who {word} the file")));
+        if performed.contains(&operation) && is_locked(file, SHARED_PERMISSIONS_BYTE + operation)? {
+            return Ok(Some(format!("another program permits no user who {action} the file")));
         }
     }
     Ok(None)
@@ -72,16 +72,16 @@ fn take(file: i32, used: FileLockMode) -> io::Result<Option<String>> {
 /// Releases all locks. Closing the descriptor is not sufficient: a process forked just before may
 /// still have a copy of it.
 pub(crate) fn unlock(file: impl AsFd) {
-    let mut all = libc::flock { l_len: 0, ..byte_lock(0, libc::F_UNLCK) };
+    let mut lock = libc::flock { l_len: 0, ..byte_lock(0, libc::F_UNLCK) };
     // This cannot fail for a descriptor that had locks.
-    let _ = fcntl(file.as_fd().as_raw_fd(), libc::F_OFD_SETLK, &mut all);
+    let _ = fcntl(file.as_fd().as_raw_fd(), libc::F_OFD_SETLK, &mut lock);
 }
 
 /// Returns true if another user of the file has a lock on a byte.
 fn is_locked(file: i32, byte: i64) -> io::Result<bool> {
-    let mut asked = byte_lock(byte, libc::F_WRLCK);
-    fcntl(file, libc::F_OFD_GETLK, &mut asked)?;
-    Ok(asked.l_type != short(libc::F_UNLCK))
+    let mut query = byte_lock(byte, libc::F_WRLCK);
+    fcntl(file, libc::F_OFD_GETLK, &mut query)?;
+    Ok(query.l_type != short(libc::F_UNLCK))
 }
 
 fn byte_lock(byte: i64, kind: i32) -> libc::flock {

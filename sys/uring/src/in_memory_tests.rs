@@ -43,10 +43,10 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-fn write_model(model: &mut Vec<u8>, at: u64, len: usize, byte: u8) {
-    let end = at as usize + len;
+fn write_model(model: &mut Vec<u8>, offset: u64, len: usize, byte: u8) {
+    let end = offset as usize + len;
     model.resize(model.len().max(end), 0);
-    model[at as usize..end].fill(byte);
+    model[offset as usize..end].fill(byte);
 }
 
 fn part(payloads: &PayloadTable, tag: u32, len: u64) -> PayloadPart<'_> {
@@ -61,28 +61,28 @@ proptest! {
         let mut model = Vec::new();
         for change in changes {
             match change {
-                Change::Write { at, len, byte } => {
+                Change::Write { at: offset, len, byte } => {
                     bench.payload(0, PayloadUse::Source, &[(0, len)]);
                     bench.memory.fill(0, &vec![byte; len]);
-                    let done = bench.run(|table| {
+                    let completion = bench.run(|table| {
                         let from = part(table, 0, len as u64);
-                        FileRequest::Write { offset: at, from, is_durable: false }
+                        FileRequest::Write { offset, from, is_durable: false }
                     });
-                    prop_assert!(done.result.is_ok());
-                    write_model(&mut model, at, len, byte);
+                    prop_assert!(completion.result.is_ok());
+                    write_model(&mut model, offset, len, byte);
                 }
-                Change::External { at, len, byte } => {
-                    pwrite(&*bench.file, &vec![byte; len], at).unwrap();
-                    write_model(&mut model, at, len, byte);
+                Change::External { at: offset, len, byte } => {
+                    pwrite(&*bench.file, &vec![byte; len], offset).unwrap();
+                    write_model(&mut model, offset, len, byte);
                 }
-                Change::Zero { at, len, may_unmap } => {
+                Change::Zero { at: offset, len, may_unmap } => {
                     // Disks discard only within the file.
-                    let len = len.min((model.len() as u64).saturating_sub(at));
+                    let len = len.min((model.len() as u64).saturating_sub(offset));
                     if len > 0 {
-                        let range = ByteRange::new(at, len).unwrap();
-                        let done = bench.run(|_| FileRequest::Zero { range, may_unmap, only_if_fast: false });
-                        prop_assert!(done.result.is_ok());
-                        model[at as usize..(at + len) as usize].fill(0);
+                        let range = ByteRange::new(offset, len).unwrap();
+                        let completion = bench.run(|_| FileRequest::Zero { range, may_unmap, only_if_fast: false });
+                        prop_assert!(completion.result.is_ok());
+                        model[offset as usize..(offset + len) as usize].fill(0);
                     }
                 }
                 Change::SetLen(len) => {
@@ -94,10 +94,10 @@ proptest! {
             let len = model.len();
             if len > 0 {
                 bench.payload(1, PayloadUse::Destination, &[(0, len)]);
-                let done = bench.run(|table| {
+                let completion = bench.run(|table| {
                     FileRequest::Read { offset: 0, to: part(table, 1, len as u64) }
                 });
-                prop_assert!(done.result.is_ok());
+                prop_assert!(completion.result.is_ok());
                 prop_assert!(bench.memory.bytes(0, len) == model);
             }
         }
@@ -116,18 +116,18 @@ fn a_hole_in_memory_stays_one_when_it_is_read() {
     bench.file.write_at(8 << 20, &[7; 4096]).unwrap();
     let before = space(&bench.file);
     bench.payload(0, PayloadUse::Destination, &[(0, 64 << 10)]);
-    for at in (0..16 << 20).step_by(64 << 10) {
-        let done =
-            bench.run(|table| FileRequest::Read { offset: at, to: part(table, 0, 64 << 10) });
-        assert!(done.result.is_ok());
-        let first = if at == 8 << 20 { 7 } else { 0 };
+    for index in (0..16 << 20).step_by(64 << 10) {
+        let completion =
+            bench.run(|table| FileRequest::Read { offset: index, to: part(table, 0, 64 << 10) });
+        assert!(completion.result.is_ok());
+        let first = if index == 8 << 20 { 7 } else { 0 };
         assert_eq!(bench.memory.bytes(0, 1), [first]);
     }
     assert_eq!(space(&bench.file), before);
 }
 
 #[test]
-fn what_is_freed_in_memory_gives_its_space_back_and_is_zeros() {
+fn discarded_ranges_in_memory_free_their_space_and_read_as_zeros() {
     let mut bench = Bench::in_memory(8, 4096);
     bench.payload(0, PayloadUse::Source, &[(0, 256 << 10)]);
     bench.memory.fill(0, &[9; 256 << 10]);
@@ -140,13 +140,10 @@ fn what_is_freed_in_memory_gives_its_space_back_and_is_zeros() {
     bench.run(|_| FileRequest::Zero { range, may_unmap: true, only_if_fast: false });
     bench.payload(1, PayloadUse::Destination, &[(0, 256 << 10)]);
     bench.run(|table| FileRequest::Read { offset: 0, to: part(table, 1, 256 << 10) });
-    let found = bench.memory.bytes(0, 256 << 10);
-    assert!(
-        found
-            .iter()
-            .enumerate()
-            .all(|(at, byte)| { *byte == if (64 << 10..128 << 10).contains(&at) { 0 } else { 9 } })
-    );
+    let actual = bench.memory.bytes(0, 256 << 10);
+    assert!(actual.iter().enumerate().all(|(offset, byte)| {
+        *byte == if (64 << 10..128 << 10).contains(&offset) { 0 } else { 9 }
+    }));
     assert_eq!(space(&bench.file), 192 << 10);
 }
 
@@ -167,26 +164,27 @@ fn truncated_bench() -> Bench {
 }
 
 #[test]
-fn what_others_have_cut_off_reads_as_zeros() {
+fn ranges_truncated_by_others_read_as_zeros() {
     let mut bench = truncated_bench();
-    let done = bench.run(|table| FileRequest::Read { offset: 0, to: part(table, 1, 64 << 10) });
-    assert!(done.result.is_ok());
-    let found = bench.memory.bytes(64 << 10, 64 << 10);
-    assert!(found[..16 << 10].iter().all(|byte| *byte == 5));
-    assert!(found[16 << 10..].iter().all(|byte| *byte == 0));
+    let completion =
+        bench.run(|table| FileRequest::Read { offset: 0, to: part(table, 1, 64 << 10) });
+    assert!(completion.result.is_ok());
+    let actual = bench.memory.bytes(64 << 10, 64 << 10);
+    assert!(actual[..16 << 10].iter().all(|byte| *byte == 5));
+    assert!(actual[16 << 10..].iter().all(|byte| *byte == 0));
 }
 
 #[test]
-fn what_is_written_where_others_have_cut_it_off_is_in_the_file() {
+fn writes_to_ranges_truncated_by_others_extend_the_file() {
     let mut bench = truncated_bench();
-    let done = bench.run(|table| {
+    let completion = bench.run(|table| {
         let from = part(table, 0, 4096);
         FileRequest::Write { offset: 32 << 10, from, is_durable: true }
     });
-    assert!(done.result.is_ok());
-    let there = std::fs::read(bench.folder.path().join("image")).unwrap();
-    assert_eq!(there.len(), (32 << 10) + 4096);
-    assert!(there[32 << 10..].iter().all(|byte| *byte == 5));
+    assert!(completion.result.is_ok());
+    let content = std::fs::read(bench.folder.path().join("image")).unwrap();
+    assert_eq!(content.len(), (32 << 10) + 4096);
+    assert!(content[32 << 10..].iter().all(|byte| *byte == 5));
 }
 
 #[test]
@@ -194,15 +192,15 @@ fn a_file_in_memory_grows_as_it_is_written() {
     let mut bench = Bench::in_memory(8, 512);
     bench.payload(0, PayloadUse::Source, &[(0, 4096)]);
     bench.memory.fill(0, &[3; 4096]);
-    for nth in 0..20_u64 {
+    for index in 0..20_u64 {
         // The last page of the file exists, and part of it is beyond the end.
         bench.run(|table| FileRequest::Write {
-            offset: nth * 1536,
+            offset: index * 1536,
             from: part(table, 0, 1536),
             is_durable: false,
         });
-        assert_eq!(ImageFile::len(&*bench.file).unwrap(), (nth + 1) * 1536);
+        assert_eq!(ImageFile::len(&*bench.file).unwrap(), (index + 1) * 1536);
     }
-    let there = std::fs::read(bench.folder.path().join("image")).unwrap();
-    assert!(there.len() == 20 * 1536 && there.iter().all(|byte| *byte == 3));
+    let content = std::fs::read(bench.folder.path().join("image")).unwrap();
+    assert!(content.len() == 20 * 1536 && content.iter().all(|byte| *byte == 3));
 }

@@ -83,53 +83,53 @@ impl MappedFile {
     }
 
     fn find_pages(&self, fd: BorrowedFd<'_>) {
-        let mut at = 0;
+        let mut offset = 0;
         for _ in 0..EXTENTS_MAX {
-            let Ok(data) = rustix::fs::seek(fd, SeekFrom::Data(at)) else { return };
+            let Ok(data) = rustix::fs::seek(fd, SeekFrom::Data(offset)) else { return };
             let Ok(hole) = rustix::fs::seek(fd, SeekFrom::Hole(data)) else { return };
             self.pages.add(data, hole.saturating_sub(data));
-            at = hole;
+            offset = hole;
         }
     }
 
-    /// Copies from the file to `pieces`. Returns false if that is impossible; the contents of
-    /// `pieces` are then undefined.
+    /// Copies from the file to `iovecs`. Returns false if that is impossible; the contents of
+    /// `iovecs` are then undefined.
     ///
     /// # Safety
     /// The pieces must be valid for writes, and no reference into them may exist.
     #[inline]
-    pub(crate) unsafe fn read(&self, offset: u64, pieces: &[libc::iovec]) -> bool {
-        let Some(place) = self.pointer_to(offset, total_bytes(pieces)) else { return false };
-        let mut from = place;
-        for piece in pieces {
+    pub(crate) unsafe fn read(&self, offset: u64, iovecs: &[libc::iovec]) -> bool {
+        let Some(pointer) = self.pointer_to(offset, total_bytes(iovecs)) else { return false };
+        let mut from = pointer;
+        for iovec in iovecs {
             // SAFETY: `pointer_to` ensures that as many bytes are mapped as the pieces have; the
             // mapping overlaps no other memory.
             unsafe {
-                piece.iov_base.cast::<u8>().copy_from_nonoverlapping(from, piece.iov_len);
-                from = from.add(piece.iov_len);
+                iovec.iov_base.cast::<u8>().copy_from_nonoverlapping(from, iovec.iov_len);
+                from = from.add(iovec.iov_len);
             }
         }
         !self.is_abandoned()
     }
 
-    /// Copies `pieces` to the file. Returns false if that is impossible; a part may have been
+    /// Copies `iovecs` to the file. Returns false if that is impossible; a part may have been
     /// written.
     ///
     /// # Safety
     /// The pieces must be valid for reads.
     #[inline]
-    pub(crate) unsafe fn write(&self, offset: u64, pieces: &[libc::iovec]) -> bool {
-        let len = total_bytes(pieces);
+    pub(crate) unsafe fn write(&self, offset: u64, iovecs: &[libc::iovec]) -> bool {
+        let len = total_bytes(iovecs);
         if !self.can_write || offset.saturating_add(len) > self.end.load(Ordering::Relaxed) {
             return false;
         }
-        let Some(place) = self.pointer_to(offset, len) else { return false };
-        let mut to = place;
-        for piece in pieces {
+        let Some(pointer) = self.pointer_to(offset, len) else { return false };
+        let mut to = pointer;
+        for iovec in iovecs {
             // SAFETY: as in `read`.
             unsafe {
-                to.copy_from_nonoverlapping(piece.iov_base.cast(), piece.iov_len);
-                to = to.add(piece.iov_len);
+                to.copy_from_nonoverlapping(iovec.iov_base.cast(), iovec.iov_len);
+                to = to.add(iovec.iov_len);
             }
         }
         !self.is_abandoned()
@@ -169,8 +169,8 @@ impl MappedFile {
     }
 }
 
-fn total_bytes(pieces: &[libc::iovec]) -> u64 {
-    pieces.iter().fold(0, |sum, piece| sum.saturating_add(piece.iov_len as u64))
+fn total_bytes(iovecs: &[libc::iovec]) -> u64 {
+    iovecs.iter().fold(0, |sum, iovec| sum.saturating_add(iovec.iov_len as u64))
 }
 
 impl Drop for MappedFile {

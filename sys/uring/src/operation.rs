@@ -66,7 +66,7 @@ pub(crate) struct Operation {
     /// Memory that the kernel accesses; its address does not change while the operation lasts.
     pub(crate) vectors: Vec<libc::iovec>,
     /// Separate buffer, if the payload's memory cannot be used or there is no payload.
-    pub(crate) own: Option<AlignedBytes>,
+    pub(crate) buffer: Option<AlignedBytes>,
     /// Pieces of the payload for which `own` is a bounce buffer.
     pub(crate) bounce_iovecs: Vec<libc::iovec>,
     /// Memory that contains the payload, held while the operation lasts.
@@ -95,42 +95,42 @@ impl Operation {
         let table = table
             .filter(|table| table.part(part.tag, usage, part.from, part.len, &mut self.vectors));
         let Some(table) = table else {
-            let why = "the request's payload is shorter than its range";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            let reason = "the request's payload is shorter than its range";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         };
         self.memory = Some(Arc::clone(table.memory_owner()));
         let unit = memory_alignment.max(1) as usize;
         let is_aligned = self
             .vectors
             .iter()
-            .all(|of| of.iov_base as usize % unit == 0 && of.iov_len % unit == 0);
+            .all(|iovec| iovec.iov_base as usize % unit == 0 && iovec.iov_len % unit == 0);
         if !is_aligned || self.vectors.len() > libc::UIO_MAXIOV as usize {
             let empty = lists.pop().unwrap_or_default();
             self.bounce_iovecs = std::mem::replace(&mut self.vectors, empty);
             // The payload has `part.len` bytes, so it overwrites all former bytes of the buffer.
-            let mut own = buffers.take(usize::try_from(part.len).unwrap_or(0));
+            let mut buffer = buffers.take(usize::try_from(part.len).unwrap_or(0));
             if usage == PayloadUse::Source {
-                crate::copy::gather(&self.bounce_iovecs, own.as_mut_slice());
+                crate::copy::gather(&self.bounce_iovecs, buffer.as_mut_slice());
             }
-            self = self.on_own(own);
+            self = self.on_own(buffer);
         }
         Ok(self)
     }
 
     /// Uses a buffer of the operation.
-    pub(crate) fn on_own(mut self, mut own: AlignedBytes) -> Self {
-        let bytes = own.as_mut_slice();
+    pub(crate) fn on_own(mut self, mut buffer: AlignedBytes) -> Self {
+        let bytes = buffer.as_mut_slice();
         self.vectors.clear();
         self.vectors
             .push(libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() });
-        self.own = Some(own);
+        self.buffer = Some(buffer);
         self
     }
 
     /// Returns the memory if it is contiguous. The kernel handles that faster than a list.
     pub(crate) fn single_buffer(&self) -> Option<(*mut u8, u32)> {
-        let [piece] = self.vectors[..] else { return None };
-        Some((piece.iov_base.cast(), u32::try_from(piece.iov_len).ok()?))
+        let [iovec] = self.vectors[..] else { return None };
+        Some((iovec.iov_base.cast(), u32::try_from(iovec.iov_len).ok()?))
     }
 
     /// Returns the offset in the file at which the operation continues.
@@ -150,15 +150,15 @@ impl Operation {
             return self.done >= self.len;
         }
         let mut skip = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let whole = self.vectors.iter().take_while(|of| {
-            let is_whole = of.iov_len <= skip;
+        let completed = self.vectors.iter().take_while(|iovec| {
+            let is_whole = iovec.iov_len <= skip;
             if is_whole {
-                skip -= of.iov_len;
+                skip -= iovec.iov_len;
             }
             is_whole
         });
-        let whole = whole.count();
-        self.vectors.drain(..whole);
+        let completed = completed.count();
+        self.vectors.drain(..completed);
         if let Some(first) = self.vectors.first_mut() {
             first.iov_base = first.iov_base.wrapping_byte_add(skip);
             first.iov_len = first.iov_len.saturating_sub(skip);
@@ -180,13 +180,13 @@ impl Operation {
     /// step allocates the part that is needed soon; after that, a hole up to the new end.
     /// `is_allocated` is true if the last step succeeded. Returns true if the file is long enough.
     pub(crate) fn handle_extended(&mut self, is_allocated: bool) -> bool {
-        let OperationKind::Extend { required: needed, len } = self.kind else { return true };
-        let tried = self.offset.saturating_add(self.len);
-        if is_allocated && tried >= len {
+        let OperationKind::Extend { required, len } = self.kind else { return true };
+        let attempted = self.offset.saturating_add(self.len);
+        if is_allocated && attempted >= len {
             return true;
         }
-        if !is_allocated && needed < tried && needed > self.offset {
-            self.len = needed - self.offset;
+        if !is_allocated && required < attempted && required > self.offset {
+            self.len = required - self.offset;
             return false;
         }
         // The allocation sets the length and changes no contents.
@@ -221,13 +221,13 @@ impl Operation {
     /// Returns the bytes read, if they belong to the completion. The contents of a bounce buffer
     /// are copied to the payload.
     pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
-        let Some(own) = self.own.as_ref().filter(|_| self.kind == OperationKind::Read) else {
+        let Some(buffer) = self.buffer.as_ref().filter(|_| self.kind == OperationKind::Read) else {
             return Vec::new();
         };
         if self.memory.is_none() {
-            return own.as_slice().to_vec();
+            return buffer.as_slice().to_vec();
         }
-        crate::copy::scatter(own.as_slice(), &self.bounce_iovecs);
+        crate::copy::scatter(buffer.as_slice(), &self.bounce_iovecs);
         Vec::new()
     }
 }

@@ -34,7 +34,7 @@ impl Pages {
     pub(crate) fn has(&self, offset: u64, len: u64) -> bool {
         offset.checked_add(len).is_some_and(|end| end <= self.bytes())
             && Masks::covering(offset, len)
-                .all(|(word, mask)| self.word(word).is_some_and(|found| found & mask == mask))
+                .all(|(word, mask)| self.word(word).is_some_and(|bits| bits & mask == mask))
     }
 
     /// Adds the pages of a range, up to the capacity.
@@ -112,7 +112,7 @@ mod tests {
             changes in proptest::collection::vec(
                 (any::<bool>(), 0..PART_PAGES * 3 * Pages::BYTES, 0..300 * Pages::BYTES), 1..20),
         ) {
-            let of = |offset: u64, len: u64| match len {
+            let pages_of = |offset: u64, len: u64| match len {
                 0 => 0..0,
                 _ => offset / Pages::BYTES..(offset + len).div_ceil(Pages::BYTES),
             };
@@ -122,14 +122,14 @@ mod tests {
             for (is_added, offset, len) in changes.clone() {
                 if is_added {
                     pages.add(offset, len);
-                    model.extend(of(offset, len).filter(|page| *page < PART_PAGES * 2));
+                    model.extend(pages_of(offset, len).filter(|page| *page < PART_PAGES * 2));
                 } else {
                     pages.remove(offset, len);
-                    model.retain(|page| !of(offset, len).contains(page));
+                    model.retain(|page| !pages_of(offset, len).contains(page));
                 }
             }
             for (_, offset, len) in changes {
-                let expected = of(offset, len).all(|page| model.contains(&page))
+                let expected = pages_of(offset, len).all(|page| model.contains(&page))
                     && offset + len <= PART_PAGES * 2 * Pages::BYTES;
                 prop_assert_eq!(pages.has(offset, len), expected);
                 let first = offset / Pages::BYTES;

@@ -67,9 +67,9 @@ impl PayloadTable {
         let memory = Arc::new(OwnPages(pages));
         let start = memory.0.as_ptr().cast::<u8>().cast_mut();
         let mut table = Self::new(tags, 1, memory);
-        for (tag, nth) in (0..tags).zip(0..) {
+        for (tag, index) in (0..tags).zip(0..) {
             // SAFETY: there are that many pages for each tag.
-            let pointer = unsafe { start.add(nth * pages_each * PAGE) };
+            let pointer = unsafe { start.add(index * pages_each * PAGE) };
             // SAFETY: the bytes are in the pages of this tag, which the table holds and which are
             // in cells.
             unsafe { table.set(tag, usage(tag), [Segment { pointer, len: bytes }]) };
@@ -88,14 +88,14 @@ impl PayloadTable {
         &mut self,
         tag: u32,
         usage: PayloadUse,
-        pieces: impl IntoIterator<Item = Segment>,
+        segments: impl IntoIterator<Item = Segment>,
     ) {
         if let Some(slot) = self.slots.get_mut(tag as usize) {
             slot.usage = usage;
             slot.segments.clear();
-            for piece in pieces {
-                if piece.len > 0 {
-                    slot.segments.push(piece);
+            for segment in segments {
+                if segment.len > 0 {
+                    slot.segments.push(segment);
                 }
             }
         }
@@ -111,37 +111,37 @@ impl PayloadTable {
     /// Returns the length of a payload in bytes.
     #[must_use]
     pub fn bytes(&self, tag: u32) -> u64 {
-        let pieces = self.slots.get(tag as usize).map_or(&[][..], |slot| &slot.segments);
-        pieces.iter().fold(0, |sum, piece| sum.saturating_add(piece.len as u64))
+        let segments = self.slots.get(tag as usize).map_or(&[][..], |slot| &slot.segments);
+        segments.iter().fold(0, |sum, segment| sum.saturating_add(segment.len as u64))
     }
 
     /// Fills part of a payload with zeros, if it is a destination.
-    pub fn zero(&self, tag: u32, from: u64, len: u64) {
-        self.each(tag, PayloadUse::Destination, from, len, |piece| {
+    pub fn zero(&self, tag: u32, offset: u64, len: u64) {
+        self.each(tag, PayloadUse::Destination, offset, len, |segment| {
             // SAFETY: a destination is valid for writes while its memory is held by the table; no
             // reference into it exists.
-            unsafe { piece.pointer.write_bytes(0, piece.len) };
+            unsafe { segment.pointer.write_bytes(0, segment.len) };
         });
     }
 
-    /// Copies part of a source payload to `into`. Returns false if the payload is shorter or a
+    /// Copies part of a source payload to `buffer`. Returns false if the payload is shorter or a
     /// destination; the existing part was copied.
     #[must_use]
-    pub fn copy_out(&self, tag: u32, from: u64, into: &mut [u8]) -> bool {
-        let mut pieces = Vec::new();
-        let is_whole = self.part(tag, PayloadUse::Source, from, into.len() as u64, &mut pieces);
-        gather(&pieces, into);
+    pub fn copy_out(&self, tag: u32, offset: u64, buffer: &mut [u8]) -> bool {
+        let mut iovecs = Vec::new();
+        let is_whole = self.part(tag, PayloadUse::Source, offset, buffer.len() as u64, &mut iovecs);
+        gather(&iovecs, buffer);
         is_whole
     }
 
     /// Copies bytes to part of a destination payload. Returns false if the payload is shorter or a
     /// source; the existing part was written.
     #[must_use]
-    pub fn copy_in(&self, tag: u32, from: u64, bytes: &[u8]) -> bool {
-        let mut pieces = Vec::new();
+    pub fn copy_in(&self, tag: u32, offset: u64, bytes: &[u8]) -> bool {
+        let mut iovecs = Vec::new();
         let len = bytes.len() as u64;
-        let is_whole = self.part(tag, PayloadUse::Destination, from, len, &mut pieces);
-        scatter(bytes, &pieces);
+        let is_whole = self.part(tag, PayloadUse::Destination, offset, len, &mut iovecs);
+        scatter(bytes, &iovecs);
         is_whole
     }
 
@@ -156,46 +156,46 @@ impl PayloadTable {
         &self,
         tag: u32,
         usage: PayloadUse,
-        from: u64,
+        offset: u64,
         len: u64,
-        pieces: &mut Vec<libc::iovec>,
+        iovecs: &mut Vec<libc::iovec>,
     ) -> bool {
-        let found = self.each(tag, usage, from, len, |piece| {
-            pieces.push(libc::iovec { iov_base: piece.pointer.cast(), iov_len: piece.len });
+        let covered = self.each(tag, usage, offset, len, |segment| {
+            iovecs.push(libc::iovec { iov_base: segment.pointer.cast(), iov_len: segment.len });
         });
-        found == len
+        covered == len
     }
 
-    /// Calls `each` with the pieces of a part, in order. Returns the number of bytes.
+    /// Calls `visit` with the pieces of a part, in order. Returns the number of bytes.
     fn each(
         &self,
         tag: u32,
         usage: PayloadUse,
-        from: u64,
+        offset: u64,
         len: u64,
-        mut each: impl FnMut(Segment),
+        mut visit: impl FnMut(Segment),
     ) -> u64 {
         let Some(slot) = self.slots.get(tag as usize).filter(|slot| slot.usage == usage) else {
             return 0;
         };
-        let (mut skip, mut left) = (from, len);
-        for piece in &slot.segments {
-            let there = piece.len as u64;
-            if skip >= there {
-                skip -= there;
+        let (mut skip, mut remaining) = (offset, len);
+        for segment in &slot.segments {
+            let segment_len = segment.len as u64;
+            if skip >= segment_len {
+                skip -= segment_len;
                 continue;
             }
-            let now = left.min(there - skip);
+            let now = remaining.min(segment_len - skip);
             if now == 0 {
                 break;
             }
             // SAFETY: `skip` is less than the piece's length.
-            let pointer = unsafe { piece.pointer.add(skip as usize) };
-            each(Segment { pointer, len: now as usize });
-            left -= now;
+            let pointer = unsafe { segment.pointer.add(skip as usize) };
+            visit(Segment { pointer, len: now as usize });
+            remaining -= now;
             skip = 0;
         }
-        len - left
+        len - remaining
     }
 }
 
@@ -206,16 +206,16 @@ mod tests {
     fn table(bytes: &mut [u8], usage: PayloadUse, lens: &[usize]) -> PayloadTable {
         let mut table = PayloadTable::new(2, 4, Arc::new(()));
         let start = bytes.as_mut_ptr();
-        let mut from = 0;
-        let pieces = lens.iter().map(|&len| {
+        let mut offset = 0;
+        let segments = lens.iter().map(|&len| {
             // SAFETY: tests use lengths within `bytes`.
-            let pointer = unsafe { start.add(from) };
-            from += len;
+            let pointer = unsafe { start.add(offset) };
+            offset += len;
             Segment { pointer, len }
         });
         // SAFETY: `bytes` outlives the table in every test of this module, and is accessed again
         // only after the table's last use.
-        unsafe { table.set(1, usage, pieces) };
+        unsafe { table.set(1, usage, segments) };
         table
     }
 
@@ -224,12 +224,14 @@ mod tests {
         let mut bytes = [7; 10];
         let start = bytes.as_mut_ptr() as usize;
         let table = table(&mut bytes, PayloadUse::Source, &[3, 0, 5]);
-        let part = |from, len| {
-            let mut pieces = Vec::new();
-            let whole = table.part(1, PayloadUse::Source, from, len, &mut pieces);
-            let places: Vec<_> =
-                pieces.iter().map(|of| (of.iov_base as usize - start, of.iov_len)).collect();
-            (whole, places)
+        let part = |offset, len| {
+            let mut iovecs = Vec::new();
+            let is_whole = table.part(1, PayloadUse::Source, offset, len, &mut iovecs);
+            let locations: Vec<_> = iovecs
+                .iter()
+                .map(|iovec| (iovec.iov_base as usize - start, iovec.iov_len))
+                .collect();
+            (is_whole, locations)
         };
         assert_eq!(table.bytes(1), 8);
         assert_eq!(part(0, 8), (true, vec![(0, 3), (3, 5)]));
@@ -243,20 +245,20 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_copied_through_the_pieces_the_way_the_payload_goes() {
+    fn bytes_are_copied_through_the_segments_in_the_direction_of_the_payload() {
         let mut bytes = *b"0123456789";
         let source = table(&mut bytes, PayloadUse::Source, &[3, 0, 5]);
-        let mut into = [0; 4];
-        assert!(source.copy_out(1, 2, &mut into));
-        assert_eq!(&into, b"2345");
-        assert!(!source.copy_out(1, 6, &mut into), "it has 8 bytes");
-        assert_eq!(&into, b"6745");
+        let mut buffer = [0; 4];
+        assert!(source.copy_out(1, 2, &mut buffer));
+        assert_eq!(&buffer, b"2345");
+        assert!(!source.copy_out(1, 6, &mut buffer), "it has 8 bytes");
+        assert_eq!(&buffer, b"6745");
         assert!(!source.copy_in(1, 0, b"xy"), "it is read only");
         drop(source);
         let destination = table(&mut bytes, PayloadUse::Destination, &[3, 0, 5]);
         assert!(destination.copy_in(1, 2, b"abc"));
         assert!(!destination.copy_in(1, 7, b"de"));
-        assert!(!destination.copy_out(1, 0, &mut into));
+        assert!(!destination.copy_out(1, 0, &mut buffer));
         drop(destination);
         assert_eq!(&bytes, b"01abc56d89");
     }
@@ -264,15 +266,15 @@ mod tests {
     #[test]
     fn payloads_of_a_table_with_memory_are_whole_pages_apart() {
         let table = PayloadTable::with_memory(3, 5000, |_| PayloadUse::Destination);
-        let place = |tag| {
-            let mut pieces = Vec::new();
-            assert!(table.part(tag, PayloadUse::Destination, 0, 5000, &mut pieces));
-            let [piece] = pieces[..] else { panic!("{} pieces", pieces.len()) };
-            piece.iov_base as usize
+        let address = |tag| {
+            let mut iovecs = Vec::new();
+            assert!(table.part(tag, PayloadUse::Destination, 0, 5000, &mut iovecs));
+            let [iovec] = iovecs[..] else { panic!("{} pieces", iovecs.len()) };
+            iovec.iov_base as usize
         };
-        let first = place(0);
+        let first = address(0);
         assert_eq!(first % PAGE, 0);
-        assert_eq!([place(1) - first, place(2) - first], [2 * PAGE, 4 * PAGE]);
+        assert_eq!([address(1) - first, address(2) - first], [2 * PAGE, 4 * PAGE]);
         assert_eq!((table.bytes(2), table.bytes(3)), (5000, 0));
         assert!(table.copy_in(2, 0, &[7; 5000]) && !table.copy_in(2, 1, &[7; 5000]));
         assert!(PayloadTable::with_memory(1, 8, |_| PayloadUse::Source).copy_out(

@@ -19,16 +19,16 @@ const SAFE: DirectAlignment = DirectAlignment { memory: 4096, offset: 4096 };
 /// Returns the alignment for direct I/O on this file (`STATX_DIOALIGN`); `None` if the file does
 /// not support it.
 pub(crate) fn direct_alignment(file: impl AsFd) -> io::Result<Option<DirectAlignment>> {
-    let mut told = core::mem::MaybeUninit::<libc::statx>::zeroed();
+    let mut status = core::mem::MaybeUninit::<libc::statx>::zeroed();
     // SAFETY: the path is an empty, terminated string, as AT_EMPTY_PATH requires, the descriptor is
-    // open, and `told` is valid for writes of the structure.
+    // open, and `status` is valid for writes of the structure.
     let result = unsafe {
         libc::statx(
             file.as_fd().as_raw_fd(),
             c"".as_ptr(),
             libc::AT_EMPTY_PATH,
             libc::STATX_DIOALIGN,
-            told.as_mut_ptr(),
+            status.as_mut_ptr(),
         )
     };
     if result != 0 {
@@ -36,12 +36,12 @@ pub(crate) fn direct_alignment(file: impl AsFd) -> io::Result<Option<DirectAlign
     }
     // SAFETY: all zeros are a valid value of this type, and the kernel has overwritten some of
     // them.
-    let told = unsafe { told.assume_init() };
-    if told.stx_mask & libc::STATX_DIOALIGN == 0 {
+    let status = unsafe { status.assume_init() };
+    if status.stx_mask & libc::STATX_DIOALIGN == 0 {
         // The file was opened for direct I/O, which is therefore supported, but the file system
         // does not report the alignment.
         return Ok(Some(SAFE));
     }
-    let (memory, offset) = (told.stx_dio_mem_align, told.stx_dio_offset_align);
+    let (memory, offset) = (status.stx_dio_mem_align, status.stx_dio_offset_align);
     Ok((memory != 0 && offset != 0).then_some(DirectAlignment { memory, offset }))
 }

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_does_file_io_and_nothing_else() {
+    fn a_ring_permits_only_file_io() {
         let mut ring = IoUring::builder().setup_r_disabled().build(4).unwrap();
         ring.submitter().register_files_sparse(1).unwrap();
         restrict(&ring).unwrap();
@@ -59,18 +59,18 @@ mod tests {
         let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
         ring.submitter().register_files_update(0, &[fd]).unwrap();
         let mut byte = [0_u8];
-        let piece = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+        let iovec = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
         let refused = -libc::EACCES;
-        let read = opcode::Readv::new(Fixed(0), &raw const piece, 1).build();
+        let read = opcode::Readv::new(Fixed(0), &raw const iovec, 1).build();
         assert_eq!(submit_one(&mut ring, &read), 0);
-        let by_descriptor = opcode::Readv::new(Fd(fd), &raw const piece, 1).build();
+        let by_descriptor = opcode::Readv::new(Fd(fd), &raw const iovec, 1).build();
         assert_eq!(submit_one(&mut ring, &by_descriptor), refused);
         let path = c"/dev/null";
         let open = opcode::OpenAt::new(Fd(libc::AT_FDCWD), path.as_ptr()).build();
         assert_eq!(submit_one(&mut ring, &open), refused);
         let socket = opcode::Socket::new(libc::AF_UNIX, libc::SOCK_STREAM, 0).build();
         assert_eq!(submit_one(&mut ring, &socket), refused);
-        let other = ring.submitter().register_eventfd(fd).unwrap_err();
-        assert_eq!(other.raw_os_error(), Some(libc::EACCES));
+        let error = ring.submitter().register_eventfd(fd).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EACCES));
     }
 }

@@ -20,8 +20,7 @@ pub struct UringSource;
 impl FileIoSource for UringSource {
     fn open(&self) -> io::Result<Box<dyn FileIo>> {
         // A ring cannot have more files than a process (io_uring_register(2)).
-        let files =
-            getrlimit(Resource::Nofile).current.map_or(FILES_MAX, |most| most.min(FILES_MAX));
+        let files = getrlimit(Resource::Nofile).current.map_or(FILES_MAX, |max| max.min(FILES_MAX));
         Ok(Box::new(UringFileIo::new(OPERATIONS, u32::try_from(files).unwrap_or(1))?))
     }
 }

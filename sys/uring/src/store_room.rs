@@ -22,14 +22,14 @@ impl StoreRoom {
     }
 
     /// Claims free space for an extension; see [`HostFile::claim_room`](crate::HostFile).
-    pub(crate) fn claim(&self, end: u64, needed: u64, len: u64) -> u64 {
+    pub(crate) fn claim(&self, end: u64, required: u64, len: u64) -> u64 {
         let free = self.0.load(Ordering::Relaxed);
-        let allocated = if len.saturating_sub(needed) <= free / AHEAD_SHARE
+        let allocated = if len.saturating_sub(required) <= free / AHEAD_SHARE
             && len.saturating_sub(end) <= free / FREE_SPACE_DIVISOR
         {
             len
-        } else if needed.saturating_sub(end) <= free / FREE_SPACE_DIVISOR {
-            needed
+        } else if required.saturating_sub(end) <= free / FREE_SPACE_DIVISOR {
+            required
         } else {
             end
         };
@@ -46,15 +46,15 @@ mod tests {
 
     #[test]
     fn little_is_allocated_where_little_is_free() {
-        let room = StoreRoom::default();
-        assert_eq!(room.claim(MIB, 2 * MIB, 3 * MIB), MIB, "unknown counts as full");
-        room.set(64 * MIB);
-        assert_eq!(room.claim(MIB, 2 * MIB, 5 * MIB), 2 * MIB);
-        room.set(1000 * MIB);
-        assert_eq!(room.claim(MIB, 2 * MIB, 33 * MIB), 33 * MIB);
+        let store_room = StoreRoom::default();
+        assert_eq!(store_room.claim(MIB, 2 * MIB, 3 * MIB), MIB, "unknown counts as full");
+        store_room.set(64 * MIB);
+        assert_eq!(store_room.claim(MIB, 2 * MIB, 5 * MIB), 2 * MIB);
+        store_room.set(1000 * MIB);
+        assert_eq!(store_room.claim(MIB, 2 * MIB, 33 * MIB), 33 * MIB);
         // The allocated space is not free any more.
-        assert_eq!(room.claim(MIB, 2 * MIB, 33 * MIB), 2 * MIB);
-        room.set(3 * MIB);
-        assert_eq!(room.claim(MIB, 2 * MIB, 2 * MIB), MIB);
+        assert_eq!(store_room.claim(MIB, 2 * MIB, 33 * MIB), 2 * MIB);
+        store_room.set(3 * MIB);
+        assert_eq!(store_room.claim(MIB, 2 * MIB, 2 * MIB), MIB);
     }
 }

@@ -35,50 +35,50 @@ pub(crate) fn step(file: &HostFile, operation: &Operation) -> i32 {
         // A file in memory has no device to flush.
         return 0;
     }
-    let place = operation.start();
-    if is_copied(file, operation, place) {
+    let offset = operation.start();
+    if is_copied(file, operation, offset) {
         // At most `BYTES_MAX` bytes are transferred.
         return i32::try_from(operation.len.saturating_sub(operation.done)).unwrap_or(i32::MAX);
     }
-    let moved = submit(file, operation, place);
+    let moved = submit(file, operation, offset);
     if let (OperationKind::Write { .. }, Ok(moved @ 1..)) = (operation.kind, u64::try_from(moved)) {
-        file.handle_written(place, moved);
+        file.handle_written(offset, moved);
     }
     moved
 }
 
 /// Copies the remainder of an operation from or to the file's mapped pages. Returns false if not
 /// all pages are mapped, or the file was truncated.
-fn is_copied(file: &HostFile, operation: &Operation, place: u64) -> bool {
+fn is_copied(file: &HostFile, operation: &Operation, offset: u64) -> bool {
     let Some(mapped) = file.mapped() else { return false };
     // SAFETY: the memory of the pieces is valid for reads, and for writes if the operation reads;
     // no reference into it exists while the operation lasts.
     unsafe {
         match operation.kind {
-            OperationKind::Read => mapped.read(place, &operation.vectors),
+            OperationKind::Read => mapped.read(offset, &operation.vectors),
             // A write to memory is as durable as this file can be.
-            OperationKind::Write { .. } => mapped.write(place, &operation.vectors),
+            OperationKind::Write { .. } => mapped.write(offset, &operation.vectors),
             _ => false,
         }
     }
 }
 
 /// Executes one step by a system call.
-fn submit(file: &HostFile, operation: &Operation, place: u64) -> i32 {
+fn submit(file: &HostFile, operation: &Operation, offset: u64) -> i32 {
     let fd = file.as_fd().as_raw_fd();
-    let Ok(place) = libc::off_t::try_from(place) else { return -libc::EINVAL };
-    let (pieces, count) = operation.list();
+    let Ok(offset) = libc::off_t::try_from(offset) else { return -libc::EINVAL };
+    let (iovecs, count) = operation.list();
     let Ok(count) = libc::c_int::try_from(count) else { return -libc::EINVAL };
     let read = || match operation.single_buffer() {
         // SAFETY: the piece is valid for writes of its length, and is held by the operation, which
         // outlives the call.
-        Some((pointer, len)) => unsafe { libc::pread(fd, pointer.cast(), len as usize, place) },
+        Some((pointer, len)) => unsafe { libc::pread(fd, pointer.cast(), len as usize, offset) },
         // SAFETY: as above, for each of the `count` pieces of the list.
-        None => unsafe { libc::preadv(fd, pieces, count, place) },
+        None => unsafe { libc::preadv(fd, iovecs, count, offset) },
     };
     let write = |flags| {
         // SAFETY: as above; the pieces are valid for reads.
-        unsafe { libc::pwritev2(fd, pieces, count, place, flags) }
+        unsafe { libc::pwritev2(fd, iovecs, count, offset, flags) }
     };
     let moved = match operation.kind {
         OperationKind::Read => read(),

@@ -92,10 +92,10 @@ fn run() -> Result<()> {
     };
     let (changes, incoming) = channel();
     let cable = Arc::new(Cable { changes: Mutex::new(changes) });
-    let (placed, placement) = channel();
+    let (placement_sender, placement) = channel();
     std::thread::spawn(move || {
         let is_placed = sched_setaffinity(None, &cpus);
-        let _ = placed.send(is_placed);
+        let _ = placement_sender.send(is_placed);
         if is_placed.is_ok() {
             carry(&incoming);
         }
@@ -129,7 +129,7 @@ fn carry(incoming: &Receiver<Change>) {
     let mut ends = [End::default(), End::default()];
     let mut batch = FrameBatch::new();
     let (mut moved, mut dropped, mut batches) = (0_u64, 0_u64, 0_u64);
-    let mut since = Instant::now();
+    let mut started_at = Instant::now();
     loop {
         for change in incoming.try_iter() {
             apply(&mut ends, change);
@@ -158,15 +158,15 @@ fn carry(incoming: &Receiver<Change>) {
                 let _ = sink.flush();
             }
         }
-        if since.elapsed() >= Duration::from_secs(1) {
-            let seconds = since.elapsed().as_secs_f64();
+        if started_at.elapsed() >= Duration::from_secs(1) {
+            let seconds = started_at.elapsed().as_secs_f64();
             println!(
                 "{:.3} Mpps, {dropped} dropped, {:.1} frames per batch",
                 moved as f64 / seconds / 1e6,
                 moved as f64 / batches.max(1) as f64
             );
             (moved, dropped, batches) = (0, 0, 0);
-            since = Instant::now();
+            started_at = Instant::now();
         }
     }
 }

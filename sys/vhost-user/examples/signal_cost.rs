@@ -39,7 +39,7 @@ fn measure_all() -> Result<()> {
 }
 
 /// Measures both ways in pairs, and prints medians and the ratio with its confidence interval.
-fn report(what: &str, measure: fn(SignalMethod) -> Result<f64>) -> Result<()> {
+fn report(name: &str, measure: fn(SignalMethod) -> Result<f64>) -> Result<()> {
     let (mut writes, mut peers, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..PAIRS {
         let (write, peer) = (measure(SignalMethod::Write)?, measure(SignalMethod::Signal)?);
@@ -52,7 +52,7 @@ fn report(what: &str, measure: fn(SignalMethod) -> Result<f64>) -> Result<()> {
     }
     let [low, high] = INTERVAL.map(|rank| ratios[rank]);
     println!(
-        "{what}: write {:.0} ns, signal {:.0} ns, ratio {:.2} ({low:.2} to {high:.2})",
+        "{name}: write {:.0} ns, signal {:.0} ns, ratio {:.2} ({low:.2} to {high:.2})",
         writes[PAIRS / 2],
         peers[PAIRS / 2],
         ratios[PAIRS / 2]
@@ -72,8 +72,8 @@ impl Line {
         Ok(Self { peer: PeerEventFd::signalled(fd.try_clone()?)?, fd })
     }
 
-    fn signal(&self, way: SignalMethod) -> Result<(), Errno> {
-        match way {
+    fn signal(&self, method: SignalMethod) -> Result<(), Errno> {
+        match method {
             SignalMethod::Write => write(&self.fd, &1_u64.to_ne_bytes()).map(drop),
             SignalMethod::Signal => {
                 self.peer.signal();
@@ -88,30 +88,32 @@ impl Line {
 }
 
 /// Returns the CPU time of a signal in ns.
-fn signals(way: SignalMethod) -> Result<f64> {
+fn signals(method: SignalMethod) -> Result<f64> {
     let line = Line::new(EventfdFlags::NONBLOCK)?;
-    let began = cpu_time();
+    let start = cpu_time();
     for _ in 0..SIGNALS {
-        line.signal(way)?;
+        line.signal(method)?;
     }
-    Ok((cpu_time() - began).as_nanos() as f64 / f64::from(SIGNALS))
+    Ok((cpu_time() - start).as_nanos() as f64 / f64::from(SIGNALS))
 }
 
 /// Returns the CPU time in ns of a signal that wakes a thread, and of the sleep until its reply.
-fn wake_ups(way: SignalMethod) -> Result<f64> {
-    let (there, back) = (Line::new(EventfdFlags::empty())?, Line::new(EventfdFlags::empty())?);
+fn wake_ups(method: SignalMethod) -> Result<f64> {
+    let (request_line, reply_line) =
+        (Line::new(EventfdFlags::empty())?, Line::new(EventfdFlags::empty())?);
     thread::scope(|scope| {
-        let other = scope.spawn(|| {
-            (0..WAKE_UPS)
-                .try_for_each(|_| there.wait().and_then(|()| back.signal(SignalMethod::Write)))
+        let echo = scope.spawn(|| {
+            (0..WAKE_UPS).try_for_each(|_| {
+                request_line.wait().and_then(|()| reply_line.signal(SignalMethod::Write))
+            })
         });
-        let began = cpu_time();
+        let start = cpu_time();
         for _ in 0..WAKE_UPS {
-            there.signal(way)?;
-            back.wait()?;
+            request_line.signal(method)?;
+            reply_line.wait()?;
         }
-        let spent = cpu_time() - began;
-        other.join().expect("no panic")?;
+        let spent = cpu_time() - start;
+        echo.join().expect("no panic")?;
         Ok(spent.as_nanos() as f64 / f64::from(WAKE_UPS))
     })
 }

@@ -67,15 +67,15 @@ impl Acceptor {
 
     /// Creates a source that connects to front-ends listening on `path`, in a task of `runtime`.
     pub(crate) fn connects(path: PathBuf, runtime: &SocketRuntime) -> (Self, Task) {
-        let (wants, requests) = channel(1);
-        let (made, sockets) = channel(1);
+        let (request_sender, requests) = channel(1);
+        let (socket_sender, sockets) = channel(1);
         let task = runtime.spawn(|mut stop: Stop| async move {
             tokio::select! {
                 () = stop.wait() => {}
-                () = connect_on_request(path, requests, made) => {}
+                () = connect_on_request(path, requests, socket_sender) => {}
             }
         });
-        (Self::Connects { requests: wants, sockets }, task)
+        (Self::Connects { requests: request_sender, sockets }, task)
     }
 
     /// Waits for the next front-end: a connection on which something was sent. Returns `None` if
@@ -83,8 +83,8 @@ impl Acceptor {
     pub(crate) async fn next(&mut self, name: DeviceName) -> Option<Connection> {
         match self {
             Self::Listens(listener) => Some(next_speaker(listener, name).await),
-            Self::Connects { requests: wants, sockets } => loop {
-                wants.send(()).await.ok()?;
+            Self::Connects { requests: request_sender, sockets } => loop {
+                request_sender.send(()).await.ok()?;
                 match Connection::new(sockets.recv().await?) {
                     Ok(connection) => return Some(connection),
                     Err(error) => pause_for_shortage(name, &error).await,
@@ -175,7 +175,11 @@ pub(crate) fn probe(socket: &Path, mode: VhostUserMode) -> Result<(), DeviceErro
 }
 
 /// Connects once for each request, and retries until that succeeds.
-async fn connect_on_request(path: PathBuf, mut requests: Receiver<()>, made: Sender<OwnedFd>) {
+async fn connect_on_request(
+    path: PathBuf,
+    mut requests: Receiver<()>,
+    socket_sender: Sender<OwnedFd>,
+) {
     while requests.recv().await.is_some() {
         let mut retry = RETRY_MIN;
         let socket = loop {
@@ -188,7 +192,7 @@ async fn connect_on_request(path: PathBuf, mut requests: Receiver<()>, made: Sen
             sleep(retry).await;
             retry = (retry * 2).min(RETRY_MAX);
         };
-        if made.send(socket).await.is_err() {
+        if socket_sender.send(socket).await.is_err() {
             return;
         }
     }
@@ -221,11 +225,12 @@ async fn next_speaker(listener: &Watched, name: DeviceName) -> Connection {
 
 /// Returns the index of the first connection that has something to receive. Cancel safe.
 async fn first_pending(connections: &VecDeque<Connection>) -> (usize, Pending) {
-    let mut waits: Vec<_> = connections.iter().map(|of| Box::pin(of.wait())).collect();
+    let mut waits: Vec<_> =
+        connections.iter().map(|connection| Box::pin(connection.wait())).collect();
     poll_fn(|context| {
-        for (nth, wait) in waits.iter_mut().enumerate() {
+        for (index, wait) in waits.iter_mut().enumerate() {
             if let Poll::Ready(pending) = wait.as_mut().poll(context) {
-                return Poll::Ready((nth, pending));
+                return Poll::Ready((index, pending));
             }
         }
         Poll::Pending
@@ -255,9 +260,9 @@ mod tests {
         listener.set_nonblocking(true).unwrap();
         let runtime = SocketRuntime::new("door", 1, ThreadHooks::default()).unwrap();
         let _guard = runtime.enter();
-        let (front_end, ours) = UnixStream::pair().unwrap();
-        ours.set_nonblocking(true).unwrap();
-        let served = Connection::new(ours.into()).unwrap();
+        let (front_end, back_end) = UnixStream::pair().unwrap();
+        back_end.set_nonblocking(true).unwrap();
+        let served = Connection::new(back_end.into()).unwrap();
         let other = UnixStream::connect(&path).unwrap();
         assert!(accept_other(listener.as_fd(), &served, false).is_ok(), "it is turned away");
         drop((front_end, other));

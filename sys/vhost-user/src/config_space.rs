@@ -23,9 +23,9 @@ pub(crate) struct ConfigSpace {
 impl ConfigSpace {
     /// Returns `size` bytes at `offset`; empty if the range is not completely inside.
     pub(crate) fn read(&self, offset: u32, size: u32) -> Vec<u8> {
-        let from = usize::try_from(offset).unwrap_or(usize::MAX);
-        let to = from.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
-        self.bytes().get(from..to).unwrap_or_default().to_vec()
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let end = start.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
+        self.bytes().get(start..end).unwrap_or_default().to_vec()
     }
 
     /// Returns the encoded fields: address, status (link up), queue pairs, MTU, unknown speed and

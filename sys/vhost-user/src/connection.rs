@@ -109,11 +109,11 @@ pub(crate) struct Incoming {
 struct MessageDeadline(Option<Instant>);
 
 impl MessageDeadline {
-    /// Returns the deadline of a wait that begins `now`, after `got` bytes of the message:
-    /// [`MESSAGE_TIMEOUT`] after the first wait inside the message. `None` before the message begins,
-    /// because a front-end may be idle for as long as it likes.
-    fn deadline(&mut self, got: usize, now: Instant) -> Option<Instant> {
-        if got == 0 {
+    /// Returns the deadline of a wait that begins `now`, after `received` bytes of the message:
+    /// [`MESSAGE_TIMEOUT`] after the first wait inside the message. `None` before the message
+    /// begins, because a front-end may be idle for as long as it likes.
+    fn deadline(&mut self, received: usize, now: Instant) -> Option<Instant> {
+        if received == 0 {
             return None;
         }
         Some(*self.0.get_or_insert(now + MESSAGE_TIMEOUT))
@@ -190,9 +190,9 @@ impl Connection {
     pub(crate) async fn receive(&self) -> Result<Incoming, ConnectionEnd> {
         let mut received = Received::new(&self.closing);
         let fds = &mut received.fds;
-        let mut head = [0; HEADER_BYTES];
-        self.fill(&mut head, 0, HEADER_BYTES, fds).await?;
-        let header = Header::decode(&head)?;
+        let mut header_bytes = [0; HEADER_BYTES];
+        self.fill(&mut header_bytes, 0, HEADER_BYTES, fds).await?;
+        let header = Header::decode(&header_bytes)?;
         let mut payload = [0; PAYLOAD_BYTES_MAX];
         let payload = payload.get_mut(..header.size).unwrap_or_default();
         self.fill(payload, HEADER_BYTES, HEADER_BYTES + header.size, fds).await?;
@@ -205,7 +205,8 @@ impl Connection {
     /// Sends a reply to `request`. Not cancel safe.
     ///
     /// # Errors
-    /// The connection has ended, or the front-end has not read the reply within [`MESSAGE_TIMEOUT`].
+    /// The connection has ended, or the front-end has not read the reply within
+    /// [`MESSAGE_TIMEOUT`].
     pub(crate) async fn send_reply(
         &self,
         request: Request,
@@ -227,31 +228,31 @@ impl Connection {
         Ok(())
     }
 
-    /// Fills `into`. `before` bytes of the message were received earlier, and its length as far as
-    /// it is known is `expected`. Appends received descriptors to `fds`.
+    /// Fills `buffer`. `before` bytes of the message were received earlier, and its length as far
+    /// as it is known is `expected`. Appends received descriptors to `fds`.
     async fn fill(
         &self,
-        into: &mut [u8],
+        buffer: &mut [u8],
         before: usize,
         expected: usize,
         fds: &mut Vec<OwnedFd>,
     ) -> Result<(), ConnectionEnd> {
         let mut filled = 0;
         let mut rest_by = MessageDeadline::default();
-        while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            let got = before + filled;
-            let deadline = rest_by.deadline(got, Instant::now());
+        while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            let received = before + filled;
+            let deadline = rest_by.deadline(received, Instant::now());
             let receiving =
                 self.socket.read(|socket| receive(socket, &mut [IoSliceMut::new(rest)], fds));
             let result = match deadline {
                 None => receiving.await,
                 Some(deadline) => timeout_at(deadline.into(), receiving)
                     .await
-                    .map_err(|_| ConnectionEnd::Stalled { received_bytes: got, expected })?,
+                    .map_err(|_| ConnectionEnd::Stalled { received_bytes: received, expected })?,
             };
             match result.map_err(connection_end)? {
-                0 if got == 0 => return Err(ConnectionEnd::PeerClosed),
-                0 => return Err(ConnectionEnd::Truncated { received_bytes: got, expected }),
+                0 if received == 0 => return Err(ConnectionEnd::PeerClosed),
+                0 => return Err(ConnectionEnd::Truncated { received_bytes: received, expected }),
                 bytes => filled += bytes,
             }
             if fds.len() > FDS_MAX {
@@ -314,10 +315,13 @@ mod tests {
         let mut rest_by = MessageDeadline::default();
         let idle = Instant::now();
         assert_eq!(rest_by.deadline(0, idle), None);
-        let began = idle + 100 * MESSAGE_TIMEOUT;
-        assert_eq!(rest_by.deadline(0, began), None);
-        assert_eq!(rest_by.deadline(3, began), Some(began + MESSAGE_TIMEOUT));
+        let message_start = idle + 100 * MESSAGE_TIMEOUT;
+        assert_eq!(rest_by.deadline(0, message_start), None);
+        assert_eq!(rest_by.deadline(3, message_start), Some(message_start + MESSAGE_TIMEOUT));
         // Bytes that arrive one by one do not extend the deadline.
-        assert_eq!(rest_by.deadline(4, began + MESSAGE_TIMEOUT / 2), Some(began + MESSAGE_TIMEOUT));
+        assert_eq!(
+            rest_by.deadline(4, message_start + MESSAGE_TIMEOUT / 2),
+            Some(message_start + MESSAGE_TIMEOUT)
+        );
     }
 }

@@ -143,8 +143,8 @@ impl Shared {
                 has_run: false,
             };
             let reason = loop {
-                let around = (&acceptor, &faults, &mut limits);
-                if let Err(reason) = self.step(around, &mut stop, &mut session).await {
+                let context = (&acceptor, &faults, &mut limits);
+                if let Err(reason) = self.step(context, &mut stop, &mut session).await {
                     break reason;
                 }
             };
@@ -175,8 +175,8 @@ impl Shared {
         let mut ended = Some(Ended { device, reason, is_announced, was_orderly: left_in_order });
         while ended.is_some() {
             let shared = Arc::clone(self);
-            let finished = blocking_on(&mut ended, move |ended| shared.finish(ended)).await;
-            match finished {
+            let result = blocking_on(&mut ended, move |ended| shared.finish(ended)).await;
+            match result {
                 Ok(()) => break,
                 Err(Interrupted) => sleep(SHORTAGE).await,
             }
@@ -224,7 +224,7 @@ impl Shared {
         stops: impl FnOnce(&VhostUserDevice) -> RingSet,
     ) -> Result<(), Interrupted> {
         let stops = session.device.as_deref().map_or(RingSet::None, stops);
-        let (mut wait, mut look) = (STOP_WAIT, STOP_POLL_INTERVAL_MIN);
+        let (mut wait, mut poll_interval) = (STOP_WAIT, STOP_POLL_INTERVAL_MIN);
         loop {
             match &session.device {
                 None => return Err(Interrupted),
@@ -235,11 +235,12 @@ impl Shared {
             match stopped.await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {
-                    (wait, look) = (Duration::ZERO, (look * 2).min(STOP_POLL_INTERVAL_MAX));
+                    (wait, poll_interval) =
+                        (Duration::ZERO, (poll_interval * 2).min(STOP_POLL_INTERVAL_MAX));
                 }
-                Err(Interrupted) => look = SHORTAGE,
+                Err(Interrupted) => poll_interval = SHORTAGE,
             }
-            sleep(look).await;
+            sleep(poll_interval).await;
         }
     }
 
@@ -259,7 +260,10 @@ impl Shared {
                 Ok::<_, Reason>(session.connection.receive().await?)
             } => received?,
         };
-        let rings = session.device.as_deref().map_or(0, |of| of.switch_rings(of.stops(&message)));
+        let rings = session
+            .device
+            .as_deref()
+            .map_or(0, |device| device.switch_rings(device.stops(&message)));
         tokio::select! {
             biased;
             () = stop.wait() => return Err(ConnectionEnd::Stopped.into()),
@@ -275,16 +279,16 @@ impl Shared {
             // Read before the message is executed: the message that negotiates REPLY_ACK is not
             // itself acknowledged.
             let acknowledges = device.acknowledges() && header.requires_ack;
-            let done: Done = device.handle(message);
+            let outcome: Done = device.handle(message);
             shared.publish(device);
-            (done, acknowledges, device.runs(), device.take_short_log())
+            (outcome, acknowledges, device.runs(), device.take_short_log())
         });
-        let (done, acknowledges, runs, short_log) = executed.await?;
+        let (outcome, acknowledges, runs, short_log) = executed.await?;
         session.has_run |= runs;
         if let Some(writes) = short_log {
             self.log_short_log(writes, limits);
         }
-        let (reply, fault) = match done {
+        let (reply, fault) = match outcome {
             Ok(None) => (acknowledges.then(|| VhostUserReply::acknowledgement(true)), None),
             Ok(reply) => (reply, None),
             Err(fault) => {
@@ -324,7 +328,7 @@ impl Shared {
         loop {
             // Only a socket that the front-end passed can keep its connection open without a
             // process.
-            let may_replace = session.device.as_ref().is_some_and(|of| of.has_channel());
+            let may_replace = session.device.as_ref().is_some_and(|device| device.has_channel());
             tokio::select! {
                 biased;
                 () = stop.wait() => return Err(ConnectionEnd::Stopped.into()),

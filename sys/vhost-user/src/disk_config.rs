@@ -23,9 +23,9 @@ pub(crate) struct DiskConfig<'a> {
 impl DiskConfig<'_> {
     /// Returns `size` bytes at `offset`; empty if the range is not completely inside.
     pub(crate) fn read(&self, offset: u32, size: u32) -> Vec<u8> {
-        let from = usize::try_from(offset).unwrap_or(usize::MAX);
-        let to = from.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
-        self.bytes().get(from..to).unwrap_or_default().to_vec()
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let end = start.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
+        self.bytes().get(start..end).unwrap_or_default().to_vec()
     }
 
     fn bytes(&self) -> [u8; DISK_CONFIG_BYTES] {
@@ -34,9 +34,9 @@ impl DiskConfig<'_> {
         let ratio = (self.physical_sector_bytes / sector_bytes).max(1);
         let physical_exponent = ratio.ilog2() as u8;
         let io_min = u16::try_from(ratio).unwrap_or(u16::MAX);
-        let most = RANGE_SECTORS_MAX.to_le_bytes();
+        let max_sectors = RANGE_SECTORS_MAX.to_le_bytes();
         let alignment = (sector_bytes / SECTOR_BYTES as u32).to_le_bytes();
-        let one = 1_u32.to_le_bytes();
+        let one_bytes = 1_u32.to_le_bytes();
         let fields: [&[u8]; 18] = [
             &(properties.bytes() / SECTOR_BYTES).to_le_bytes(),
             // size_max: no limit.
@@ -54,11 +54,11 @@ impl DiskConfig<'_> {
             &[u8::from(properties.is_write_back())],
             &[0],
             &self.queues.to_le_bytes(),
-            &most,
-            &one,
+            &max_sectors,
+            &one_bytes,
             &alignment,
-            &most,
-            &one,
+            &max_sectors,
+            &one_bytes,
             // write_zeroes_may_unmap.
             &[1],
         ];
@@ -78,18 +78,18 @@ mod tests {
 
     #[test]
     fn fields_lie_where_the_specification_puts_them() {
-        let shape = GuestVisibleDisk {
+        let disk = GuestVisibleDisk {
             bytes: 5 << 30,
             sector_bytes: 512,
             is_read_only: false,
             serial: String::new(),
         };
-        let properties = DiskProperties::new(&shape);
+        let properties = DiskProperties::new(&disk);
         let space = DiskConfig { properties: &properties, queues: 4, physical_sector_bytes: 4096 };
         let number = |offset, size| {
             let bytes = space.read(offset, size);
             assert_eq!(bytes.len(), size as usize);
-            bytes.iter().rev().fold(0_u64, |all, byte| all << 8 | u64::from(*byte))
+            bytes.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte))
         };
         let fields = [
             ("capacity", 0, 8, 5 << 21),

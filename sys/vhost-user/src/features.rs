@@ -56,16 +56,16 @@ pub mod protocol {
 /// Checks that the protocol feature of `request` was negotiated. Requests that existing front-ends
 /// send without negotiation are permitted.
 pub(crate) fn check_negotiated(request: Request, negotiated: u64) -> Result<(), DeviceFault> {
-    let needed = match request {
+    let required = match request {
         Request::SetBackendReqFd => protocol::BACKEND_REQ,
         Request::SetLogBase | Request::SetLogFd => protocol::LOG_SHMFD,
         Request::GetInflightFd | Request::SetInflightFd => protocol::INFLIGHT_SHMFD,
         _ => 0,
     };
-    if negotiated & needed == needed {
+    if negotiated & required == required {
         return Ok(());
     }
-    Err(DeviceFault::NotNegotiated { request, bit: needed.trailing_zeros() })
+    Err(DeviceFault::NotNegotiated { request, bit: required.trailing_zeros() })
 }
 
 /// Features and queues offered to a front-end.
@@ -123,8 +123,8 @@ impl Offer {
             protocol |= protocol::CONFIG;
         }
         features |= offload_bits(switches);
-        let all = offload_bits(&OffloadToggles::default());
-        Self { features: features | (frozen & all), protocol, queue_pairs }
+        let offloads = offload_bits(&OffloadToggles::default());
+        Self { features: features | (frozen & offloads), protocol, queue_pairs }
     }
 
     /// Returns the offer of a disk: all implemented features, without those for writing if it is
@@ -161,8 +161,8 @@ impl Offer {
             | protocol::CONFIGURE_MEM_SLOTS
             | protocol::STATUS;
         // A VM whose disk has become read-only gets errors for discards as it does for writes.
-        let all = writing | bits(&[VIRTIO_BLK_F_MQ]);
-        Self { features: features | (frozen & all), protocol, queue_pairs: queues }
+        let offered = writing | bits(&[VIRTIO_BLK_F_MQ]);
+        Self { features: features | (frozen & offered), protocol, queue_pairs: queues }
     }
 }
 
@@ -225,11 +225,14 @@ mod tests {
 
     #[test]
     fn switches_take_features_away_unless_the_vm_has_them() {
-        let all = Offer::new(1, false, &OffloadToggles::default(), 0);
+        let with_offloads = Offer::new(1, false, &OffloadToggles::default(), 0);
         let none = Offer::new(1, false, &OFF, 0);
         let no_segmentation =
             Offer::new(1, false, &OffloadToggles { segmentation: false, ..Default::default() }, 0);
-        assert_eq!(all.features & !none.features, offload_bits(&OffloadToggles::default()));
+        assert_eq!(
+            with_offloads.features & !none.features,
+            offload_bits(&OffloadToggles::default())
+        );
         assert_eq!(
             no_segmentation.features & !none.features,
             bits(&[VIRTIO_NET_F_CSUM, VIRTIO_NET_F_GUEST_CSUM])
@@ -240,15 +243,15 @@ mod tests {
         assert_ne!(no_checksum.features & bits(&[VIRTIO_NET_F_GUEST_TSO4]), 0);
         // A VM that negotiated all features is offered all of them again, and no unimplemented
         // ones.
-        assert_eq!(Offer::new(1, false, &OFF, u64::MAX).features, all.features);
+        assert_eq!(Offer::new(1, false, &OFF, u64::MAX).features, with_offloads.features);
     }
 
     #[test]
     fn several_queues_and_an_address_bring_their_features() {
-        let one = Offer::new(1, false, &OFF, 0);
-        let many = Offer::new(4, true, &OFF, 0);
+        let single = Offer::new(1, false, &OFF, 0);
+        let multi = Offer::new(4, true, &OFF, 0);
         let expected = bits(&[VIRTIO_NET_F_MQ, VIRTIO_NET_F_CTRL_VQ, VIRTIO_NET_F_MAC]);
-        assert_eq!(many.features ^ one.features, expected);
-        assert_eq!(many.protocol ^ one.protocol, protocol::CONFIG);
+        assert_eq!(multi.features ^ single.features, expected);
+        assert_eq!(multi.protocol ^ single.protocol, protocol::CONFIG);
     }
 }

@@ -61,8 +61,8 @@ impl MemoryTable {
     pub(crate) fn add(&mut self, info: RegionInfo, fd: &OwnedFd) -> Result<Change, DeviceFault> {
         let request = Request::AddMemReg;
         if let Some(position) = self.position(info) {
-            if let Some(known) = self.regions.get_mut(position) {
-                known.repeats = known.repeats.saturating_add(1);
+            if let Some(entry) = self.regions.get_mut(position) {
+                entry.repeats = entry.repeats.saturating_add(1);
             }
             return Ok(Change::None);
         }
@@ -79,11 +79,11 @@ impl MemoryTable {
     /// Removes a region, and unmaps it unless the removal is a repeated one.
     pub(crate) fn remove(&mut self, info: RegionInfo) -> Result<Change, DeviceFault> {
         let request = Request::RemMemReg;
-        if let Some(late) = self.late.iter().position(|(of, _)| *of == identity(info)) {
-            if let Some((_, left)) = self.late.get_mut(late) {
-                *left -= 1;
-                if *left == 0 {
-                    self.late.swap_remove(late);
+        if let Some(index) = self.late.iter().position(|(entry, _)| *entry == identity(info)) {
+            if let Some((_, count)) = self.late.get_mut(index) {
+                *count -= 1;
+                if *count == 0 {
+                    self.late.swap_remove(index);
                 }
             }
             return Ok(Change::None);
@@ -92,12 +92,12 @@ impl MemoryTable {
             let RegionInfo { guest_addr, size, .. } = info;
             return Err(DeviceFault::NoRegion { request, guest_addr, size });
         };
-        let known = self.regions.remove(position);
-        if known.repeats > 0 {
+        let entry = self.regions.remove(position);
+        if entry.repeats > 0 {
             if self.late.len() >= REGIONS_MAX {
                 self.late.remove(0);
             }
-            self.late.push((identity(info), known.repeats));
+            self.late.push((identity(info), entry.repeats));
         }
         self.rebuild(request)?;
         Ok(Change::New)
@@ -110,12 +110,12 @@ impl MemoryTable {
 
     /// Returns true if [`remove`](Self::remove) would change the memory.
     pub(crate) fn is_changed_by_removing(&self, info: RegionInfo) -> bool {
-        self.late.iter().all(|(of, _)| *of != identity(info)) && self.position(info).is_some()
+        self.late.iter().all(|(entry, _)| *entry != identity(info)) && self.position(info).is_some()
     }
 
     fn position(&self, info: RegionInfo) -> Option<usize> {
-        self.regions.iter().position(|known| {
-            let region = &known.region;
+        self.regions.iter().position(|entry| {
+            let region = &entry.region;
             (region.guest_addr(), region.user_addr(), region.size()) == identity(info)
         })
     }
@@ -135,7 +135,7 @@ impl MemoryTable {
 
     fn rebuild(&mut self, request: Request) -> Result<(), DeviceFault> {
         self.memory = None;
-        let regions: Vec<_> = self.regions.iter().map(|known| Arc::clone(&known.region)).collect();
+        let regions: Vec<_> = self.regions.iter().map(|entry| Arc::clone(&entry.region)).collect();
         let is_empty = regions.is_empty();
         let memory =
             GuestMemory::new(regions).map_err(|source| DeviceFault::Memory { request, source })?;

@@ -10,12 +10,12 @@ fn file() -> OwnedFd {
     fd
 }
 
-fn region(nth: u64) -> RegionInfo {
+fn region(index: u64) -> RegionInfo {
     RegionInfo {
-        guest_addr: nth * BYTES,
+        guest_addr: index * BYTES,
         size: BYTES,
-        user_addr: 0x7000_0000 + nth * BYTES,
-        mmap_offset: nth * BYTES,
+        user_addr: 0x7000_0000 + index * BYTES,
+        mmap_offset: index * BYTES,
     }
 }
 
@@ -25,7 +25,7 @@ fn count(table: &MemoryTable) -> usize {
 
 /// Three queue pairs as in QEMU 7.2: each adds all regions, then each removes them.
 #[test]
-fn what_several_queue_pairs_repeat_is_done_once() {
+fn changes_repeated_by_queue_pairs_are_applied_once() {
     let (mut table, fd) = (MemoryTable::default(), file());
     let mut changes = Vec::new();
     for _pair in 0..3 {
@@ -74,8 +74,8 @@ fn a_region_can_take_the_place_of_one_that_others_still_name() {
 fn a_table_that_is_refused_leaves_nothing() {
     let (mut table, fd) = (MemoryTable::default(), file());
     table.add(region(0), &fd).unwrap();
-    let bad = RegionInfo { size: 0, ..region(1) };
-    assert!(table.replace(&[(region(0), file()), (bad, file())]).is_err());
+    let invalid = RegionInfo { size: 0, ..region(1) };
+    assert!(table.replace(&[(region(0), file()), (invalid, file())]).is_err());
     assert_eq!(count(&table), 0);
     table.replace(&[(region(0), file()), (region(1), file())]).unwrap();
     assert_eq!(count(&table), 2);

@@ -71,9 +71,9 @@ fn fields_come_out_as_they_went_in() {
         }
         other => panic!("{other:?}"),
     }
-    let mut whole = table.clone();
-    whole.resize(8 + 8 * 32, 0);
-    assert!(parse(Request::SetMemTable, &whole, 2).is_ok(), "the whole array is sent by some");
+    let mut full_table = table.clone();
+    full_table.resize(8 + 8 * 32, 0);
+    assert!(parse(Request::SetMemTable, &full_table, 2).is_ok(), "the whole array is sent by some");
     let removal = words(&[0, 1, 2, 3, 4]);
     assert!(parse(Request::RemMemReg, &removal, 0).is_ok());
     assert!(parse(Request::RemMemReg, &removal, 1).is_ok(), "older front-ends send a descriptor");
@@ -107,8 +107,8 @@ fn records_and_channels_come_out_as_they_went_in() {
             wire_bytes,
         };
         match parse(request, &payload[..wire_bytes], count).unwrap() {
-            FrontEndMessage::GetInflightFd(found) | FrontEndMessage::SetInflightFd(found, _) => {
-                assert_eq!(found, info);
+            FrontEndMessage::GetInflightFd(actual) | FrontEndMessage::SetInflightFd(actual, _) => {
+                assert_eq!(actual, info);
             }
             other => panic!("{other:?}"),
         }

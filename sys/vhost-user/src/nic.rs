@@ -74,29 +74,29 @@ impl PortDevice for VhostUserNic {
     /// Offload switches change live: a disabled offload is done in software for the running guest
     /// and not offered to the next one. The MTU changes live unless the guest has negotiated the
     /// MTU feature.
-    fn change(&mut self, to: &PortDeviceSpec) -> Result<bool, DeviceError> {
-        let PortDeviceSpec::VhostUser(to) = to else { return Ok(false) };
-        check(to)?;
+    fn change(&mut self, requested: &PortDeviceSpec) -> Result<bool, DeviceError> {
+        let PortDeviceSpec::VhostUser(requested) = requested else { return Ok(false) };
+        check(requested)?;
         let Some(nic) = self.subject() else { return Ok(false) };
         let shared = &self.served.shared;
         let mut changing = shared.changing();
         let mut spec = nic.spec();
-        let same = VhostUserSpec {
-            offload: to.offload,
-            mtu: to.mtu,
-            negotiated: to.negotiated,
+        let live = VhostUserSpec {
+            offload: requested.offload,
+            mtu: requested.mtu,
+            negotiated: requested.negotiated,
             ..spec.clone()
         };
         let knows_mtu = changing.status.virtio_features.is_some_and(|features| {
             RingFeatures(features).has(virtio_bindings::virtio_net::VIRTIO_NET_F_MTU)
         });
-        if same != *to || (to.mtu != spec.mtu && knows_mtu) {
+        if live != *requested || (requested.mtu != spec.mtu && knows_mtu) {
             return Ok(false);
         }
-        *spec = same;
+        *spec = live;
         drop(spec);
-        changing.status.mtu = to.mtu;
-        nic.mask.set(egress_allowed(&to.offload));
+        changing.status.mtu = requested.mtu;
+        nic.mask.set(egress_allowed(&requested.offload));
         shared.subject.refresh_offloads(&mut changing.status);
         drop(changing);
         shared.wake_control();

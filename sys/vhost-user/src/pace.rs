@@ -1,8 +1,8 @@
 //! Rate limit for messages of a front-end.
 //!
 //! A VM with 64 queue pairs sends about a thousand messages when it starts, and few per second
-//! afterwards. A front-end that exceeds the budget is limited to [`MessageRateLimit::PER_SECOND`]: further
-//! messages stay in the socket, where they only delay the sender. One that exceeds it for
+//! afterwards. A front-end that exceeds the budget is limited to [`MessageRateLimit::PER_SECOND`]:
+//! further messages stay in the socket, where they only delay the sender. One that exceeds it for
 //! [`MessageRateLimit::FLOOD_AFTER_MS`] is disconnected.
 
 /// Token bucket for messages. Times are in milliseconds since an arbitrary epoch.
@@ -53,16 +53,16 @@ impl MessageRateLimit {
             self.remaining -= 1;
             return Decision::Now;
         }
-        let since = *self.short_since_ms.get_or_insert(now_ms);
-        if now_ms.saturating_sub(since) >= Self::FLOOD_AFTER_MS {
+        let short_since = *self.short_since_ms.get_or_insert(now_ms);
+        if now_ms.saturating_sub(short_since) >= Self::FLOOD_AFTER_MS {
             return Decision::Flood;
         }
         Decision::Wait(Self::STEP_MS as u32)
     }
 }
 
-/// Token bucket for rings of a NIC that front-ends stop, restart or change. Times are in milliseconds
-/// since an arbitrary epoch.
+/// Token bucket for rings of a NIC that front-ends stop, restart or change. Times are in
+/// milliseconds since an arbitrary epoch.
 ///
 /// Each such ring costs every worker of the switch some time, because the tables of queues are
 /// published again. A front-end that exceeds the budget waits: its messages stay in the socket.
@@ -121,8 +121,8 @@ mod tests {
                     Err(wait) => now += wait,
                 }
             }
-            let most = RingPace::BURST + 10 * RingPace::PER_SECOND;
-            assert!((most - 1..most + rings as i64).contains(&count), "{count} of {most}");
+            let max = RingPace::BURST + 10 * RingPace::PER_SECOND;
+            assert!((max - 1..max + rings as i64).contains(&count), "{count} of {max}");
         }
         let mut pace = RingPace::new(u64::MAX - 5);
         assert_eq!(pace.take(u64::MAX, 1), Ok(()));
@@ -146,22 +146,22 @@ mod tests {
 
     #[test]
     fn a_start_is_not_slowed_and_a_flood_is() {
-        let (count, ended) = flood(1000);
+        let (count, was_ended) = flood(1000);
         assert_eq!(
-            (count, ended),
+            (count, was_ended),
             (MessageRateLimit::BURST + 99 * MessageRateLimit::PER_SECOND / 100, false)
         );
-        let (count, ended) = flood(60_000);
-        assert!(ended);
+        let (count, was_ended) = flood(60_000);
+        assert!(was_ended);
         assert_eq!(count, MessageRateLimit::BURST + 10 * MessageRateLimit::PER_SECOND);
     }
 
     #[test]
     fn steady_messages_below_the_rate_go_on_for_ever() {
         let mut pace = MessageRateLimit::new(0);
-        for nth in 0..1_000_000_u64 {
-            let now = nth * 1000 / u64::from(MessageRateLimit::PER_SECOND);
-            assert_eq!(pace.take(now), Decision::Now, "message {nth}");
+        for number in 0..1_000_000_u64 {
+            let now = number * 1000 / u64::from(MessageRateLimit::PER_SECOND);
+            assert_eq!(pace.take(now), Decision::Now, "message {number}");
         }
         // A burst after a pause uses a full budget and is not a flood.
         for round in 0..5_u64 {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_stands_or_jumps_is_no_trouble() {
+    fn a_clock_that_stops_or_jumps_is_tolerated() {
         let mut pace = MessageRateLimit::new(u64::MAX - 5);
         assert_eq!(pace.take(u64::MAX), Decision::Now);
         assert_eq!(pace.take(0), Decision::Now);

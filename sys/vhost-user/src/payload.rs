@@ -90,12 +90,12 @@ impl Body<'_> {
         Err(MessageError::Size { request: self.request, size, expected })
     }
 
-    /// Checks that `left` descriptors remain after `taken` ones were used.
-    fn expect_fds(&self, taken: usize, left: usize) -> Result<(), MessageError> {
-        if self.fds.len() == left {
+    /// Checks that `remaining` descriptors remain after `taken_count` ones were used.
+    fn expect_fds(&self, taken_count: usize, remaining: usize) -> Result<(), MessageError> {
+        if self.fds.len() == remaining {
             return Ok(());
         }
-        let (found, expected) = (taken + self.fds.len(), taken + left);
+        let (found, expected) = (taken_count + self.fds.len(), taken_count + remaining);
         Err(MessageError::Descriptors { request: self.request, found, expected })
     }
 
@@ -132,7 +132,7 @@ impl Body<'_> {
         let (index, enabled) = (self.fields.u32(), self.fields.u32());
         match enabled {
             0 | 1 => Ok(FrontEndMessage::SetVringEnable { index, enabled: enabled == 1 }),
-            other => Err(self.out_of_range("num", u64::from(other))),
+            value => Err(self.out_of_range("num", u64::from(value))),
         }
     }
 
@@ -232,15 +232,15 @@ impl Body<'_> {
     }
 
     fn config(&mut self) -> Result<FrontEndMessage, MessageError> {
-        let whole = self.fields.remaining.len();
-        self.expect_size(whole.min(12), 12)?;
+        let total_bytes = self.fields.remaining.len();
+        self.expect_size(total_bytes.min(12), 12)?;
         let (offset, size, flags) = (self.fields.u32(), self.fields.u32(), self.fields.u32());
         let bytes = self.fields.remaining;
         let length = usize::try_from(size).unwrap_or(usize::MAX);
         if length > CONFIG_BYTES_MAX {
             return Err(self.out_of_range("size", u64::from(size)));
         }
-        self.expect_size(whole, 12 + length)?;
+        self.expect_size(total_bytes, 12 + length)?;
         Ok(match self.request {
             Request::SetConfig => FrontEndMessage::SetConfig { offset, bytes: bytes.to_vec() },
             _ => FrontEndMessage::GetConfig { offset, size, flags },

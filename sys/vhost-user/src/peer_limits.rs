@@ -25,9 +25,10 @@ impl PeerLimits {
         if rings == 0 {
             return;
         }
-        let (began, pace) = self.rings.get_or_insert_with(|| (Instant::now(), RingPace::new(0)));
+        let (started_at, pace) =
+            self.rings.get_or_insert_with(|| (Instant::now(), RingPace::new(0)));
         loop {
-            let now_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let now_ms = u64::try_from(started_at.elapsed().as_millis()).unwrap_or(u64::MAX);
             match pace.take(now_ms, rings) {
                 Ok(()) => return,
                 Err(ms) => sleep(Duration::from_millis(ms)).await,

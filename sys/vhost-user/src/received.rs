@@ -4,8 +4,8 @@
 //! (a file on FUSE) or for the network (a socket with `SO_LINGER`, a file on NFS). Such a close on
 //! the thread that reads messages would stop all devices. Descriptors of other kinds than the
 //! protocol has are therefore closed by a thread for blocking calls, and the device serves no other
-//! front-end meanwhile. The same holds for a Unix socket, which is closed with the descriptors in its
-//! unread messages.
+//! front-end meanwhile. The same holds for a Unix socket, which is closed with the descriptors in
+//! its unread messages.
 
 use std::io::IoSliceMut;
 use std::mem::ManuallyDrop;
@@ -55,21 +55,21 @@ impl Received {
         is_accepted.then(|| std::mem::take(&mut self.fds))
     }
 
-    /// Reads the messages of received Unix sockets, which should have none yet. Returns false if one
-    /// carries descriptors, which count as received then.
+    /// Reads the messages of received Unix sockets, which should have none yet. Returns false if
+    /// one carries descriptors, which count as received then.
     fn empty_sockets(&mut self) -> bool {
-        let (mut found, mut all_empty) = (Vec::new(), true);
+        let (mut descriptors, mut all_empty) = (Vec::new(), true);
         for socket in self.fds.iter().filter(|fd| is_unix_socket(fd.as_fd())) {
             // Without effect before Linux 6.16: descriptors that arrive later are closed with the
             // socket.
             refuse_descriptors(socket);
-            let mut room = [0; 4096];
+            let mut buffer = [0; 4096];
             let mut next =
-                || receive(socket.as_fd(), &mut [IoSliceMut::new(&mut room)], &mut found);
+                || receive(socket.as_fd(), &mut [IoSliceMut::new(&mut buffer)], &mut descriptors);
             all_empty &= (0..UNREAD_MAX).any(|_| next().map_or(true, |bytes| bytes == 0));
         }
-        let is_acceptable = all_empty && found.is_empty();
-        self.fds.append(&mut found);
+        let is_acceptable = all_empty && descriptors.is_empty();
+        self.fds.append(&mut descriptors);
         is_acceptable
     }
 }

@@ -35,10 +35,10 @@ impl Records {
         info: InflightInfo,
         features: RingFeatures,
     ) -> Result<VhostUserReply, DeviceFault> {
-        let shape = shape(info, features);
+        let layout = inflight_layout(info, features);
         let (_, file) =
-            Inflight::create(shape).map_err(|source| DeviceFault::Inflight { source })?;
-        let info = InflightInfo { size: shape.bytes(), mmap_offset: 0, ..info };
+            Inflight::create(layout).map_err(|source| DeviceFault::Inflight { source })?;
+        let info = InflightInfo { size: layout.bytes(), mmap_offset: 0, ..info };
         Ok(VhostUserReply::Inflight(info, Arc::new(file)))
     }
 
@@ -51,8 +51,9 @@ impl Records {
     ) -> Result<(), DeviceFault> {
         self.inflight = None;
         let InflightInfo { size, mmap_offset, .. } = info;
-        let inflight = Inflight::map(fd.as_fd(), mmap_offset, size, shape(info, features))
-            .map_err(|source| DeviceFault::Inflight { source })?;
+        let inflight =
+            Inflight::map(fd.as_fd(), mmap_offset, size, inflight_layout(info, features))
+                .map_err(|source| DeviceFault::Inflight { source })?;
         self.inflight = Some(inflight);
         Ok(())
     }
@@ -92,7 +93,7 @@ impl Records {
     }
 }
 
-fn shape(info: InflightInfo, features: RingFeatures) -> InflightLayout {
+fn inflight_layout(info: InflightInfo, features: RingFeatures) -> InflightLayout {
     InflightLayout {
         queues: info.queues,
         queue_size: info.queue_size,
@@ -107,9 +108,10 @@ mod tests {
     #[test]
     fn a_ring_larger_than_the_record_keeps_none() {
         let features = RingFeatures(0);
-        let asked =
+        let request =
             InflightInfo { size: 0, mmap_offset: 0, queues: 1, queue_size: 128, wire_bytes: 24 };
-        let VhostUserReply::Inflight(info, file) = Records::new_inflight(asked, features).unwrap()
+        let VhostUserReply::Inflight(info, file) =
+            Records::new_inflight(request, features).unwrap()
         else {
             panic!("no record");
         };

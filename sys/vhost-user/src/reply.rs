@@ -55,8 +55,8 @@ impl VhostUserReply {
             Self::VringState { index, base } => [*index, *base].map(u32::to_ne_bytes).concat(),
             Self::Config { offset, flags, bytes } => {
                 let size = u32::try_from(bytes.len()).unwrap_or(0);
-                let head = [offset.to_ne_bytes(), size.to_ne_bytes(), flags.to_ne_bytes()];
-                [head.concat(), bytes.clone()].concat()
+                let header = [offset.to_ne_bytes(), size.to_ne_bytes(), flags.to_ne_bytes()];
+                [header.concat(), bytes.clone()].concat()
             }
             Self::Inflight(info, _) => {
                 let mut payload = [info.size, info.mmap_offset].map(u64::to_ne_bytes).concat();

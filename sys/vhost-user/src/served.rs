@@ -98,8 +98,8 @@ impl Served {
         };
         let changing = Mutex::new(changing);
         let shared = Arc::new(Shared { subject, wake: Notify::new(), faults, changing });
-        let inside = Arc::clone(&shared);
-        let serving = threads.serving.spawn(|stop| inside.run(acceptor, watched, stop));
+        let task_shared = Arc::clone(&shared);
+        let serving = threads.serving.spawn(|stop| task_shared.run(acceptor, watched, stop));
         Ok(Self { shared, serving: Some(serving), connecting, file })
     }
 }
@@ -115,13 +115,13 @@ impl Drop for Served {
 }
 
 fn host_error(name: DeviceName, action: &str, error: &io::Error) -> DeviceError {
-    let what = match name {
+    let subject = match name {
         DeviceName::Nic(_) => "the NIC",
         DeviceName::Disk(_) => "the disk",
     };
     DeviceError {
         kind: DeviceErrorKind::Host,
         field: "socket",
-        detail: format!("cannot {action} for {what}: {error}"),
+        detail: format!("cannot {action} for {subject}: {error}"),
     }
 }

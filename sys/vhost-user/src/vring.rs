@@ -174,14 +174,14 @@ impl Vring {
     }
 
     /// Attaches the ring to its host. Does nothing if it is not configured.
-    pub(crate) fn start(&mut self, place: &RingContext<'_>) -> Result<(), PortFault> {
+    pub(crate) fn start(&mut self, context: &RingContext<'_>) -> Result<(), PortFault> {
         let Some(addresses) = self.addresses else { return Ok(()) };
         let mut setup = RingSetup {
             queue: self.index,
             size: self.size,
             addresses,
-            base: place.features.base_from_vring(self.base),
-            features: place.features,
+            base: context.features.base_from_vring(self.base),
+            features: context.features,
             kick: match &self.kick {
                 Some(Kick::Fd(fd)) => Some(Arc::clone(fd)),
                 Some(Kick::Polled) | None => None,
@@ -189,14 +189,14 @@ impl Vring {
             call: Arc::clone(&self.call),
             error: Arc::clone(&self.error),
         };
-        let memory = Arc::clone(place.memory);
-        if !place.features.packed() {
+        let memory = Arc::clone(context.memory);
+        if !context.features.packed() {
             setup.base = used_position(&memory, &setup)?;
         }
         let ring = (self.index, self.size);
-        let records = place.records.ring_records(ring, place.features, self.log_addr);
-        self.is_packed = place.features.packed();
-        self.running = Some(match place.model {
+        let records = context.records.ring_records(ring, context.features, self.log_addr);
+        self.is_packed = context.features.packed();
+        self.running = Some(match context.model {
             Model::Nic(nic) => Running::nic(nic, memory, &setup, records)?,
             Model::Disk(disk) => Running::disk(disk, memory, &setup, records)?,
         });

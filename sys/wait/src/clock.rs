@@ -49,9 +49,9 @@ mod tests {
         assert!(now() > before);
         for ns in [0, 1, 999_999_999, NS_PER_S, 1_500_000_001, u64::MAX] {
             let spec = to_timespec(ns);
-            let back = u128::from(spec.tv_sec.unsigned_abs()) * u128::from(NS_PER_S)
+            let converted = u128::from(spec.tv_sec.unsigned_abs()) * u128::from(NS_PER_S)
                 + u128::from(spec.tv_nsec.unsigned_abs());
-            assert_eq!(back, u128::from(ns));
+            assert_eq!(converted, u128::from(ns));
         }
     }
 }

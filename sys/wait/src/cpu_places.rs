@@ -77,25 +77,25 @@ mod tests {
     }
 
     #[test]
-    fn siblings_share_a_core_and_nodes_are_told() {
+    fn siblings_share_a_core_and_numa_nodes_are_read() {
         let folder = Folder::new("suimon-cpu-places");
         folder.add(0, Some(("core_cpus_list", "0,8\n")), Some("node0"));
         folder.add(8, Some(("core_cpus_list", "0,8\n")), Some("node0"));
         folder.add(3, Some(("thread_siblings_list", "2-3\n")), Some("node1"));
         folder.add(4, Some(("core_cpus_list", "")), Some("nodes"));
-        let told = [0, 8, 3, 4, 9].map(|cpu| {
+        let places = [0, 8, 3, 4, 9].map(|cpu| {
             let CpuTopology { cpu: _, core, numa_node } = read_topology(&folder.0, cpu);
             (core, numa_node)
         });
-        assert_eq!(told, [(0, 0), (0, 0), (2, 1), (4, 0), (9, 0)]);
+        assert_eq!(places, [(0, 0), (0, 0), (2, 1), (4, 0), (9, 0)]);
     }
 
     #[test]
-    fn this_host_tells_a_core_of_each_cpu() {
+    fn this_host_reports_a_core_of_each_cpu() {
         use suimon_ports::WorkerRuntime;
         let cpus = crate::WorkerThreads.cpus();
-        let places = cpu_topology(&cpus);
-        assert!(places.iter().map(|place| place.cpu).eq(cpus));
-        assert!(places.iter().all(|place| place.core <= u32::from(place.cpu)), "{places:?}");
+        let topology = cpu_topology(&cpus);
+        assert!(topology.iter().map(|entry| entry.cpu).eq(cpus));
+        assert!(topology.iter().all(|entry| entry.core <= u32::from(entry.cpu)), "{topology:?}");
     }
 }

@@ -80,8 +80,8 @@ impl EpollWait {
             deadlines: Deadlines::Timeout,
             run_delay: RunDelay::default(),
         };
-        let look = wait.events.wait(wait.epoll.as_fd(), Some(&[0, 0]));
-        if look.is_err_and(|error| lacks_call(&error)) {
+        let result = wait.events.wait(wait.epoll.as_fd(), Some(&[0, 0]));
+        if result.is_err_and(|error| lacks_call(&error)) {
             wait.use_timer()?;
         }
         Ok(wait)
@@ -113,19 +113,19 @@ impl EpollWait {
         }
     }
 
-    fn sleep(&mut self, until: Time) -> io::Result<()> {
+    fn sleep(&mut self, deadline: Time) -> io::Result<()> {
         match &self.deadlines {
-            Deadlines::Timeout if until == Time::NEVER => {
+            Deadlines::Timeout if deadline == Time::NEVER => {
                 self.events.wait(self.epoll.as_fd(), None)
             }
             Deadlines::Timeout => {
-                let span = until.since(clock::now());
+                let span = deadline.since(clock::now());
                 let spec = clock::to_timespec(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
                 self.events.wait(self.epoll.as_fd(), Some(&[spec.tv_sec, spec.tv_nsec]))
             }
             Deadlines::Timer(timer) => {
                 // An absolute time in the past expires at once; zero would disarm the timer.
-                let ns = if until == Time::NEVER { 0 } else { until.as_ns().max(1) };
+                let ns = if deadline == Time::NEVER { 0 } else { deadline.as_ns().max(1) };
                 let spec = Itimerspec {
                     it_interval: Timespec::default(),
                     it_value: clock::to_timespec(ns),
@@ -151,8 +151,8 @@ impl EpollWait {
         }
     }
 
-    fn sleep_until(&mut self, until: Time, ready: &mut Vec<u64>) -> io::Result<()> {
-        match self.sleep(until) {
+    fn sleep_until(&mut self, deadline: Time, ready: &mut Vec<u64>) -> io::Result<()> {
+        match self.sleep(deadline) {
             Ok(()) => {
                 self.collect(ready);
                 Ok(())
@@ -181,10 +181,10 @@ impl Wait for EpollWait {
         let _ = epoll::delete(&self.epoll, fd);
     }
 
-    fn wait(&mut self, until: Option<Time>, ready: &mut Vec<u64>) -> io::Result<()> {
-        let sleeps = until.filter(|until| *until > clock::now());
-        let Some(until) = sleeps else {
-            if until.is_some() {
+    fn wait(&mut self, deadline: Option<Time>, ready: &mut Vec<u64>) -> io::Result<()> {
+        let sleeps = deadline.filter(|deadline| *deadline > clock::now());
+        let Some(deadline) = sleeps else {
+            if deadline.is_some() {
                 // The deadline has passed: this wait returns, so it consumes a wake-up.
                 self.shared.flag.wake_up();
             }
@@ -197,7 +197,7 @@ impl Wait for EpollWait {
             self.collect(ready);
             return Ok(());
         }
-        let result = self.sleep_until(until, ready);
+        let result = self.sleep_until(deadline, ready);
         self.shared.flag.wake_up();
         result
     }

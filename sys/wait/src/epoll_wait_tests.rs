@@ -26,16 +26,16 @@ fn a_deadline_is_met_and_never_early() {
     for mut wait in waits() {
         let mut ready = Vec::new();
         for us in [1, 10, 100, 1_000, 10_000] {
-            let until = wait.now() + Duration::from_micros(us);
-            wait.wait(Some(until), &mut ready).unwrap();
-            assert!(wait.now() >= until, "woke {us} us sleep early");
+            let deadline = wait.now() + Duration::from_micros(us);
+            wait.wait(Some(deadline), &mut ready).unwrap();
+            assert!(wait.now() >= deadline, "woke {us} us sleep early");
             assert!(ready.is_empty());
         }
         // Now, in the past and at the origin: no sleep. A wait that slept here would have no
         // deadline; the limit is far above delays by load.
         let start = wait.now();
-        for until in [start, Time::ZERO] {
-            wait.wait(Some(until), &mut ready).unwrap();
+        for deadline in [start, Time::ZERO] {
+            wait.wait(Some(deadline), &mut ready).unwrap();
         }
         wait.wait(None, &mut ready).unwrap();
         assert!(wait.now().since(start) < Duration::from_secs(60));
@@ -59,8 +59,8 @@ fn readable_descriptors_are_reported_until_unwatched() {
         wait.unwatch(reader.as_fd());
         wait.unwatch(reader.as_fd());
         ready.clear();
-        let until = after(&wait, Duration::from_millis(5));
-        wait.wait(until, &mut ready).unwrap();
+        let deadline = after(&wait, Duration::from_millis(5));
+        wait.wait(deadline, &mut ready).unwrap();
         assert!(ready.is_empty());
         // A token may be reused, and a hang-up counts as readable.
         wait.watch(reader.as_fd(), 7).unwrap();
@@ -79,18 +79,18 @@ fn more_descriptors_than_one_call_reports_all_get_their_turn() {
             wait.watch(reader.as_fd(), token as u64).unwrap();
             rustix::io::write(writer, b"x").unwrap();
         }
-        let mut seen = Vec::new();
+        let mut reported = Vec::new();
         for _ in 0..3 {
-            wait.wait(None, &mut seen).unwrap();
+            wait.wait(None, &mut reported).unwrap();
         }
-        seen.sort_unstable();
-        seen.dedup();
-        assert_eq!(seen.len(), 150);
+        reported.sort_unstable();
+        reported.dedup();
+        assert_eq!(reported.len(), 150);
     }
 }
 
 #[test]
-fn a_wake_up_given_while_awake_is_kept_for_the_next_sleep() {
+fn a_wake_up_while_awake_ends_the_next_sleep() {
     for mut wait in waits() {
         let waker = wait.waker();
         let mut ready = Vec::new();
@@ -120,12 +120,12 @@ fn waking_an_awake_worker_makes_no_system_call() {
 
 /// Two threads wake each other in turn, `rounds` times. A lost wake-up leaves both asleep.
 fn wake_alternately(rounds: u64) {
-    for (mut here, mut there) in
+    for (mut first, mut second) in
         [(EpollWait::new().unwrap(), EpollWait::new().unwrap()), waits().into()]
     {
-        let (to_here, to_there) = (here.waker(), there.waker());
+        let (to_here, to_there) = (first.waker(), second.waker());
         let ball = Arc::new(AtomicU64::new(0));
-        let theirs = Arc::clone(&ball);
+        let peer_ball = Arc::clone(&ball);
         let play = move |wait: &mut EpollWait, waker: &EventWaker, ball: &AtomicU64, odd: u64| {
             let mut ready = Vec::new();
             loop {
@@ -146,8 +146,8 @@ fn wake_alternately(rounds: u64) {
                 }
             }
         };
-        let other = std::thread::spawn(move || play(&mut there, &to_here, &theirs, 1));
-        play(&mut here, &to_there, &ball, 0);
+        let other = std::thread::spawn(move || play(&mut second, &to_here, &peer_ball, 1));
+        play(&mut first, &to_there, &ball, 0);
         other.join().unwrap();
     }
 }

@@ -71,10 +71,10 @@ impl Events {
     pub(crate) fn wait_plain(&mut self, epoll: BorrowedFd<'_>, forever: bool) -> io::Result<()> {
         self.len = 0;
         let timeout_ms = if forever { -1 } else { 0 };
-        let room = libc::c_int::try_from(EVENTS_MAX).unwrap_or(1);
-        // SAFETY: `buffer` is valid for writes of `room` events and outlives the call.
+        let events_max = libc::c_int::try_from(EVENTS_MAX).unwrap_or(1);
+        // SAFETY: `buffer` is valid for writes of `events_max` events and outlives the call.
         let count = unsafe {
-            libc::epoll_wait(epoll.as_raw_fd(), self.buffer.as_mut_ptr(), room, timeout_ms)
+            libc::epoll_wait(epoll.as_raw_fd(), self.buffer.as_mut_ptr(), events_max, timeout_ms)
         };
         self.len = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
         Ok(())

@@ -58,15 +58,15 @@ mod tests {
         let allowed = sched_getaffinity(None).unwrap();
         let cpu = (0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu)).unwrap();
         let pin = move || {
-            let mut one = CpuSet::new();
-            one.set(cpu);
-            sched_setaffinity(None, &one).unwrap();
+            let mut set = CpuSet::new();
+            set.set(cpu);
+            sched_setaffinity(None, &set).unwrap();
         };
         let is_over = Arc::new(AtomicBool::new(false));
-        let over = Arc::clone(&is_over);
+        let stop = Arc::clone(&is_over);
         let other = thread::spawn(move || {
             pin();
-            while !over.load(Ordering::Relaxed) {
+            while !stop.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }
         });

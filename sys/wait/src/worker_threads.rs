@@ -93,7 +93,7 @@ impl WorkerThreads {
 fn run_on(cpus: &[u16], mut wait: EpollWait, body: Body, report: &SyncSender<io::Result<()>>) {
     let mut set = CpuSet::new();
     cpus.iter().for_each(|cpu| set.set(usize::from(*cpu)));
-    let placed = sched_setaffinity(None, &set)
+    let result = sched_setaffinity(None, &set)
         .and_then(|()| set_current_timer_slack(TIMER_SLACK_NS))
         .map_err(|errno| {
             io::Error::new(
@@ -101,9 +101,9 @@ fn run_on(cpus: &[u16], mut wait: EpollWait, body: Body, report: &SyncSender<io:
                 format!("setting the CPU affinity to {}: {errno}", ranges(cpus)),
             )
         });
-    let started = placed.is_ok();
+    let started = result.is_ok();
     // The caller waits for this message, so sending cannot fail.
-    let _ = report.send(placed);
+    let _ = report.send(result);
     if started {
         wait.begin_run_delay();
         body(Box::new(wait));
@@ -124,7 +124,7 @@ fn thread_name(name: &str) -> io::Result<String> {
     }
     let end = name
         .char_indices()
-        .map(|(at, letter)| at + letter.len_utf8())
+        .map(|(index, letter)| index + letter.len_utf8())
         .take_while(|end| *end <= NAME_BYTES_MAX)
         .last();
     Ok(name.get(..end.unwrap_or_default()).unwrap_or_default().to_owned())
@@ -133,10 +133,10 @@ fn thread_name(name: &str) -> io::Result<String> {
 /// Formats an ascending list as `0-3,6`.
 fn ranges(cpus: &[u16]) -> String {
     let mut text = String::new();
-    let mut rest = cpus.iter().copied().peekable();
-    while let Some(first) = rest.next() {
+    let mut remaining = cpus.iter().copied().peekable();
+    while let Some(first) = remaining.next() {
         let mut last = first;
-        while let Some(next) = rest.next_if(|next| Some(*next) == last.checked_add(1)) {
+        while let Some(next) = remaining.next_if(|next| Some(*next) == last.checked_add(1)) {
             last = next;
         }
         let comma = if text.is_empty() { "" } else { "," };

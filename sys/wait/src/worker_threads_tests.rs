@@ -23,8 +23,8 @@ fn a_worker_runs_pinned_named_and_without_timer_slack() {
         let (_, join) =
             WorkerThreads.start("processor-17-of-many", cpu.into(), Box::new(body)).unwrap();
         join();
-        let (at, set, name, slack, now) = receive.recv().unwrap();
-        assert_eq!(at, usize::from(cpu));
+        let (cpu_number, set, name, slack, now) = receive.recv().unwrap();
+        assert_eq!(cpu_number, usize::from(cpu));
         assert_eq!((set.count(), set.is_set(usize::from(cpu))), (1, true));
         assert_eq!(name, "processor-17-of");
         assert_eq!(slack, 1);
@@ -35,11 +35,11 @@ fn a_worker_runs_pinned_named_and_without_timer_slack() {
 #[test]
 fn a_worker_without_a_place_may_run_on_any_cpu_even_if_its_starter_may_not() {
     let cpus = WorkerThreads.cpus();
-    let mut one = CpuSet::new();
-    one.set(usize::from(cpus[0]));
+    let mut set = CpuSet::new();
+    set.set(usize::from(cpus[0]));
     let (send, receive) = channel();
     let starter = move || {
-        sched_setaffinity(None, &one).unwrap();
+        sched_setaffinity(None, &set).unwrap();
         let body = move |_: Box<dyn Wait>| send.send(sched_getaffinity(None).unwrap()).unwrap();
         let (_, join) =
             WorkerThreads.start("floating", CpuAffinity::Floating, Box::new(body)).unwrap();
@@ -47,8 +47,8 @@ fn a_worker_without_a_place_may_run_on_any_cpu_even_if_its_starter_may_not() {
     };
     std::thread::spawn(starter).join().unwrap();
     let set = receive.recv().unwrap();
-    let may = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
-    assert!(may.eq(cpus.into_iter().map(usize::from)));
+    let permitted = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
+    assert!(permitted.eq(cpus.into_iter().map(usize::from)));
 }
 
 #[test]
@@ -75,12 +75,12 @@ fn a_cpu_that_does_not_exist_is_refused_with_the_choice() {
 
 #[test]
 fn a_pinned_caller_sees_all_cpus() {
-    let all = WorkerThreads.cpus();
+    let cpus = WorkerThreads.cpus();
     let (send, receive) = channel();
     let body = move |_| send.send(WorkerThreads.cpus()).unwrap();
-    let (_, join) = WorkerThreads.start("x", all[0].into(), Box::new(body)).unwrap();
+    let (_, join) = WorkerThreads.start("x", cpus[0].into(), Box::new(body)).unwrap();
     join();
-    assert_eq!(receive.recv().unwrap(), all);
+    assert_eq!(receive.recv().unwrap(), cpus);
 }
 
 #[test]

@@ -33,13 +33,13 @@ fn main() -> ExitCode {
 
 impl Arguments {
     /// Parses the command line without the program's name. Values may be separate or attached.
-    fn parse(words: impl Iterator<Item = OsString>) -> Result<Self, String> {
+    fn parse(values: impl Iterator<Item = OsString>) -> Result<Self, String> {
         let mut arguments = Self::default();
-        let mut words = words;
-        while let Some(word) = words.next() {
-            let text = word.to_string_lossy().into_owned();
+        let mut values = values;
+        while let Some(argument) = values.next() {
+            let text = argument.to_string_lossy().into_owned();
             let mut value = |attached: &str| match attached {
-                "" => words.next().ok_or_else(|| format!("{text}: the value is missing")),
+                "" => values.next().ok_or_else(|| format!("{text}: the value is missing")),
                 attached => Ok(OsString::from(attached)),
             };
             if text == "--include_imports" {
@@ -53,7 +53,7 @@ impl Arguments {
             } else if text.starts_with('-') {
                 return Err(format!("{text}: this option is not supported; install protoc"));
             } else {
-                arguments.files.push(word.into());
+                arguments.files.push(argument.into());
             }
         }
         Ok(arguments)

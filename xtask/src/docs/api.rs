@@ -64,7 +64,8 @@ fn statuses(text: &mut String, document: &Value) -> Result<()> {
     for item in document["paths"].as_object().into_iter().flatten().map(|(_, item)| item) {
         for operation in METHODS.iter().map(|method| &item[*method]) {
             for (status, response) in operation["responses"].as_object().into_iter().flatten() {
-                let name = response["$ref"].as_str().and_then(|of| of.rsplit('/').next());
+                let name =
+                    response["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
                 let meaning = name.and_then(|name| responses[name]["description"].as_str());
                 if let Some(meaning) = meaning {
                     meanings.insert(status, meaning);
@@ -118,7 +119,7 @@ fn section(text: &mut String, document: &Value, tag: &str, requests: &[Request<'
 /// Returns the types of the body.
 fn body(operation: &Value) -> String {
     let content = operation["requestBody"]["content"].as_object();
-    let types = content.into_iter().flatten().map(|(_, of)| type_name(&of["schema"]));
+    let types = content.into_iter().flatten().map(|(_, media)| type_name(&media["schema"]));
     let types: BTreeSet<String> = types.collect();
     if types.is_empty() {
         "–".to_owned()
@@ -129,9 +130,9 @@ fn body(operation: &Value) -> String {
 
 /// Returns the row of a parameter; `None` for names and numbers in paths, which explain themselves.
 fn parameter_row(document: &Value, parameter: &Value) -> Option<String> {
-    let (name, place) = (parameter["name"].as_str()?, parameter["in"].as_str()?);
+    let (name, location) = (parameter["name"].as_str()?, parameter["in"].as_str()?);
     let meaning = parameter["description"].as_str().unwrap_or_default();
-    if place == "path" && meaning.is_empty() {
+    if location == "path" && meaning.is_empty() {
         return None;
     }
     let mut schema = &parameter["schema"];
@@ -144,7 +145,7 @@ fn parameter_row(document: &Value, parameter: &Value) -> Option<String> {
             value.push_str(&format!(" {word} {}", schema[key]));
         }
     }
-    Some(format!("| `{name}` | {place} | {} | {} |\n", cell(&value), cell(meaning)))
+    Some(format!("| `{name}` | {location} | {} | {} |\n", cell(&value), cell(meaning)))
 }
 
 /// Returns the name of a type: of a reference, its last part.
@@ -152,19 +153,19 @@ fn type_name(schema: &Value) -> String {
     if let Some(reference) = schema["$ref"].as_str() {
         return format!("`{}`", reference.rsplit('/').next().unwrap_or_default());
     }
-    if let Some(words) = schema["enum"].as_array() {
-        let words: Vec<String> =
-            words.iter().filter_map(Value::as_str).map(|word| format!("`{word}`")).collect();
-        return words.join(", ");
+    if let Some(values) = schema["enum"].as_array() {
+        let quoted: Vec<String> =
+            values.iter().filter_map(Value::as_str).map(|value| format!("`{value}`")).collect();
+        return quoted.join(", ");
     }
     if let Some(pattern) = schema["pattern"].as_str() {
         return format!("`{pattern}`");
     }
     match &schema["type"] {
-        Value::String(word) => word.clone(),
-        Value::Array(words) => {
-            let words = words.iter().filter_map(Value::as_str).filter(|word| *word != "null");
-            words.collect::<Vec<_>>().join(" or ")
+        Value::String(name) => name.clone(),
+        Value::Array(names) => {
+            let names = names.iter().filter_map(Value::as_str).filter(|name| *name != "null");
+            names.collect::<Vec<_>>().join(" or ")
         }
         _ => "object".to_owned(),
     }

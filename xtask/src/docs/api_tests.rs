@@ -27,7 +27,7 @@ fn a_request_is_shown_with_body_statuses_command_and_parameters() {
         "| 404 | No \\| such object. |",
         "| `n` | query | integer from 1 default 5 | Number. |",
     ] {
-        assert!(page.lines().any(|is| is == line), "{line}\n{page}");
+        assert!(page.lines().any(|actual| actual == line), "{line}\n{page}");
     }
     assert!(!page.contains("| `name` |"), "{page}");
 }

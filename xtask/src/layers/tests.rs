@@ -15,9 +15,9 @@ fn copy_of_the_manifests() -> TempDir {
     fs::copy(root.join("Cargo.toml"), copy.path().join("Cargo.toml")).unwrap();
     for package in metadata::read(&root).unwrap().packages {
         let folder = package.folder().strip_prefix(&root).unwrap();
-        let to = copy.path().join(folder);
-        fs::create_dir_all(to.join("src")).unwrap();
-        fs::copy(&package.manifest_path, to.join("Cargo.toml")).unwrap();
+        let target = copy.path().join(folder);
+        fs::create_dir_all(target.join("src")).unwrap();
+        fs::copy(&package.manifest_path, target.join("Cargo.toml")).unwrap();
         for target in &package.targets {
             let source = copy.path().join(target.src_path.strip_prefix(&root).unwrap());
             fs::create_dir_all(source.parent().unwrap()).unwrap();
@@ -55,7 +55,7 @@ fn the_workspace_as_it_is_has_no_wrong_edge() {
 #[test]
 fn a_wrong_edge_is_refused_and_both_crates_are_named() {
     // (crate, section, dependency, part of the reason)
-    let wrong = [
+    let invalid = [
         ("base/quantity", "dependencies", "suimon-ports", "lower floors"),
         ("base/quantity", "dependencies", "suimon-frame", "within one floor"),
         ("policy/forwarding", "dependencies", "suimon-offload", "within one floor"),
@@ -71,19 +71,19 @@ fn a_wrong_edge_is_refused_and_both_crates_are_named() {
         ("ports", "dev-dependencies", "suimon-rig", "used by nobody"),
         ("ports", "dependencies", "suimon-test-programs", "used by nobody"),
     ];
-    for (who, section, whom, why) in wrong {
-        let violations = edges_with(who, section, whom);
-        assert_eq!(violations.len(), 1, "{who} -> {whom}: {violations:?}");
+    for (package, section, dependency, reason) in invalid {
+        let violations = edges_with(package, section, dependency);
+        assert_eq!(violations.len(), 1, "{package} -> {dependency}: {violations:?}");
         let violation = &violations[0];
-        let name = match who {
+        let name = match package {
             "ports" => "suimon-ports",
             "apps/suimon" => "suimon",
             "contract/types" => "suimon-contract",
-            _ => who.rsplit('/').next().unwrap(),
+            _ => package.rsplit('/').next().unwrap(),
         };
         assert!(violation.contains(name), "{violation}");
-        assert!(violation.contains(whom), "{violation}");
-        assert!(violation.contains(why), "{violation}");
+        assert!(violation.contains(dependency), "{violation}");
+        assert!(violation.contains(reason), "{violation}");
         assert_eq!(violation.contains("dev-dependency"), section == "dev-dependencies");
     }
 }

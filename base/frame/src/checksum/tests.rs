@@ -27,8 +27,8 @@ fn sums_do_not_overflow_in_the_largest_frame() {
 fn pseudo_headers_are_their_bytes() {
     let v4 = Sum::pseudo_ipv4([10, 0, 0, 1], [10, 0, 0, 2], 6, 0x1234);
     assert_eq!(v4, Sum::from_bytes(&[10, 0, 0, 1, 10, 0, 0, 2, 0, 6, 0x12, 0x34]));
-    let source = core::array::from_fn(|at| at as u8);
-    let destination = core::array::from_fn(|at| 0xf0 | at as u8);
+    let source = core::array::from_fn(|index| index as u8);
+    let destination = core::array::from_fn(|index| 0xf0 | index as u8);
     let v6 = Sum::pseudo_ipv6(source, destination, 17, 0x0001_0203);
     let bytes = [&source[..], &destination, &[0, 1, 2, 3, 0, 0, 0, 17]].concat();
     assert_eq!(v6, Sum::from_bytes(&bytes));
@@ -71,16 +71,16 @@ proptest! {
     #[test]
     fn an_update_equals_a_new_sum(
         mut words in prop::collection::vec(any::<u16>(), 1..40),
-        at in any::<prop::sample::Index>(),
+        position in any::<prop::sample::Index>(),
         new_word in any::<u16>(),
     ) {
         // An all-zero header is meaningless and excluded by RFC 1624.
         words.push(0x4500);
         let sum = |words: &[u16]| words.iter().fold(Sum::ZERO, |sum, word| sum.add_word(*word));
         let old_checksum = sum(&words).checksum();
-        let at = at.index(words.len() - 1);
-        let updated = update(old_checksum, words[at], new_word);
-        words[at] = new_word;
+        let index = position.index(words.len() - 1);
+        let updated = update(old_checksum, words[index], new_word);
+        words[index] = new_word;
         prop_assert_eq!(updated, sum(&words).checksum());
     }
 

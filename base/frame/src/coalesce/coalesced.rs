@@ -27,14 +27,14 @@ const _: () = assert!(BATCH_FRAMES_MAX <= u32::BITS as usize);
 impl Coalesced {
     /// Returns true if the frame at this index was merged into another one.
     #[inline]
-    pub const fn was_merged_away(self, at: usize) -> bool {
-        at < BATCH_FRAMES_MAX && self.merged_count >> at & 1 != 0
+    pub const fn was_merged_away(self, index: usize) -> bool {
+        index < BATCH_FRAMES_MAX && self.merged_count >> index & 1 != 0
     }
 
     /// Returns true if other frames were merged into the frame at this index.
     #[inline]
-    pub const fn is_merged(self, at: usize) -> bool {
-        at < BATCH_FRAMES_MAX && self.units >> at & 1 != 0
+    pub const fn is_merged(self, index: usize) -> bool {
+        index < BATCH_FRAMES_MAX && self.units >> index & 1 != 0
     }
 
     /// Returns the number of frames merged into others.

@@ -105,17 +105,17 @@ impl SegmentView {
     /// a correct header checksum.
     fn is_network_plain(&self, frame: &Frame) -> bool {
         let bytes = frame.head();
-        let at = self.network_at;
+        let offset = self.network_at;
         let stated = frame.len() - self.counted_from();
         if self.is_ipv6 {
-            return self.transport_at == at + IPV6_HEADER_BYTES
-                && u16_at(bytes, at + 4).map(usize::from) == Some(stated);
+            return self.transport_at == offset + IPV6_HEADER_BYTES
+                && u16_at(bytes, offset + 4).map(usize::from) == Some(stated);
         }
-        self.transport_at == at + IPV4_HEADER_BYTES
-            && u16_at(bytes, at + 2).map(usize::from) == Some(stated)
-            && Sum::from_bytes(bytes.get(at..self.transport_at).unwrap_or_default()).word() == 0xffff
+        self.transport_at == offset + IPV4_HEADER_BYTES
+            && u16_at(bytes, offset + 2).map(usize::from) == Some(stated)
+            && Sum::from_bytes(bytes.get(offset..self.transport_at).unwrap_or_default()).word() == 0xffff
             // 0xffff, the alternative form of zero, which a computed checksum never has.
-            && field(bytes, at + 10) != 0xffff
+            && field(bytes, offset + 10) != 0xffff
     }
 
     /// Returns true if the transport checksum of `frame` is correct: known to be, or verified here.
@@ -155,24 +155,24 @@ impl SegmentView {
 
     /// Returns true if addresses and ports equal those of `other` in `frame_of_other`.
     pub(super) fn is_same_flow(&self, frame: &Frame, other: &Self, frame_of_other: &Frame) -> bool {
-        let (bytes, others) = (frame.head(), frame_of_other.head());
+        let (bytes, other_bytes) = (frame.head(), frame_of_other.head());
         let are_equal = |from: usize, other_from: usize, len: usize| {
-            bytes.get(from..from + len) == others.get(other_from..other_from + len)
+            bytes.get(from..from + len) == other_bytes.get(other_from..other_from + len)
         };
-        let (at, other_at) = (self.network_at, other.network_at);
+        let (offset, other_at) = (self.network_at, other.network_at);
         self.is_ipv6 == other.is_ipv6
             && are_equal(self.transport_at, other.transport_at, 4)
             && match self.is_ipv6 {
-                true => are_equal(at + 8, other_at + 8, 32),
-                false => are_equal(at + 12, other_at + 12, 8),
+                true => are_equal(offset + 8, other_at + 8, 32),
+                false => are_equal(offset + 12, other_at + 12, 8),
             }
     }
 
     /// Returns true if the headers equal those of `first` in `head`, except for fields that differ
     /// between segments. Addresses and ports must already be known to be equal.
     pub(super) fn has_same_headers(&self, frame: &Frame, first: &Self, head: &Frame) -> bool {
-        let (bytes, others) = (frame.head(), head.head());
-        let are_equal = |from: usize, to: usize| bytes.get(from..to) == others.get(from..to);
+        let (bytes, other_bytes) = (frame.head(), head.head());
+        let are_equal = |from: usize, to: usize| bytes.get(from..to) == other_bytes.get(from..to);
         let (network, tcp) = (self.network_at, self.transport_at);
         let but_last_and_first = tcp_flags::CWR | tcp_flags::FIN | tcp_flags::PSH;
         (network, tcp, self.payload_at) == (first.network_at, first.transport_at, first.payload_at)

@@ -38,29 +38,33 @@ fn merged_frames_respect_the_segment_limit() {
 
 #[test]
 fn coalesced_reports_merged_and_absorbed_indices() {
-    let mut frames: Vec<_> = (0..4).map(|nth| part(nth * 1000, 1000, 1000)).collect();
+    let mut frames: Vec<_> = (0..4).map(|index| part(index * 1000, 1000, 1000)).collect();
     let lanes = [
         CoalesceTarget::Excluded,
         EGRESS,
         CoalesceTarget::Excluded,
         CoalesceTarget::Egress(1, Offloads::TCP),
     ];
-    assert!(coalesce(&mut frames, |at| lanes[at]).is_empty());
-    let mut frames: Vec<_> = [0, 0, 1, 2].map(|nth| part(nth * 1000, 1000, 1000)).into();
+    assert!(coalesce(&mut frames, |index| lanes[index]).is_empty());
+    let mut frames: Vec<_> = [0, 0, 1, 2].map(|index| part(index * 1000, 1000, 1000)).into();
     let lanes = [CoalesceTarget::Excluded, EGRESS, EGRESS, EGRESS];
-    let coalesced = coalesce(&mut frames, |at| lanes[at]);
-    let told = [0, 1, 2, 3, 32].map(|at| (coalesced.is_merged(at), coalesced.was_merged_away(at)));
-    assert_eq!(told, [(false, false), (true, false), (false, true), (false, true), (false, false)]);
+    let coalesced = coalesce(&mut frames, |index| lanes[index]);
+    let states = [0, 1, 2, 3, 32]
+        .map(|index| (coalesced.is_merged(index), coalesced.was_merged_away(index)));
+    assert_eq!(
+        states,
+        [(false, false), (true, false), (false, true), (false, true), (false, false)]
+    );
     assert_eq!((coalesced.merged_count(), frames[1].len()), (2, 3054));
 }
 
 /// A batch of small frames costs one comparison per frame and no lookup of destinations.
 #[test]
 fn batches_without_mergeable_frames_are_unchanged() {
-    let mut small: Vec<_> = (0..32).map(|nth| part(nth * 255, 255, 255)).collect();
+    let mut small: Vec<_> = (0..32).map(|index| part(index * 255, 255, 255)).collect();
     assert!(coalesce(&mut small, |_| panic!("small frames only")).is_empty());
-    let mut one = [part(0, 1000, 1000)];
-    assert!(coalesce(&mut one, |_| panic!("one frame only")).is_empty());
+    let mut single = [part(0, 1000, 1000)];
+    assert!(coalesce(&mut single, |_| panic!("one frame only")).is_empty());
     let mut last = [part(0, 10, 10), part(10, 1000, 1000)];
     assert!(coalesce(&mut last, |_| panic!("nothing follows")).is_empty());
 }
@@ -69,14 +73,14 @@ fn batches_without_mergeable_frames_are_unchanged() {
 #[test]
 fn segments_with_wrong_checksum_are_not_merged() {
     for damaged in 0..3 {
-        let mut frames: Vec<_> = (0..3).map(|nth| part(nth * 1000, 1000, 1000)).collect();
+        let mut frames: Vec<_> = (0..3).map(|index| part(index * 1000, 1000, 1000)).collect();
         for frame in &mut frames {
             complete_checksum(frame);
             frame.meta.checksum = Checksum::Unknown;
         }
         frames[damaged].bytes_mut()[500] ^= 1;
         let coalesced = coalesce(&mut frames, |_| EGRESS);
-        let absorbed = [0, 1, 2].map(|at| coalesced.was_merged_away(at));
+        let absorbed = [0, 1, 2].map(|index| coalesced.was_merged_away(index));
         let expected = [[false, false, true], [false, false, false], [false, true, false]][damaged];
         assert_eq!(absorbed, expected, "the damaged one is {damaged}");
     }
@@ -95,12 +99,12 @@ fn segments_restricted_by_egress_form_are_not_merged() {
         ([Any, Complete, Any], [false, false, false]),
         ([Any, Any, Segmented], [false, true, false]),
     ] {
-        let mut frames = [0, 1, 2].map(|nth| part(nth * 1000, 1000, 1000));
+        let mut frames = [0, 1, 2].map(|index| part(index * 1000, 1000, 1000));
         for (frame, egress_form) in frames.iter_mut().zip(egress_form) {
             frame.meta.egress_form = egress_form;
         }
         let coalesced = coalesce(&mut frames, |_| EGRESS);
-        let absorbed = [0, 1, 2].map(|at| coalesced.was_merged_away(at));
+        let absorbed = [0, 1, 2].map(|index| coalesced.was_merged_away(index));
         assert_eq!(absorbed, expected, "{egress_form:?}");
         let forms = frames.each_ref().map(|frame| frame.meta.egress_form);
         assert_eq!(forms, egress_form);
@@ -111,7 +115,7 @@ fn segments_restricted_by_egress_form_are_not_merged() {
 #[test]
 fn segments_with_checksum_ffff_are_not_merged() {
     for checksum in [Checksum::Verified, Checksum::Unknown] {
-        let mut frames = [0, 1].map(|nth| part(nth * 1000, 1000, 1000));
+        let mut frames = [0, 1].map(|index| part(index * 1000, 1000, 1000));
         let mut probe = part(0, 1000, 1000);
         complete_checksum(&mut probe);
         let stored = field(probe.bytes(), 50);

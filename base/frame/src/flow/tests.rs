@@ -80,8 +80,8 @@ fn ipv6_fragment(offset_and_more: [u8; 2], payload: &[u8]) -> Vec<u8> {
 
 #[test]
 fn ipv6_fragments_share_a_hash_regardless_of_extension_headers() {
-    let whole = [17, 0, 1, 4, 0, 0, 0, 0, 0, 53, 0, 53, 0, 16, 0, 0];
-    let first = ipv6_fragment([0, 1], &whole);
+    let header = [17, 0, 1, 4, 0, 0, 0, 0, 0, 53, 0, 53, 0, 16, 0, 0];
+    let first = ipv6_fragment([0, 1], &header);
     let cut_in_options = ipv6_fragment([0, 1], &[17, 9, 1, 4]);
     let later = ipv6_fragment([0, 8], &[0xab; 40]);
     for fields in [FlowFields::Ports, FlowFields::Addresses] {
@@ -190,10 +190,10 @@ fn fast_path_accepts_only_plain_packets() {
             assert!(!is_plain(&packet(is_ipv6, protocol)));
         }
     }
-    for (at, byte) in [(12, 0x81), (13, 0x06), (14, 0x46), (14, 0x65), (20, 0x20), (21, 1)] {
+    for (index, byte) in [(12, 0x81), (13, 0x06), (14, 0x46), (14, 0x65), (20, 0x20), (21, 1)] {
         let mut bytes = packet(false, 6);
-        bytes[at] = byte;
-        assert!(!is_plain(&bytes), "{at}");
+        bytes[index] = byte;
+        assert!(!is_plain(&bytes), "{index}");
     }
 }
 
@@ -208,8 +208,8 @@ proptest! {
         is_whole: bool,
     ) {
         let mut packet = packet(is_ipv6, protocol);
-        for (at, byte) in changes {
-            packet[at] = byte;
+        for (index, byte) in changes {
+            packet[index] = byte;
         }
         let mut frame = Frame::new(0);
         frame.fill(&packet[..if is_whole { packet.len() } else { bytes }]);

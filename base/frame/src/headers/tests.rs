@@ -74,12 +74,12 @@ fn extension_header_count_is_limited() {
 
 #[test]
 fn inconsistent_headers_return_specific_errors() {
-    let mut wrong = ipv4(5, 0, 6);
-    wrong[14] = 0x65;
-    assert_eq!(Headers::parse(&wrong), Err(FrameHeaderError::Version { expected: 4, found: 6 }));
-    wrong[14] = 0x44;
+    let mut invalid = ipv4(5, 0, 6);
+    invalid[14] = 0x65;
+    assert_eq!(Headers::parse(&invalid), Err(FrameHeaderError::Version { expected: 4, found: 6 }));
+    invalid[14] = 0x44;
     let too_small = FrameHeaderError::HeaderLength { layer: "IPv4", bytes: 16 };
-    assert_eq!(Headers::parse(&wrong), Err(too_small));
+    assert_eq!(Headers::parse(&invalid), Err(too_small));
     let mut short_tcp = ipv4(5, 0, 6);
     short_tcp[46] = 0x40;
     let too_small = FrameHeaderError::HeaderLength { layer: "TCP", bytes: 16 };
@@ -90,10 +90,10 @@ fn inconsistent_headers_return_specific_errors() {
 #[test]
 fn truncated_headers_are_rejected() {
     for frame in [ipv4(15, 0, 6), ipv6(&[&[6, 0, 0, 0, 0, 0, 0, 0]], 0)] {
-        let whole = Headers::parse(&frame).unwrap();
-        for len in 0..whole.payload_at {
+        let complete = Headers::parse(&frame).unwrap();
+        for len in 0..complete.payload_at {
             assert!(Headers::parse(&frame[..len]).is_err(), "{len}");
         }
-        assert_eq!(Headers::parse(&frame[..whole.payload_at]), Ok(whole));
+        assert_eq!(Headers::parse(&frame[..complete.payload_at]), Ok(complete));
     }
 }

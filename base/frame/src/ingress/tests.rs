@@ -44,8 +44,8 @@ fn admission_sets_metadata_of_large_frames() {
     assert_eq!(frame.meta.checksum, Checksum::Partial { start: 34, offset: 16 });
     let gso = Gso { kind: GsoKind::Tcp4, segment_bytes: 400, ecn: false };
     assert_eq!(frame.meta.gso, Some(gso));
-    let fits = admit(&tcp(), &VnetHeader { gso_size: 1000, ..large() }, ALL).unwrap();
-    assert_eq!((fits.meta.gso, fits.meta.checksum), (None, frame.meta.checksum));
+    let fitting = admit(&tcp(), &VnetHeader { gso_size: 1000, ..large() }, ALL).unwrap();
+    assert_eq!((fitting.meta.gso, fitting.meta.checksum), (None, frame.meta.checksum));
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_tag_moves_from_the_bytes_to_the_metadata() {
 }
 
 #[test]
-fn metadata_tag_is_kept_and_inner_tag_stays() {
+fn metadata_tag_and_inner_tag_are_kept() {
     let mut bytes = tcp();
     bytes.splice(12..12, [0x81, 0x00, 0, 7]);
     let mut frame = Frame::new(0);
@@ -179,18 +179,18 @@ fn segment_count_and_header_length_are_limited() {
 
 #[test]
 fn a_partial_checksum_must_be_that_of_the_transport_header() {
-    let place = |csum_start, csum_offset| VnetHeader { csum_start, csum_offset, ..partial() };
+    let header_with = |csum_start, csum_offset| VnetHeader { csum_start, csum_offset, ..partial() };
     for (start, offset) in [(34, 6), (35, 16), (33, 16), (14, 10), (54, 16), (54, 0)] {
-        let error = refusal(&tcp(), &place(start, offset));
+        let error = refusal(&tcp(), &header_with(start, offset));
         assert!(
             matches!(error, IngressError::ChecksumPosition { .. }),
             "{start}+{offset}: {error}"
         );
-        let header = VnetHeader { gso_type: 1, gso_size: 400, ..place(start, offset) };
+        let header = VnetHeader { gso_type: 1, gso_size: 400, ..header_with(start, offset) };
         assert!(matches!(refusal(&tcp(), &header), IngressError::ChecksumPosition { .. }));
     }
     for (start, offset) in [(0, 16), (13, 16), (1053, 0), (34, 1019), (u16::MAX, u16::MAX)] {
-        let error = refusal(&tcp(), &place(start, offset));
+        let error = refusal(&tcp(), &header_with(start, offset));
         assert!(matches!(error, IngressError::ChecksumOutside { .. }), "{start}+{offset}");
     }
     let mut fragment = tcp();
@@ -217,20 +217,20 @@ fn a_tunnels_inner_checksum_may_be_partial() {
 fn checksum_start_leaves_room_for_a_tag() {
     let mut bytes = vec![0; FRAME_BYTES_MAX];
     bytes[12] = 0x99;
-    let at = |csum_start| VnetHeader { csum_start, csum_offset: 0, ..partial() };
-    let mut frame = admit(&bytes, &at(u16::MAX - 4), ALL).unwrap();
+    let header_at = |csum_start| VnetHeader { csum_start, csum_offset: 0, ..partial() };
+    let mut frame = admit(&bytes, &header_at(u16::MAX - 4), ALL).unwrap();
     frame.meta.tag = VlanId::new(1).map(VlanTag::for_vlan);
     assert_eq!(frame.wire_format().header.csum_start, u16::MAX);
     assert!(matches!(
-        refusal(&bytes, &at(u16::MAX - 3)),
+        refusal(&bytes, &header_at(u16::MAX - 3)),
         IngressError::ChecksumOutside { csum_start: 0xfffc, .. }
     ));
 }
 
 /// Returns a UDP datagram of 301 bytes with a partial checksum, and its virtio-net header.
 fn datagram(is_ipv6: bool, from: u16, to: u16) -> (Vec<u8>, VnetHeader) {
-    let (header, at) = if is_ipv6 { (40, 54) } else { (20, 34) };
-    let mut bytes: Vec<u8> = (0..14 + header + 301).map(|at| at as u8).collect();
+    let (header, offset) = if is_ipv6 { (40, 54) } else { (20, 34) };
+    let mut bytes: Vec<u8> = (0..14 + header + 301).map(|index| index as u8).collect();
     if is_ipv6 {
         bytes[12..14].copy_from_slice(&[0x86, 0xdd]);
         bytes[14..22].copy_from_slice(&[0x60, 0, 0, 0, 1, 45, 17, 64]);
@@ -238,14 +238,14 @@ fn datagram(is_ipv6: bool, from: u16, to: u16) -> (Vec<u8>, VnetHeader) {
         bytes[12..14].copy_from_slice(&[0x08, 0x00]);
         bytes[14..24].copy_from_slice(&[0x45, 0, 1, 65, 0, 0, 0, 0, 64, 17]);
     }
-    bytes[at..at + 2].copy_from_slice(&from.to_be_bytes());
-    bytes[at + 2..at + 4].copy_from_slice(&to.to_be_bytes());
-    bytes[at + 4..at + 6].copy_from_slice(&301_u16.to_be_bytes());
+    bytes[offset..offset + 2].copy_from_slice(&from.to_be_bytes());
+    bytes[offset + 2..offset + 4].copy_from_slice(&to.to_be_bytes());
+    bytes[offset + 4..offset + 6].copy_from_slice(&301_u16.to_be_bytes());
     // Sum of the pseudo-header: both addresses, protocol and length.
     let addresses = if is_ipv6 { 22..54 } else { 26..34 };
     let sum = Sum::from_bytes(&bytes[addresses]).add_word(17).add_word(301);
-    bytes[at + 6..at + 8].copy_from_slice(&(!sum.checksum()).to_be_bytes());
-    let header = VnetHeader { csum_start: at as u16, csum_offset: 6, ..partial() };
+    bytes[offset + 6..offset + 8].copy_from_slice(&(!sum.checksum()).to_be_bytes());
+    let header = VnetHeader { csum_start: offset as u16, csum_offset: 6, ..partial() };
     (bytes, header)
 }
 
@@ -257,11 +257,11 @@ fn dhcp_checksums_are_completed_on_admission() {
         let (bytes, header) = datagram(is_ipv6, from, to);
         let frame = admit(&bytes, &header, ALL).unwrap();
         assert_eq!(frame.meta.checksum, Checksum::Verified);
-        let (at, addresses) = if is_ipv6 { (54, 22..54) } else { (34, 26..34) };
+        let (offset, addresses) = if is_ipv6 { (54, 22..54) } else { (34, 26..34) };
         // With a complete checksum, the total sum is 0 (RFC 768).
         let sum = Sum::from_bytes(&bytes[addresses]).add_word(17).add_word(301);
         assert_eq!(
-            sum.concat(Sum::from_bytes(&frame.bytes()[at..])).checksum(),
+            sum.concat(Sum::from_bytes(&frame.bytes()[offset..])).checksum(),
             0,
             "{from} to {to}"
         );

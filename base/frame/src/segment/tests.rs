@@ -28,11 +28,11 @@ fn fin_and_psh_are_in_the_last_segment_cwr_in_the_first() {
     let mut frame = large();
     let tag = frame.meta.tag;
     let mut segments = segment(&mut frame, false).unwrap();
-    let mut seen = Vec::new();
-    while let Some(piece) = segments.next_segment() {
-        seen.push((piece.len(), piece.bytes()[47], piece.meta.tag));
+    let mut observed = Vec::new();
+    while let Some(segment) = segments.next_segment() {
+        observed.push((segment.len(), segment.bytes()[47], segment.meta.tag));
     }
-    assert_eq!(seen, [(454, 0xf6, tag), (454, 0x76, tag), (254, 0x7f, tag)]);
+    assert_eq!(observed, [(454, 0xf6, tag), (454, 0x76, tag), (254, 0x7f, tag)]);
     assert!(segments.next_segment().is_none());
 }
 
@@ -70,7 +70,7 @@ fn zero_checksum_is_replaced_in_udp_only() {
         frame.meta.tag = None;
         let first_checksum = |frame: &mut Frame| {
             let mut segments = segment(frame, false).unwrap();
-            segments.next_segment().map(|piece| field(piece.bytes(), field_at)).unwrap()
+            segments.next_segment().map(|segment| field(segment.bytes(), field_at)).unwrap()
         };
         let checksum = first_checksum(&mut frame);
         assert!(checksum != 0 && checksum != 0xffff);
@@ -86,8 +86,8 @@ fn dropping_segments_restores_the_large_frame() {
     for segment_bytes in [8, 53, 54, 55, 400, 999] {
         let mut frame = large();
         frame.meta.gso = Some(Gso { kind: GsoKind::Tcp4, segment_bytes, ecn: true });
-        for (at, byte) in frame.bytes_mut().iter_mut().skip(54).enumerate() {
-            *byte = at as u8;
+        for (index, byte) in frame.bytes_mut().iter_mut().skip(54).enumerate() {
+            *byte = index as u8;
         }
         let (bytes, meta) = (frame.bytes().to_vec(), frame.meta);
         let count = segment(&mut frame, false).unwrap().remaining();
@@ -96,8 +96,9 @@ fn dropping_segments_restores_the_large_frame() {
             let mut segments = segment(&mut frame, stop % 2 == 0).unwrap();
             let mut payload: Vec<u8> = Vec::new();
             for _ in 0..stop {
-                payload
-                    .extend(segments.next_segment().map_or(&[][..], |piece| &piece.bytes()[54..]));
+                payload.extend(
+                    segments.next_segment().map_or(&[][..], |segment| &segment.bytes()[54..]),
+                );
             }
             drop(segments);
             assert_eq!((frame.bytes(), frame.meta), (&bytes[..], meta), "stopped after {stop}");
@@ -114,10 +115,10 @@ fn a_fixed_identification_stays_on_every_segment() {
         frame.meta.has_fixed_identification = is_fixed;
         let mut segments = segment(&mut frame, false).unwrap();
         for identification in expected {
-            let piece = segments.next_segment().unwrap();
-            assert_eq!(field(piece.bytes(), 18), identification);
-            assert_eq!(Sum::from_bytes(&piece.bytes()[14..34]).word(), 0xffff);
-            assert!(!piece.meta.has_fixed_identification);
+            let segment = segments.next_segment().unwrap();
+            assert_eq!(field(segment.bytes(), 18), identification);
+            assert_eq!(Sum::from_bytes(&segment.bytes()[14..34]).word(), 0xffff);
+            assert!(!segment.meta.has_fixed_identification);
         }
     }
 }

@@ -16,9 +16,9 @@ const FRONT_BYTES: usize = 200;
 struct Memory(Mutex<Vec<u8>>);
 
 impl TailMemory for Memory {
-    fn read(&self, address: u64, into: &mut [u8]) {
+    fn read(&self, address: u64, buffer: &mut [u8]) {
         let from = address as usize;
-        into.copy_from_slice(&self.0.lock().unwrap()[from..from + into.len()]);
+        buffer.copy_from_slice(&self.0.lock().unwrap()[from..from + buffer.len()]);
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -52,7 +52,7 @@ fn tailed(bytes: &[u8], front: usize) -> Frame {
 
 /// Returns the segments of a TCP/IPv4 stream from offset `sent`.
 fn window_bytes(sent: usize, payload_bytes: usize) -> Vec<u8> {
-    let payload = (sent..sent + payload_bytes).map(|at| (at * 31 + at / 251) as u8);
+    let payload = (sent..sent + payload_bytes).map(|index| (index * 31 + index / 251) as u8);
     tcp4_segment(sent, sent / 1000, &payload.collect::<Vec<_>>())
 }
 
@@ -70,9 +70,9 @@ fn header(segment_bytes: u16) -> VnetHeader {
 /// Returns the same frame without and with a tail.
 fn both(sent: usize, payload_bytes: usize, segment_bytes: u16) -> [Frame; 2] {
     let bytes = window_bytes(sent, payload_bytes);
-    let mut whole = Frame::new(0);
-    whole.fill(&bytes);
-    [whole, tailed(&bytes, FRONT_BYTES)].map(|mut frame| {
+    let mut contiguous = Frame::new(0);
+    contiguous.fill(&bytes);
+    [contiguous, tailed(&bytes, FRONT_BYTES)].map(|mut frame| {
         frame.validate_ingress(&header(segment_bytes), Offloads::TCP).unwrap();
         frame
     })
@@ -86,12 +86,12 @@ fn a_tail_is_read_in_pieces_of_any_length() {
     for step in [1, 999, 5000, 100_000] {
         let (mut tail, mut read) = (frame.tail(), Vec::new());
         while tail.remaining() > 0 {
-            let mut room = vec![0; step];
-            let left = tail.remaining();
-            let count = tail.read(&mut room);
-            assert_eq!(count, left.min(step));
-            assert_eq!(tail.remaining(), left - count);
-            read.extend_from_slice(&room[..count]);
+            let mut buffer = vec![0; step];
+            let remaining = tail.remaining();
+            let count = tail.read(&mut buffer);
+            assert_eq!(count, remaining.min(step));
+            assert_eq!(tail.remaining(), remaining - count);
+            read.extend_from_slice(&buffer[..count]);
         }
         assert_eq!(tail.read(&mut [0; 9]), 0);
         assert!(read == bytes[FRONT_BYTES..], "pieces of {step} bytes");
@@ -100,12 +100,15 @@ fn a_tail_is_read_in_pieces_of_any_length() {
 
 #[test]
 fn gathered_and_copied_frames_equal_frames_without_tail() {
-    let [whole, mut frame] = both(0, 40_000, 1000);
+    let [contiguous, mut frame] = both(0, 40_000, 1000);
     assert!(frame.has_tail());
-    assert_eq!((frame.len(), frame.meta), (whole.len(), whole.meta));
-    assert_eq!(flow_hash(&frame), flow_hash(&whole));
-    assert_eq!((frame.source(), frame.destination()), (whole.source(), whole.destination()));
-    assert_eq!(frame.wire_head().header, whole.wire_format().header);
+    assert_eq!((frame.len(), frame.meta), (contiguous.len(), contiguous.meta));
+    assert_eq!(flow_hash(&frame), flow_hash(&contiguous));
+    assert_eq!(
+        (frame.source(), frame.destination()),
+        (contiguous.source(), contiguous.destination())
+    );
+    assert_eq!(frame.wire_head().header, contiguous.wire_format().header);
     assert_eq!(frame.plain_vnet_header_words(), None);
     let mut copy = Frame::new(9);
     copy.copy_from(&frame);
@@ -113,56 +116,56 @@ fn gathered_and_copied_frames_equal_frames_without_tail() {
     frame.linearize();
     assert!(!frame.has_tail());
     for same in [&copy, &frame] {
-        assert_eq!(same.meta, whole.meta);
-        assert!(same.bytes() == whole.bytes());
+        assert_eq!(same.meta, contiguous.meta);
+        assert!(same.bytes() == contiguous.bytes());
         assert_eq!(same.tail().remaining(), 0);
     }
 }
 
 #[test]
 fn segments_with_and_without_tail_are_equal() {
-    let [mut whole, mut frame] = both(0, 40_000, 1448);
-    let [expected, found] = [&mut whole, &mut frame].map(|frame| {
+    let [mut contiguous, mut frame] = both(0, 40_000, 1448);
+    let [expected, actual] = [&mut contiguous, &mut frame].map(|frame| {
         let mut segments = segment(frame, false).unwrap();
-        let mut seen = Vec::new();
-        while let Some(piece) = segments.next_segment() {
-            seen.push((piece.bytes().to_vec(), piece.meta));
+        let mut observed = Vec::new();
+        while let Some(segment) = segments.next_segment() {
+            observed.push((segment.bytes().to_vec(), segment.meta));
         }
-        seen
+        observed
     });
-    assert_eq!(found.len(), 28);
-    assert!(found == expected);
+    assert_eq!(actual.len(), 28);
+    assert!(actual == expected);
 }
 
 /// A frame that fits into one segment is not large but may have a tail.
 #[test]
 fn checksums_with_and_without_tail_are_equal() {
-    let [mut whole, mut frame] = both(0, 9000, 9000);
+    let [mut contiguous, mut frame] = both(0, 9000, 9000);
     assert!(frame.has_tail() && frame.meta.gso.is_none());
     assert_eq!(
         frame.plain_vnet_header_words(),
         None,
         "its words would be followed by its front only"
     );
-    complete_checksum(&mut whole);
+    complete_checksum(&mut contiguous);
     complete_checksum(&mut frame);
     assert_eq!(frame.meta.checksum, Checksum::Verified);
-    assert!(frame.bytes() == whole.bytes());
+    assert!(frame.bytes() == contiguous.bytes());
 }
 
 #[test]
 fn large_frames_are_joined_as_without_tails() {
     let pairs = [0, 8000, 16_000].map(|sent| both(sent, 8000, 1000));
-    let (mut whole, mut frames) = (Vec::new(), Vec::new());
+    let (mut contiguous, mut frames) = (Vec::new(), Vec::new());
     for [without, with] in pairs {
-        whole.push(without);
+        contiguous.push(without);
         frames.push(with);
     }
-    let expected = coalesce(&mut whole, |_| EGRESS);
+    let expected = coalesce(&mut contiguous, |_| EGRESS);
     assert_eq!(coalesce(&mut frames, |_| EGRESS), expected);
     assert_eq!(expected.merged_count(), 2);
-    assert_eq!(frames[0].meta, whole[0].meta);
-    assert!(frames[0].bytes() == whole[0].bytes());
+    assert_eq!(frames[0].meta, contiguous[0].meta);
+    assert!(frames[0].bytes() == contiguous[0].bytes());
 }
 
 /// The headers may extend beyond the buffer.

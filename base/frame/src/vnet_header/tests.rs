@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn fields_lie_where_virtio_says() {
+fn field_offsets_match_virtio() {
     let bytes = [1, 0x81, 0x36, 0, 0xb4, 0x05, 0x22, 0, 0x10, 0, 2, 0];
     let header = VnetHeader {
         flags: VnetHeader::NEEDS_CSUM,

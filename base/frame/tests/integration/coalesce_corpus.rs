@@ -31,15 +31,15 @@ fn seeds() -> Vec<(&'static str, Vec<Order>, usize)> {
     let of_flow = |flow| order(|order| order[0] = flow);
     let flags = |flags| order(|order| order[2] = flags);
     let sized = |size| order(|order| order[1] = size);
-    let altered = |at, by| order(|order| (order[4], order[5]) = (at, by));
-    let altered_v6 = |at| order(|order| (order[0], order[4], order[5]) = (2, at, 1));
+    let altered = |position, change| order(|order| (order[4], order[5]) = (position, change));
+    let altered_v6 = |position| order(|order| (order[0], order[4], order[5]) = (2, position, 1));
     let fixed_and_fragmentable = [0x40, 0, 0, 1, 0xc0 + 20, 0x40, 0, 0];
-    let to = |egress| order(|order| order[7] = egress);
+    let to_egress = |egress| order(|order| order[7] = egress);
     vec![
         ("stream", vec![PLAIN; 32], 31),
         ("stream-v6", vec![of_flow(2); 32], 31),
         ("tagged", vec![of_flow(0x0c); 8], 7),
-        ("four-flows", (0..32).map(|at| of_flow(at % 4)).collect(), 28),
+        ("four-flows", (0..32).map(|index| of_flow(index % 4)).collect(), 28),
         ("fixed-identification", vec![of_flow(0x41); 8], 7),
         ("no-identification-rule", vec![of_flow(0), of_flow(0x40), PLAIN, PLAIN], 2),
         ("checked-here", vec![order(|order| order[3] = 3); 8], 7),
@@ -67,10 +67,10 @@ fn seeds() -> Vec<(&'static str, Vec<Order>, usize)> {
         ("other-label", vec![of_flow(2), altered_v6(0xc0 + 16), of_flow(2)], 0),
         ("other-hop-limit", vec![of_flow(2), altered_v6(0xc0 + 21), of_flow(2)], 0),
         ("damaged", vec![PLAIN, PLAIN, order(|o| (o[5], o[6]) = (1, 0xff)), PLAIN], 1),
-        ("two-egresses", vec![PLAIN, to(0xe0), PLAIN, to(0xe0)], 0),
-        ("apart", vec![to(0xf4); 4], 0),
-        ("flooded-between", vec![PLAIN, to(0xff), PLAIN, PLAIN], 1),
-        ("no-offloads", vec![to(0xf0); 4], 0),
+        ("two-egresses", vec![PLAIN, to_egress(0xe0), PLAIN, to_egress(0xe0)], 0),
+        ("apart", vec![to_egress(0xf4); 4], 0),
+        ("flooded-between", vec![PLAIN, to_egress(0xff), PLAIN, PLAIN], 1),
+        ("no-offloads", vec![to_egress(0xf0); 4], 0),
         ("no-v6", vec![order(|order| (order[0], order[7]) = (2, 0xec)); 4], 0),
         ("udp", vec![of_flow(0xf0); 4], 0),
         ("reset", vec![PLAIN, PLAIN, flags(0xfc), PLAIN], 1),
@@ -113,9 +113,9 @@ fn choice() -> impl Strategy<Value = u8> {
 
 fn likely_order() -> impl Strategy<Value = Order> {
     let rest = (choice(), choice(), 0_u8..4, choice(), any::<u8>(), choice(), choice());
-    (0_u8..6, rest).prop_map(|(who, (size, flags, state, at, by, damage, lane))| {
-        let who = if who < 4 { who } else { 0x3c | who };
-        [who, size, flags, state, at, by, damage, lane]
+    (0_u8..6, rest).prop_map(|(flow, (size, flags, state, position, change, damage, lane))| {
+        let flow = if flow < 4 { flow } else { 0x3c | flow };
+        [flow, size, flags, state, position, change, damage, lane]
     })
 }
 

@@ -119,7 +119,7 @@ fn sample() -> impl Strategy<Value = Sample> {
             sequence: numbers.0,
             identification: numbers.1,
             segment_bytes: segment_bytes.map(|bytes| bytes.max(8)),
-            payload: (0..payload_bytes).map(|at| ((at * 31) >> 3) as u8 ^ salt).collect(),
+            payload: (0..payload_bytes).map(|index| ((index * 31) >> 3) as u8 ^ salt).collect(),
         }
     })
 }
@@ -156,8 +156,8 @@ proptest! {
         let mut input = sample.input(control);
         // Payload is irrelevant; corrupt the headers.
         let reach = input.len().min(PREFIX_BYTES + 160);
-        for (at, value) in damage {
-            input[at.index(reach)] = value;
+        for (position, value) in damage {
+            input[position.index(reach)] = value;
         }
         if let Some(cut) = cut {
             input.truncate(cut.index(reach));
@@ -181,9 +181,9 @@ proptest! {
         split in any::<Index>(),
     ) {
         let bytes = bytes.get(skip..).unwrap_or_default();
-        let whole = suimon_frame::Sum::from_bytes(bytes);
-        prop_assert_eq!(whole.word(), frame_oracle::naive_sum(bytes));
+        let total = suimon_frame::Sum::from_bytes(bytes);
+        prop_assert_eq!(total.word(), frame_oracle::naive_sum(bytes));
         let (front, rest) = bytes.split_at(split.index(bytes.len() + 1));
-        prop_assert_eq!(suimon_frame::Sum::from_bytes(front).concat(suimon_frame::Sum::from_bytes(rest)), whole);
+        prop_assert_eq!(suimon_frame::Sum::from_bytes(front).concat(suimon_frame::Sum::from_bytes(rest)), total);
     }
 }

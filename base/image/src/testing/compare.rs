@@ -39,10 +39,10 @@ mod tests {
     fn any_byte_of_another_value_is_noticed() {
         assert!(is_filled(&[], 7) && is_filled(&[7], 7) && is_filled(&[7; 100], 7));
         assert!(!is_filled(&[7; 100], 8) && !is_filled(&[8], 7));
-        for at in 0..9 {
+        for index in 0..9 {
             let mut bytes = [7; 9];
-            bytes[at] = 8;
-            assert!(!is_filled(&bytes, 7), "{at}");
+            bytes[index] = 8;
+            assert!(!is_filled(&bytes, 7), "{index}");
         }
     }
 }

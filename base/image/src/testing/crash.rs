@@ -50,10 +50,10 @@ impl Crash<'_> {
         for op in durable {
             apply(&mut content, op);
         }
-        for turn in 0..unsynced.len() {
-            let which = order.get(turn).copied().unwrap_or(turn);
-            let Some(op) = unsynced.get(which) else { continue };
-            match fates.get(which).copied().unwrap_or(WriteOutcome::Persisted) {
+        for position in 0..unsynced.len() {
+            let op_index = order.get(position).copied().unwrap_or(position);
+            let Some(op) = unsynced.get(op_index) else { continue };
+            match fates.get(op_index).copied().unwrap_or(WriteOutcome::Persisted) {
                 WriteOutcome::Persisted => apply(&mut content, op),
                 WriteOutcome::Lost => {}
                 WriteOutcome::Torn(sectors) => tear(&mut content, op, sectors),
@@ -68,24 +68,26 @@ impl Crash<'_> {
 
     fn durable(&self) -> usize {
         let last_flush = self.started().iter().rposition(|op| *op == LoggedChange::Flush);
-        last_flush.map_or(0, |at| at + 1)
+        last_flush.map_or(0, |offset| offset + 1)
     }
 }
 
 fn tear(content: &mut FileContent, op: &LoggedChange, sectors: u64) {
     let LoggedChange::Write { offset, bytes: new } = op else { return apply(content, op) };
     let mut offset = *offset;
-    let mut rest = new.as_slice();
+    let mut remaining = new.as_slice();
     let mut sector = 0_u32;
-    while !rest.is_empty() {
-        let len = usize::try_from(SECTOR - offset % SECTOR).unwrap_or(rest.len()).min(rest.len());
-        let (piece, next) = rest.split_at(len);
+    while !remaining.is_empty() {
+        let len = usize::try_from(SECTOR - offset % SECTOR)
+            .unwrap_or(remaining.len())
+            .min(remaining.len());
+        let (piece, next) = remaining.split_at(len);
         if sectors.rotate_right(sector) & 1 == 1 {
             apply(content, &LoggedChange::Write { offset, bytes: piece.to_vec() });
         }
         offset = offset.saturating_add(len as u64);
         sector = sector.wrapping_add(1);
-        rest = next;
+        remaining = next;
     }
 }
 

@@ -27,26 +27,26 @@ impl<I: Image> TestDisk<'_, I> {
         let mut extents = Vec::new();
         self.translate(|image| image.translate_read(range, &mut extents))?;
         let mut bytes = vec![0; usize::try_from(range.len()).unwrap_or(0)];
-        let mut rest = bytes.as_mut_slice();
-        let mut at = range.offset();
-        for ImageExtent { location: place, len } in extents {
-            let (piece, next) = rest.split_at_mut(usize::try_from(len).unwrap_or(0));
-            match place {
+        let mut remaining = bytes.as_mut_slice();
+        let mut offset = range.offset();
+        for ImageExtent { location, len } in extents {
+            let (piece, next) = remaining.split_at_mut(usize::try_from(len).unwrap_or(0));
+            match location {
                 Location::Zero => {}
                 Location::File(offset) => read_past_end(self.file, offset, piece)
                     .map_err(|error| ImageError::new("payload", offset, error))?,
                 Location::Parent => {
                     if let (Some(parent), Some(range)) =
-                        (self.parent.as_mut(), ByteRange::new(at, len))
+                        (self.parent.as_mut(), ByteRange::new(offset, len))
                     {
                         parent(range, piece);
                     }
                 }
             }
-            at = at.saturating_add(len);
-            rest = next;
+            offset = offset.saturating_add(len);
+            remaining = next;
         }
-        assert!(rest.is_empty(), "{range}: {} bytes have no place", rest.len());
+        assert!(remaining.is_empty(), "{range}: {} bytes have no place", remaining.len());
         Ok(bytes)
     }
 
@@ -58,18 +58,18 @@ impl<I: Image> TestDisk<'_, I> {
         let Some(range) = ByteRange::new(offset, bytes.len() as u64) else { return Ok(()) };
         let mut extents = Vec::new();
         self.translate(|image| image.translate_write(range, &mut extents))?;
-        let mut rest = bytes;
-        for ImageExtent { location: place, len } in extents {
-            let Location::File(offset) = place else {
-                panic!("{range}: a write goes to the file, not to {place:?}")
+        let mut remaining = bytes;
+        for ImageExtent { location, len } in extents {
+            let Location::File(offset) = location else {
+                panic!("{range}: a write goes to the file, not to {location:?}")
             };
-            let (piece, next) = rest.split_at(usize::try_from(len).unwrap_or(0));
+            let (piece, next) = remaining.split_at(usize::try_from(len).unwrap_or(0));
             self.file
                 .write_at(offset, piece)
                 .map_err(|error| ImageError::new("payload", offset, error))?;
-            rest = next;
+            remaining = next;
         }
-        assert!(rest.is_empty(), "{range}: {} bytes have no place", rest.len());
+        assert!(remaining.is_empty(), "{range}: {} bytes have no place", remaining.len());
         self.image.handle_written(range);
         Ok(())
     }
@@ -79,9 +79,9 @@ impl<I: Image> TestDisk<'_, I> {
     /// # Errors
     /// Returns the error of the image.
     pub fn discard(&mut self, range: ByteRange) -> Result<Vec<ByteRange>, ImageError> {
-        let mut kept = Vec::new();
-        self.translate(|image| image.discard(range, &mut kept))?;
-        Ok(kept)
+        let mut retained = Vec::new();
+        self.translate(|image| image.discard(range, &mut retained))?;
+        Ok(retained)
     }
 
     /// Commits and makes all writes durable. Then zeroes one range of freed space, if there is any.
@@ -142,8 +142,8 @@ impl<I: Image> TestDisk<'_, I> {
 
 /// Fills `bytes` from the file; bytes beyond its end are zeros.
 fn read_past_end(file: &dyn ImageFile, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
-    let there = usize::try_from(file.len()?.saturating_sub(offset)).unwrap_or(usize::MAX);
-    let (read, zeros) = bytes.split_at_mut(there.min(bytes.len()));
+    let available = usize::try_from(file.len()?.saturating_sub(offset)).unwrap_or(usize::MAX);
+    let (read, zeros) = bytes.split_at_mut(available.min(bytes.len()));
     zeros.fill(0);
     if read.is_empty() { Ok(()) } else { file.read_at(offset, read) }
 }

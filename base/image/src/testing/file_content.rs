@@ -46,9 +46,11 @@ impl FileContent {
     /// Copies bytes from an offset, and leaves `bytes` unchanged where the file has a page of zeros
     /// or ends.
     pub(super) fn read(&self, offset: usize, bytes: &mut [u8]) {
-        for (number, within, piece) in pages(offset, bytes.len()) {
+        for (number, page_range, piece) in pages(offset, bytes.len()) {
             let Some(Some(page)) = self.pages.get(number) else { continue };
-            let (Some(to), Some(from)) = (bytes.get_mut(piece), page.get(within)) else { continue };
+            let (Some(to), Some(from)) = (bytes.get_mut(piece), page.get(page_range)) else {
+                continue;
+            };
             to.copy_from_slice(from);
         }
     }
@@ -59,10 +61,12 @@ impl FileContent {
         if end > self.len {
             self.resize(end);
         }
-        for (number, within, piece) in pages(offset, bytes.len()) {
+        for (number, page_range, piece) in pages(offset, bytes.len()) {
             let Some(page) = self.pages.get_mut(number) else { continue };
             let page = Arc::make_mut(page.get_or_insert_with(|| Arc::new([0; PAGE])));
-            let (Some(to), Some(from)) = (page.get_mut(within), bytes.get(piece)) else { continue };
+            let (Some(to), Some(from)) = (page.get_mut(page_range), bytes.get(piece)) else {
+                continue;
+            };
             to.copy_from_slice(from);
         }
     }
@@ -70,12 +74,12 @@ impl FileContent {
     /// Writes zeros within the file.
     pub(super) fn zero(&mut self, offset: usize, len: usize) {
         let end = offset.saturating_add(len).min(self.len);
-        for (number, within, _) in pages(offset, end.saturating_sub(offset)) {
+        for (number, page_range, _) in pages(offset, end.saturating_sub(offset)) {
             let Some(page) = self.pages.get_mut(number) else { continue };
-            if within.len() == PAGE {
+            if page_range.len() == PAGE {
                 *page = None;
             } else if let Some(bytes) = page {
-                Arc::make_mut(bytes).get_mut(within).unwrap_or_default().fill(0);
+                Arc::make_mut(bytes).get_mut(page_range).unwrap_or_default().fill(0);
             }
         }
     }
@@ -96,13 +100,13 @@ fn pages(
     offset: usize,
     len: usize,
 ) -> impl Iterator<Item = (usize, std::ops::Range<usize>, std::ops::Range<usize>)> {
-    let mut done = 0;
+    let mut position = 0;
     std::iter::from_fn(move || {
-        let (number, start) = ((offset + done) / PAGE, (offset + done) % PAGE);
-        let piece = (PAGE - start).min(len - done);
-        let from = done;
-        done += piece;
-        (piece > 0).then(|| (number, start..start + piece, from..done))
+        let (number, start) = ((offset + position) / PAGE, (offset + position) % PAGE);
+        let page_bytes = (PAGE - start).min(len - position);
+        let from = position;
+        position += page_bytes;
+        (page_bytes > 0).then(|| (number, start..start + page_bytes, from..position))
     })
 }
 
@@ -127,7 +131,7 @@ impl PartialEq for FileContent {
     fn eq(&self, other: &Self) -> bool {
         const ZEROS: Page = [0; PAGE];
         let is_same = |pages: (&Option<Arc<Page>>, &Option<Arc<Page>>)| match pages {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
+            (Some(first), Some(other)) => Arc::ptr_eq(first, other) || first == other,
             (Some(page), None) | (None, Some(page)) => **page == ZEROS,
             (None, None) => true,
         };

@@ -20,16 +20,16 @@ use tokio::task::JoinHandle;
 struct OneAnswer {
     _dir: TempDir,
     socket: PathBuf,
-    asked: JoinHandle<String>,
+    request: JoinHandle<String>,
 }
 
 impl OneAnswer {
-    fn new(pieces: &[&str]) -> Self {
+    fn new(parts: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("s");
         let listener = UnixListener::bind(&socket).unwrap();
-        let pieces: Vec<String> = pieces.iter().map(|piece| (*piece).to_owned()).collect();
-        let asked = tokio::spawn(async move {
+        let parts: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
+        let request = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut request = Vec::new();
             loop {
@@ -40,15 +40,15 @@ impl OneAnswer {
                     break;
                 }
             }
-            for piece in pieces {
+            for part in parts {
                 // The client may have closed the connection.
-                let _ = stream.write_all(piece.as_bytes()).await;
+                let _ = stream.write_all(part.as_bytes()).await;
                 let _ = stream.flush().await;
                 tokio::time::sleep(core::time::Duration::from_millis(5)).await;
             }
             String::from_utf8(request).unwrap()
         });
-        Self { _dir: dir, socket, asked }
+        Self { _dir: dir, socket, request }
     }
 
     fn json(status: &str, body: &str) -> Self {
@@ -83,50 +83,50 @@ async fn a_patch_is_sent_as_one_and_gives_an_operation() {
         .await
         .unwrap();
     assert!(matches!(outcome, ChangeOutcome::Started(operation) if operation.id == 7));
-    let asked = server.asked.await.unwrap();
-    assert!(asked.starts_with("PATCH /1.0/nics/web HTTP/1.1\r\n"), "{asked}");
-    assert!(asked.contains("content-type: application/merge-patch+json\r\n"), "{asked}");
-    assert!(asked.ends_with("{\"vlan\":null}"), "{asked}");
+    let request = server.request.await.unwrap();
+    assert!(request.starts_with("PATCH /1.0/nics/web HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("content-type: application/merge-patch+json\r\n"), "{request}");
+    assert!(request.ends_with("{\"vlan\":null}"), "{request}");
 }
 
 #[tokio::test]
-async fn vmq_is_asked_for_by_the_name_of_its_team_or_uplink() {
+async fn vmq_is_requested_by_the_name_of_its_team_or_uplink() {
     let vmq = r#"{"uplink":"both","config":{},"workers":[],"queues":[]}"#;
     let server = OneAnswer::json("200 OK", vmq);
-    let one = server.client().vmq(&"both".parse().unwrap()).await.unwrap();
-    assert_eq!(one.uplink.as_str(), "both");
-    assert!(server.asked.await.unwrap().starts_with("GET /1.0/vmq/both HTTP/1.1\r\n"));
+    let single = server.client().vmq(&"both".parse().unwrap()).await.unwrap();
+    assert_eq!(single.uplink.as_str(), "both");
+    assert!(server.request.await.unwrap().starts_with("GET /1.0/vmq/both HTTP/1.1\r\n"));
     let server = OneAnswer::json("200 OK", &format!("[{vmq}]"));
-    assert_eq!(server.client().vmqs().await.unwrap(), [one]);
-    assert!(server.asked.await.unwrap().starts_with("GET /1.0/vmq HTTP/1.1\r\n"));
+    assert_eq!(server.client().vmqs().await.unwrap(), [single]);
+    assert!(server.request.await.unwrap().starts_with("GET /1.0/vmq HTTP/1.1\r\n"));
 }
 
 #[tokio::test]
-async fn a_dry_run_asks_for_the_plan() {
+async fn a_dry_run_requests_the_plan() {
     let server = OneAnswer::json("200 OK", r#"{"steps":[]}"#);
     let options = ChangeOptions { dry_run: true, ..ChangeOptions::default() };
     let name = "web".parse().unwrap();
     let outcome = server.client().delete::<NicConfig>(&name, options).await.unwrap();
     assert!(matches!(outcome, ChangeOutcome::Planned(plan) if plan.is_empty()));
-    assert!(server.asked.await.unwrap().starts_with("DELETE /1.0/nics/web?dry_run=true "));
+    assert!(server.request.await.unwrap().starts_with("DELETE /1.0/nics/web?dry_run=true "));
 }
 
 #[tokio::test]
-async fn a_change_says_what_may_be_forced_and_what_goes_with_it() {
+async fn changes_send_force_dry_run_and_with_file() {
     let server = OneAnswer::json("202 Accepted", OPERATION);
     let limits = serde_json::from_str(r#"{"min_iops":9}"#).unwrap();
     let name = "gold".parse().unwrap();
     let policy = QosPolicyConfig::new(name, QosPolicyKind::Aggregated, limits);
     let options = ChangeOptions { force: true, ..ChangeOptions::default() };
     server.client().create(&policy, options).await.unwrap();
-    let asked = server.asked.await.unwrap();
-    assert!(asked.starts_with("POST /1.0/qos-policies?force=true HTTP/1.1\r\n"), "{asked}");
+    let request = server.request.await.unwrap();
+    assert!(request.starts_with("POST /1.0/qos-policies?force=true HTTP/1.1\r\n"), "{request}");
 
     let server = OneAnswer::json("200 OK", r#"{"steps":[]}"#);
     let options = ChangeOptions { dry_run: true, with_file: true, ..ChangeOptions::default() };
     server.client().delete::<DiskConfig>(&"web".parse().unwrap(), options).await.unwrap();
-    let asked = server.asked.await.unwrap();
-    assert!(asked.starts_with("DELETE /1.0/disks/web?dry_run=true&with_file=true "), "{asked}");
+    let request = server.request.await.unwrap();
+    assert!(request.starts_with("DELETE /1.0/disks/web?dry_run=true&with_file=true "), "{request}");
 }
 
 #[tokio::test]
@@ -153,29 +153,32 @@ async fn work_on_disks_is_an_operation() {
             _ => client.snapshot_disk(&name, &SnapshotDiskRequest { file: file() }).await,
         };
         assert_eq!(operation.unwrap().id, 7);
-        let asked = server.asked.await.unwrap();
-        assert!(asked.starts_with(&format!("POST /1.0/disks/web/{verb} HTTP/1.1\r\n")), "{asked}");
-        assert!(asked.ends_with(&format!("\r\n\r\n{body}")), "{asked}");
+        let request = server.request.await.unwrap();
+        assert!(
+            request.starts_with(&format!("POST /1.0/disks/web/{verb} HTTP/1.1\r\n")),
+            "{request}"
+        );
+        assert!(request.ends_with(&format!("\r\n\r\n{body}")), "{request}");
     }
 }
 
 #[tokio::test]
-async fn qos_is_asked_what_it_is_and_what_it_would_be() {
+async fn qos_flows_and_what_if_are_requested() {
     let server = OneAnswer::json("200 OK", "[]");
     assert_eq!(server.client().qos_flows().await.unwrap(), []);
-    assert!(server.asked.await.unwrap().starts_with("GET /1.0/qos/flows HTTP/1.1\r\n"));
+    assert!(server.request.await.unwrap().starts_with("GET /1.0/qos/flows HTTP/1.1\r\n"));
 
     let server = OneAnswer::json("200 OK", r#"{"fits":true,"stores":[]}"#);
     let request: WhatIfRequest =
         serde_json::from_str(r#"{"proposals":[{"without_disk":"web"}]}"#).unwrap();
     assert!(server.client().what_if(&request).await.unwrap().fits);
-    let asked = server.asked.await.unwrap();
-    assert!(asked.starts_with("POST /1.0/qos/what-if HTTP/1.1\r\n"), "{asked}");
-    assert!(asked.ends_with(r#"{"proposals":[{"without_disk":"web"}]}"#), "{asked}");
+    let requested = server.request.await.unwrap();
+    assert!(requested.starts_with("POST /1.0/qos/what-if HTTP/1.1\r\n"), "{requested}");
+    assert!(requested.ends_with(r#"{"proposals":[{"without_disk":"web"}]}"#), "{requested}");
 }
 
 #[tokio::test]
-async fn refusals_carry_what_the_daemon_said() {
+async fn errors_contain_the_messages_of_the_daemon() {
     let body = r#"{"errors":[{"code":"in_use","message":"m","resource":"switch/lan"},{"code":"conflict","message":"n"}]}"#;
     let error = OneAnswer::json("409 Conflict", body).client().host().await.unwrap_err();
     assert_eq!(error.to_string(), "switch/lan: m (and 1 more)");
@@ -203,17 +206,17 @@ async fn lines_are_put_together_from_pieces() {
         "0\r\n\r\n",
     ]);
     let mut follow = server.client().follow_events(Some(9), &EventFilter::default()).await.unwrap();
-    let mut seen = 0;
+    let mut count = 0;
     while let Some(event) = follow.next().await.unwrap() {
         assert_eq!(event.text, "é");
-        seen += 1;
+        count += 1;
     }
-    assert_eq!(seen, 4);
-    assert!(server.asked.await.unwrap().starts_with("GET /1.0/events/follow?after=9 "));
+    assert_eq!(count, 4);
+    assert!(server.request.await.unwrap().starts_with("GET /1.0/events/follow?after=9 "));
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_or_talks_nonsense_ends_with_an_error() {
+async fn a_stream_that_breaks_or_is_invalid_ends_with_an_error() {
     let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     let server = OneAnswer::new(&[head, "5\r\n{\"a\":"]);
     let mut follow = server.client().follow_operation(1).await.unwrap();
@@ -240,24 +243,27 @@ async fn a_capture_names_its_operation_and_gives_bytes() {
         bytes.extend_from_slice(&chunk);
     }
     assert_eq!(bytes, b"abcde");
-    let asked = server.asked.await.unwrap();
-    assert!(asked.starts_with("GET /1.0/uplinks/wan/capture?snaplen=64&max_frames=2 "), "{asked}");
+    let request = server.request.await.unwrap();
+    assert!(
+        request.starts_with("GET /1.0/uplinks/wan/capture?snaplen=64&max_frames=2 "),
+        "{request}"
+    );
 }
 
 #[tokio::test]
-async fn events_are_asked_for_by_query() {
+async fn events_are_requested_by_query() {
     let server = OneAnswer::json("200 OK", "[]");
     let subject = Some("disk/web".to_owned());
     let filter = EventFilter { severity: Severity::Warning, subject, id: Some(6108) };
     let query = EventQuery { after: None, limit: Some(3), filter };
     assert_eq!(server.client().events(query).await.unwrap(), []);
-    let asked = server.asked.await.unwrap();
+    let request = server.request.await.unwrap();
     let path = "/1.0/events?limit=3&severity=warning&subject=disk%2Fweb&id=6108";
-    assert!(asked.starts_with(&format!("GET {path} ")), "{asked}");
+    assert!(request.starts_with(&format!("GET {path} ")), "{request}");
 }
 
 #[tokio::test]
-async fn nobody_at_the_socket_is_said_with_a_hint() {
+async fn a_missing_daemon_at_the_socket_is_reported_with_a_hint() {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("s");
     let error = Client::unix(&socket).host().await.unwrap_err().to_string();
@@ -268,7 +274,7 @@ async fn nobody_at_the_socket_is_said_with_a_hint() {
 }
 
 #[tokio::test]
-async fn an_answer_of_another_version_is_said_to_be() {
+async fn a_reply_of_another_version_is_reported() {
     let error = OneAnswer::json("200 OK", "{\"name\":1}").client().host().await.unwrap_err();
     assert!(error.to_string().contains("the same version"), "{error}");
     let error = OneAnswer::new(&["SSH-2.0-OpenSSH\r\n"]).client().host().await.unwrap_err();

@@ -22,12 +22,12 @@ const HOST: &str =
     r#"{"name":"far","version":"7","uptime_s":1,"revision":2,"switches":0,"uplinks":0,"nics":0}"#;
 
 /// Certificate with its key.
-struct Made {
+struct CertifiedKey {
     certificate: Certificate,
     key: KeyPair,
 }
 
-impl Made {
+impl CertifiedKey {
     /// Creates a self-signed certificate for these names.
     fn by_itself(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Self {
         let key = KeyPair::generate().unwrap();
@@ -71,14 +71,15 @@ struct Files {
 }
 
 impl Files {
-    fn new(address: String, server_name: &str, authority: &[&Made]) -> Self {
+    fn new(address: String, server_name: &str, authority: &[&CertifiedKey]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let pem: String = authority.iter().map(|made| made.certificate.pem()).collect();
+        let pem: String =
+            authority.iter().map(|certificate| certificate.certificate.pem()).collect();
         let reach = TlsReach {
             address,
             server_name: server_name.to_owned(),
-            authority: written(folder.path(), "authority", &pem, 0o644),
-            token_file: written(folder.path(), "token", &format!("{TOKEN}\nmore\n"), 0o600),
+            authority: write_file(folder.path(), "authority", &pem, 0o644),
+            token_file: write_file(folder.path(), "token", &format!("{TOKEN}\nmore\n"), 0o600),
         };
         Self { folder, reach }
     }
@@ -88,7 +89,7 @@ impl Files {
     }
 }
 
-fn written(folder: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
+fn write_file(folder: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
     let path = folder.join(name);
     std::fs::write(&path, text).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -97,25 +98,28 @@ fn written(folder: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
 
 /// Serves one request with this response, then echoes. Returns the address, and the request once it
 /// is complete.
-async fn answering(made: &Made, answer: &str) -> (String, JoinHandle<Option<String>>) {
+async fn answering(
+    certificate: &CertifiedKey,
+    answer: &str,
+) -> (String, JoinHandle<Option<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let (acceptor, answer) = (made.acceptor(), answer.to_owned());
-    let asked = tokio::spawn(async move {
+    let (acceptor, answer) = (certificate.acceptor(), answer.to_owned());
+    let request = tokio::spawn(async move {
         let (tcp, _) = listener.accept().await.unwrap();
         let mut stream = acceptor.accept(tcp).await.ok()?;
-        let asked = head(&mut stream).await;
+        let request = read_head(&mut stream).await;
         stream.write_all(answer.as_bytes()).await.ok()?;
         stream.flush().await.ok()?;
         let (mut reads, mut writes) = tokio::io::split(stream);
         let _ = tokio::io::copy(&mut reads, &mut writes).await;
         let _ = writes.shutdown().await;
-        Some(asked)
+        Some(request)
     });
-    (address, asked)
+    (address, request)
 }
 
-async fn head(stream: &mut (impl AsyncRead + Unpin)) -> String {
+async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.unwrap());
@@ -127,9 +131,14 @@ fn ok(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Returns the error of a client that trusts `authority` at a server with the certificate `made`.
-async fn refused(made: &Made, server_name: &str, authority: &[&Made]) -> String {
-    let (address, _asked) = answering(made, &ok(HOST)).await;
+/// Returns the error of a client that trusts `authority` at a server with the certificate
+/// `certificate`.
+async fn refused(
+    certificate: &CertifiedKey,
+    server_name: &str,
+    authority: &[&CertifiedKey],
+) -> String {
+    let (address, _asked) = answering(certificate, &ok(HOST)).await;
     let files = Files::new(address.clone(), server_name, authority);
     let error = files.client().host().await.unwrap_err();
     assert!(matches!(error, ClientError::NotConnected { .. }), "{error:?}");
@@ -139,41 +148,41 @@ async fn refused(made: &Made, server_name: &str, authority: &[&Made]) -> String 
 }
 
 #[tokio::test]
-async fn a_node_is_believed_by_who_signed_its_certificate_or_by_the_certificate_itself() {
-    let authority = Made::as_openssl_does(&[]);
-    let signed = Made::by(&authority, &["far.example.net", "127.0.0.1"]);
-    let alone = Made::by_itself(&["far.example.net"], |_| {});
-    let openssl = Made::as_openssl_does(&["far.example.net"]);
-    let other = Made::as_openssl_does(&["far.example.net"]);
-    for (made, name, believed) in [
+async fn a_node_is_trusted_by_its_certificate_or_the_issuer_of_it() {
+    let authority = CertifiedKey::as_openssl_does(&[]);
+    let signed = CertifiedKey::by(&authority, &["far.example.net", "127.0.0.1"]);
+    let alone = CertifiedKey::by_itself(&["far.example.net"], |_| {});
+    let openssl = CertifiedKey::as_openssl_does(&["far.example.net"]);
+    let other = CertifiedKey::as_openssl_does(&["far.example.net"]);
+    for (certificate, name, trusted) in [
         (&signed, "far.example.net", vec![&authority]),
         (&signed, "127.0.0.1", vec![&other, &authority]),
         (&alone, "far.example.net", vec![&alone]),
         (&openssl, "far.example.net", vec![&other, &openssl]),
     ] {
-        let (address, asked) = answering(made, &ok(HOST)).await;
-        let files = Files::new(address.clone(), name, &believed);
+        let (address, request) = answering(certificate, &ok(HOST)).await;
+        let files = Files::new(address.clone(), name, &trusted);
         let host = files.client().host().await.unwrap();
         assert_eq!((host.name.as_str(), host.version.as_str()), ("far", "7"));
-        let asked = asked.await.unwrap().unwrap();
-        assert!(asked.starts_with("GET /1.0 HTTP/1.1\r\n"), "{asked}");
-        assert!(asked.contains(&format!("host: {address}\r\n")), "{asked}");
-        assert!(asked.contains(&format!("authorization: Bearer {TOKEN}\r\n")), "{asked}");
+        let request = request.await.unwrap().unwrap();
+        assert!(request.starts_with("GET /1.0 HTTP/1.1\r\n"), "{request}");
+        assert!(request.contains(&format!("host: {address}\r\n")), "{request}");
+        assert!(request.contains(&format!("authorization: Bearer {TOKEN}\r\n")), "{request}");
     }
 }
 
 #[tokio::test]
-async fn a_node_with_another_certificate_is_not_told_the_token() {
-    let authority = Made::as_openssl_does(&[]);
-    let signed = Made::by(&authority, &["far.example.net"]);
-    let openssl = Made::as_openssl_does(&["far.example.net"]);
-    let same_names = Made::as_openssl_does(&["far.example.net"]);
-    for (made, believed) in [(&signed, &same_names), (&openssl, &same_names)] {
-        let text = refused(made, "far.example.net", &[believed]).await;
+async fn a_node_with_another_certificate_does_not_receive_the_token() {
+    let authority = CertifiedKey::as_openssl_does(&[]);
+    let signed = CertifiedKey::by(&authority, &["far.example.net"]);
+    let openssl = CertifiedKey::as_openssl_does(&["far.example.net"]);
+    let same_names = CertifiedKey::as_openssl_does(&["far.example.net"]);
+    for (certificate, trusted) in [(&signed, &same_names), (&openssl, &same_names)] {
+        let text = refused(certificate, "far.example.net", &[trusted]).await;
         assert!(text.contains("nor signed by one of them"), "{text}");
     }
-    for made in [&signed, &openssl] {
-        let text = refused(made, "near.example.net", &[&authority, &openssl]).await;
+    for certificate in [&signed, &openssl] {
+        let text = refused(certificate, "near.example.net", &[&authority, &openssl]).await;
         assert!(text.contains("is not valid for `near.example.net`"), "{text}");
         assert!(text.contains("server_name"), "{text}");
     }
@@ -181,10 +190,10 @@ async fn a_node_with_another_certificate_is_not_told_the_token() {
         params.not_before = rcgen::date_time_ymd(2001, 1, 1);
         params.not_after = rcgen::date_time_ymd(2002, 1, 1);
     };
-    let old = Made::by_itself(&["far.example.net"], expired);
+    let old = CertifiedKey::by_itself(&["far.example.net"], expired);
     let text = refused(&old, "far.example.net", &[&old]).await;
     assert!(text.contains("expired"), "{text}");
-    let old = Made::by_itself(&["far.example.net"], |params| {
+    let old = CertifiedKey::by_itself(&["far.example.net"], |params| {
         expired(params);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     });
@@ -193,16 +202,16 @@ async fn a_node_with_another_certificate_is_not_told_the_token() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_said_with_what_to_look_at() {
-    let made = Made::by_itself(&["localhost"], |_| {});
+async fn an_unreachable_node_is_reported_with_a_hint() {
+    let certificate = CertifiedKey::by_itself(&["localhost"], |_| {});
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     drop(listener);
-    let files = Files::new(address, "localhost", &[&made]);
+    let files = Files::new(address, "localhost", &[&certificate]);
     let text = files.client().host().await.unwrap_err().to_string();
     assert!(text.contains("no process listens there"), "{text}");
     // RFC 6761, section 6.4: this name does not exist.
-    let files = Files::new("node.invalid:8443".to_owned(), "localhost", &[&made]);
+    let files = Files::new("node.invalid:8443".to_owned(), "localhost", &[&certificate]);
     let text = files.client().host().await.unwrap_err().to_string();
     assert!(text.starts_with("cannot reach node.invalid:8443: "), "{text}");
     // A server that does not use TLS.
@@ -211,35 +220,36 @@ async fn nobody_there_is_said_with_what_to_look_at() {
     tokio::spawn(async move {
         let (mut tcp, _) = listener.accept().await.unwrap();
         let _ = tcp.write_all(b"SSH-2.0-OpenSSH_9.2\r\n").await;
-        let mut rest = Vec::new();
-        let _ = tcp.read_to_end(&mut rest).await;
+        let mut received = Vec::new();
+        let _ = tcp.read_to_end(&mut received).await;
     });
-    let files = Files::new(address, "localhost", &[&made]);
+    let files = Files::new(address, "localhost", &[&certificate]);
     let text = files.client().host().await.unwrap_err().to_string();
     assert!(text.contains("TLS"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_says_nothing_is_not_waited_for() {
-    let made = Made::by_itself(&["localhost"], |_| {});
+async fn a_silent_node_is_not_waited_for() {
+    let certificate = CertifiedKey::by_itself(&["localhost"], |_| {});
     // The kernel accepts the connection, but no process does.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let files = Files::new(listener.local_addr().unwrap().to_string(), "localhost", &[&made]);
-    let began = tokio::time::Instant::now();
+    let files =
+        Files::new(listener.local_addr().unwrap().to_string(), "localhost", &[&certificate]);
+    let started_at = tokio::time::Instant::now();
     let text = files.client().host().await.unwrap_err().to_string();
     assert!(text.contains("no connection within 5 s"), "{text}");
-    assert_eq!(began.elapsed().as_secs(), 5);
+    assert_eq!(started_at.elapsed().as_secs(), 5);
 }
 
 #[tokio::test]
-async fn a_node_that_does_not_answer_is_not_waited_for_longer_than_wanted() {
-    let made = Made::by_itself(&["localhost"], |_| {});
-    let (address, _asked) = answering(&made, "").await;
-    let files = Files::new(address, "localhost", &[&made]);
+async fn a_node_that_does_not_reply_is_waited_for_until_the_timeout() {
+    let certificate = CertifiedKey::by_itself(&["localhost"], |_| {});
+    let (address, _asked) = answering(&certificate, "").await;
+    let files = Files::new(address, "localhost", &[&certificate]);
     let client = files.client().with_response_timeout(Duration::from_millis(300));
     assert!(matches!(client.host().await, Err(ClientError::TimedOut { .. })));
-    let (address, _asked) = answering(&made, "").await;
-    let files = Files::new(address, "localhost", &[&made]);
+    let (address, _asked) = answering(&certificate, "").await;
+    let files = Files::new(address, "localhost", &[&certificate]);
     let client = files.client().with_response_timeout(Duration::from_millis(300));
     let line = client.arrival_line("00ff", ArrivalLine::Memory).await;
     assert!(matches!(line.err(), Some(ClientError::TimedOut { .. })));
@@ -247,7 +257,7 @@ async fn a_node_that_does_not_answer_is_not_waited_for_longer_than_wanted() {
 
 #[tokio::test]
 async fn a_line_to_an_arrival_carries_bytes_as_they_are() {
-    let made = Made::by_itself(&["localhost"], |_| {});
+    let certificate = CertifiedKey::by_itself(&["localhost"], |_| {});
     let disk = "root".parse().unwrap();
     for (line, path, protocol) in [
         (ArrivalLine::Memory, "/1.0/arrivals/00ff/memory", "suimon-memory"),
@@ -258,50 +268,50 @@ async fn a_line_to_an_arrival_carries_bytes_as_they_are() {
             "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: {protocol}\r\n\r\n\
              first"
         );
-        let (address, asked) = answering(&made, &answer).await;
-        let files = Files::new(address, "localhost", &[&made]);
+        let (address, request) = answering(&certificate, &answer).await;
+        let files = Files::new(address, "localhost", &[&certificate]);
         let mut line = files.client().arrival_line("00/ff", line).await.unwrap();
         line.write_all(b" and second").await.unwrap();
         line.shutdown().await.unwrap();
-        let mut all = String::new();
-        line.read_to_string(&mut all).await.unwrap();
-        assert_eq!(all, "first and second");
-        let asked = asked.await.unwrap().unwrap();
-        assert!(asked.starts_with(&format!("GET {path} HTTP/1.1\r\n")), "{asked}");
-        assert!(asked.contains(&format!("upgrade: {protocol}\r\n")), "{asked}");
-        assert!(asked.contains("authorization: Bearer "), "{asked}");
+        let mut content = String::new();
+        line.read_to_string(&mut content).await.unwrap();
+        assert_eq!(content, "first and second");
+        let request = request.await.unwrap().unwrap();
+        assert!(request.starts_with(&format!("GET {path} HTTP/1.1\r\n")), "{request}");
+        assert!(request.contains(&format!("upgrade: {protocol}\r\n")), "{request}");
+        assert!(request.contains("authorization: Bearer "), "{request}");
     }
     let errors = r#"{"errors":[{"code":"conflict","message":"it does not wait"}]}"#;
     let answer = ok(errors).replace("200 OK", "409 Conflict");
-    let (address, _asked) = answering(&made, &answer).await;
-    let files = Files::new(address, "localhost", &[&made]);
+    let (address, _asked) = answering(&certificate, &answer).await;
+    let files = Files::new(address, "localhost", &[&certificate]);
     let error = files.client().arrival_line("00ff", ArrivalLine::Memory).await.err().unwrap();
     assert_eq!(error.api_errors()[0].message, "it does not wait");
 }
 
 #[test]
 fn files_that_cannot_be_used_are_named() {
-    let made = Made::by_itself(&["localhost"], |_| {});
-    let files = Files::new("localhost:1".to_owned(), "localhost", &[&made]);
-    let with = |change: &dyn Fn(&mut TlsReach)| {
+    let certificate = CertifiedKey::by_itself(&["localhost"], |_| {});
+    let files = Files::new("localhost:1".to_owned(), "localhost", &[&certificate]);
+    let error_with = |change: &dyn Fn(&mut TlsReach)| {
         let mut reach = files.reach.clone();
         change(&mut reach);
         Client::tls(&reach).unwrap_err()
     };
-    let nowhere = files.folder.path().join("nowhere");
-    let empty = written(files.folder.path(), "empty", "", 0o600);
-    let open = written(files.folder.path(), "open", TOKEN, 0o604);
-    for (file, part) in [(&nowhere, "nowhere"), (&empty, "no certificate")] {
-        let error = with(&|reach| reach.authority = file.clone());
+    let missing = files.folder.path().join("nowhere");
+    let empty = write_file(files.folder.path(), "empty", "", 0o600);
+    let open = write_file(files.folder.path(), "open", TOKEN, 0o604);
+    for (file, part) in [(&missing, "nowhere"), (&empty, "no certificate")] {
+        let error = error_with(&|reach| reach.authority = file.clone());
         assert!(matches!(error, TlsError::Authority(_)) && error.to_string().contains(part));
     }
-    let error = with(&|reach| reach.token_file = nowhere.clone());
+    let error = error_with(&|reach| reach.token_file = missing.clone());
     assert!(matches!(error, TlsError::Token(TokenError::File(_))), "{error}");
-    let error = with(&|reach| reach.token_file = open.clone());
+    let error = error_with(&|reach| reach.token_file = open.clone());
     assert!(error.to_string().contains("chmod o="), "{error}");
-    let error = with(&|reach| reach.token_file = empty.clone());
+    let error = error_with(&|reach| reach.token_file = empty.clone());
     assert!(matches!(error, TlsError::Token(TokenError::Weak { .. })), "{error}");
-    let error = with(&|reach| reach.server_name = "no name".to_owned());
+    let error = error_with(&|reach| reach.server_name = "no name".to_owned());
     assert!(matches!(error, TlsError::ServerName(_)), "{error}");
     assert!(!format!("{:?}", files.client()).contains(TOKEN), "the token is not shown");
 }

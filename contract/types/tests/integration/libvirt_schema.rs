@@ -110,7 +110,7 @@ fn host() -> HostConfig {
 }
 
 #[test]
-fn libvirts_schema_takes_whatever_nics_and_disks_a_vm_has() {
+fn libvirts_schema_accepts_all_nics_and_disks() {
     let host = host();
     for vm in &host.vms {
         let domain = domain(&libvirt_elements(&host, vm));
@@ -127,7 +127,7 @@ fn libvirts_schema_takes_whatever_nics_and_disks_a_vm_has() {
 }
 
 #[test]
-fn libvirts_schema_refuses_what_it_does_not_know() {
+fn libvirts_schema_refuses_unknown_values() {
     let host = host();
     let right = domain(&libvirt_elements(&host, &host.vms[0]));
     for (old, new) in [("mode='client'", "mode='guest'"), ("queues='4'", "queues='many'")] {

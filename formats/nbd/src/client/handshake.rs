@@ -120,12 +120,12 @@ impl ClientHandshake {
         bytes: &[u8],
         output: &mut Vec<u8>,
     ) -> Result<ClientProgress, ClientHandshakeError> {
-        let nothing = ClientProgress { consumed: 0, step: ClientStep::NeedsBytes };
+        let incomplete = ClientProgress { consumed: 0, step: ClientStep::NeedsBytes };
         match self.state {
             State::Greeting => self.greet(bytes, output),
-            State::Over => Ok(nothing),
+            State::Over => Ok(incomplete),
             State::Structured | State::Context | State::Go => {
-                let Some((kind, data)) = self.reply(bytes)? else { return Ok(nothing) };
+                let Some((kind, data)) = self.reply(bytes)? else { return Ok(incomplete) };
                 let consumed = REPLY_HEAD_BYTES.saturating_add(data.len());
                 let step = self.handle_reply(kind, data, output)?;
                 Ok(ClientProgress { consumed, step })
@@ -138,7 +138,8 @@ impl ClientHandshake {
         bytes: &[u8],
         output: &mut Vec<u8>,
     ) -> Result<ClientProgress, ClientHandshakeError> {
-        let differs = bytes.iter().zip(&GREETING_MAGIC).position(|(found, wanted)| found != wanted);
+        let differs =
+            bytes.iter().zip(&GREETING_MAGIC).position(|(byte, expected)| byte != expected);
         if let Some(offset) = differs {
             return Err(ClientHandshakeError::Greeting { offset });
         }
@@ -150,8 +151,8 @@ impl ClientHandshake {
         if flags & FIXED_NEWSTYLE == 0 {
             return Err(ClientHandshakeError::FixedNewstyleUnsupported { flags });
         }
-        let own = u32::from(flags & (FIXED_NEWSTYLE | NO_ZEROES));
-        output.extend_from_slice(&own.to_be_bytes());
+        let reply_flags = u32::from(flags & (FIXED_NEWSTYLE | NO_ZEROES));
+        output.extend_from_slice(&reply_flags.to_be_bytes());
         self.send_option(State::Structured, OptionCode::STRUCTURED_REPLY, &[], output);
         Ok(ClientProgress { consumed: GREETING_BYTES, step: ClientStep::Continue })
     }
@@ -185,12 +186,12 @@ impl ClientHandshake {
     fn reply<'a>(&self, bytes: &'a [u8]) -> Result<Option<(u32, &'a [u8])>, ClientHandshakeError> {
         let option = self.option();
         let mut fields = Reader::new(bytes);
-        let Some(found) = fields.u64() else { return Ok(None) };
-        if found != REPLY_MAGIC {
-            return Err(ClientHandshakeError::Magic { option, found });
+        let Some(magic) = fields.u64() else { return Ok(None) };
+        if magic != REPLY_MAGIC {
+            return Err(ClientHandshakeError::Magic { option, found: magic });
         }
-        let head = fields.u32().zip(fields.u32()).zip(fields.u32());
-        let Some(((found, kind), bytes)) = head else { return Ok(None) };
+        let header = fields.u32().zip(fields.u32()).zip(fields.u32());
+        let Some(((found, kind), bytes)) = header else { return Ok(None) };
         if found != option.0 {
             return Err(ClientHandshakeError::UnexpectedOption { option, found });
         }
@@ -258,9 +259,9 @@ impl ClientHandshake {
 
     fn go(&mut self, output: &mut Vec<u8>) {
         let name = self.name.clone();
-        let wanted = INFO_BLOCK_SIZE.to_be_bytes();
+        let info_request = INFO_BLOCK_SIZE.to_be_bytes();
         let parts: [&[u8]; 4] =
-            [&length(name.len()), name.as_bytes(), &1_u16.to_be_bytes(), &wanted];
+            [&length(name.len()), name.as_bytes(), &1_u16.to_be_bytes(), &info_request];
         self.send_option(State::Go, OptionCode::GO, &parts, output);
     }
 

@@ -170,8 +170,8 @@ fn simple(mut fields: Reader<'_>) -> ParsedReply<'_> {
 
 /// Parses a structured chunk: its head, and its payload up to the data.
 fn chunk(mut fields: Reader<'_>) -> Result<ParsedReply<'_>, ReplyError> {
-    let head = fields.u16().zip(fields.u16()).zip(fields.u64()).zip(fields.u32());
-    let Some((((flags, kind), cookie), bytes)) = head else {
+    let header = fields.u16().zip(fields.u16()).zip(fields.u64()).zip(fields.u32());
+    let Some((((flags, kind), cookie), bytes)) = header else {
         return Ok(ParsedReply::Incomplete { required: REPLY_HEAD_BYTES });
     };
     let is_last = flags & DONE != 0;
@@ -182,13 +182,13 @@ fn chunk(mut fields: Reader<'_>) -> Result<ParsedReply<'_>, ReplyError> {
         return Err(ReplyError::TooLong { kind, bytes, max });
     }
     let read = if is_data { bytes.min(OFFSET_BYTES) } else { bytes } as usize;
-    let needed = REPLY_HEAD_BYTES.saturating_add(read);
+    let required = REPLY_HEAD_BYTES.saturating_add(read);
     let Some(payload) = fields.bytes(read) else {
-        return Ok(ParsedReply::Incomplete { required: needed });
+        return Ok(ParsedReply::Incomplete { required });
     };
     let replied = parse_payload(kind, payload, bytes);
     let replied = replied.ok_or(ReplyError::InvalidLength { kind, bytes })??;
-    Ok(ParsedReply::Chunk { consumed: needed, cookie, is_last, replied })
+    Ok(ParsedReply::Chunk { consumed: required, cookie, is_last, replied })
 }
 
 /// Parses a chunk's payload; `None` if its length is invalid for the type.

@@ -33,14 +33,14 @@ pub struct ClientRequest {
 impl ClientRequest {
     /// Encodes the header. `None` if the range has 4 GiB or more.
     pub fn encode(&self) -> Option<[u8; REQUEST_BYTES]> {
-        let nothing = ExportRange { offset: 0, length: 0 };
+        let empty = ExportRange { offset: 0, length: 0 };
         let (kind, range) = match self.command {
             ClientCommand::Read(range) => (kind::READ, range),
             ClientCommand::Write(range) => (kind::WRITE, range),
             ClientCommand::WriteZeroes(range) => (kind::WRITE_ZEROES, range),
-            ClientCommand::Flush => (kind::FLUSH, nothing),
+            ClientCommand::Flush => (kind::FLUSH, empty),
             ClientCommand::BlockStatus(range) => (kind::BLOCK_STATUS, range),
-            ClientCommand::Disconnect => (kind::DISC, nothing),
+            ClientCommand::Disconnect => (kind::DISC, empty),
         };
         let length = u32::try_from(range.length).ok()?;
         let mut bytes = [0; REQUEST_BYTES];

@@ -20,9 +20,9 @@ pub(crate) fn find<'a>(
 pub(crate) fn check_block_sizes(
     option: OptionCode,
     export: &Export,
-    asked: bool,
+    requested: bool,
 ) -> Result<&Export, OptionError> {
-    if export.requires_block_sizes() && !asked {
+    if export.requires_block_sizes() && !requested {
         return Err(OptionError::BlockSizeRequired { option, min: export.block_sizes().min });
     }
     Ok(export)

@@ -57,24 +57,24 @@ impl<'a> InfoRequest<'a> {
         output: &mut Vec<u8>,
     ) {
         let export = &negotiated.export;
-        let mut tell = |kind: u16, parts: [&[u8]; 3]| {
+        let mut append = |kind: u16, parts: [&[u8]; 3]| {
             let [first, second, third] = parts;
             let parts = [&kind.to_be_bytes(), first, second, third];
             answer::reply(output, option, answer::INFO, &parts);
         };
         let (size, flags) = (export.size().to_be_bytes(), negotiated.flags.bits().to_be_bytes());
-        tell(EXPORT, [&size, &flags, &[]]);
+        append(EXPORT, [&size, &flags, &[]]);
         if self.requests_name {
-            tell(NAME, [export.name().as_bytes(), &[], &[]]);
+            append(NAME, [export.name().as_bytes(), &[], &[]]);
         }
         if self.requests_description && !export.description().is_empty() {
-            tell(DESCRIPTION, [export.description().as_bytes(), &[], &[]]);
+            append(DESCRIPTION, [export.description().as_bytes(), &[], &[]]);
         }
         let sizes = export.block_sizes();
         if self.requests_block_sizes || sizes != BlockSizes::default() {
             let fields = [sizes.min, sizes.preferred, sizes.payload_max].map(u32::to_be_bytes);
             let [min, preferred, payload_max] = &fields;
-            tell(BLOCK_SIZE, [min, preferred, payload_max]);
+            append(BLOCK_SIZE, [min, preferred, payload_max]);
         }
     }
 }

@@ -28,15 +28,15 @@ fn agree(export: &Export, piece: usize) -> (RemoteExport, Negotiated) {
     let mut client = ClientHandshake::new(export.name()).unwrap();
     let mut server = ServerHandshake::new(TlsMode::Off);
     let (mut to_client, mut to_server) = (GREETING.to_vec(), Vec::new());
-    let (mut held, mut negotiated) = (Vec::new(), None);
+    let (mut buffered, mut negotiated) = (Vec::new(), None);
     for _ in 0..10_000 {
         let count = piece.min(to_client.len());
-        held.extend(to_client.drain(..count));
-        let progress = client.handle_bytes(&held, &mut to_server).unwrap();
-        held.drain(..progress.consumed);
-        if let ClientStep::Negotiated(far) = progress.step {
-            assert!(held.is_empty() && to_client.is_empty());
-            return (far, negotiated.unwrap());
+        buffered.extend(to_client.drain(..count));
+        let progress = client.handle_bytes(&buffered, &mut to_server).unwrap();
+        buffered.drain(..progress.consumed);
+        if let ClientStep::Negotiated(remote) = progress.step {
+            assert!(buffered.is_empty() && to_client.is_empty());
+            return (remote, negotiated.unwrap());
         }
         if negotiated.is_some() {
             continue;
@@ -52,23 +52,24 @@ fn agree(export: &Export, piece: usize) -> (RemoteExport, Negotiated) {
 }
 
 fn features() -> impl Strategy<Value = Features> {
-    any::<[bool; 8]>().prop_map(|on| Features {
-        read_only: on[0],
-        flush: on[1],
-        fua: on[2],
-        rotational: on[3],
-        trim: on[4],
-        write_zeroes: on[5],
-        fast_zero: on[5] && on[6],
-        multi_conn: on[7],
+    any::<[bool; 8]>().prop_map(|enabled| Features {
+        read_only: enabled[0],
+        flush: enabled[1],
+        fua: enabled[2],
+        rotational: enabled[3],
+        trim: enabled[4],
+        write_zeroes: enabled[5],
+        fast_zero: enabled[5] && enabled[6],
+        multi_conn: enabled[7],
         cache: false,
-        allocation: on[6],
+        allocation: enabled[6],
     })
 }
 
 fn commands() -> impl Strategy<Value = ClientCommand> {
     let range = (0..1000_u64, 1..100_u64);
-    let range = range.prop_map(|(at, len)| ExportRange { offset: at * 512, length: len * 512 });
+    let range =
+        range.prop_map(|(start, len)| ExportRange { offset: start * 512, length: len * 512 });
     (0..6, range).prop_map(|(kind, range)| match kind {
         0 => ClientCommand::Read(range),
         1 => ClientCommand::Write(range),
@@ -96,11 +97,11 @@ proptest! {
     #[test]
     fn client_and_server_negotiate_equal_properties(features in features(), piece in 1_usize..40) {
         let export = export(features);
-        let (far, negotiated) = agree(&export, piece);
-        prop_assert_eq!(far.size, export.size());
-        prop_assert_eq!(far.block_sizes, export.block_sizes());
-        prop_assert_eq!(far.flags, negotiated.flags);
-        prop_assert_eq!(far.allocation.is_some(), negotiated.base_allocation);
+        let (client_export, negotiated) = agree(&export, piece);
+        prop_assert_eq!(client_export.size, export.size());
+        prop_assert_eq!(client_export.block_sizes, export.block_sizes());
+        prop_assert_eq!(client_export.flags, negotiated.flags);
+        prop_assert_eq!(client_export.allocation.is_some(), negotiated.base_allocation);
         prop_assert!(negotiated.framing.has_chunks() && !negotiated.framing.is_extended());
     }
 
@@ -115,7 +116,7 @@ proptest! {
             return Ok(());
         };
         prop_assert_eq!(request.reply_to.cookie(), cookie);
-        let (wanted, payload) = match command {
+        let (expected, payload) = match command {
             ClientCommand::Read(range) => (NbdCommand::Read { range, dont_fragment: false }, 0),
             ClientCommand::Write(range) => (NbdCommand::Write { range, fua: false }, range.length),
             ClientCommand::WriteZeroes(range) => {
@@ -124,21 +125,21 @@ proptest! {
             ClientCommand::BlockStatus(range) => (NbdCommand::BlockStatus { range, first_only: false }, 0),
             ClientCommand::Flush | ClientCommand::Disconnect => (NbdCommand::Flush, 0),
         };
-        prop_assert_eq!((request.command, u64::from(request.payload_bytes)), (wanted, payload));
+        prop_assert_eq!((request.command, u64::from(request.payload_bytes)), (expected, payload));
     }
 
     /// Parses replies of every kind, from every prefix.
     #[test]
     fn client_decodes_server_replies(
         cookie in any::<u64>(),
-        at in 0..1000_u64,
+        sector in 0..1000_u64,
         states in prop::collection::vec((1..50_u64, any::<bool>()), 1..20),
         error in prop::sample::select(NbdError::ALL.to_vec()),
         kind in 0..4,
     ) {
         let transmission = RequestParser::new(&agree(&export(ALL), 4096).1);
         let length = states.iter().map(|(len, _)| len * 512).sum();
-        let range = ExportRange { offset: at * 512, length };
+        let range = ExportRange { offset: sector * 512, length };
         let command =
             if kind == 3 { ClientCommand::BlockStatus(range) } else { ClientCommand::Read(range) };
         let header = ClientRequest { cookie, command }.encode().unwrap();
@@ -151,29 +152,29 @@ proptest! {
         }).collect();
         let mut out = vec![0; REPLY_BYTES_MAX + 64 * 20];
         let read = |bytes: &[u8]| -> Vec<(u64, u32, bool)> {
-            let (mut rest, mut found) = (bytes.to_vec(), Vec::new());
+            let (mut rest, mut entries) = (bytes.to_vec(), Vec::new());
             while !rest.is_empty() {
                 // An incomplete reply requests more bytes, never more than the reply has.
                 for count in 0..rest.len().min(60) {
                     match ReplyReader.read(&rest[..count]).unwrap() {
-                        ParsedReply::Incomplete { required: needed } => assert!(needed > count && needed <= rest.len()),
+                        ParsedReply::Incomplete { required } => assert!(required > count && required <= rest.len()),
                         ParsedReply::Chunk { consumed, .. } => assert!(consumed <= count),
                     }
                 }
-                let ParsedReply::Chunk { consumed, cookie: of, replied, .. } =
+                let ParsedReply::Chunk { consumed, cookie: reply_cookie, replied: content, .. } =
                     ReplyReader.read(&rest).unwrap() else { panic!("it is all there") };
-                assert_eq!(of, cookie);
-                match replied {
+                assert_eq!(reply_cookie, cookie);
+                match content {
                     ReplyContent::Data { offset, length } => {
-                        found.push((offset, length, false));
+                        entries.push((offset, length, false));
                         // The test does not send the data itself.
                     }
-                    ReplyContent::Hole { offset, length } => found.push((offset, length, true)),
+                    ReplyContent::Hole { offset, length } => entries.push((offset, length, true)),
                     other => panic!("{other:?}"),
                 }
                 rest.drain(..consumed);
             }
-            found
+            entries
         };
         match kind {
             0 => {
@@ -186,9 +187,9 @@ proptest! {
             1 => {
                 let n = request.reply_to.done(&mut out).unwrap();
                 let part = ReplyReader.read(&out[..n]).unwrap();
-                let wanted =
+                let expected =
                     ParsedReply::Chunk { consumed: n, cookie, is_last: true, replied: ReplyContent::Empty };
-                prop_assert_eq!(part, wanted);
+                prop_assert_eq!(part, expected);
             }
             2 => {
                 let (mut heads, mut sum) = (Vec::new(), 0);
@@ -207,7 +208,7 @@ proptest! {
                     transmission.block_status(request.reply_to, range, false, &mut out).unwrap();
                 extents.iter().for_each(|extent| { reply.push(*extent); });
                 let n = reply.finish();
-                let ParsedReply::Chunk { replied: ReplyContent::Extents { extents: told, .. }, .. } =
+                let ParsedReply::Chunk { replied: ReplyContent::Extents { extents: status_extents, .. }, .. } =
                     ReplyReader.read(&out[..n]).unwrap() else { panic!("it tells extents") };
                 let is_hole = |extents: &mut dyn Iterator<Item = StatusExtent>| -> Vec<bool> {
                     extents.flat_map(|extent| {
@@ -215,7 +216,7 @@ proptest! {
                         std::iter::repeat_n(is_hole, (extent.length / 512) as usize)
                     }).collect()
                 };
-                prop_assert_eq!(is_hole(&mut told.into_iter()), is_hole(&mut extents.into_iter()));
+                prop_assert_eq!(is_hole(&mut status_extents.into_iter()), is_hole(&mut extents.into_iter()));
             }
         }
     }
@@ -228,19 +229,19 @@ proptest! {
             _ => Vec::new(),
         };
         front.extend(&bytes);
-        if let Ok(ParsedReply::Chunk { consumed, replied, .. }) = ReplyReader.read(&front) {
+        if let Ok(ParsedReply::Chunk { consumed, replied: content, .. }) = ReplyReader.read(&front) {
             prop_assert!(consumed > 0 && consumed <= front.len());
-            if let ReplyContent::Extents { extents, .. } = replied {
+            if let ReplyContent::Extents { extents, .. } = content {
                 prop_assert!(extents.count() > 0);
             }
         }
         let mut client = ClientHandshake::new("disk").unwrap();
-        let mut said = GREETING.to_vec();
-        said.extend(&bytes);
+        let mut input = GREETING.to_vec();
+        input.extend(&bytes);
         for _ in 0..50 {
-            let Ok(progress) = client.handle_bytes(&said, &mut Vec::new()) else { break };
-            prop_assert!(progress.consumed <= said.len());
-            said.drain(..progress.consumed);
+            let Ok(progress) = client.handle_bytes(&input, &mut Vec::new()) else { break };
+            prop_assert!(progress.consumed <= input.len());
+            input.drain(..progress.consumed);
             if progress.step == ClientStep::NeedsBytes {
                 break;
             }

@@ -44,8 +44,8 @@ fn flags_that_were_not_offered_end_the_connection() {
     for flags in [4, 1 << 31, u32::MAX] {
         let mut connection = Connection::plain();
         connection.handshake = suimon_nbd::ServerHandshake::new(TlsMode::Off);
-        let came = connection.send(&flags.to_be_bytes());
-        assert_eq!(came.result, Err(HandshakeError::ClientFlags { found: flags }));
+        let outcome = connection.send(&flags.to_be_bytes());
+        assert_eq!(outcome.result, Err(HandshakeError::ClientFlags { found: flags }));
         assert_eq!(connection.send(&[0]).result, Err(HandshakeError::Ended));
     }
 }
@@ -54,7 +54,7 @@ fn flags_that_were_not_offered_end_the_connection() {
 fn every_option_is_answered() {
     let name_4097 = "n".repeat(STRING_BYTES_MAX + 1);
     let many = vec![ALLOCATION; QUERIES_MAX as usize + 1];
-    let most = &many[1..];
+    let max = &many[1..];
     let table: &[(&str, Vec<u8>, &[u32])] = &[
         ("list", option(3, &[]), &[SERVER, SERVER, ACK]),
         ("list with data", option(3, b"x"), &[INVALID]),
@@ -80,7 +80,7 @@ fn every_option_is_answered() {
         ("structured again", option(8, &[]), &[ACK]),
         ("contexts of none", meta(9, "b", &[]), &[UNKNOWN]),
         ("too many queries", meta(9, "a", &many), &[TOO_BIG]),
-        ("as many as there may be", meta(9, "a", most), &[META_CONTEXT, ACK]),
+        ("as many as there may be", meta(9, "a", max), &[META_CONTEXT, ACK]),
         ("a long query", meta(9, "a", &[&format!("base:{name_4097}")]), &[INVALID]),
         ("no namespace", meta(10, "a", &["allocation"]), &[INVALID]),
         ("queries cut off", option(9, &[0, 0, 0, 0, 0, 0, 0, 1]), &[INVALID]),
@@ -93,12 +93,12 @@ fn every_option_is_answered() {
     ];
     let mut connection = two();
     for (name, bytes, expected) in table {
-        let came = connection.send(bytes);
-        assert_eq!(came.kinds(), *expected, "{name}: {:?}", came.result);
+        let outcome = connection.send(bytes);
+        assert_eq!(outcome.kinds(), *expected, "{name}: {:?}", outcome.result);
         let code = u32::from_be_bytes(*bytes[8..].first_chunk().unwrap());
-        assert!(came.replies().iter().all(|reply| reply.option == code), "{name}");
-        assert_eq!(came.left, 0);
-        match (name.starts_with("abort"), came.result) {
+        assert!(outcome.replies().iter().all(|reply| reply.option == code), "{name}");
+        assert_eq!(outcome.left, 0);
+        match (name.starts_with("abort"), outcome.result) {
             (true, result) => assert_eq!(result, Ok(ServerStep::Aborted)),
             (false, Ok(ServerStep::OptionRejected(error))) => {
                 assert_eq!(Some(&error.reply_type()), expected.last());
@@ -143,7 +143,7 @@ fn errors_name_the_field_and_where_it_is() {
 #[test]
 fn export_information_matches_the_specification() {
     let mut connection = two();
-    let came = connection.send(&info(6, "large", &[1, 2]));
+    let outcome = connection.send(&info(6, "large", &[1, 2]));
     let flags = FLAGS_ALL.to_be_bytes();
     let expected: Vec<Vec<u8>> = vec![
         [&[0, 0][..], &MIB.to_be_bytes(), &flags].concat(),
@@ -152,8 +152,8 @@ fn export_information_matches_the_specification() {
         vec![0, 3, 0, 0, 0x10, 0, 0, 0, 0x20, 0, 0, 1, 0, 0],
         Vec::new(),
     ];
-    let told: Vec<Vec<u8>> = came.replies().into_iter().map(|reply| reply.data).collect();
-    assert_eq!(told, expected);
+    let actual: Vec<Vec<u8>> = outcome.replies().into_iter().map(|reply| reply.data).collect();
+    assert_eq!(actual, expected);
     let listed = connection.send(&option(3, &[])).replies();
     assert_eq!(listed[0].data, b"\x00\x00\x00\x01aabout a");
     assert_eq!(listed[1].data, b"\x00\x00\x00\x05largeabout large");
@@ -162,9 +162,9 @@ fn export_information_matches_the_specification() {
 #[test]
 fn go_does_not_consume_following_bytes() {
     let bytes = [info(7, "a", &[3]), b"request".to_vec()].concat();
-    let came = Connection::plain().send(&bytes);
-    assert_eq!((came.kinds(), came.left), (vec![INFO, INFO, ACK], 7));
-    let negotiated = came.negotiated();
+    let outcome = Connection::plain().send(&bytes);
+    assert_eq!((outcome.kinds(), outcome.left), (vec![INFO, INFO, ACK], 7));
+    let negotiated = outcome.negotiated();
     assert_eq!(negotiated.export, export(spec("a")));
     assert_eq!(negotiated.framing, Framing::Simple);
     assert_eq!((negotiated.base_allocation, negotiated.tls), (false, false));
@@ -179,17 +179,17 @@ fn an_export_is_entered_by_its_name_with_and_without_zeroes() {
     for (flags, zeroes) in [(0, 124), (1, 124), (2, 0), (3, 0)] {
         let exports = vec![export(spec("a"))];
         let mut connection = Connection::with_flags(exports, TlsMode::Allowed, flags);
-        let came = connection.send(&option(1, b"a"));
-        let (size, told) = (MIB.to_be_bytes(), FLAGS_ALL.to_be_bytes());
-        assert_eq!(came.output, [&size[..], &told, &vec![0; zeroes]].concat());
-        assert_eq!(came.negotiated().framing, Framing::Simple);
+        let outcome = connection.send(&option(1, b"a"));
+        let (size, flag_bytes) = (MIB.to_be_bytes(), FLAGS_ALL.to_be_bytes());
+        assert_eq!(outcome.output, [&size[..], &flag_bytes, &vec![0; zeroes]].concat());
+        assert_eq!(outcome.negotiated().framing, Framing::Simple);
     }
     // Structured replies are permitted before `NBD_OPT_EXPORT_NAME`.
     let mut connection = Connection::plain();
-    let came =
+    let outcome =
         connection.send(&[option(8, &[]), meta(10, "a", &[ALLOCATION]), option(1, b"")].concat());
-    assert_eq!(came.negotiated().framing, Framing::Structured);
-    assert!(came.negotiated().base_allocation);
+    assert_eq!(outcome.negotiated().framing, Framing::Structured);
+    assert!(outcome.negotiated().base_allocation);
 }
 
 #[test]
@@ -203,8 +203,8 @@ fn framing_can_be_limited() {
         connection.handshake = connection.handshake.with_framing_max(framing_max);
         assert_eq!(connection.send(&option(8, &[])).kinds(), [structured]);
         assert_eq!(connection.send(&option(11, &[])).kinds(), [extended]);
-        let came = connection.send(&info(7, "a", &[]));
-        assert_eq!(came.negotiated().framing, framing_max);
+        let outcome = connection.send(&info(7, "a", &[]));
+        assert_eq!(outcome.negotiated().framing, framing_max);
     }
 }
 
@@ -228,35 +228,35 @@ fn unusable_export_name_ends_the_connection() {
         ),
     ] {
         let mut connection = two();
-        let came = connection.send(&option(1, name));
-        assert_eq!(came.result, Err(HandshakeError::Export(expected)));
-        assert_eq!(came.output, b"");
+        let outcome = connection.send(&option(1, name));
+        assert_eq!(outcome.result, Err(HandshakeError::Export(expected)));
+        assert_eq!(outcome.output, b"");
     }
-    let came = two().send(&[option(11, &[]), option(1, b"a")].concat());
-    assert_eq!(came.result, Err(HandshakeError::NameWithExtendedHeaders));
+    let outcome = two().send(&[option(11, &[]), option(1, b"a")].concat());
+    assert_eq!(outcome.result, Err(HandshakeError::NameWithExtendedHeaders));
 }
 
 #[test]
 fn a_client_of_plain_newstyle_may_only_name_its_export() {
     for code in [2, 3, 5, 7, 8, 99] {
         let mut connection = Connection::with_flags(vec![export(spec("a"))], TlsMode::Off, 2);
-        let came = connection.send(&option(code, &[]));
+        let outcome = connection.send(&option(code, &[]));
         let expected = HandshakeError::NotFixedNewstyle { option: OptionCode(code) };
-        assert_eq!(came.result, Err(expected));
+        assert_eq!(outcome.result, Err(expected));
     }
 }
 
 #[test]
 fn handshake_length_is_limited() {
     let mut connection = Connection::plain();
-    let most = option(99, &vec![0; OPTION_BYTES_MAX as usize]);
-    assert_eq!(connection.send(&most).kinds(), [UNSUP]);
+    let max = option(99, &vec![0; OPTION_BYTES_MAX as usize]);
+    assert_eq!(connection.send(&max).kinds(), [UNSUP]);
     for _ in 1..OPTIONS_MAX {
         assert_eq!(connection.send(&option(3, &[])).kinds(), [SERVER, ACK]);
     }
-    let came = connection.send(&option(3, &[]));
-    assert_eq!(came.result, Err(HandshakeError::TooManyOptions { max: OPTIONS_MAX }));
-    assert_eq!(came.output, b"");
+    let outcome = connection.send(&option(3, &[]));
+    assert_eq!(outcome.result, Err(HandshakeError::TooManyOptions { max: OPTIONS_MAX }));
+    assert_eq!(outcome.output, b"");
 
     let mut long = option(3, &[]);
     long[12..].copy_from_slice(&(OPTION_BYTES_MAX + 1).to_be_bytes());
@@ -299,13 +299,13 @@ fn contexts_are_listed_and_selected_by_their_queries() {
         assert_eq!(connection.send(&option(first, &[])).kinds(), [ACK]);
         for (code, name, queries, expected) in table {
             let replies = connection.send(&meta(*code, name, queries)).replies();
-            let told = |id: &u32| OptionReply {
+            let reply = |id: &u32| OptionReply {
                 option: *code,
                 kind: META_CONTEXT,
                 data: [&id.to_be_bytes()[..], ALLOCATION.as_bytes()].concat(),
             };
             let ack = OptionReply { option: *code, kind: ACK, data: Vec::new() };
-            let expected: Vec<_> = expected.iter().map(told).chain([ack]).collect();
+            let expected: Vec<_> = expected.iter().map(reply).chain([ack]).collect();
             assert_eq!(replies, expected, "{code} {name} {queries:?}");
         }
     }
@@ -328,12 +328,12 @@ fn a_context_is_selected_for_one_export_until_it_is_not() {
         let exports = if name == "by the default name" { &exports[..1] } else { &exports[..] };
         let mut connection = Connection::new(exports.to_vec(), TlsMode::Allowed);
         connection.send(&option(8, &[]));
-        let came = connection.send(&options.concat());
-        if came.result == Ok(ServerStep::StartTls) {
+        let outcome = connection.send(&options.concat());
+        if outcome.result == Ok(ServerStep::StartTls) {
             connection.handshake.handle_tls_started().unwrap();
         }
-        let came = connection.send(&info(7, "a", &[]));
-        assert_eq!(came.negotiated().base_allocation, expected, "{name}");
+        let outcome = connection.send(&info(7, "a", &[]));
+        assert_eq!(outcome.negotiated().base_allocation, expected, "{name}");
     }
 }
 
@@ -343,8 +343,8 @@ fn context_applies_only_to_the_selected_export() {
         let exports = ["a", "b"].map(|name| export(spec(name)));
         let mut connection = Connection::new(exports.to_vec(), TlsMode::Off);
         let select = meta(10, selected, &[ALLOCATION]);
-        let came = connection.send(&[option(8, &[]), select, info(7, entered, &[])].concat());
-        assert_eq!(came.negotiated().base_allocation, selected == entered);
+        let outcome = connection.send(&[option(8, &[]), select, info(7, entered, &[])].concat());
+        assert_eq!(outcome.negotiated().base_allocation, selected == entered);
     }
 }
 
@@ -364,9 +364,9 @@ fn options_before_required_tls_are_rejected() {
         assert_eq!(connection.send(&bytes).kinds(), [TLS_REQD]);
     }
     assert_eq!(connection.send(&option(5, b"data")).kinds(), [INVALID]);
-    let came = connection.send(&[option(5, &[]), vec![0x16, 3, 1]].concat());
-    assert_eq!((came.kinds(), came.left), (vec![ACK], 3));
-    assert_eq!(came.result, Ok(ServerStep::StartTls));
+    let outcome = connection.send(&[option(5, &[]), vec![0x16, 3, 1]].concat());
+    assert_eq!((outcome.kinds(), outcome.left), (vec![ACK], 3));
+    assert_eq!(outcome.result, Ok(ServerStep::StartTls));
     connection.handshake.handle_tls_started().unwrap();
     assert_eq!(connection.send(&option(5, &[])).kinds(), [INVALID]);
     assert!(connection.send(&info(7, "a", &[])).negotiated().tls);
@@ -374,19 +374,19 @@ fn options_before_required_tls_are_rejected() {
     // Options without error reply end the connection; `NBD_OPT_ABORT` is always permitted.
     let fresh = || Connection::new(vec![export(spec("a"))], TlsMode::Required);
     let expected = OptionError::TlsRequired { option: OptionCode::EXPORT_NAME };
-    let came = fresh().send(&option(1, b"a"));
-    assert_eq!(came.result, Err(HandshakeError::Export(expected)));
+    let outcome = fresh().send(&option(1, b"a"));
+    assert_eq!(outcome.result, Err(HandshakeError::Export(expected)));
     assert_eq!(fresh().send(&option(2, &[])).kinds(), [ACK]);
 }
 
 #[test]
 fn starttls_discards_negotiated_state() {
     let mut connection = Connection::new(vec![export(spec("a"))], TlsMode::Allowed);
-    let came = connection.send(&[option(11, &[]), option(5, &[])].concat());
-    assert_eq!(came.result, Ok(ServerStep::StartTls));
+    let outcome = connection.send(&[option(11, &[]), option(5, &[])].concat());
+    assert_eq!(outcome.result, Ok(ServerStep::StartTls));
     connection.handshake.handle_tls_started().unwrap();
-    let came = connection.send(&info(7, "a", &[]));
-    assert_eq!((came.negotiated().framing, came.negotiated().tls), (Framing::Simple, true));
+    let outcome = connection.send(&info(7, "a", &[]));
+    assert_eq!((outcome.negotiated().framing, outcome.negotiated().tls), (Framing::Simple, true));
 }
 
 #[test]
@@ -395,8 +395,8 @@ fn tls_starts_only_on_request() {
     let not_asked = Err(HandshakeError::TlsNotRequested);
     assert_eq!(connection.handshake.handle_tls_started(), not_asked);
     assert_eq!(connection.send(&option(5, &[])).result, Ok(ServerStep::StartTls));
-    let came = connection.send(&option(3, &[]));
-    assert_eq!(came.result, Err(HandshakeError::TlsNotStarted));
+    let outcome = connection.send(&option(3, &[]));
+    assert_eq!(outcome.result, Err(HandshakeError::TlsNotStarted));
     assert_eq!(connection.handshake.handle_tls_started(), not_asked);
 }
 
@@ -411,8 +411,8 @@ fn shutdown_permits_only_abort() {
     let mut connection = Connection::plain();
     connection.handshake.handle_shutdown();
     let expected = OptionError::ShuttingDown { option: OptionCode::EXPORT_NAME };
-    let came = connection.send(&option(1, b"a"));
-    assert_eq!(came.result, Err(HandshakeError::Export(expected)));
+    let outcome = connection.send(&option(1, b"a"));
+    assert_eq!(outcome.result, Err(HandshakeError::Export(expected)));
 }
 
 #[test]

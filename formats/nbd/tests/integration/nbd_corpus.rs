@@ -70,8 +70,8 @@ fn request_seeds() -> Vec<Seed> {
         vec![0x5a; 512],
         requests(Framing::Extended),
     ];
-    let went = |answered, framing, carried_out, turned_down| Outcome {
-        answered,
+    let outcome = |handled, framing, carried_out, turned_down| Outcome {
+        answered: handled,
         framing: Some(framing),
         carried_out,
         turned_down,
@@ -82,22 +82,22 @@ fn request_seeds() -> Vec<Seed> {
         (name, [shake([config, 0], options), requests].concat(), outcome)
     };
     vec![
-        seed("simple", 0, &[go()], requests(Framing::Simple), went(0, Framing::Simple, 7, 6)),
+        seed("simple", 0, &[go()], requests(Framing::Simple), outcome(0, Framing::Simple, 7, 6)),
         seed(
             "structured",
             0,
             &[option(8, &[]), allocation(), go()],
             requests(Framing::Structured),
-            went(2, Framing::Structured, 9, 4),
+            outcome(2, Framing::Structured, 9, 4),
         ),
         seed(
             "extended",
             0,
             &[option(11, &[]), allocation(), go()],
             extended.concat(),
-            went(2, Framing::Extended, 11, 4),
+            outcome(2, Framing::Extended, 11, 4),
         ),
-        seed("read-only", 1, &[go()], requests(Framing::Simple), went(0, Framing::Simple, 4, 9)),
+        seed("read-only", 1, &[go()], requests(Framing::Simple), outcome(0, Framing::Simple, 4, 9)),
     ]
 }
 
@@ -117,7 +117,7 @@ fn handshake_seeds() -> Vec<Seed> {
     };
     let tls =
         [info(7, "a", &[]), option(5, &[]), option(5, &[]), option(8, &[]), option(2, b"bye")];
-    let left = Outcome { answered: 2, refused: 2, has_left: true, ..Outcome::default() };
+    let leaving = Outcome { answered: 2, refused: 2, has_left: true, ..Outcome::default() };
     let questions = [
         option(3, &[]),
         info(6, "", &[0, 1, 2, 3, 99]),
@@ -129,11 +129,11 @@ fn handshake_seeds() -> Vec<Seed> {
         info(7, "large", &[]),
         option(77, b"data"),
     ];
-    let stays = Outcome { answered: 5, refused: 4, ..Outcome::default() };
+    let staying = Outcome { answered: 5, refused: 4, ..Outcome::default() };
     vec![
         ("by-name", by_name.concat(), cut),
-        ("tls", shake([0, 2], &tls), left),
-        ("questions", shake([0, 0], &questions), stays),
+        ("tls", shake([0, 2], &tls), leaving),
+        ("questions", shake([0, 0], &questions), staying),
     ]
 }
 

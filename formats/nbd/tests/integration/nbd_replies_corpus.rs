@@ -75,9 +75,10 @@ fn the_seeds_are_those_of_the_scripts() {
 
 #[test]
 fn scripts_reach_their_expected_result() {
-    let said: Vec<Option<Shaken>> = seeds().iter().map(|(_, bytes)| check(bytes)).collect();
-    let [Some(Shaken::Agreed(with, 0)), Some(Shaken::Agreed(without, 0)), None] = &said[..] else {
-        panic!("{said:?}");
+    let results: Vec<Option<Shaken>> = seeds().iter().map(|(_, bytes)| check(bytes)).collect();
+    let [Some(Shaken::Agreed(with, 0)), Some(Shaken::Agreed(without, 0)), None] = &results[..]
+    else {
+        panic!("{results:?}");
     };
     assert_eq!((with.allocation, without.allocation), (Some(1), None));
     assert_eq!((with.size, with.block_sizes.min), (64 << 20, 512));

@@ -38,9 +38,9 @@ fn any_stream() -> impl Strategy<Value = Vec<u8>> {
     let change = prop::option::weighted(0.3, (any::<prop::sample::Index>(), any::<u8>()));
     (flags, options, change).prop_map(|(flags, options, change)| {
         let mut bytes = [flags.to_be_bytes().to_vec(), options.concat()].concat();
-        if let Some((at, byte)) = change {
-            let at = at.index(bytes.len());
-            bytes[at] = byte;
+        if let Some((position, byte)) = change {
+            let index = position.index(bytes.len());
+            bytes[index] = byte;
         }
         bytes
     })
@@ -55,29 +55,29 @@ fn fresh(mode: TlsMode) -> Connection {
 /// Feeds pieces of these sizes in turn, until the handshake ends or fails.
 fn feed(mode: TlsMode, bytes: &[u8], sizes: &[usize]) -> HandshakeResult {
     let mut connection = fresh(mode);
-    let mut whole = HandshakeResult {
+    let mut total = HandshakeResult {
         result: Ok(ServerStep::NeedsBytes),
         output: Vec::new(),
         left: bytes.len(),
     };
     let mut sizes = sizes.iter().cycle();
-    while whole.left > 0 {
-        let rest = &bytes[bytes.len() - whole.left..];
+    while total.left > 0 {
+        let rest = &bytes[bytes.len() - total.left..];
         let size = rest.len().min(*sizes.next().unwrap());
-        let came = connection.send(&rest[..size]);
-        whole.output.extend(came.output);
-        whole.left -= size - came.left;
-        whole.result = came.result;
-        match &whole.result {
+        let outcome = connection.send(&rest[..size]);
+        total.output.extend(outcome.output);
+        total.left -= size - outcome.left;
+        total.result = outcome.result;
+        match &total.result {
             Ok(ServerStep::StartTls) => connection.handshake.handle_tls_started().unwrap(),
             Ok(ServerStep::Aborted | ServerStep::Negotiated(_)) => break,
             Ok(_) => {}
             Err(_) => {
-                whole.left = 0;
+                total.left = 0;
             }
         }
     }
-    whole
+    total
 }
 
 fn any_state() -> impl Strategy<Value = ExtentState> {
@@ -98,11 +98,11 @@ fn any_extents() -> impl Strategy<Value = Vec<StatusExtent>> {
 /// Reference implementation: returns the state of each byte of a range; `None` for bytes without an
 /// extent.
 fn states(extents: &[StatusExtent], length: u64) -> Vec<Option<ExtentState>> {
-    let told = extents.iter().flat_map(|extent| {
+    let actual = extents.iter().flat_map(|extent| {
         let count = extent.length.min(length) as usize;
         std::iter::repeat_n(Some(extent.state), count)
     });
-    told.chain(std::iter::repeat(None)).take(length as usize).collect()
+    actual.chain(std::iter::repeat(None)).take(length as usize).collect()
 }
 
 fn accepted(transmission: &RequestParser, framing: Framing, ask: &Ask) -> suimon_nbd::Request {
@@ -125,15 +125,15 @@ proptest! {
         mode in prop::sample::select(vec![TlsMode::Off, TlsMode::Allowed, TlsMode::Required]),
         sizes in prop::collection::vec(1usize..50, 1..5),
     ) {
-        let whole = feed(mode, &bytes, &[usize::MAX]);
-        prop_assert_eq!(&feed(mode, &bytes, &sizes), &whole);
-        prop_assert_eq!(&feed(mode, &bytes, &[1]), &whole);
+        let complete = feed(mode, &bytes, &[usize::MAX]);
+        prop_assert_eq!(&feed(mode, &bytes, &sizes), &complete);
+        prop_assert_eq!(&feed(mode, &bytes, &[1]), &complete);
         // Each option yields at most one reply per export, its information replies, and one more.
-        prop_assert!(whole.output.len() <= 12 * 8 * 300, "{}", whole.output.len());
+        prop_assert!(complete.output.len() <= 12 * 8 * 300, "{}", complete.output.len());
     }
 
     #[test]
-    fn a_request_is_read_as_it_was_sent(
+    fn encoded_requests_decode_to_the_same_request(
         framing in any_framing(),
         kind in 0u16..9,
         flags in prop_oneof![Just(0u16), 0u16..64],
@@ -156,8 +156,8 @@ proptest! {
                     NbdCommand::BlockStatusWithPayload { offset, .. } => ExportRange { offset, length },
                 };
                 prop_assert_eq!(range, ExportRange { offset, length });
-                let inside = offset.checked_add(length).is_some_and(|end| end <= MIB);
-                prop_assert!(inside || kind == BLOCK_STATUS && length == 12);
+                let in_range = offset.checked_add(length).is_some_and(|end| end <= MIB);
+                prop_assert!(in_range || kind == BLOCK_STATUS && length == 12);
             }
             Ok(ParsedHeader::Rejected(refused)) => {
                 let mut out = [0; REPLY_BYTES_MAX];
@@ -211,7 +211,7 @@ proptest! {
             let used = chunk.encode_head(&mut head).unwrap();
             sent.extend_from_slice(&head[..used]);
             if chunk.kind() == ChunkKind::Data {
-                sent.extend((chunk.offset()..).take(chunk.length() as usize).map(|at| at as u8));
+                sent.extend((chunk.offset()..).take(chunk.length() as usize).map(|position| position as u8));
             }
         }
         let mut bytes = &sent[..];
@@ -219,20 +219,20 @@ proptest! {
         prop_assert!(bytes.is_empty() && answer.error.is_none());
         let in_one = dont_fragment || framing == Framing::Simple;
         let mut read = vec![None; length as usize];
-        for (at, data) in answer.data {
-            for (at, byte) in (at..).zip(data) {
-                prop_assert_eq!(byte, at as u8);
-                prop_assert_eq!(read[(at - offset) as usize].replace(false), None);
+        for (start, data) in answer.data {
+            for (position, byte) in (start..).zip(data) {
+                prop_assert_eq!(byte, position as u8);
+                prop_assert_eq!(read[(position - offset) as usize].replace(false), None);
             }
         }
-        for (at, count) in answer.holes {
-            for at in at..at + count {
-                prop_assert_eq!(read[(at - offset) as usize].replace(true), None);
+        for (start, count) in answer.holes {
+            for position in start..start + count {
+                prop_assert_eq!(read[(position - offset) as usize].replace(true), None);
             }
         }
-        for (left_out, state) in read.into_iter().zip(states) {
+        for (is_hole, state) in read.into_iter().zip(states) {
             let is_zero = state.is_some_and(|state| state.has(ExtentState::ZERO));
-            prop_assert_eq!(left_out, Some(is_zero && !in_one));
+            prop_assert_eq!(is_hole, Some(is_zero && !in_one));
         }
     }
 
@@ -240,16 +240,16 @@ proptest! {
     fn status_extents_are_ordered_merged_and_in_range(
         framing in prop::sample::select(vec![Framing::Structured, Framing::Extended]),
         length in 1u64..30_000,
-        one in any::<bool>(),
-        room in 56usize..400,
+        first_only in any::<bool>(),
+        capacity in 56usize..400,
         extents in any_extents(),
     ) {
         let transmission = transmission(ALL, BlockSizes::default(), framing);
         let ask = Ask { flags: 0, kind: BLOCK_STATUS, cookie: 7, offset: 0, length };
         let to = accepted(&transmission, framing, &ask).reply_to;
         let range = ExportRange { offset: 0, length };
-        let mut out = vec![0; room];
-        let mut reply = transmission.block_status(to, range, one, &mut out).unwrap();
+        let mut out = vec![0; capacity];
+        let mut reply = transmission.block_status(to, range, first_only, &mut out).unwrap();
         for extent in &extents {
             if !reply.push(*extent) {
                 break;
@@ -260,21 +260,21 @@ proptest! {
         let answer = answer(framing, &ask, &mut bytes);
         prop_assert!(bytes.is_empty());
         let states = states(&extents, length);
-        let mut at = 0;
+        let mut position = 0;
         let mut before = None;
         for (count, state) in answer.extents.iter().copied() {
-            for told in &states[at as usize..(at + count) as usize] {
-                let known = told.unwrap_or_default();
-                prop_assert_eq!(u64::from(known.bits()), state);
+            for state_before in &states[position as usize..(position + count) as usize] {
+                let bits = state_before.unwrap_or_default();
+                prop_assert_eq!(u64::from(bits.bits()), state);
             }
             prop_assert_ne!(before.replace(state), Some(state));
-            at += count;
+            position += count;
         }
-        prop_assert!(!one || answer.extents.len() == 1);
+        prop_assert!(!first_only || answer.extents.len() == 1);
         // The reply ends early only if the buffer is full or no further extent is known.
         let each = if framing.is_extended() { 16 } else { 8 };
-        let known = states.iter().take_while(|state| state.is_some()).count() as u64;
-        prop_assert!(one || at >= known || used + each > room);
+        let known_count = states.iter().take_while(|state| state.is_some()).count() as u64;
+        prop_assert!(first_only || position >= known_count || used + each > capacity);
     }
 
     #[test]
@@ -286,8 +286,8 @@ proptest! {
         let bytes = fields.number(4) as usize;
         prop_assert_eq!(fields.take(bytes), disk.name().as_bytes());
         prop_assert_eq!(fields.0, disk.description().as_bytes());
-        let came = connection.send(&info(7, &name, &[1]));
-        prop_assert_eq!(&came.negotiated().export, &disk);
-        prop_assert_eq!(&came.replies()[1].data[2..], disk.name().as_bytes());
+        let connected = connection.send(&info(7, &name, &[1]));
+        prop_assert_eq!(&connected.negotiated().export, &disk);
+        prop_assert_eq!(&connected.replies()[1].data[2..], disk.name().as_bytes());
     }
 }

@@ -67,11 +67,11 @@ fn success_without_data() {
         (Framing::Structured, simple(0)),
         (Framing::Extended, extended(1, 0, 0, &[])),
     ] {
-        let to = reply_to(framing);
-        assert_eq!(encoded(|out| to.done(out)), expected, "{framing:?}");
+        let reply_to = reply_to(framing);
+        assert_eq!(encoded(|out| reply_to.done(out)), expected, "{framing:?}");
         let bytes = expected.len() - 1;
-        let needed = expected.len();
-        assert_eq!(to.done(&mut vec![0; bytes]), Err(BufferTooShort { bytes, required: needed }));
+        let required = expected.len();
+        assert_eq!(reply_to.done(&mut vec![0; bytes]), Err(BufferTooShort { bytes, required }));
     }
 }
 
@@ -80,24 +80,35 @@ fn errors_with_their_messages() {
     for error in NbdError::ALL {
         let code = error.code().to_be_bytes();
         let plain = [&code[..], &[0, 3], b"why"].concat();
-        let at = [&plain[..], &(OFFSET + 512).to_be_bytes()].concat();
-        for (framing, whole, placed) in [
+        let with_offset = [&plain[..], &(OFFSET + 512).to_be_bytes()].concat();
+        for (framing, without_offset, with_position) in [
             (Framing::Simple, simple(error.code()), simple(error.code())),
-            (Framing::Structured, structured(1, 0x8001, 9, &plain), structured(1, 0x8002, 17, &at)),
-            (Framing::Extended, extended(1, 0x8001, 9, &plain), extended(1, 0x8002, 17, &at)),
+            (
+                Framing::Structured,
+                structured(1, 0x8001, 9, &plain),
+                structured(1, 0x8002, 17, &with_offset),
+            ),
+            (
+                Framing::Extended,
+                extended(1, 0x8001, 9, &plain),
+                extended(1, 0x8002, 17, &with_offset),
+            ),
         ] {
-            let to = reply_to(framing);
-            assert_eq!(encoded(|out| to.error(error, "why", out)), whole);
-            assert_eq!(encoded(|out| to.error_at(error, "why", OFFSET + 512, out)), placed);
+            let reply_to = reply_to(framing);
+            assert_eq!(encoded(|out| reply_to.error(error, "why", out)), without_offset);
+            assert_eq!(
+                encoded(|out| reply_to.error_at(error, "why", OFFSET + 512, out)),
+                with_position
+            );
         }
     }
     // The longest reply: an error with an overlong message and an offset.
-    let to = reply_to(Framing::Extended);
+    let reply_to = reply_to(Framing::Extended);
     let long = "水".repeat(1000);
-    let longest = encoded(|out| to.error_at(NbdError::Io, &long, OFFSET, out));
+    let longest = encoded(|out| reply_to.error_at(NbdError::Io, &long, OFFSET, out));
     // 85 characters of 3 bytes have 255 bytes; one byte stays unused.
     assert_eq!(longest.len(), REPLY_BYTES_MAX - 1);
-    let longest = encoded(|out| to.error_at(NbdError::Io, &"a".repeat(1000), OFFSET, out));
+    let longest = encoded(|out| reply_to.error_at(NbdError::Io, &"a".repeat(1000), OFFSET, out));
     assert_eq!(longest.len(), REPLY_BYTES_MAX);
 }
 
@@ -111,7 +122,7 @@ fn chunks(framing: Framing, length: u64, df: bool, extents: &[(u64, ExtentState)
 #[test]
 fn the_heads_of_chunks() {
     let extents = [(512, DATA), (1024, ZERO | ExtentState::HOLE), (512, DATA)];
-    let offset = |at: u64| (OFFSET + at).to_be_bytes();
+    let offset = |distance: u64| (OFFSET + distance).to_be_bytes();
     let hole = [&offset(512)[..], &[0, 0, 4, 0]].concat();
     let encode = |framing, df| {
         let chunks = chunks(framing, 2048, df, &extents);
@@ -166,13 +177,13 @@ fn reads_are_split_into_data_and_holes() {
     for (name, length, extents, expected) in table {
         for framing in [Framing::Structured, Framing::Extended] {
             let chunks = chunks(framing, *length, false, extents);
-            let told = chunks.iter().map(|chunk| (chunk.kind(), u64::from(chunk.length())));
-            assert_eq!(told.collect::<Vec<_>>(), *expected, "{name}");
+            let actual = chunks.iter().map(|chunk| (chunk.kind(), u64::from(chunk.length())));
+            assert_eq!(actual.collect::<Vec<_>>(), *expected, "{name}");
             let last = chunks.iter().position(Chunk::is_last);
             assert_eq!(last, Some(chunks.len() - 1), "{name}");
         }
-        let whole = chunks(Framing::Simple, *length, false, extents);
-        assert_eq!((whole.len(), whole[0].kind()), (1, Data));
+        let complete = chunks(Framing::Simple, *length, false, extents);
+        assert_eq!((complete.len(), complete[0].kind()), (1, Data));
         assert_eq!(chunks(Framing::Extended, *length, true, extents).len(), 1);
     }
 }
@@ -180,14 +191,15 @@ fn reads_are_split_into_data_and_holes() {
 fn status(
     framing: Framing,
     length: u64,
-    one: bool,
-    room: usize,
+    first_only: bool,
+    capacity: usize,
     extents: &[StatusExtent],
 ) -> Vec<u8> {
-    let mut out = vec![0xee; room];
+    let mut out = vec![0xee; capacity];
     let range = ExportRange { offset: OFFSET, length };
-    let to = reply_to(framing);
-    let mut reply = transmission(framing).block_status(to, range, one, &mut out).unwrap();
+    let reply_to = reply_to(framing);
+    let mut reply =
+        transmission(framing).block_status(reply_to, range, first_only, &mut out).unwrap();
     for extent in extents {
         if !reply.push(*extent) {
             break;
@@ -198,7 +210,7 @@ fn status(
     out
 }
 
-fn told(framing: Framing, bytes: &[u8], length: u64) -> Vec<(u64, u64)> {
+fn decoded_extents(framing: Framing, bytes: &[u8], length: u64) -> Vec<(u64, u64)> {
     let ask = Ask { flags: 0, kind: BLOCK_STATUS, cookie: COOKIE, offset: OFFSET, length };
     let mut bytes = bytes;
     let answer = nbd_client::answer(framing, &ask, &mut bytes);
@@ -241,64 +253,72 @@ fn extents_are_merged_cut_and_counted() {
     let hole = ZERO | ExtentState::HOLE;
     let mixed: Vec<_> = (0..9).map(|n| extent(512, if n % 2 == 0 { DATA } else { hole })).collect();
     for framing in [Framing::Structured, Framing::Extended] {
-        let told = |length, one, room, extents: &[StatusExtent]| {
-            told(framing, &status(framing, length, one, room, extents), length)
+        let states = |length, first_only, capacity, extents: &[StatusExtent]| {
+            decoded_extents(
+                framing,
+                &status(framing, length, first_only, capacity, extents),
+                length,
+            )
         };
-        assert_eq!(told(4096, false, 4096, &[]), [(4096, 0)]);
+        assert_eq!(states(4096, false, 4096, &[]), [(4096, 0)]);
         let merged = [extent(512, hole), extent(0, DATA), extent(512, hole), extent(9999, DATA)];
-        assert_eq!(told(4096, false, 4096, &merged), [(1024, 3), (3072, 0)]);
-        assert_eq!(told(4096, true, 4096, &merged), [(1024, 3)]);
-        assert_eq!(told(512, true, 4096, &merged), [(512, 3)]);
-        assert_eq!(told(4096, false, 4096, &merged[..1]), [(512, 3)]);
+        assert_eq!(states(4096, false, 4096, &merged), [(1024, 3), (3072, 0)]);
+        assert_eq!(states(4096, true, 4096, &merged), [(1024, 3)]);
+        assert_eq!(states(512, true, 4096, &merged), [(512, 3)]);
+        assert_eq!(states(4096, false, 4096, &merged[..1]), [(512, 3)]);
         // Buffers for one, two and three extents.
-        let (fixed, each) = if framing.is_extended() { (40, 16) } else { (24, 8) };
+        let (fixed, extent_bytes) = if framing.is_extended() { (40, 16) } else { (24, 8) };
         for count in 4..6 {
-            let fits = told(4096, false, fixed + each * count, &mixed);
-            assert_eq!(fits.len(), count);
-            assert_eq!(told(4096, false, fixed + each * count + each - 1, &mixed).len(), count);
+            let fitting = states(4096, false, fixed + extent_bytes * count, &mixed);
+            assert_eq!(fitting.len(), count);
+            assert_eq!(
+                states(4096, false, fixed + extent_bytes * count + extent_bytes - 1, &mixed).len(),
+                count
+            );
         }
-        let least = told(4096, false, STATUS_BYTES_MIN, &mixed);
-        assert_eq!(least[0], (512, 0));
+        let min = states(4096, false, STATUS_BYTES_MIN, &mixed);
+        assert_eq!(min[0], (512, 0));
     }
     // Dropping an extent leaves no gap: later extents are dropped, too.
     let mut out = [0; STATUS_BYTES_MIN];
     let range = ExportRange { offset: OFFSET, length: 4096 };
-    let to = reply_to(Framing::Extended);
+    let reply_to = reply_to(Framing::Extended);
     let extended = transmission(Framing::Extended);
-    let mut reply = extended.block_status(to, range, false, &mut out).unwrap();
-    let taken: Vec<bool> = mixed.iter().map(|extent| reply.push(*extent)).collect();
-    assert_eq!(taken, [&[true][..], &[false; 8]].concat());
+    let mut reply = extended.block_status(reply_to, range, false, &mut out).unwrap();
+    let accepted: Vec<bool> = mixed.iter().map(|extent| reply.push(*extent)).collect();
+    assert_eq!(accepted, [&[true][..], &[false; 8]].concat());
     let used = reply.finish();
-    assert_eq!(told(Framing::Extended, &out[..used], 4096), [(512, 0)]);
-    let whole = [extent(1 << 42, hole)];
-    let bytes = status(Framing::Extended, 1 << 42, false, 64, &whole);
-    assert_eq!(told(Framing::Extended, &bytes, 1 << 42), [(1 << 42, 3)]);
+    assert_eq!(decoded_extents(Framing::Extended, &out[..used], 4096), [(512, 0)]);
+    let single = [extent(1 << 42, hole)];
+    let bytes = status(Framing::Extended, 1 << 42, false, 64, &single);
+    assert_eq!(decoded_extents(Framing::Extended, &bytes, 1 << 42), [(1 << 42, 3)]);
 }
 
 #[test]
 fn a_status_needs_room_and_ends_at_its_bounds() {
     let range = ExportRange { offset: OFFSET, length: u64::from(u32::MAX) };
-    let to = reply_to(Framing::Structured);
+    let reply_to = reply_to(Framing::Structured);
     let structured = transmission(Framing::Structured);
-    let short = structured.block_status(to, range, false, &mut [0; STATUS_BYTES_MIN - 1]).map(drop);
+    let short =
+        structured.block_status(reply_to, range, false, &mut [0; STATUS_BYTES_MIN - 1]).map(drop);
     assert_eq!(
         short,
         Err(BufferTooShort { bytes: STATUS_BYTES_MIN - 1, required: STATUS_BYTES_MIN })
     );
 
     let mut out = vec![0; 16 << 20];
-    let mut reply = structured.block_status(to, range, false, &mut out).unwrap();
+    let mut reply = structured.block_status(reply_to, range, false, &mut out).unwrap();
     let states = [DATA, ZERO];
-    let taken =
+    let accepted =
         (0..).take_while(|n| reply.push(StatusExtent { length: 1, state: states[n % 2] })).count();
-    assert_eq!(taken, EXTENTS_MAX);
+    assert_eq!(accepted, EXTENTS_MAX);
     assert!(!reply.push(StatusExtent { length: 1, state: DATA }));
     assert_eq!(reply.finish(), 24 + 8 * EXTENTS_MAX);
 
     // The maximum payload limits the reply as well.
     let block_sizes = BlockSizes { payload_max: 4096, ..BlockSizes::default() };
     let small = support::transmission(ALL, block_sizes, Framing::Structured);
-    let mut reply = small.block_status(to, range, false, &mut out).unwrap();
+    let mut reply = small.block_status(reply_to, range, false, &mut out).unwrap();
     while reply.push(StatusExtent { length: 1, state: DATA })
         && reply.push(StatusExtent { length: 1, state: ZERO })
     {}

@@ -66,8 +66,8 @@ fn each_command_is_read_with_its_flags() {
             assert_eq!(request.payload_bytes, if *kind == WRITE { 512 } else { 0 });
         }
         assert_eq!(request(framing, ask(FLUSH, FUA, 0, 0)).command, NbdCommand::Flush);
-        let left = incoming(&everything(framing), framing, ask(DISC, 0, 0, 0));
-        assert_eq!(left, ParsedHeader::Disconnect);
+        let disconnect = incoming(&everything(framing), framing, ask(DISC, 0, 0, 0));
+        assert_eq!(disconnect, ParsedHeader::Disconnect);
     }
     // With extended headers, `NBD_CMD_FLAG_PAYLOAD_LEN` announces the payload.
     let flagged = request(Framing::Extended, ask(WRITE, PAYLOAD_LEN | FUA, 4096, 512));
@@ -102,38 +102,38 @@ fn a_header_has_the_bytes_of_the_specification() {
 #[test]
 fn each_wrong_request_has_its_error() {
     let block = BlockSizes { min: 512, preferred: 4096, payload_max: 65536 };
-    let can = |features| transmission(features, block, Framing::Structured);
-    let read_only = can(Features { read_only: true, ..ALL });
-    let bare = can(Features::default());
-    let all = can(ALL);
+    let parser = |features| transmission(features, block, Framing::Structured);
+    let read_only = parser(Features { read_only: true, ..ALL });
+    let bare = parser(Features::default());
+    let full = parser(ALL);
     use NbdError::{Inval, Nospc, Overflow, Perm};
     let table = [
-        ("read off its blocks", all, ask(READ, 0, 1, 512), Inval),
-        ("a length off its blocks", all, ask(READ, 0, 512, 513), Inval),
-        ("write off its blocks", all, ask(WRITE, 0, 511, 512), Inval),
-        ("read beyond the end", all, ask(READ, 0, MIB, 512), Inval),
-        ("read across the end", all, ask(READ, 0, MIB - 512, 1024), Inval),
-        ("trim beyond the end", all, ask(TRIM, 0, MIB, 512), Inval),
-        ("cache beyond the end", all, ask(CACHE, 0, MIB, 512), Inval),
-        ("status beyond the end", all, ask(BLOCK_STATUS, 0, MIB, 512), Inval),
-        ("write beyond the end", all, ask(WRITE, 0, MIB, 512), Nospc),
-        ("zeroes across the end", all, ask(WRITE_ZEROES, 0, MIB - 512, 1024), Nospc),
-        ("an end that overflows", all, ask(WRITE, 0, u64::MAX - 511, 1024), Nospc),
-        ("an end that overflows", all, ask(READ, 0, u64::MAX - 511, 512), Inval),
-        ("an empty read", all, ask(READ, 0, 0, 0), Inval),
-        ("an empty write", all, ask(WRITE, 0, 0, 0), Inval),
-        ("a long read", all, ask(READ, 0, 0, 65536 + 512), Overflow),
-        ("a long write", all, ask(WRITE, 0, 0, 65536 + 512), Inval),
-        ("a flush of something", all, ask(FLUSH, 0, 0, 512), Inval),
-        ("a flush from somewhere", all, ask(FLUSH, 0, 512, 0), Inval),
-        ("an unknown command", all, ask(8, 0, 0, 512), Inval),
-        ("the last command", all, ask(u16::MAX, 0, 0, 512), Inval),
-        ("an unknown flag", all, ask(READ, 64, 0, 512), Inval),
-        ("no hole of a read", all, ask(READ, NO_HOLE, 0, 512), Inval),
-        ("one of a write", all, ask(WRITE, REQ_ONE, 0, 512), Inval),
-        ("df of a status", all, ask(BLOCK_STATUS, DF, 0, 512), Inval),
-        ("payload in compact headers", all, ask(WRITE, PAYLOAD_LEN, 0, 512), Inval),
-        ("named contexts there", all, ask(BLOCK_STATUS, PAYLOAD_LEN, 0, 12), Inval),
+        ("read off its blocks", full, ask(READ, 0, 1, 512), Inval),
+        ("a length off its blocks", full, ask(READ, 0, 512, 513), Inval),
+        ("write off its blocks", full, ask(WRITE, 0, 511, 512), Inval),
+        ("read beyond the end", full, ask(READ, 0, MIB, 512), Inval),
+        ("read across the end", full, ask(READ, 0, MIB - 512, 1024), Inval),
+        ("trim beyond the end", full, ask(TRIM, 0, MIB, 512), Inval),
+        ("cache beyond the end", full, ask(CACHE, 0, MIB, 512), Inval),
+        ("status beyond the end", full, ask(BLOCK_STATUS, 0, MIB, 512), Inval),
+        ("write beyond the end", full, ask(WRITE, 0, MIB, 512), Nospc),
+        ("zeroes across the end", full, ask(WRITE_ZEROES, 0, MIB - 512, 1024), Nospc),
+        ("an end that overflows", full, ask(WRITE, 0, u64::MAX - 511, 1024), Nospc),
+        ("an end that overflows", full, ask(READ, 0, u64::MAX - 511, 512), Inval),
+        ("an empty read", full, ask(READ, 0, 0, 0), Inval),
+        ("an empty write", full, ask(WRITE, 0, 0, 0), Inval),
+        ("a long read", full, ask(READ, 0, 0, 65536 + 512), Overflow),
+        ("a long write", full, ask(WRITE, 0, 0, 65536 + 512), Inval),
+        ("a flush of something", full, ask(FLUSH, 0, 0, 512), Inval),
+        ("a flush from somewhere", full, ask(FLUSH, 0, 512, 0), Inval),
+        ("an unknown command", full, ask(8, 0, 0, 512), Inval),
+        ("the last command", full, ask(u16::MAX, 0, 0, 512), Inval),
+        ("an unknown flag", full, ask(READ, 64, 0, 512), Inval),
+        ("no hole of a read", full, ask(READ, NO_HOLE, 0, 512), Inval),
+        ("one of a write", full, ask(WRITE, REQ_ONE, 0, 512), Inval),
+        ("df of a status", full, ask(BLOCK_STATUS, DF, 0, 512), Inval),
+        ("payload in compact headers", full, ask(WRITE, PAYLOAD_LEN, 0, 512), Inval),
+        ("named contexts there", full, ask(BLOCK_STATUS, PAYLOAD_LEN, 0, 12), Inval),
         ("write to what is read-only", read_only, ask(WRITE, 0, 0, 512), Perm),
         ("trim of what is read-only", read_only, ask(TRIM, 0, 0, 512), Perm),
         ("zeroes to what is read-only", read_only, ask(WRITE_ZEROES, 0, 0, 512), Perm),
@@ -257,10 +257,10 @@ fn contexts_may_be_named_in_a_payload() {
     assert_eq!(request.command, NbdCommand::BlockStatusWithPayload { offset: 4096, one: true });
     assert_eq!(request.payload_bytes, 12);
     let payload = |length: u64, id: u32| [&length.to_be_bytes()[..], &id.to_be_bytes()].concat();
-    let whole = transmission.handle_contexts(request, &payload(8192, 1)).unwrap();
+    let full = transmission.handle_contexts(request, &payload(8192, 1)).unwrap();
     let range = ExportRange { offset: 4096, length: 8192 };
-    assert_eq!(whole.command, NbdCommand::BlockStatus { range, first_only: true });
-    for wrong in [
+    assert_eq!(full.command, NbdCommand::BlockStatus { range, first_only: true });
+    for invalid in [
         payload(8192, 2),
         payload(0, 1),
         payload(MIB, 1),
@@ -269,7 +269,7 @@ fn contexts_may_be_named_in_a_payload() {
         [payload(8192, 1), vec![0, 0, 0, 1]].concat(),
         Vec::new(),
     ] {
-        let refused = transmission.handle_contexts(request, &wrong).unwrap_err();
+        let refused = transmission.handle_contexts(request, &invalid).unwrap_err();
         assert_eq!((refused.error.code(), refused.payload_bytes), (NbdError::Inval, 0));
     }
     // No context, the same context twice, and more contexts than exist.
@@ -290,33 +290,35 @@ fn contexts_may_be_named_in_a_payload() {
 #[test]
 fn transmission_flags_match_features() {
     let none = Features::default();
-    let all = Features { read_only: false, rotational: true, ..ALL };
+    let full = Features { read_only: false, rotational: true, ..ALL };
     let bits = |features, framing, contexts| {
         export(ExportSpec { features, ..spec("a") }).flags(framing, contexts).bits()
     };
-    let can = |bit: u32| 1 | 1 << bit;
+    let flag = |bit: u32| 1 | 1 << bit;
     let zeroes = Features { write_zeroes: true, ..none };
     for (features, expected) in [
         (none, 1),
-        (Features { read_only: true, ..none }, can(1)),
-        (Features { flush: true, ..none }, can(2)),
-        (Features { fua: true, ..none }, can(3)),
-        (Features { rotational: true, ..none }, can(4)),
-        (Features { trim: true, ..none }, can(5)),
-        (zeroes, can(6)),
-        (Features { multi_conn: true, ..none }, can(8)),
-        (Features { cache: true, ..none }, can(10)),
-        (Features { fast_zero: true, ..zeroes }, can(6) | can(11)),
+        (Features { read_only: true, ..none }, flag(1)),
+        (Features { flush: true, ..none }, flag(2)),
+        (Features { fua: true, ..none }, flag(3)),
+        (Features { rotational: true, ..none }, flag(4)),
+        (Features { trim: true, ..none }, flag(5)),
+        (zeroes, flag(6)),
+        (Features { multi_conn: true, ..none }, flag(8)),
+        (Features { cache: true, ..none }, flag(10)),
+        (Features { fast_zero: true, ..zeroes }, flag(6) | flag(11)),
         (Features { allocation: true, ..none }, 1),
-        (Features { read_only: true, ..all }, 0b0101_0001_1111),
+        (Features { read_only: true, ..full }, 0b0101_0001_1111),
     ] {
         assert_eq!(bits(features, Framing::Simple, false), expected, "{features:?}");
         assert_eq!(bits(features, Framing::Structured, true), expected | 1 << 7);
         assert_eq!(bits(features, Framing::Extended, false), expected | 1 << 7);
         assert_eq!(bits(features, Framing::Extended, true), expected | 1 << 7 | 1 << 12);
     }
-    let shown = format!("{:?}", export(spec("a")).flags(Framing::Structured, false));
-    assert!(shown.starts_with("{\"HAS_FLAGS\", \"SEND_FLUSH\"") && shown.contains("SEND_DF"));
+    let displayed = format!("{:?}", export(spec("a")).flags(Framing::Structured, false));
+    assert!(
+        displayed.starts_with("{\"HAS_FLAGS\", \"SEND_FLUSH\"") && displayed.contains("SEND_DF")
+    );
     assert_eq!(TransmissionFlags::BLOCK_STATUS_PAYLOAD.bits(), 1 << 12);
 }
 

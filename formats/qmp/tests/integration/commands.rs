@@ -47,9 +47,10 @@ fn decoded(line: &str) -> QmpMessage {
 
 #[test]
 fn events_with_missing_fields_are_decoded() {
-    let gone = decoded(r#"{"event": "DEVICE_DELETED", "data": {"path": "/machine/peripheral/x"}}"#);
+    let event =
+        decoded(r#"{"event": "DEVICE_DELETED", "data": {"path": "/machine/peripheral/x"}}"#);
     let path = "/machine/peripheral/x".to_owned();
-    assert_eq!(gone, QmpMessage::Event(QmpEvent::DeviceDeleted { device: None, path }));
+    assert_eq!(event, QmpMessage::Event(QmpEvent::DeviceDeleted { device: None, path }));
     let QmpMessage::Event(QmpEvent::Shutdown(trigger)) = decoded(r#"{"event": "SHUTDOWN"}"#) else {
         panic!("no shutdown");
     };
@@ -115,9 +116,9 @@ fn migrations_are_read_or_refused() {
 fn migration_commands_match_the_schema() {
     use suimon_qmp::MigrationCapability::{PauseBeforeSwitchover, ReturnPath};
     let both = Command::MigrateSetCapabilities(vec![ReturnPath, PauseBeforeSwitchover]);
-    let on = |name: &str| json!({ "capability": name, "state": true });
-    let all = json!([on("return-path"), on("pause-before-switchover")]);
-    assert_eq!(encoded(&both), json!({ "capabilities": all }));
+    let capability = |name: &str| json!({ "capability": name, "state": true });
+    let capabilities = json!([capability("return-path"), capability("pause-before-switchover")]);
+    assert_eq!(encoded(&both), json!({ "capabilities": capabilities }));
     assert_eq!(encoded(&Command::Migrate { fd: "line" }), json!({ "uri": "fd:line" }));
     assert_eq!(encoded(&Command::MigrateContinue), json!({ "state": "pre-switchover" }));
     assert_eq!(encoded(&Command::GetFd { name: "line" }), json!({ "fdname": "line" }));

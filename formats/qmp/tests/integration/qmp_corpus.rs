@@ -35,8 +35,8 @@ fn line_length_and_nesting_are_limited() {
         let mut line = br#"{"return": ""#.to_vec();
         line.resize(bytes - 3, b'x');
         line.extend(b"\"}\n");
-        let fits = bytes <= LINE_BYTES_MAX;
-        assert_eq!(check(&line).returns, usize::from(fits), "{bytes}");
+        let is_within = bytes <= LINE_BYTES_MAX;
+        assert_eq!(check(&line).returns, usize::from(is_within), "{bytes}");
     }
     let endless = vec![b' '; LINE_BYTES_MAX];
     assert!(check(&endless).was_cut);

@@ -30,31 +30,31 @@ impl Sink for Bodies {
 
 /// Returns a block body with a scheduler and a cluster member.
 fn body() -> Vec<u8> {
-    let kept = Arc::new(Bodies::default());
-    let sink: Arc<dyn Sink> = kept.clone();
-    let at = |ms: u64| Time::from_ns(ms * 1_000_000);
+    let bodies = Arc::new(Bodies::default());
+    let sink: Arc<dyn Sink> = bodies.clone();
+    let time_at = |ms: u64| Time::from_ns(ms * 1_000_000);
     let spec = StoreSpec { waiting_max: 100, ..StoreSpec::default() };
-    let mut scheduler = Recorded::<StoreScheduler>::scheduler(Some(&sink), (at(0), "s"), spec);
+    let mut scheduler = Recorded::<StoreScheduler>::scheduler(Some(&sink), (time_at(0), "s"), spec);
     let mut store = Store::new(Capacity::Declared(1000));
     let proposal = Proposal::Disk(DiskId(1), LimitsSource::Own(Limits::default()));
     store.propose(&[proposal], false).unwrap();
     for change in store.changes() {
-        scheduler.apply(at(0), change);
+        scheduler.apply(time_at(0), change);
     }
     for ms in 1..20 {
-        scheduler.submit(at(ms), DiskSlot(0), 4096, 7).unwrap();
-        scheduler.poll(at(ms));
+        scheduler.submit(time_at(ms), DiskSlot(0), 4096, 7).unwrap();
+        scheduler.poll(time_at(ms));
         let (operation, latency_ns) = (IoKind::Write, Some(80_000));
-        let of = Completed { operation, bytes: 4096, requests: 1, latency_ns };
-        scheduler.handle_completed(at(ms), DiskSlot(0), of);
+        let completed = Completed { operation, bytes: 4096, requests: 1, latency_ns };
+        scheduler.handle_completed(time_at(ms), DiskSlot(0), completed);
     }
-    scheduler.observe(at(20));
+    scheduler.observe(time_at(20));
     let (terms, keeps) = (Parameters::default(), DurableState::default());
     let birth = MemberInitialState { terms, node: NodeId(1), incarnation: 1, durable: keeps };
-    let (mut member, _) = Recorded::<Member>::member(Some(&sink), (at(0), "s"), birth);
-    member.handle(at(30), MemberEvent::Loads { disks: Vec::new(), latency_ns: 0 });
+    let (mut member, _) = Recorded::<Member>::member(Some(&sink), (time_at(0), "s"), birth);
+    member.handle(time_at(30), MemberEvent::Loads { disks: Vec::new(), latency_ns: 0 });
     member.flush();
-    kept.0.lock().unwrap().clone()
+    bodies.0.lock().unwrap().clone()
 }
 
 #[test]
@@ -71,9 +71,9 @@ proptest! {
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
         let mut body = body();
-        for (at, byte) in changes {
-            let at = at.index(body.len());
-            body[at] = byte;
+        for (position, byte) in changes {
+            let index = position.index(body.len());
+            body[index] = byte;
         }
         if let Some(cut) = cut {
             body.truncate(cut.index(body.len()));
@@ -98,8 +98,8 @@ fn a_request_that_ended_without_service_has_its_slot_and_bytes() {
 fn a_completion_has_its_operation() {
     for (number, operation) in (0u8..).zip(IoKind::ALL) {
         let input = decode_store_input(&[3, 1, number, 8, 2, 101]).unwrap();
-        let of = Completed { operation, bytes: 8, requests: 2, latency_ns: Some(100) };
-        assert_eq!(input, StoreInput::Completed { slot: DiskSlot(1), of });
+        let completed = Completed { operation, bytes: 8, requests: 2, latency_ns: Some(100) };
+        assert_eq!(input, StoreInput::Completed { slot: DiskSlot(1), of: completed });
     }
     let error = decode_store_input(&[3, 1, 4, 8, 2, 101]).unwrap_err();
     assert!(error.to_string().contains("unknown operation 4"), "{error}");

@@ -25,25 +25,25 @@ impl Image for Sparse {
     ) -> Result<Translation, ImageError> {
         self.shape.check(range)?;
         let before = (extents.len(), extents.last().copied());
-        for (block, piece) in self.split_by_block(range) {
+        for (block, part) in self.split_by_block(range) {
             let Some(sector) = self.sector(block) else {
-                push_extent(extents, self.absent_location(), piece.len());
+                push_extent(extents, self.absent_location(), part.len());
                 continue;
             };
             // In a dynamic disk, sectors with a clear bit are zero in the file.
             if !self.is_differencing || self.complete.contains(block) {
-                push_extent(extents, Location::File(self.offset(sector, piece)), piece.len());
+                push_extent(extents, Location::File(self.offset(sector, part)), part.len());
                 continue;
             }
             let Some(map) = self.maps.map(block) else {
                 extents.truncate(before.0);
-                if let (Some(last), Some(was)) = (extents.last_mut(), before.1) {
-                    *last = was;
+                if let (Some(last), Some(previous)) = (extents.last_mut(), before.1) {
+                    *last = previous;
                 }
                 self.bitmap_blocks = self.block_span(range);
                 return Ok(self.request_bitmap(block, sector));
             };
-            self.push_runs(sector, piece, map, extents);
+            self.push_runs(sector, part, map, extents);
         }
         Ok(Translation::Ready)
     }
@@ -54,7 +54,7 @@ impl Image for Sparse {
         extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         self.check_writable(range)?;
-        let mut places = 0_u64;
+        let mut blocks = 0_u64;
         let mut is_complete = true;
         for (block, _) in self.split_by_block(range) {
             if self.complete.contains(block) {
@@ -63,7 +63,7 @@ impl Image for Sparse {
             is_complete = false;
             match self.write_requirement(block) {
                 WriteRequirement::Yes => {}
-                WriteRequirement::Allocate => places += 1,
+                WriteRequirement::Allocate => blocks += 1,
                 WriteRequirement::Bitmap(bitmap) => {
                     self.bitmap_blocks = self.block_span(range);
                     self.maps.begin_read(bitmap, block);
@@ -71,15 +71,15 @@ impl Image for Sparse {
                 }
             }
         }
-        if !is_complete && self.is_commit_due(places)? {
+        if !is_complete && self.is_commit_due(blocks)? {
             return Ok(Translation::NeedsCommit);
         }
-        for (block, piece) in self.split_by_block(range) {
+        for (block, part) in self.split_by_block(range) {
             let Some(sector) = self.assign_sector(block) else {
                 // The space was reserved by `is_commit_due` above.
                 return Err(too_large_error(&self.layout));
             };
-            push_extent(extents, Location::File(self.offset(sector, piece)), piece.len());
+            push_extent(extents, Location::File(self.offset(sector, part)), part.len());
         }
         Ok(Translation::Ready)
     }
@@ -93,14 +93,14 @@ impl Image for Sparse {
     }
 
     fn handle_written(&mut self, range: ByteRange) {
-        for (block, piece) in self.split_by_block(range) {
+        for (block, part) in self.split_by_block(range) {
             if self.complete.contains(block) {
                 continue;
             }
-            if let Some(placed) = self.pending_blocks.remove(&block) {
-                self.allocate(block, &placed);
+            if let Some(pending) = self.pending_blocks.remove(&block) {
+                self.allocate(block, &pending);
             }
-            self.set_written(block, piece);
+            self.set_written(block, part);
         }
     }
 
@@ -109,10 +109,10 @@ impl Image for Sparse {
             if let Some(map) = self.maps.map_mut(block) {
                 map.writes = map.writes.saturating_sub(1);
             }
-            let Some(placed) = self.pending_blocks.get_mut(&block) else { continue };
-            placed.writes = placed.writes.saturating_sub(1);
-            if placed.writes == 0 {
-                self.changes.freed.push(placed.sector);
+            let Some(pending) = self.pending_blocks.get_mut(&block) else { continue };
+            pending.writes = pending.writes.saturating_sub(1);
+            if pending.writes == 0 {
+                self.changes.freed.push(pending.sector);
                 self.pending_blocks.remove(&block);
             }
         }
@@ -121,19 +121,19 @@ impl Image for Sparse {
     fn discard(
         &mut self,
         range: ByteRange,
-        kept: &mut Vec<ByteRange>,
+        retained: &mut Vec<ByteRange>,
     ) -> Result<Translation, ImageError> {
         self.check_writable(range)?;
         if self.is_differencing {
             // An absent block is read from the parent; the format cannot mark it as zero.
-            kept.push(range);
+            retained.push(range);
             return Ok(Translation::Ready);
         }
-        for (block, piece) in self.split_by_block(range) {
-            let is_whole = piece.len() == self.layout.block_sectors(block) * SECTOR;
+        for (block, part) in self.split_by_block(range) {
+            let is_whole = part.len() == self.layout.block_sectors(block) * SECTOR;
             match self.sector(block) {
                 Some(sector) if is_whole => self.free(block, sector),
-                Some(_) => push_range(kept, piece),
+                Some(_) => push_range(retained, part),
                 None => {}
             }
         }
@@ -196,8 +196,8 @@ impl Image for Sparse {
     }
 
     fn take_logged_changes(&mut self, changes: &mut Vec<MetadataChange>) {
-        if let Some(own) = &mut self.remembered {
-            changes.append(own);
+        if let Some(own_changes) = &mut self.remembered {
+            changes.append(own_changes);
         }
     }
 }

@@ -24,19 +24,19 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.alloc(layout) }
     }
 
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         // SAFETY: upheld by the caller.
-        unsafe { System.dealloc(at, layout) }
+        unsafe { System.dealloc(pointer, layout) }
     }
 }
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Returns the number of bytes that `what` allocates.
-fn allocated<T>(what: impl FnOnce() -> T) -> (u64, T) {
+/// Returns the number of bytes that `operation` allocates.
+fn allocated<T>(operation: impl FnOnce() -> T) -> (u64, T) {
     let before = BYTES.get();
-    let result = what();
+    let result = operation();
     (BYTES.get() - before, result)
 }
 
@@ -73,12 +73,12 @@ fn requests_to_allocated_blocks_do_not_allocate() {
 
 #[test]
 fn allocation_is_proportional_to_untrusted_file_size() {
-    let good =
+    let valid =
         created(CreateParameters::Differencing { block_size: 512, parent: parent() }, 64 << 10);
-    let good = good.bytes();
-    let header: [u8; 1024] = good[512..1536].try_into().unwrap();
+    let valid = valid.bytes();
+    let header: [u8; 1024] = valid[512..1536].try_into().unwrap();
     let header = DynamicHeader::parse(&header, 512).unwrap();
-    let mut seen = 0;
+    let mut opened_count = 0;
     for entries in [0, 1, 128, 129, 1 << 22, (1 << 22) + 1, u32::MAX] {
         for data_length in [0, 1, 2000, 65_536, 65_537, u32::MAX] {
             for block_size in [512, 4096, 1 << 31] {
@@ -86,16 +86,16 @@ fn allocation_is_proportional_to_untrusted_file_size() {
                 header.max_table_entries = entries;
                 header.block_size = block_size;
                 header.locators.iter_mut().for_each(|entry| entry.data_length = data_length);
-                let file = MemoryFile::new(good.clone());
+                let file = MemoryFile::new(valid.clone());
                 file.write_at(512, &header.encode()).unwrap();
-                let bound = 16 * good.len() as u64;
+                let bound = 16 * valid.len() as u64;
                 let (bytes, opened) = allocated(|| open(&file, Access::Read).is_ok());
                 assert!(bytes <= bound, "{entries} {data_length} {block_size}: {bytes}");
                 let (bytes, _) = allocated(|| check(&file, SizeSource::Creator));
                 assert!(bytes <= 2 * bound, "{entries} {data_length} {block_size}: {bytes}");
-                seen += u32::from(opened);
+                opened_count += u32::from(opened);
             }
         }
     }
-    assert!(seen > 0, "some of them open");
+    assert!(opened_count > 0, "some of them open");
 }

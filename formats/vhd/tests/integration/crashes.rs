@@ -43,24 +43,27 @@ fn history(file: &MemoryFile, ops: &[Op]) -> History {
     let mut parent = read_parent;
     let mut disk = disk_on(file, Access::Write, &mut parent).unwrap();
     let size = disk.image.disk_geometry().size / SECTOR;
-    let within = |sector: u64, sectors: u64| (sector % size, sectors.min(size - sector % size));
+    let bounded = |sector: u64, sectors: u64| (sector % size, sectors.min(size - sector % size));
     for (number, op) in (1..).zip(ops) {
-        let when = file.log().len();
+        let log_len = file.log().len();
         match *op {
             Op::Write { sector, sectors } => {
-                let (sector, sectors) = within(sector, sectors);
-                let told = (sector..sector + sectors).map(|at| (when, at, number << 24 | at));
-                history.changes.extend(told);
+                let (sector, sectors) = bounded(sector, sectors);
+                let written = (sector..sector + sectors)
+                    .map(|position| (log_len, position, number << 24 | position));
+                history.changes.extend(written);
                 disk.write(sector * SECTOR, &payload(number, sector, sectors)).unwrap();
             }
             Op::Discard { sector, sectors } => {
-                let (sector, sectors) = within(sector, sectors);
-                let kept = disk.discard(range(sector, sectors)).unwrap();
-                let is_kept = |at: &u64| {
-                    kept.iter().any(|kept| (kept.offset()..kept.end()).contains(&(at * SECTOR)))
+                let (sector, sectors) = bounded(sector, sectors);
+                let retained = disk.discard(range(sector, sectors)).unwrap();
+                let is_kept = |position: &u64| {
+                    retained
+                        .iter()
+                        .any(|range| (range.offset()..range.end()).contains(&(position * SECTOR)))
                 };
-                let freed = (sector..sector + sectors).filter(|at| !is_kept(at));
-                history.changes.extend(freed.map(|at| (when, at, 0)));
+                let freed = (sector..sector + sectors).filter(|position| !is_kept(position));
+                history.changes.extend(freed.map(|position| (log_len, position, 0)));
             }
             Op::Flush => {
                 disk.flush().unwrap();
@@ -86,18 +89,18 @@ proptest! {
     ) {
         let is_differencing = matches!(disk, CreateParameters::Differencing { .. });
         let initial: Vec<u64> =
-            (0..sectors).map(|at| if is_differencing { PARENT_SECTOR | at } else { 0 }).collect();
+            (0..sectors).map(|sector| if is_differencing { PARENT_SECTOR | sector } else { 0 }).collect();
         let file = created(disk, sectors * SECTOR);
         file.clear_log();
         let before = file.content();
         let history = history(&file, &ops);
-        let done = file.log();
-        for begun in 0..=done.len() {
-            let crash = Crash { before: &before, ops: &done, started: begun };
-            let allowed = history.allowed(begun, &initial);
+        let file_log = file.log();
+        for started in 0..=file_log.len() {
+            let crash = Crash { before: &before, ops: &file_log, started };
+            let allowed = history.allowed(started, &initial);
             for (order, fates) in fates(crash.unsynced(), &mut rng) {
-                let (file, found) = reopened(crash.file(&order, &fates), &allowed)?;
-                continue_workload(&file, found, &mut rng)?;
+                let (file, contents) = reopened(crash.file(&order, &fates), &allowed)?;
+                continue_workload(&file, contents, &mut rng)?;
             }
         }
     }
@@ -106,15 +109,15 @@ proptest! {
     fn repair_is_crash_safe(
         block_shift in 0_u32..4,
         ops in proptest::collection::vec(op(), 1..14),
-        at in any::<prop::sample::Index>(),
+        position in any::<prop::sample::Index>(),
         mut rng in any::<u64>().prop_perturb(|_, rng| rng),
     ) {
         let file = created(CreateParameters::Dynamic { block_size: 512 << block_shift }, 100 * SECTOR);
         file.clear_log();
         let before = file.content();
         let history = history(&file, &ops);
-        let done = file.log();
-        let crash = Crash { before: &before, ops: &done, started: at.index(done.len() + 1) };
+        let file_log = file.log();
+        let crash = Crash { before: &before, ops: &file_log, started: position.index(file_log.len() + 1) };
         let allowed = history.allowed(crash.started, &[0; 100]);
         let (order, fates_of_one) = fates(crash.unsynced(), &mut rng).pop().unwrap();
         let mut left = crash.file(&order, &fates_of_one).to_vec();
@@ -125,13 +128,13 @@ proptest! {
         let file = MemoryFile::new(left.clone());
         drop(open(&file, Access::Write).unwrap());
         let repairs = file.log();
-        for begun in 0..=repairs.len() {
-            let crash = Crash { before: &left, ops: &repairs, started: begun };
+        for started in 0..=repairs.len() {
+            let crash = Crash { before: &left, ops: &repairs, started };
             for (order, fates) in fates(crash.unsynced(), &mut rng) {
-                let again = MemoryFile::new(crash.file(&order, &fates));
+                let reopened_file = MemoryFile::new(crash.file(&order, &fates));
                 let mut parent = read_parent;
-                let found = numbers(&mut disk_on(&again, Access::Write, &mut parent).unwrap());
-                prop_assert!(found.iter().zip(&allowed).all(|(number, allowed)| allowed.contains(number)));
+                let actual = numbers(&mut disk_on(&reopened_file, Access::Write, &mut parent).unwrap());
+                prop_assert!(actual.iter().zip(&allowed).all(|(number, allowed)| allowed.contains(number)));
             }
         }
     }
@@ -153,14 +156,14 @@ proptest! {
         resize(&file, (sectors + more) * SECTOR, SizeSource::Creator).unwrap();
         let mut parent = read_parent;
         let numbers_after = numbers(&mut disk_on(&file, Access::Read, &mut parent).unwrap());
-        let done = file.log();
-        for begun in 0..=done.len() {
-            let crash = Crash { before: &before, ops: &done, started: begun };
+        let file_log = file.log();
+        for started in 0..=file_log.len() {
+            let crash = Crash { before: &before, ops: &file_log, started };
             for (order, fates) in fates(crash.unsynced(), &mut rng) {
                 let left = MemoryFile::new(crash.file(&order, &fates));
                 let mut parent = read_parent;
-                let found = numbers(&mut disk_on(&left, Access::Write, &mut parent).unwrap());
-                prop_assert!(found == numbers_before || found == numbers_after, "{:x?}", found);
+                let actual = numbers(&mut disk_on(&left, Access::Write, &mut parent).unwrap());
+                prop_assert!(actual == numbers_before || actual == numbers_after, "{:x?}", actual);
                 prop_assert!(check(&left, SizeSource::Creator).findings.is_empty());
             }
         }

@@ -34,12 +34,13 @@ fn evicted_bitmaps_are_reloaded() {
     assert!(report.findings.is_empty(), "{report:?}");
     let check_all = |disk: &mut TestDisk<'_, Vhd>| {
         for block in (0..BLOCKS).rev() {
-            for (at, is_here) in [(0, true), (1, false), (1000, true), (2000, true), (2001, false)]
+            for (offset, is_here) in
+                [(0, true), (1, false), (1000, true), (2000, true), (2001, false)]
             {
-                let sector = block * BLOCK_SECTORS + at;
+                let sector = block * BLOCK_SECTORS + offset;
                 let bytes = disk.read(range(sector, 1)).unwrap();
                 let expected = if is_here { sector } else { PARENT_SECTOR | sector };
-                assert_eq!(sector_number(&bytes), expected, "{block} {at}");
+                assert_eq!(sector_number(&bytes), expected, "{block} {offset}");
             }
         }
     };

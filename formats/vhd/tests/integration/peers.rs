@@ -20,14 +20,14 @@ const MB: u64 = 1 << 20;
 impl Bench {
     /// Writes to the image and to the reference: at both ends and across block boundaries.
     fn fill(&self, disk: &mut TestDisk<'_, Vhd>, first: u8) {
-        let pieces = [
+        let ranges = [
             (0, 512),
             (MB - 512, 1024),
             (2 * MB - 4096, 8192),
             (self.size / 1024 * 512, 3 * MB / 2),
             (self.size - 1536, 1536),
         ];
-        for (number, (offset, len)) in (first..).zip(pieces) {
+        for (number, (offset, len)) in (first..).zip(ranges) {
             let bytes = vec![number; len.min(self.size - offset) as usize];
             disk.write(offset, &bytes).unwrap();
             self.expect(offset, &bytes);
@@ -38,8 +38,8 @@ impl Bench {
     /// Asserts that qemu-img reads the reference contents from the image.
     fn qemu_agrees(&self, image: &str) {
         let (image, raw) = (self.path(image), self.path("raw"));
-        let said = run("qemu-img", &["info", "--output=json", "-f", "vpc"], &[&image]);
-        assert!(said.contains(&format!("\"virtual-size\": {},", self.size)), "{said}");
+        let output = run("qemu-img", &["info", "--output=json", "-f", "vpc"], &[&image]);
+        assert!(output.contains(&format!("\"virtual-size\": {},", self.size)), "{output}");
         run("qemu-img", &["compare", "-f", "vpc", "-F", "raw"], &[&image, &raw]);
     }
 
@@ -93,8 +93,8 @@ fn check_created(disk: CreateParameters, (size, size_encoding): (u64, SizeEncodi
     bench.libvhdi_agrees(&["image"]);
     // Freed space is reused.
     let range = ByteRange::new(2 * MB, 4 * MB).unwrap();
-    for kept in disk.discard(range).unwrap() {
-        disk.write(kept.offset(), &vec![0; kept.len() as usize]).unwrap();
+    for retained in disk.discard(range).unwrap() {
+        disk.write(retained.offset(), &vec![0; retained.len() as usize]).unwrap();
     }
     let raw = File::options().write(true).open(bench.path("raw")).unwrap();
     raw.write_all_at(&vec![0; 4 * MB as usize], 2 * MB).unwrap();
@@ -117,12 +117,12 @@ fn qemu_images_are_read_and_written() {
             run("qemu-img", &arguments, &[&path, Path::new(&size.to_string())]);
             let file = DiskFile::open(&path);
             let image = opened(&file, Access::Write);
-            let told = image.disk_geometry().size;
-            assert!(if force == "on" { told == size } else { told >= size }, "{told}");
+            let reported = image.disk_geometry().size;
+            assert!(if force == "on" { reported == size } else { reported >= size }, "{reported}");
             let expected = if subformat == "fixed" { DiskType::Fixed } else { DiskType::Dynamic };
             assert_eq!(image.footer().disk_type, expected);
             drop(image);
-            let bench = Bench::new(told);
+            let bench = Bench::new(reported);
             std::fs::rename(&path, bench.path("image")).unwrap();
             let file = bench.file("image");
             // Writes by QEMU and by this crate alternate.
@@ -165,15 +165,16 @@ fn images_converted_by_qemu_have_equal_contents() {
 #[test]
 fn other_programs_read_resized_disks() {
     let encodings = [SizeEncoding::Exact, SizeEncoding::Geometry];
-    for (disk, told) in kinds().into_iter().zip(encodings.into_iter().cycle()) {
-        check_resized(disk, told);
+    for (disk, encoding) in kinds().into_iter().zip(encodings.into_iter().cycle()) {
+        check_resized(disk, encoding);
     }
 }
 
-fn check_resized(disk: CreateParameters, told: SizeEncoding) {
-    let bench = Bench::new(Bench::rounded(&disk, told, 10 * MB));
+fn check_resized(disk: CreateParameters, encoding: SizeEncoding) {
+    let bench = Bench::new(Bench::rounded(&disk, encoding, 10 * MB));
     let file = bench.file("image");
-    let created = NewVhd { size_encoding: told, ..new_vhd(disk, 10 * MB) }.create(&file).unwrap();
+    let created =
+        NewVhd { size_encoding: encoding, ..new_vhd(disk, 10 * MB) }.create(&file).unwrap();
     let image = opened(&file, Access::Write);
     bench.fill(&mut TestDisk { image, file: &file, parent: None }, 1);
     // The table must move, because it has no room to grow in place.
@@ -229,8 +230,8 @@ fn differencing_disk_overlays_its_parent() {
         }
         disk.flush().unwrap();
         bench.libvhdi_agrees(&["child.vhd", "parent.vhd"]);
-        let said = run("vhdiinfo", &[], &[&bench.path("child.vhd")]);
-        assert!(said.contains("Differential") && said.contains("parent.vhd"), "{said}");
+        let output = run("vhdiinfo", &[], &[&bench.path("child.vhd")]);
+        assert!(output.contains("Differential") && output.contains("parent.vhd"), "{output}");
     }
 }
 
@@ -249,8 +250,8 @@ mod full {
     #[test]
     fn other_programs_read_resized_disks() {
         for disk in kinds() {
-            for told in [SizeEncoding::Exact, SizeEncoding::Geometry] {
-                check_resized(disk.clone(), told);
+            for encoding in [SizeEncoding::Exact, SizeEncoding::Geometry] {
+                check_resized(disk.clone(), encoding);
             }
         }
     }

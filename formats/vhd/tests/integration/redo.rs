@@ -65,8 +65,8 @@ fn redo_is_rejected_after_foreign_writes() {
         let other = MemoryFile::new(bytes);
         let mut parent = read_parent;
         let mut disk = disk_on(&other, Access::Write, &mut parent).unwrap();
-        for at in sectors {
-            disk.write(at * 512, &payload(7, at, 8)).unwrap();
+        for sector in sectors {
+            disk.write(sector * 512, &payload(7, sector, 8)).unwrap();
         }
         disk.flush().unwrap();
         drop(disk);

@@ -62,10 +62,10 @@ struct Engine<'a> {
 impl Engine<'_> {
     fn carry_out(&mut self, number: u64, op: &Op) {
         let size = self.image.disk_geometry().size / SECTOR;
-        let within =
+        let bounded =
             |sector: u64, sectors: u64| range(sector % size, sectors.min(size - sector % size));
         match *op {
-            Op::Place { sector, sectors } => self.place(number, within(sector, sectors)),
+            Op::Place { sector, sectors } => self.place(number, bounded(sector, sectors)),
             Op::Finish { which } if !self.writes.is_empty() => {
                 let write = self.writes.remove(which % self.writes.len());
                 self.finish(&write);
@@ -75,7 +75,7 @@ impl Engine<'_> {
                 self.image.handle_failed(range);
             }
             Op::Discard { sector, sectors } => {
-                let range = within(sector, sectors);
+                let range = bounded(sector, sectors);
                 if !self.writes.iter().any(|(_, other, _)| range.overlaps(*other)) {
                     self.discard(range);
                 }
@@ -126,30 +126,34 @@ impl Engine<'_> {
     }
 
     fn finish(&mut self, (number, range, extents): &(u64, ByteRange, Vec<ImageExtent>)) {
-        let when = self.file.log().len();
+        let log_len = self.file.log().len();
         let (first, count) = (range.offset() / SECTOR, range.len() / SECTOR);
-        let told = (first..first + count).map(|at| (when, at, number << 24 | at));
-        self.history.changes.extend(told);
+        let written =
+            (first..first + count).map(|position| (log_len, position, number << 24 | position));
+        self.history.changes.extend(written);
         let bytes = payload(*number, first, count);
-        let mut rest = bytes.as_slice();
-        for ImageExtent { location: place, len } in extents {
-            let Location::File(offset) = place else { panic!("{place:?}") };
-            let (piece, next) = rest.split_at(*len as usize);
+        let mut remaining = bytes.as_slice();
+        for ImageExtent { location, len } in extents {
+            let Location::File(offset) = location else { panic!("{location:?}") };
+            let (piece, next) = remaining.split_at(*len as usize);
             assert!(offset + len + 512 <= self.file.len().unwrap(), "a guest writes the footer");
             self.file.write_at(*offset, piece).unwrap();
-            rest = next;
+            remaining = next;
         }
         self.image.handle_written(*range);
     }
 
     fn discard(&mut self, range: ByteRange) {
-        let when = self.file.log().len();
-        let mut kept = Vec::new();
-        assert_eq!(self.image.discard(range, &mut kept).unwrap(), Translation::Ready);
-        let is_kept =
-            |at: &u64| kept.iter().any(|kept| (kept.offset()..kept.end()).contains(&(at * SECTOR)));
+        let log_len = self.file.log().len();
+        let mut retained = Vec::new();
+        assert_eq!(self.image.discard(range, &mut retained).unwrap(), Translation::Ready);
+        let is_kept = |position: &u64| {
+            retained.iter().any(|kept| (kept.offset()..kept.end()).contains(&(position * SECTOR)))
+        };
         let sectors = range.offset() / SECTOR..range.end() / SECTOR;
-        self.history.changes.extend(sectors.filter(|at| !is_kept(at)).map(|at| (when, at, 0)));
+        self.history.changes.extend(
+            sectors.filter(|position| !is_kept(position)).map(|position| (log_len, position, 0)),
+        );
     }
 
     fn begin(&mut self) {
@@ -162,13 +166,13 @@ impl Engine<'_> {
         }
     }
 
-    fn step(&mut self, which: usize) {
+    fn step(&mut self, choice: usize) {
         let Some((steps, changes)) = &mut self.commit else { return };
         let first = steps.front();
         let overlapping =
             steps.iter().take_while(|step| first.is_some_and(|first| first.may_overlap(step)));
-        let which = which % overlapping.count().max(1);
-        match steps.remove(which) {
+        let choice = choice % overlapping.count().max(1);
+        match steps.remove(choice) {
             Some(Step::Write { offset, bytes }) => self.file.write_at(offset, &bytes).unwrap(),
             Some(Step::Extend { len, .. }) => self.file.set_len(len).unwrap(),
             Some(Step::Zero(range)) => self.file.zero(range.offset(), range.len()).unwrap(),
@@ -202,7 +206,7 @@ proptest! {
             CreateParameters::Dynamic { block_size }
         };
         let initial: Vec<u64> =
-            (0..sectors).map(|at| if is_differencing { PARENT_SECTOR | at } else { 0 }).collect();
+            (0..sectors).map(|sector| if is_differencing { PARENT_SECTOR | sector } else { 0 }).collect();
         let file = created(disk, sectors * SECTOR);
         file.clear_log();
         let before = file.content();
@@ -213,13 +217,13 @@ proptest! {
         for (number, op) in (1..).zip(&ops) {
             engine.carry_out(number, op);
         }
-        let done = file.log();
-        for begun in (0..=done.len()).step_by(3).chain([done.len()]) {
-            let crash = Crash { before: &before, ops: &done, started: begun };
-            let allowed = engine.history.allowed(begun, &initial);
+        let file_log = file.log();
+        for started in (0..=file_log.len()).step_by(3).chain([file_log.len()]) {
+            let crash = Crash { before: &before, ops: &file_log, started };
+            let allowed = engine.history.allowed(started, &initial);
             for (order, fates) in fates(crash.unsynced(), &mut rng).into_iter().take(6) {
-                let (file, found) = reopened(crash.file(&order, &fates), &allowed)?;
-                continue_workload(&file, found, &mut rng)?;
+                let (file, contents) = reopened(crash.file(&order, &fates), &allowed)?;
+                continue_workload(&file, contents, &mut rng)?;
             }
         }
     }

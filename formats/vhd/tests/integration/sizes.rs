@@ -31,20 +31,20 @@ fn by_creator(creator: [u8; 4], geometry: Geometry) -> MemoryFile {
 
 #[test]
 fn size_field_depends_on_creator() {
-    let told = Geometry::from_sectors(40_960);
-    assert_eq!(told.sectors(), 40_936);
+    let reported_geometry = Geometry::from_sectors(40_960);
+    assert_eq!(reported_geometry.sectors(), 40_936);
     let largest = Geometry { cylinders: 65535, heads: 16, sectors_per_track: 255 };
     let (exact, geometry) = (20 * MB, 40_936 * 512);
     for (creator, in_footer, expected) in [
-        (b"win ", told, exact),
-        (b"qem2", told, exact),
-        (b"d2v ", told, exact),
-        (b"tap\0", told, exact),
-        (b"CTXS", told, exact),
-        (b"vpc ", told, geometry),
-        (b"vs  ", told, geometry),
-        (b"qemu", told, geometry),
-        (b"abcd", told, geometry),
+        (b"win ", reported_geometry, exact),
+        (b"qem2", reported_geometry, exact),
+        (b"d2v ", reported_geometry, exact),
+        (b"tap\0", reported_geometry, exact),
+        (b"CTXS", reported_geometry, exact),
+        (b"vpc ", reported_geometry, geometry),
+        (b"vs  ", reported_geometry, geometry),
+        (b"qemu", reported_geometry, geometry),
+        (b"abcd", reported_geometry, geometry),
         (b"vpc ", largest, exact),
     ] {
         let file = by_creator(*creator, in_footer);
@@ -72,11 +72,11 @@ fn size_is_exact_or_rounded_to_geometry() {
         assert_eq!(NewVhd { size_encoding, ..spec }.create(&file).unwrap(), expected);
         let footer = read_footer(&file);
         assert_eq!((footer.current_size, footer.original_size), (expected, expected));
-        let told = footer.geometry.sectors() * 512;
+        let actual = footer.geometry.sectors() * 512;
         assert!(if size_encoding == SizeEncoding::Geometry {
-            told == expected
+            actual == expected
         } else {
-            told <= expected
+            actual <= expected
         });
         assert_eq!(open(&file, Access::Read).unwrap().disk_geometry().size, expected);
     }
@@ -107,23 +107,23 @@ fn child_identifies_its_parent() {
     let file = differencing(4096, MB);
     assert_eq!(read_footer(&file).disk_type, DiskType::Differencing);
     let image = open(&file, Access::Read).unwrap();
-    let found = image.parent().unwrap();
-    assert_eq!(*found, parent());
-    assert_eq!(found.check([7; 16], 86_400), Ok(()));
-    assert_eq!(found.check([8; 16], 86_400), Err(ParentMismatch::UniqueId));
+    let actual = image.parent().unwrap();
+    assert_eq!(*actual, parent());
+    assert_eq!(actual.check([7; 16], 86_400), Ok(()));
+    assert_eq!(actual.check([8; 16], 86_400), Err(ParentMismatch::UniqueId));
     let modified = ParentMismatch::Modified { expected: 86_400, found: 5 };
-    assert_eq!(found.check([7; 16], 5), Err(modified));
+    assert_eq!(actual.check([7; 16], 5), Err(modified));
     assert_eq!(open(&dynamic(4096, MB), Access::Read).unwrap().parent(), None);
 }
 
 #[test]
 fn footer_of_511_bytes_is_completed() {
     let file = dynamic(4096, MB);
-    let whole = file.bytes();
-    file.set_len(whole.len() as u64 - 1).unwrap();
+    let complete = file.bytes();
+    file.set_len(complete.len() as u64 - 1).unwrap();
     file.clear_log();
     drop(open(&file, Access::Read).unwrap());
     assert!(file.log().is_empty());
     drop(open(&file, Access::Write).unwrap());
-    assert_eq!(file.bytes(), whole);
+    assert_eq!(file.bytes(), complete);
 }

@@ -33,8 +33,8 @@ fn image(disk: CreateParameters) -> Vec<u8> {
     file.bytes()
 }
 
-fn changed(mut image: Vec<u8>, at: usize, bytes: &[u8]) -> Vec<u8> {
-    image[at..at + bytes.len()].copy_from_slice(bytes);
+fn changed(mut image: Vec<u8>, offset: usize, bytes: &[u8]) -> Vec<u8> {
+    image[offset..offset + bytes.len()].copy_from_slice(bytes);
     image
 }
 
@@ -95,9 +95,9 @@ fn corpus_contains_each_image_type_and_its_expected_result() {
         }
         let stored = std::fs::read(&path).unwrap_or_default();
         assert!(stored == seed, "{} is stale; run with {WRITE_SEEDS}=1", path.display());
-        let Outcome { opened: found, in_file, writes, discarded } = check(&seed);
-        assert_eq!(found, opened, "{name}");
-        assert_eq!((in_file > 0, writes), (found.is_some(), if found.is_some() { 4 } else { 0 }));
+        let Outcome { opened: actual, in_file, writes, discarded } = check(&seed);
+        assert_eq!(actual, opened, "{name}");
+        assert_eq!((in_file > 0, writes), (actual.is_some(), if actual.is_some() { 4 } else { 0 }));
         assert_eq!(discarded > 0, opened == Some(DiskType::Dynamic), "{name}");
     }
 }
@@ -130,19 +130,19 @@ proptest! {
     /// Structures with wrong fields and correct checksums.
     #[test]
     fn structures_with_wrong_fields_pass_the_oracle(
-        which in 0_usize..3,
+        seed_index in 0_usize..3,
         options in 0_u8..8,
         changes in proptest::collection::vec((0_usize..4, 0_usize..512, number()), 1..5),
     ) {
-        let (_, seed, _) = &seeds()[which];
+        let (_, seed, _) = &seeds()[seed_index];
         let (start, mut image) = (2 + SCRIPT.len(), seed.clone());
         let end = image.len() - 512;
-        for (structure, at, bytes) in changes {
+        for (structure, position, bytes) in changes {
             // Footer copy, header, table, footer; fields are chosen more often than other bytes.
             let (from, fields) = [(start, 84), (start + 512, 64), (start + 1536, 40), (end, 84)][structure];
-            let at = from + if at % 4 == 0 { at } else { at % fields / 4 * 4 };
-            let len = bytes.len().min(image.len() - at);
-            image[at..at + len].copy_from_slice(&bytes[..len]);
+            let offset = from + if position % 4 == 0 { position } else { position % fields / 4 * 4 };
+            let len = bytes.len().min(image.len() - offset);
+            image[offset..offset + len].copy_from_slice(&bytes[..len]);
         }
         image[0] = options | MEND;
         check(&image);
@@ -152,24 +152,24 @@ proptest! {
 /// Errors name the field as in the specification, and its offset.
 #[test]
 fn errors_name_the_field_and_its_offset() {
-    let with = |at: usize, bytes: &[u8]| {
+    let with_field = |offset: usize, bytes: &[u8]| {
         let mut image = image(CreateParameters::Dynamic { block_size: 2048 });
-        image = changed(image, at, bytes);
+        image = changed(image, offset, bytes);
         MemoryFile::new(image)
     };
-    let len = with(0, &[]).bytes().len();
+    let len = with_field(0, &[]).bytes().len();
     let end = len - 512;
-    let both = |at: usize, bytes: &[u8]| {
-        let image = with(at, bytes).bytes();
-        MemoryFile::new(changed(image, end + at, bytes))
+    let with_both = |offset: usize, bytes: &[u8]| {
+        let image = with_field(offset, bytes).bytes();
+        MemoryFile::new(changed(image, end + offset, bytes))
     };
     for (file, field, offset) in [
-        (both(0, b"conectiy"), "Cookie", end),
-        (both(63, &[9]), "Checksum", end + 64),
-        (with(512, b"cxsparsf"), "Cookie", 512),
-        (with(600, b"x"), "Checksum", 512 + 36),
-        (with(1536, &[0, 0, 0, 2]), "BAT entry", 1536),
-        (with(1540, &[0x7f, 0, 0, 0]), "BAT entry", 1540),
+        (with_both(0, b"conectiy"), "Cookie", end),
+        (with_both(63, &[9]), "Checksum", end + 64),
+        (with_field(512, b"cxsparsf"), "Cookie", 512),
+        (with_field(600, b"x"), "Checksum", 512 + 36),
+        (with_field(1536, &[0, 0, 0, 2]), "BAT entry", 1536),
+        (with_field(1540, &[0x7f, 0, 0, 0]), "BAT entry", 1540),
         (MemoryFile::new(vec![1; 100]), "footer", 0),
     ] {
         for access in [Access::Read, Access::Write] {

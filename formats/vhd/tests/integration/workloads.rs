@@ -45,17 +45,17 @@ struct Model {
 
 impl Model {
     fn write(&mut self, number: u64, sector: u64, sectors: u64) {
-        for at in sector..sector + sectors {
-            self.numbers[at as usize] = number << 24 | at;
+        for index in sector..sector + sectors {
+            self.numbers[index as usize] = number << 24 | index;
         }
     }
 
-    fn discard(&mut self, range: ByteRange, kept: &[ByteRange]) {
+    fn discard(&mut self, range: ByteRange, retained: &[ByteRange]) {
         let is_kept =
-            |offset| kept.iter().any(|kept| kept.offset() <= offset && offset < kept.end());
-        for at in range.offset() / SECTOR..range.end() / SECTOR {
-            if !is_kept(at * SECTOR) {
-                self.numbers[at as usize] = 0;
+            |offset| retained.iter().any(|kept| kept.offset() <= offset && offset < kept.end());
+        for index in range.offset() / SECTOR..range.end() / SECTOR {
+            if !is_kept(index * SECTOR) {
+                self.numbers[index as usize] = 0;
             }
         }
     }
@@ -68,17 +68,17 @@ fn carry_out(
     model: &mut Model,
 ) -> Result<(), TestCaseError> {
     let size = disk.image.disk_geometry().size / SECTOR;
-    let within = |sector: u64, sectors: u64| (sector % size, sectors.min(size - sector % size));
+    let bounded = |sector: u64, sectors: u64| (sector % size, sectors.min(size - sector % size));
     match *op {
         Op::Write { sector, sectors } => {
-            let (sector, sectors) = within(sector, sectors);
+            let (sector, sectors) = bounded(sector, sectors);
             disk.write(sector * SECTOR, &payload(number, sector, sectors)).unwrap();
             model.write(number, sector, sectors);
         }
         Op::Discard { sector, sectors } => {
-            let (sector, sectors) = within(sector, sectors);
-            let kept = disk.discard(range(sector, sectors)).unwrap();
-            model.discard(range(sector, sectors), &kept);
+            let (sector, sectors) = bounded(sector, sectors);
+            let retained = disk.discard(range(sector, sectors)).unwrap();
+            model.discard(range(sector, sectors), &retained);
         }
         _ => disk.flush().unwrap(),
     }
@@ -102,7 +102,7 @@ proptest! {
         ops in proptest::collection::vec(op(), 1..40),
     ) {
         let is_differencing = matches!(disk, CreateParameters::Differencing { .. });
-        let of_parent = |at: u64| if is_differencing { PARENT_SECTOR | at } else { 0 };
+        let of_parent = |sector: u64| if is_differencing { PARENT_SECTOR | sector } else { 0 };
         let file = created(disk, sectors * SECTOR);
         let mut model = Model { numbers: (0..sectors).map(of_parent).collect() };
         let mut rest = ops.as_slice();

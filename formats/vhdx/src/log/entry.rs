@@ -40,10 +40,10 @@ pub(crate) fn descriptor_sectors(descriptors: usize) -> usize {
 }
 
 /// Returns a sector of the log, which is a ring buffer.
-fn sector(log: &[u8], nth: usize) -> &[u8] {
+fn sector(log: &[u8], index: usize) -> &[u8] {
     let count = (log.len() / PAGE_LEN).max(1);
-    let at = nth % count * PAGE_LEN;
-    log.get(at..at + PAGE_LEN).unwrap_or_default()
+    let offset = index % count * PAGE_LEN;
+    log.get(offset..offset + PAGE_LEN).unwrap_or_default()
 }
 
 impl Entry {
@@ -83,8 +83,8 @@ impl Entry {
             return false;
         }
         let mut pages = 0;
-        for nth in 0..self.descriptors {
-            let descriptor = self.descriptor(log, nth);
+        for index in 0..self.descriptors {
+            let descriptor = self.descriptor(log, index);
             let is_page = array(descriptor, 0) == *b"desc";
             if !is_page && array(descriptor, 0) != *b"zero"
                 || u64_at(descriptor, 24) != self.sequence
@@ -94,24 +94,27 @@ impl Entry {
             pages += usize::from(is_page);
         }
         first_page + pages == self.sectors
-            && (first_page..self.sectors).all(|nth| {
-                let page = sector(log, self.start + nth);
+            && (first_page..self.sectors).all(|index| {
+                let page = sector(log, self.start + index);
                 let sequence =
                     u64::from(u32_at(page, 4)) << 32 | u64::from(u32_at(page, TRAILING_AT));
                 array(page, 0) == *b"data" && sequence == self.sequence
             })
     }
 
-    fn descriptor<'a>(&self, log: &'a [u8], nth: usize) -> &'a [u8] {
-        let at = HEADER_LEN + nth * DESCRIPTOR_LEN;
-        let sector = sector(log, self.start + at / PAGE_LEN);
-        sector.get(at % PAGE_LEN..).and_then(|rest| rest.get(..DESCRIPTOR_LEN)).unwrap_or_default()
+    fn descriptor<'a>(&self, log: &'a [u8], index: usize) -> &'a [u8] {
+        let offset = HEADER_LEN + index * DESCRIPTOR_LEN;
+        let sector = sector(log, self.start + offset / PAGE_LEN);
+        sector
+            .get(offset % PAGE_LEN..)
+            .and_then(|rest| rest.get(..DESCRIPTOR_LEN))
+            .unwrap_or_default()
     }
 
     fn checksum(&self, log: &[u8]) -> u32 {
         let first = crate::fields::checksum(sector(log, self.start), CHECKSUM_AT);
         (1..self.sectors)
-            .fold(first, |crc, nth| crc32c::crc32c_append(crc, sector(log, self.start + nth)))
+            .fold(first, |crc, index| crc32c::crc32c_append(crc, sector(log, self.start + index)))
     }
 
     /// Returns the changes of the entry; `None` if they are invalid: not in whole pages, or beyond
@@ -119,8 +122,8 @@ impl Entry {
     pub(crate) fn changes(&self, log: &[u8]) -> Option<Vec<Change>> {
         let mut page = descriptor_sectors(self.descriptors);
         let mut changes = Vec::with_capacity(self.descriptors);
-        for nth in 0..self.descriptors {
-            let descriptor = self.descriptor(log, nth);
+        for index in 0..self.descriptors {
+            let descriptor = self.descriptor(log, index);
             let is_page = array(descriptor, 0) == *b"desc";
             let len = if is_page { PAGE } else { u64_at(descriptor, 8) };
             let range = ByteRange::new(u64_at(descriptor, 16), len)?;
@@ -168,14 +171,14 @@ pub(crate) fn encode(spec: &EntrySpec, pages: &[Page]) -> Vec<u8> {
     put(&mut bytes, 56, &spec.last_file_len.to_le_bytes());
     let sequence = spec.sequence.to_le_bytes();
     let [low, high] = [array::<4>(&sequence, 0), array::<4>(&sequence, 4)];
-    for (nth, (offset, page)) in pages.iter().enumerate() {
-        let at = HEADER_LEN + nth * DESCRIPTOR_LEN;
+    for (index, (offset, page)) in pages.iter().enumerate() {
+        let at = HEADER_LEN + index * DESCRIPTOR_LEN;
         put(&mut bytes, at, b"desc");
         put(&mut bytes, at + 4, &array::<4>(page.as_slice(), TRAILING_AT));
         put(&mut bytes, at + 8, &array::<LEADING>(page.as_slice(), 0));
         put(&mut bytes, at + 16, &offset.to_le_bytes());
         put(&mut bytes, at + 24, &sequence);
-        let at = (first_page + nth) * PAGE_LEN;
+        let at = (first_page + index) * PAGE_LEN;
         put(&mut bytes, at, page.as_slice());
         put(&mut bytes, at, b"data");
         put(&mut bytes, at + 4, &high);

@@ -28,24 +28,24 @@ pub(crate) fn find(
     file_len: u64,
     header: &Header,
 ) -> Result<Replay, ImageError> {
-    let at = header.log.offset();
+    let offset = header.log.offset();
     if header.log_guid.is_nil() {
         return Ok(Replay::default());
     }
     if header.log_version != 0 {
         let what = format!("version {} of the log", header.log_version);
-        return Err(ImageError::new("Header.LogVersion", at, ImageFault::Unsupported { what }));
+        return Err(ImageError::new("Header.LogVersion", offset, ImageFault::Unsupported { what }));
     }
     if header.log.len() > LOG_BYTES_MAX {
         let allowed = "at most 64 MB of a log that must be replayed";
         let fault = ImageFault::InvalidValue { value: header.log.len(), allowed };
-        return Err(ImageError::new("Header.LogLength", at, fault));
+        return Err(ImageError::new("Header.LogLength", offset, fault));
     }
     if !header.log.is_within(file_len) {
-        return Err(ImageError::new("log", at, ImageFault::Truncated { file_len }));
+        return Err(ImageError::new("log", offset, ImageFault::Truncated { file_len }));
     }
     let mut log = vec![0; to_usize(header.log.len())];
-    file.read_at(at, &mut log).map_err(|error| ImageError::new("log", at, error))?;
+    file.read_at(offset, &mut log).map_err(|error| ImageError::new("log", offset, error))?;
     let entries: BTreeMap<usize, Entry> = (0..log.len() / PAGE_LEN)
         .filter_map(|sector| Some((sector, Entry::parse(&log, sector, header.log_guid)?)))
         .collect();
@@ -57,16 +57,16 @@ pub(crate) fn find(
     let Some(head) = sequence.last() else {
         let allowed = "a log with complete entries; restore the image, or its log is lost";
         let fault = ImageFault::InvalidValue { value: entries.len() as u64, allowed };
-        return Err(ImageError::new("log", at, fault));
+        return Err(ImageError::new("log", offset, fault));
     };
     if head.flushed_file_len > file_len {
-        let offset = at + (head.start * PAGE_LEN) as u64;
+        let offset = offset + (head.start * PAGE_LEN) as u64;
         let fault = ImageFault::Truncated { file_len };
         return Err(ImageError::new("LogEntryHeader.FlushedFileOffset", offset, fault));
     }
     let mut replay = Replay { file_len, entries: sequence.len(), changes: Vec::new() };
     for entry in sequence {
-        let offset = at + (entry.start * PAGE_LEN) as u64;
+        let offset = offset + (entry.start * PAGE_LEN) as u64;
         let changes = entry
             .changes(&log)
             .filter(|changes| changes.iter().all(|change| is_loggable(change.range(), header.log)));
@@ -116,11 +116,11 @@ fn active(entries: &BTreeMap<usize, Entry>, sectors: usize) -> Vec<&Entry> {
     for first in firsts.into_values() {
         let run: Vec<&Entry> =
             core::iter::successors(Some(first), |entry| next_of(entry)).collect();
-        let places: BTreeMap<usize, usize> =
-            run.iter().enumerate().map(|(nth, entry)| (entry.start, nth)).collect();
-        let head = run.iter().enumerate().rev().find_map(|(nth, entry)| {
-            let tail = places.get(&entry.tail).copied().filter(|tail| *tail <= nth)?;
-            run.get(tail..=nth)
+        let indices: BTreeMap<usize, usize> =
+            run.iter().enumerate().map(|(index, entry)| (entry.start, index)).collect();
+        let head = run.iter().enumerate().rev().find_map(|(index, entry)| {
+            let tail = indices.get(&entry.tail).copied().filter(|tail| *tail <= index)?;
+            run.get(tail..=index)
         });
         let Some(head) = head else { continue };
         let latest = |run: &[&Entry]| run.last().map(|entry| entry.sequence);

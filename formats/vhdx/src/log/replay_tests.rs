@@ -28,7 +28,7 @@ fn entry(sequence: u64, tail: usize, pages: u64, byte: u8) -> Vec<u8> {
         last_file_len: 4 * MB,
     };
     let pages: Vec<_> =
-        (0..pages).map(|nth| (TARGET + nth * PAGE, Box::new([byte; PAGE_LEN]))).collect();
+        (0..pages).map(|index| (TARGET + index * PAGE, Box::new([byte; PAGE_LEN]))).collect();
     encode(&spec, &pages)
 }
 
@@ -36,16 +36,16 @@ fn entry(sequence: u64, tail: usize, pages: u64, byte: u8) -> Vec<u8> {
 fn file(entries: &[(usize, Vec<u8>)]) -> MemoryFile {
     let mut bytes = vec![0; 3 * MB as usize];
     for (start, entry) in entries {
-        for (nth, sector) in entry.chunks(PAGE_LEN).enumerate() {
-            let at = TARGET_OFFSET as usize + (start + nth) % SECTORS * PAGE_LEN;
-            bytes[at..at + PAGE_LEN].copy_from_slice(sector);
+        for (index, sector) in entry.chunks(PAGE_LEN).enumerate() {
+            let offset = TARGET_OFFSET as usize + (start + index) % SECTORS * PAGE_LEN;
+            bytes[offset..offset + PAGE_LEN].copy_from_slice(sector);
         }
     }
     MemoryFile::new(bytes)
 }
 
 /// Returns the first byte of each changed page, in order.
-fn found(entries: &[(usize, Vec<u8>)]) -> Result<Vec<u8>, ImageError> {
+fn active_entries(entries: &[(usize, Vec<u8>)]) -> Result<Vec<u8>, ImageError> {
     let replay = find(&file(entries), 3 * MB, &header())?;
     Ok(replay
         .changes
@@ -61,17 +61,17 @@ fn found(entries: &[(usize, Vec<u8>)]) -> Result<Vec<u8>, ImageError> {
 fn latest_complete_sequence_is_selected() {
     // An entry of two pages has three sectors, of one page two.
     let at_the_end = [(SECTORS - 1, entry(9, SECTORS - 1, 2, 3))];
-    assert_eq!(found(&at_the_end).unwrap(), [3, 3], "over the log's end");
+    assert_eq!(active_entries(&at_the_end).unwrap(), [3, 3], "over the log's end");
     let two = [(0, entry(4, 0, 1, 1)), (2, entry(5, 0, 1, 2))];
-    assert_eq!(found(&two).unwrap(), [1, 2], "from the tail on");
+    assert_eq!(active_entries(&two).unwrap(), [1, 2], "from the tail on");
     let alone = [(0, entry(4, 0, 1, 1)), (2, entry(5, 2, 1, 2))];
-    assert_eq!(found(&alone).unwrap(), [2], "the tail is the entry itself");
+    assert_eq!(active_entries(&alone).unwrap(), [2], "the tail is the entry itself");
     let apart = [(0, entry(4, 0, 1, 1)), (9, entry(5, 0, 1, 2))];
-    assert_eq!(found(&apart).unwrap(), [1], "a gap before the tail is reached");
+    assert_eq!(active_entries(&apart).unwrap(), [1], "a gap before the tail is reached");
     let leap = [(0, entry(4, 0, 1, 1)), (2, entry(6, 0, 1, 2))];
-    assert_eq!(found(&leap).unwrap(), [1], "numbers follow one another");
+    assert_eq!(active_entries(&leap).unwrap(), [1], "numbers follow one another");
     let newer = [(0, entry(4, 0, 1, 1)), (9, entry(8, 9, 1, 2)), (20, entry(7, 20, 1, 3))];
-    assert_eq!(found(&newer).unwrap(), [2]);
+    assert_eq!(active_entries(&newer).unwrap(), [2]);
 }
 
 #[test]
@@ -79,11 +79,15 @@ fn a_torn_entry_ends_the_sequence() {
     for torn in 0..3 {
         let mut second = entry(5, 0, 2, 2);
         second[torn * PAGE_LEN + 100] ^= 1;
-        assert_eq!(found(&[(0, entry(4, 0, 1, 1)), (2, second.clone())]).unwrap(), [1], "{torn}");
-        let error = found(&[(2, second)]).unwrap_err();
+        assert_eq!(
+            active_entries(&[(0, entry(4, 0, 1, 1)), (2, second.clone())]).unwrap(),
+            [1],
+            "{torn}"
+        );
+        let error = active_entries(&[(2, second)]).unwrap_err();
         assert_eq!((error.field, error.offset), ("log", TARGET_OFFSET));
     }
-    assert_eq!(found(&[]).unwrap(), [], "nothing was ever written");
+    assert_eq!(active_entries(&[]).unwrap(), [], "nothing was ever written");
 }
 
 #[test]
@@ -117,10 +121,10 @@ fn unreplayable_logs_are_rejected() {
     };
     let page = Box::new([1; PAGE_LEN]);
     for offset in [0, 64 << 10, TARGET_OFFSET, TARGET_OFFSET + MB - PAGE, 4 * MB, TARGET + 1] {
-        let error = found(&[(0, encode(&spec, &[(offset, page.clone())]))]).unwrap_err();
+        let error = active_entries(&[(0, encode(&spec, &[(offset, page.clone())]))]).unwrap_err();
         assert_eq!((error.field, error.offset), ("LogEntry", TARGET_OFFSET), "{offset}");
     }
     let promised = EntrySpec { flushed_file_len: 5 * MB, ..spec };
-    let error = found(&[(0, encode(&promised, &[]))]).unwrap_err();
+    let error = active_entries(&[(0, encode(&promised, &[]))]).unwrap_err();
     assert_eq!(error.field, "LogEntryHeader.FlushedFileOffset");
 }

@@ -77,9 +77,9 @@ impl Writer {
         count
     }
 
-    /// Continues behind the last durable entry; `then` is the writer's state after it. Further
+    /// Continues behind the last durable entry; `earlier` is the writer's state after it. Further
     /// entries may or may not have been written, so their sequence numbers are not used again.
-    pub(crate) fn return_to(&mut self, then: &Self) {
-        *self = Self { sequence: self.sequence, ..*then };
+    pub(crate) fn return_to(&mut self, earlier: &Self) {
+        *self = Self { sequence: self.sequence, ..*earlier };
     }
 }

@@ -24,10 +24,10 @@ enum Request {
 
 fn requests() -> impl Strategy<Value = Vec<Request>> {
     let sectors = DISK / 4096;
-    let place = (0..sectors, prop_oneof![1..8_u64, 200..600_u64, Just(sectors)]);
+    let extent = (0..sectors, prop_oneof![1..8_u64, 200..600_u64, Just(sectors)]);
     let request = prop_oneof![
-        5 => place.clone().prop_map(|(at, sectors)| Request::Write { at, sectors }),
-        2 => place.prop_map(|(at, sectors)| Request::Discard { at, sectors }),
+        5 => extent.clone().prop_map(|(at, sectors)| Request::Write { at, sectors }),
+        2 => extent.prop_map(|(at, sectors)| Request::Discard { at, sectors }),
         3 => Just(Request::Flush),
         1 => Just(Request::Reopen),
     ];
@@ -52,8 +52,9 @@ impl Guest {
     fn new(spec: &NewImage) -> Self {
         let file = created(spec);
         file.clear_log();
-        let initial = |at: u64| if spec.parent.is_some() { parent_byte(at * SECTOR) } else { 0 };
-        let history = (0..spec.size / SECTOR).map(|at| vec![(0, initial(at))]).collect();
+        let initial =
+            |sector: u64| if spec.parent.is_some() { parent_byte(sector * SECTOR) } else { 0 };
+        let history = (0..spec.size / SECTOR).map(|sector| vec![(0, initial(sector))]).collect();
         let before = file.content();
         Self { file, before, history, begun: vec![0], durable: vec![(0, 0)] }
     }
@@ -61,38 +62,38 @@ impl Guest {
     fn run(&mut self, requests: &[Request]) {
         let mut opened = 1;
         let mut image = Vhdx::open(&self.file, &guids(opened)).unwrap();
-        for (nth, request) in (1..).zip(requests) {
+        for (number, request) in (1..).zip(requests) {
             self.begun.push(self.file.log().len());
-            let clip = |at: u64, sectors: u64| {
-                let offset = at * 4096;
+            let clip = |unit: u64, sectors: u64| {
+                let offset = unit * 4096;
                 (offset, (sectors * 4096).min(DISK - offset))
             };
             match *request {
                 Request::Write { at, sectors } => {
                     let (offset, len) = clip(at, sectors);
-                    let byte = (nth % 250) as u8 + 1;
+                    let byte = (number % 250) as u8 + 1;
                     let mut disk = disk(image, &self.file);
                     disk.write(offset, &vec![byte; len as usize]).unwrap();
                     image = disk.image;
-                    self.set(nth, offset, len, byte);
+                    self.set(number, offset, len, byte);
                 }
                 Request::Discard { at, sectors } => {
                     let (offset, len) = clip(at, sectors);
-                    let mut kept = Vec::new();
-                    image.discard(range(offset, len), &mut kept).unwrap();
-                    let mut at = offset;
-                    for kept in kept.into_iter().chain([range(offset + len, 0)]) {
-                        self.set(nth, at, kept.offset() - at, 0);
-                        at = kept.end();
+                    let mut retained = Vec::new();
+                    image.discard(range(offset, len), &mut retained).unwrap();
+                    let mut position = offset;
+                    for range in retained.into_iter().chain([range(offset + len, 0)]) {
+                        self.set(number, position, range.offset() - position, 0);
+                        position = range.end();
                     }
                 }
-                Request::Flush => self.flush(&mut image, nth),
+                Request::Flush => self.flush(&mut image, number),
                 Request::Reopen => {
-                    if nth % 2 == 0 {
+                    if number % 2 == 0 {
                         image.close(&self.file).unwrap();
-                        self.durable.push((self.file.log().len(), nth));
+                        self.durable.push((self.file.log().len(), number));
                     } else {
-                        self.flush(&mut image, nth);
+                        self.flush(&mut image, number);
                     }
                     opened += 1;
                     image = Vhdx::open(&self.file, &guids(opened)).unwrap();
@@ -146,21 +147,22 @@ impl Guest {
         image.handle_commit(CommitOutcome::Done);
     }
 
-    /// Checks the contents after a power failure at `begun` file operations.
-    fn judge(&self, begun: usize, bytes: &[u8]) {
-        let kept = self.durable.iter().filter(|(at, _)| *at <= begun).map(|(_, nth)| *nth);
-        let kept = kept.max().unwrap_or(0);
-        let last = self.begun.partition_point(|at| *at < begun.max(1)) - 1;
+    /// Checks the contents after a power failure at `started` file operations.
+    fn check_contents(&self, started: usize, bytes: &[u8]) {
+        let retained =
+            self.durable.iter().filter(|(index, _)| *index <= started).map(|(_, index)| *index);
+        let retained = retained.max().unwrap_or(0);
+        let last = self.begun.partition_point(|index| *index < started.max(1)) - 1;
         for (sector, history) in self.history.iter().enumerate() {
-            let at = sector * SECTOR as usize;
-            let found = &bytes[at..at + SECTOR as usize];
-            let durable = history.iter().rfind(|(nth, _)| *nth <= kept);
-            let later = history.iter().filter(|(nth, _)| *nth > kept && *nth <= last);
+            let offset = sector * SECTOR as usize;
+            let actual = &bytes[offset..offset + SECTOR as usize];
+            let durable = history.iter().rfind(|(index, _)| *index <= retained);
+            let later = history.iter().filter(|(index, _)| *index > retained && *index <= last);
             let is_right =
-                durable.into_iter().chain(later).any(|(_, byte)| is_filled(found, *byte));
+                durable.into_iter().chain(later).any(|(_, byte)| is_filled(actual, *byte));
             assert!(
                 is_right,
-                "sector {sector} is {found:02x?} after {begun} changes; {kept} requests are \
+                "sector {sector} is {actual:02x?} after {started} changes; {retained} requests are \
 durable of {last}, it was {history:?}"
             );
         }
@@ -168,12 +170,12 @@ durable of {last}, it was {history:?}"
 }
 
 /// Opens the remains of a crash for reading and for writing; returns the disk's contents.
-fn reopened(bytes: FileContent, nth: u128) -> Vec<u8> {
+fn reopened(bytes: FileContent, index: u128) -> Vec<u8> {
     let file = MemoryFile::new(bytes);
     let report = check(&file);
     assert!(report.faults.iter().all(|fault| fault.field.starts_with("Header.")), "{report:?}");
     let read = content(Vhdx::open_read_only(&file).unwrap(), &file);
-    let written = content(Vhdx::open(&file, &guids(nth)).unwrap(), &file);
+    let written = content(Vhdx::open(&file, &guids(index)).unwrap(), &file);
     assert!(read == written, "replay in memory and in the file differ");
     read
 }
@@ -185,9 +187,9 @@ fn survives(spec: &NewImage, requests: &[Request], seed: u64) {
     let mut numbers = Numbers::new(seed);
     let mut points = flush_boundaries(&ops);
     points.extend((0..6).map(|_| numbers.below(ops.len())));
-    for begun in points {
-        for bytes in remains(&guest.before, &ops, begun, &mut numbers) {
-            guest.judge(begun, &reopened(bytes, 1000));
+    for started in points {
+        for bytes in remains(&guest.before, &ops, started, &mut numbers) {
+            guest.check_contents(started, &reopened(bytes, 1000));
         }
     }
 }
@@ -236,9 +238,9 @@ fn every_remains(
     mut judge: impl FnMut(usize, FileContent),
 ) {
     let mut numbers = Numbers::new(0x5eed);
-    for begun in 0..=ops.len() {
-        for bytes in remains(before, ops, begun, &mut numbers) {
-            judge(begun, bytes);
+    for started in 0..=ops.len() {
+        for bytes in remains(before, ops, started, &mut numbers) {
+            judge(started, bytes);
         }
     }
 }
@@ -253,8 +255,8 @@ fn replay_and_close_can_be_interrupted_anywhere() {
         let same = range(2 * MB, MB);
         disk.write(same.offset(), &expected[same.offset() as usize..same.end() as usize]).unwrap();
         disk.image.close(&file).unwrap();
-        every_remains(&before, &file.log(), |begun, bytes| {
-            assert!(reopened(bytes, 1000) == expected, "after {begun} changes");
+        every_remains(&before, &file.log(), |started, bytes| {
+            assert!(reopened(bytes, 1000) == expected, "after {started} changes");
         });
     }
 }
@@ -267,17 +269,17 @@ fn resizing_leaves_one_of_the_two_sizes() {
     for size in [DISK + 2 * MB, MB + 512, 150 << 30] {
         let file = MemoryFile::new(old.clone());
         resize(&file, size, &guids(2)).unwrap();
-        every_remains(&old, &file.log(), |begun, bytes| {
+        every_remains(&old, &file.log(), |started, bytes| {
             let file = MemoryFile::new(bytes);
             assert!(check(&file).faults.iter().all(|fault| fault.field.starts_with("Header.")));
             let mut disk = disk(Vhdx::open(&file, &guids(1000)).unwrap(), &file);
-            let found = disk.image.disk_geometry().size;
-            assert!(found == size || found == DISK, "after {begun} changes: {found}");
-            let shared = found.min(DISK);
-            let kept = disk.read(range(0, shared)).unwrap();
-            assert!(kept == expected[..shared as usize], "after {begun} changes");
-            let added = disk.read(range(shared, found.min(8 * MB) - shared)).unwrap();
-            assert!(is_filled(&added, 0), "after {begun} changes");
+            let actual = disk.image.disk_geometry().size;
+            assert!(actual == size || actual == DISK, "after {started} changes: {actual}");
+            let shared = actual.min(DISK);
+            let retained = disk.read(range(0, shared)).unwrap();
+            assert!(retained == expected[..shared as usize], "after {started} changes");
+            let added = disk.read(range(shared, actual.min(8 * MB) - shared)).unwrap();
+            assert!(is_filled(&added, 0), "after {started} changes");
         });
     }
 }
@@ -292,28 +294,31 @@ fn a_commit_of_many_entries_keeps_every_flush_boundary() {
     let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
     let before = file.content();
     file.clear_log();
-    for nth in 0..WRITES {
-        disk.write(nth * STEP, &[nth as u8 + 1; 512]).unwrap();
+    for index in 0..WRITES {
+        disk.write(index * STEP, &[index as u8 + 1; 512]).unwrap();
     }
     disk.flush().unwrap();
     let ops = file.log();
     let flushes = ops.iter().filter(|op| **op == LoggedChange::Flush).count();
     assert!(flushes > 4, "{flushes} flushes: several entries");
     let mut numbers = Numbers::new(3);
-    for begun in flush_boundaries(&ops) {
-        let is_durable = begun == ops.len();
-        for bytes in remains(&before, &ops, begun, &mut numbers) {
+    for started in flush_boundaries(&ops) {
+        let is_durable = started == ops.len();
+        for bytes in remains(&before, &ops, started, &mut numbers) {
             let file = MemoryFile::new(bytes);
             let mut parent = read_parent;
             let image = Vhdx::open(&file, &guids(1000)).unwrap();
             let mut disk = TestDisk { image, file: &file, parent: Some(&mut parent) };
-            for nth in 0..WRITES {
-                let bytes = disk.read(range(nth * STEP, 1024)).unwrap();
+            for index in 0..WRITES {
+                let bytes = disk.read(range(index * STEP, 1024)).unwrap();
                 let (written, parents) = bytes.split_at(512);
-                let (new, old) = (nth as u8 + 1, parent_byte(nth * STEP));
+                let (new, old) = (index as u8 + 1, parent_byte(index * STEP));
                 let is_new = written.iter().all(|byte| *byte == new);
-                assert!(is_new || !is_durable && written.iter().all(|byte| *byte == old), "{nth}");
-                assert!(parents.iter().all(|byte| *byte == parent_byte(nth * STEP + 512)));
+                assert!(
+                    is_new || !is_durable && written.iter().all(|byte| *byte == old),
+                    "{index}"
+                );
+                assert!(parents.iter().all(|byte| *byte == parent_byte(index * STEP + 512)));
             }
         }
     }
@@ -324,9 +329,9 @@ fn next_commit_includes_a_failed_one() {
     for steps_done in 0..6 {
         let file = created(&child(DISK));
         let mut image = Vhdx::open(&file, &guids(1)).unwrap();
-        let disk = |image, at: u64| {
+        let disk = |image, offset: u64| {
             let mut disk = disk(image, &file);
-            disk.write(at, &[9; 4096]).unwrap();
+            disk.write(offset, &[9; 4096]).unwrap();
             disk.image
         };
         image = disk(image, MB);
@@ -347,8 +352,8 @@ fn next_commit_includes_a_failed_one() {
         let bytes = reopened(file.content(), 1000);
         let mut expected = vec![0; DISK as usize];
         read_parent(range(0, DISK), &mut expected);
-        for at in [MB, 2 * MB] {
-            expected[at as usize..at as usize + 4096].fill(9);
+        for offset in [MB, 2 * MB] {
+            expected[offset as usize..offset as usize + 4096].fill(9);
         }
         assert!(bytes == expected, "{steps_done}");
     }
@@ -361,8 +366,8 @@ fn fail_after(image: &mut Vhdx, file: &MemoryFile, completed: usize) -> (bool, b
     let Commit { steps } = image.begin_commit().unwrap();
     let count = steps.len();
     let is_durable = steps.iter().take(completed).any(|step| *step == Step::DurableMarker);
-    let begun = Commit { steps: steps.into_iter().take(completed).collect() };
-    begun.execute(file).unwrap();
+    let started = Commit { steps: steps.into_iter().take(completed).collect() };
+    started.execute(file).unwrap();
     let is_failed = completed < count;
     let failed = CommitOutcome::Failed { completed };
     image.handle_commit(if is_failed { failed } else { CommitOutcome::Done });
@@ -376,16 +381,16 @@ fn a_commit_of_many_entries_keeps_what_the_log_protects_since_a_failure() {
     const STEP: u64 = 513 * MB;
     const FLUSHED: u64 = 25;
     const WRITES: u64 = 70;
-    let value = |nth: u64| [nth as u8 + 1; 512];
+    let value = |index: u64| [index as u8 + 1; 512];
     let mut numbers = Numbers::new(4);
     for completed in (0..).step_by(9) {
         let file = created(&child(WRITES * STEP));
         let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
-        (0..FLUSHED).for_each(|nth| disk.write(nth * STEP, &value(nth)).unwrap());
+        (0..FLUSHED).for_each(|index| disk.write(index * STEP, &value(index)).unwrap());
         let mut image = disk.image;
         let (is_failed, is_durable) = fail_after(&mut image, &file, completed);
         let mut disk = support::disk(image, &file);
-        (FLUSHED..WRITES).for_each(|nth| disk.write(nth * STEP, &value(nth)).unwrap());
+        (FLUSHED..WRITES).for_each(|index| disk.write(index * STEP, &value(index)).unwrap());
         let before = file.content();
         file.clear_log();
         // The second attempt may fail as well, at its first flush for example.
@@ -393,15 +398,18 @@ fn a_commit_of_many_entries_keeps_what_the_log_protects_since_a_failure() {
         fail_after(&mut disk.image, &file, fails_again);
         disk.flush().unwrap();
         let ops = file.log();
-        for begun in flush_boundaries(&ops) {
-            for bytes in remains(&before, &ops, begun, &mut numbers) {
+        for started in flush_boundaries(&ops) {
+            for bytes in remains(&before, &ops, started, &mut numbers) {
                 let flushed = if is_durable { FLUSHED } else { 0 };
-                let kept = if begun == ops.len() { WRITES } else { flushed };
+                let retained = if started == ops.len() { WRITES } else { flushed };
                 let file = MemoryFile::new(bytes);
                 let mut disk = support::disk(Vhdx::open(&file, &guids(9)).unwrap(), &file);
-                for nth in 0..kept {
-                    let found = disk.read(range(nth * STEP, 512)).unwrap();
-                    assert!(found == value(nth), "{completed}, {fails_again}: {nth} at {begun}");
+                for index in 0..retained {
+                    let actual = disk.read(range(index * STEP, 512)).unwrap();
+                    assert!(
+                        actual == value(index),
+                        "{completed}, {fails_again}: {index} at {started}"
+                    );
                 }
             }
         }

@@ -10,7 +10,7 @@ use crate::support::*;
 
 /// Returns each combination of parameters that the format permits.
 fn all_kinds() -> Vec<NewImage> {
-    let mut all = Vec::new();
+    let mut kinds = Vec::new();
     for block_bytes in [MB, 2 * MB, 256 * MB] {
         for (logical_sector, physical_sector) in [(512, 512), (512, 4096), (4096, 4096)] {
             let like = |image: NewImage| NewImage {
@@ -20,14 +20,14 @@ fn all_kinds() -> Vec<NewImage> {
                 ..image
             };
             let size = 5 * MB + 4096;
-            all.push(like(dynamic(size)));
-            all.push(like(child(size)));
+            kinds.push(like(dynamic(size)));
+            kinds.push(like(child(size)));
             if block_bytes < 256 * MB {
-                all.push(like(NewImage { is_fixed: true, ..dynamic(size) }));
+                kinds.push(like(NewImage { is_fixed: true, ..dynamic(size) }));
             }
         }
     }
-    all
+    kinds
 }
 
 #[test]
@@ -36,11 +36,11 @@ fn writes_persist_across_reopen() {
         let file = created(&spec);
         assert!(check(&file).is_clean());
         let image = Vhdx::open(&file, &guids(1)).unwrap();
-        let shape = image.disk_geometry();
-        assert_eq!((shape.size, shape.logical_sector), (spec.size, spec.logical_sector));
-        assert_eq!(shape.physical_sector, spec.physical_sector);
+        let geometry = image.disk_geometry();
+        assert_eq!((geometry.size, geometry.logical_sector), (spec.size, spec.logical_sector));
+        assert_eq!(geometry.physical_sector, spec.physical_sector);
         assert_eq!((image.kind(), image.block_bytes()), (spec.kind(), spec.block_bytes));
-        assert_eq!(shape.block, if spec.is_fixed { 0 } else { spec.block_bytes });
+        assert_eq!(geometry.block, if spec.is_fixed { 0 } else { spec.block_bytes });
         assert_eq!(image.parent_locator(), spec.parent.as_ref());
         assert_eq!(image.disk_id(), spec.disk_id);
         let mut expected = vec![0; spec.size as usize];
@@ -50,7 +50,7 @@ fn writes_persist_across_reopen() {
         }
         let mut disk = TestDisk { image, file: &file, parent: Some(&mut parent) };
         let sector = u64::from(spec.logical_sector);
-        for (nth, (offset, len)) in [
+        for (index, (offset, len)) in [
             (0, sector),
             (MB - sector, 2 * sector),
             (2 * MB, MB),
@@ -61,7 +61,7 @@ fn writes_persist_across_reopen() {
         .into_iter()
         .enumerate()
         {
-            let bytes = vec![nth as u8 + 100; len as usize];
+            let bytes = vec![index as u8 + 100; len as usize];
             disk.write(offset, &bytes).unwrap();
             expected[offset as usize..(offset + len) as usize].copy_from_slice(&bytes);
         }
@@ -97,23 +97,23 @@ fn discarded_blocks_are_zeros_and_their_space_is_used_again_after_the_commit() {
     disk.write(0, &vec![1; 4 * MB as usize]).unwrap();
     disk.flush().unwrap();
     let len = file.len().unwrap();
-    let kept = disk.discard(range(MB / 2, 3 * MB)).unwrap();
-    assert_eq!(kept, [range(MB / 2, MB / 2), range(3 * MB, MB / 2)]);
+    let retained = disk.discard(range(MB / 2, 3 * MB)).unwrap();
+    assert_eq!(retained, [range(MB / 2, MB / 2), range(3 * MB, MB / 2)]);
     assert!(disk.read(range(MB, 2 * MB)).unwrap().iter().all(|byte| *byte == 0));
     assert!(disk.image.uncommitted_bytes() > 0);
     // Not durable yet: the space must not be reused.
     disk.write(4 * MB, &[2; 512]).unwrap();
-    let place = |disk: &mut TestDisk<'_, Vhdx>, offset| {
+    let locate = |disk: &mut TestDisk<'_, Vhdx>, offset| {
         let mut extents = Vec::new();
         disk.image.translate_read(range(offset, 512), &mut extents).unwrap();
         extents[0].location
     };
-    let fresh = place(&mut disk, 4 * MB);
+    let fresh = locate(&mut disk, 4 * MB);
     disk.flush().unwrap();
     assert_eq!(disk.image.uncommitted_bytes(), 0);
     disk.write(MB, &[3; 512]).unwrap();
     disk.write(2 * MB + 512, &[4; 512]).unwrap();
-    let (Location::File(fresh), Location::File(reused)) = (fresh, place(&mut disk, MB)) else {
+    let (Location::File(fresh), Location::File(reused)) = (fresh, locate(&mut disk, MB)) else {
         panic!("both are in the file")
     };
     assert!(reused < fresh);
@@ -135,12 +135,12 @@ fn a_discarded_block_of_a_child_does_not_show_the_parent() {
     disk.write(1024, &[8; 512]).unwrap();
     disk.image.close(&file).unwrap();
     let bytes = content(Vhdx::open_read_only(&file).unwrap(), &file);
-    let expected = |at: u64| match at {
+    let expected = |offset: u64| match offset {
         1024..1536 => 8,
         0..0x20_0000 => 0,
-        _ => parent_byte(at),
+        _ => parent_byte(offset),
     };
-    assert!((0..4 * MB).all(|at| bytes[at as usize] == expected(at)));
+    assert!((0..4 * MB).all(|index| bytes[index as usize] == expected(index)));
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn stale_bits_of_absent_blocks_are_ignored() {
     let bytes = disk.read(range(MB, 8 * 512)).unwrap();
     for (sector, bytes) in (0..).zip(bytes.chunks(512)) {
         let byte = if sector == 5 { 2 } else { parent_byte(MB + sector * 512) };
-        assert!(bytes.iter().all(|found| *found == byte), "sector {sector}");
+        assert!(bytes.iter().all(|actual| *actual == byte), "sector {sector}");
     }
 }
 
@@ -225,9 +225,9 @@ fn space_of_failed_writes_is_zeroed_before_anything_else_needs_space() {
     let file = created(&dynamic(8 * MB));
     let mut image = Vhdx::open(&file, &guids(1)).unwrap();
     let failing = range(0, 2 * MB);
-    let mut places = Vec::new();
-    assert_eq!(image.translate_write(failing, &mut places).unwrap(), Translation::Ready);
-    let Location::File(offset) = places[0].location else { panic!("{places:?}") };
+    let mut extents = Vec::new();
+    assert_eq!(image.translate_write(failing, &mut extents).unwrap(), Translation::Ready);
+    let Location::File(offset) = extents[0].location else { panic!("{extents:?}") };
     image.handle_failed(failing);
     let steps = image.begin_commit().unwrap().steps;
     // No extension of the file: metadata does not refer to the space.
@@ -239,13 +239,13 @@ fn space_of_failed_writes_is_zeroed_before_anything_else_needs_space() {
     assert_eq!(image.begin_commit().unwrap().steps, steps);
     image.handle_commit(CommitOutcome::Done);
     // The space is reused afterwards.
-    assert_eq!(image.translate_write(range(MB, MB), &mut places).unwrap(), Translation::Ready);
-    let last = places.last().unwrap().location;
+    assert_eq!(image.translate_write(range(MB, MB), &mut extents).unwrap(), Translation::Ready);
+    let last = extents.last().unwrap().location;
     assert!([offset, offset + MB].map(Location::File).contains(&last), "{last:?}");
     image.handle_written(range(MB, MB));
     let steps = image.begin_commit().unwrap().steps;
-    let Some(Step::Extend { len, required: needed }) = steps.first() else { panic!("{steps:?}") };
-    assert!(*needed <= offset + 2 * MB && len > needed, "{steps:?}");
+    let Some(Step::Extend { len, required }) = steps.first() else { panic!("{steps:?}") };
+    assert!(*required <= offset + 2 * MB && len > required, "{steps:?}");
 }
 
 #[test]
@@ -264,9 +264,9 @@ fn fully_written_child_blocks_need_no_bitmap() {
 }
 
 /// Returns a BAT entry of an image created by these tests.
-fn entry(file: &MemoryFile, nth: u64) -> u64 {
+fn entry(file: &MemoryFile, index: u64) -> u64 {
     let mut bytes = [0; 8];
-    file.read_at(3 * MB + 8 * nth, &mut bytes).unwrap();
+    file.read_at(3 * MB + 8 * index, &mut bytes).unwrap();
     u64::from_le_bytes(bytes)
 }
 
@@ -292,24 +292,24 @@ fn uncompleted_writes_are_not_read() {
 fn space_is_reserved_while_writes_are_in_flight() {
     let file = created(&dynamic(4 * MB));
     let mut image = Vhdx::open(&file, &guids(1)).unwrap();
-    let place = |image: &mut Vhdx, offset| {
+    let locate = |image: &mut Vhdx, offset| {
         let mut extents = Vec::new();
         image.translate_write(range(offset, 512), &mut extents).unwrap();
         extents
     };
-    let first = place(&mut image, 0);
-    assert_eq!(place(&mut image, 0), first);
+    let first = locate(&mut image, 0);
+    assert_eq!(locate(&mut image, 0), first);
     image.handle_failed(range(0, 512));
     assert!(image.begin_commit().is_none(), "another write is under way there");
-    assert_eq!(place(&mut image, 0), first);
+    assert_eq!(locate(&mut image, 0), first);
     image.handle_failed(range(0, 512));
     image.handle_failed(range(0, 512));
-    assert_ne!(place(&mut image, MB), first, "it may have something in it");
+    assert_ne!(locate(&mut image, MB), first, "it may have something in it");
     image.begin_commit().unwrap().execute(&file).unwrap();
     image.handle_commit(CommitOutcome::Done);
-    assert_eq!(place(&mut image, 2 * MB), first, "it is zeros now");
+    assert_eq!(locate(&mut image, 2 * MB), first, "it is zeros now");
     // A completed write keeps the space shared with a failed one.
-    place(&mut image, 2 * MB + 512);
+    locate(&mut image, 2 * MB + 512);
     image.handle_written(range(2 * MB, 512));
     image.handle_failed(range(2 * MB + 512, 512));
     let mut read = Vec::new();
@@ -333,22 +333,22 @@ fn invalid_requests_are_rejected() {
 
 #[test]
 fn invalid_image_specifications_are_rejected() {
-    let good = dynamic(4 * MB);
-    let wrong = [
-        NewImage { size: 0, ..good.clone() },
-        NewImage { size: 513, ..good.clone() },
-        NewImage { size: (64 << 40) + 512, ..good.clone() },
-        NewImage { block_bytes: 3 * MB, ..good.clone() },
-        NewImage { block_bytes: 512 * MB, ..good.clone() },
-        NewImage { logical_sector: 1024, ..good.clone() },
-        NewImage { logical_sector: 4096, physical_sector: 512, ..good.clone() },
+    let valid = dynamic(4 * MB);
+    let invalid = [
+        NewImage { size: 0, ..valid.clone() },
+        NewImage { size: 513, ..valid.clone() },
+        NewImage { size: (64 << 40) + 512, ..valid.clone() },
+        NewImage { block_bytes: 3 * MB, ..valid.clone() },
+        NewImage { block_bytes: 512 * MB, ..valid.clone() },
+        NewImage { logical_sector: 1024, ..valid.clone() },
+        NewImage { logical_sector: 4096, physical_sector: 512, ..valid.clone() },
     ];
-    for spec in wrong {
+    for spec in invalid {
         let file = MemoryFile::default();
         assert!(spec.create(&file).is_err(), "{spec:?}");
         assert_eq!(file.log(), []);
     }
-    assert!(good.create(&created(&good)).is_err());
+    assert!(valid.create(&created(&valid)).is_err());
 }
 
 #[test]
@@ -359,15 +359,15 @@ fn a_disk_that_grows_has_zeros_behind_its_old_end() {
         let mut first = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
         first.write(0, &vec![5; old as usize]).unwrap();
         first.image.close(&file).unwrap();
-        for (nth, size) in (2..).zip([2 * MB + 1024, 6 * MB, 1024, 3 * MB]) {
-            resize(&file, size, &guids(nth)).unwrap();
+        for (index, size) in (2..).zip([2 * MB + 1024, 6 * MB, 1024, 3 * MB]) {
+            resize(&file, size, &guids(index)).unwrap();
             let report = check(&file);
             assert!(report.is_clean() && report.log_entries == 0, "{report:?}");
         }
         let bytes = content(Vhdx::open_read_only(&file).unwrap(), &file);
-        let (kept, added) = bytes.split_at(1024);
+        let (old_bytes, added) = bytes.split_at(1024);
         assert_eq!(bytes.len() as u64, 3 * MB);
-        assert!(kept.iter().all(|byte| *byte == 5) && added.iter().all(|byte| *byte == 0));
+        assert!(old_bytes.iter().all(|byte| *byte == 5) && added.iter().all(|byte| *byte == 0));
     }
     let file = created(&dynamic(MB));
     assert!(resize(&file, 1000, &guids(1)).is_err());

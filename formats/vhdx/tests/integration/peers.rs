@@ -15,12 +15,12 @@ impl Bench {
     /// Writes at both ends of the disk and across block boundaries.
     fn fill(&self, disk: &mut TestDisk<'_, Vhdx>, first: u8) {
         let last = self.size - 4096;
-        for (nth, (offset, len)) in
+        for (index, (offset, len)) in
             [(0, 4096), (MB - 4096, 8192), (2 * MB, MB), (self.size / 2, 3 * MB), (last, 4096)]
                 .into_iter()
                 .enumerate()
         {
-            let bytes = vec![first + nth as u8; len as usize];
+            let bytes = vec![first + index as u8; len as usize];
             disk.write(offset, &bytes).unwrap();
             self.expect(offset, &bytes);
         }
@@ -55,8 +55,8 @@ fn created(bench: &Bench, name: &str, spec: &NewImage) -> DiskFile {
     file
 }
 
-fn opened(file: &DiskFile, nth: u128) -> TestDisk<'_, Vhdx> {
-    TestDisk { image: Vhdx::open(file, &guids(nth)).unwrap(), file, parent: None }
+fn opened(file: &DiskFile, index: u128) -> TestDisk<'_, Vhdx> {
+    TestDisk { image: Vhdx::open(file, &guids(index)).unwrap(), file, parent: None }
 }
 
 #[test]
@@ -86,9 +86,9 @@ fn other_programs_read_created_images() {
         bench.qemu_agrees("ours");
         bench.libvhdi_agrees(&["ours"]);
         bench.assert_readable_here("ours");
-        let said = run("vhdiinfo", &[], &[&bench.path("ours")]);
-        assert!(said.contains(if is_fixed { "Fixed" } else { "Dynamic" }), "{said}");
-        assert!(said.contains(&format!("({size} bytes)")), "{said}");
+        let output = run("vhdiinfo", &[], &[&bench.path("ours")]);
+        assert!(output.contains(if is_fixed { "Fixed" } else { "Dynamic" }), "{output}");
+        assert!(output.contains(&format!("({size} bytes)")), "{output}");
     }
 }
 
@@ -144,14 +144,14 @@ fn other_programs_replay_this_log() {
     bench.fill(&mut disk, 60);
     let commit = disk.image.begin_commit().unwrap();
     // Power failure when the commit is durable but not applied in place.
-    let until = commit.steps.iter().position(|step| *step == Step::DurableMarker).unwrap();
-    for step in &commit.steps[..until] {
+    let marker = commit.steps.iter().position(|step| *step == Step::DurableMarker).unwrap();
+    for step in &commit.steps[..marker] {
         carry_out(&file, step);
     }
     bench.assert_readable_here("ours");
     assert_eq!(check(&file).log_entries, 1);
-    let said = run("qemu-img", &["check", "-r", "all", "-f", "vhdx"], &[&bench.path("ours")]);
-    assert!(said.contains("No errors"), "{said}");
+    let output = run("qemu-img", &["check", "-r", "all", "-f", "vhdx"], &[&bench.path("ours")]);
+    assert!(output.contains("No errors"), "{output}");
     bench.qemu_agrees("ours");
     bench.libvhdi_agrees(&["ours"]);
     assert_eq!(check(&file).log_entries, 0);
@@ -219,8 +219,8 @@ fn other_programs_read_resized_images() {
     bench.fill(&mut disk, 70);
     disk.image.close(&file).unwrap();
     // The BAT moves for the second size and stays for the third.
-    for (nth, size) in (2..).zip([7 * MB, 150 << 30, 3 * MB + 4096]) {
-        resize(&file, size, &guids(nth)).unwrap();
+    for (index, size) in (2..).zip([7 * MB, 150 << 30, 3 * MB + 4096]) {
+        resize(&file, size, &guids(index)).unwrap();
         let raw = File::options().write(true).open(bench.path("raw")).unwrap();
         raw.set_len(size).unwrap();
         run("qemu-img", &["check", "-f", "vhdx"], &[&bench.path("ours")]);

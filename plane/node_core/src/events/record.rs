@@ -38,8 +38,8 @@ impl Record {
         self.sequence
     }
 
-    pub(super) fn matches(&self, by: &EventFilter) -> bool {
-        by.matches_parts(self.id, self.severity, &self.subject)
+    pub(super) fn matches(&self, filter: &EventFilter) -> bool {
+        filter.matches_parts(self.id, self.severity, &self.subject)
     }
 
     /// Returns the change that writes the record to the state store.

@@ -74,7 +74,7 @@ impl Repeats {
             window.emitted += 1;
             return Some(merged(draft, count, false));
         }
-        let before = window.withheld.take().map_or(0, |held| held.count);
+        let before = window.withheld.take().map_or(0, |event| event.count);
         let count = before.saturating_add(count);
         window.withheld = Some(WithheldEvent { draft, count, sequence: self.taken, is_mixed });
         None
@@ -82,18 +82,18 @@ impl Repeats {
 
     /// Ends the windows that are due and returns their withheld events.
     pub(crate) fn end_windows(&mut self, now: Instant) -> Vec<Draft> {
-        let mut held = Vec::new();
+        let mut withheld = Vec::new();
         self.windows.retain(|_, window| {
             if now < window.ends {
                 return true;
             }
             let Some(last) = window.withheld.take() else { return false };
-            held.push(last);
+            withheld.push(last);
             // While events continue, one is emitted per window.
             (window.emitted, window.ends) = (BURST, window.ends + WINDOW);
             true
         });
-        in_order(held)
+        in_order(withheld)
     }
 
     /// Returns all withheld events. Their windows continue.
@@ -108,17 +108,17 @@ impl Repeats {
     }
 }
 
-fn in_order(mut held: Vec<WithheldEvent>) -> Vec<Draft> {
-    held.sort_by_key(|held| held.sequence);
-    held.into_iter().map(|held| merged(held.draft, held.count, held.is_mixed)).collect()
+fn in_order(mut withheld: Vec<WithheldEvent>) -> Vec<Draft> {
+    withheld.sort_by_key(|event| event.sequence);
+    withheld.into_iter().map(|event| merged(event.draft, event.count, event.is_mixed)).collect()
 }
 
 fn merged(mut draft: Draft, count: u64, is_mixed: bool) -> Draft {
     if count < 2 {
         return draft;
     }
-    let of = if is_mixed { " of several objects" } else { "" };
-    draft.text = format!("{} This is the last of {count} such events{of}.", draft.text);
+    let suffix = if is_mixed { " of several objects" } else { "" };
+    draft.text = format!("{} This is the last of {count} such events{suffix}.", draft.text);
     draft.with("events", count)
 }
 

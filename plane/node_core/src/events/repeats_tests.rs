@@ -13,12 +13,12 @@ fn texts(drafts: &[Draft]) -> Vec<&str> {
 }
 
 #[test]
-fn a_flood_is_told_of_once_in_each_window_and_none_of_it_is_left_out() {
-    let (mut repeats, begun) = (Repeats::default(), Instant::now());
-    let mut told: u64 = 0;
+fn a_flood_is_reported_once_per_window_and_counted_completely() {
+    let (mut repeats, started_at) = (Repeats::default(), Instant::now());
+    let mut total: u64 = 0;
     let mut drafts = Vec::new();
     for second in 0..35 {
-        let now = begun + Duration::from_secs(second);
+        let now = started_at + Duration::from_secs(second);
         for peer in 0..100 {
             drafts.extend(repeats.take(refused("host", peer), ONE, now));
         }
@@ -27,105 +27,105 @@ fn a_flood_is_told_of_once_in_each_window_and_none_of_it_is_left_out() {
     drafts.extend(repeats.end());
     assert_eq!(drafts.len(), BURST as usize + 4, "{:?}", texts(&drafts));
     for draft in &drafts {
-        told += draft.fields.get("events").map_or(1, |count| count.parse::<u64>().unwrap());
+        total += draft.fields.get("events").map_or(1, |count| count.parse::<u64>().unwrap());
     }
-    assert_eq!(told, 3500);
+    assert_eq!(total, 3500);
     let last = "Client 99 was refused. This is the last of 1100 such events.";
     assert_eq!(drafts[BURST as usize].text, last.replace("1100", "1090"));
 }
 
 #[test]
-fn one_that_is_held_is_told_as_it_is_and_a_quiet_window_ends_the_joining() {
-    let (mut repeats, begun) = (Repeats::default(), Instant::now());
+fn a_single_held_event_is_unchanged_and_a_quiet_window_ends_the_joining() {
+    let (mut repeats, started_at) = (Repeats::default(), Instant::now());
     for peer in 0..u64::from(BURST) {
-        assert!(repeats.take(refused("host", peer), ONE, begun).is_some());
+        assert!(repeats.take(refused("host", peer), ONE, started_at).is_some());
     }
-    assert!(repeats.take(refused("host", 77), ONE, begun).is_none());
-    assert!(repeats.end_windows(begun + WINDOW / 2).is_empty());
-    let held = repeats.end_windows(begun + WINDOW);
-    assert_eq!(texts(&held), ["Client 77 was refused."]);
-    assert!(held[0].fields.is_empty());
+    assert!(repeats.take(refused("host", 77), ONE, started_at).is_none());
+    assert!(repeats.end_windows(started_at + WINDOW / 2).is_empty());
+    let withheld = repeats.end_windows(started_at + WINDOW);
+    assert_eq!(texts(&withheld), ["Client 77 was refused."]);
+    assert!(withheld[0].fields.is_empty());
     // Withheld in the next window, and no longer after a window without withheld events.
-    assert!(repeats.take(refused("host", 78), ONE, begun + WINDOW).is_none());
-    assert_eq!(repeats.end_windows(begun + 2 * WINDOW).len(), 1);
-    assert!(repeats.end_windows(begun + 3 * WINDOW).is_empty());
-    assert!(repeats.take(refused("host", 79), ONE, begun + 3 * WINDOW).is_some());
+    assert!(repeats.take(refused("host", 78), ONE, started_at + WINDOW).is_none());
+    assert_eq!(repeats.end_windows(started_at + 2 * WINDOW).len(), 1);
+    assert!(repeats.end_windows(started_at + 3 * WINDOW).is_empty());
+    assert!(repeats.take(refused("host", 79), ONE, started_at + 3 * WINDOW).is_some());
 }
 
 #[test]
 fn kinds_and_subjects_do_not_hold_each_other() {
-    let (mut repeats, begun) = (Repeats::default(), Instant::now());
+    let (mut repeats, started_at) = (Repeats::default(), Instant::now());
     for peer in 0..100 {
-        repeats.take(refused("host", peer), ONE, begun);
+        repeats.take(refused("host", peer), ONE, started_at);
     }
-    assert!(repeats.take(refused("disk/a", 1), ONE, begun).is_some());
+    assert!(repeats.take(refused("disk/a", 1), ONE, started_at).is_some());
     let other = Draft::new(EventKind::DiskNotOffered, "host", "The disk is not offered.");
-    assert!(repeats.take(other, Repeat::for_kind(EventKind::DiskNotOffered), begun).is_some());
+    assert!(repeats.take(other, Repeat::for_kind(EventKind::DiskNotOffered), started_at).is_some());
     let by_peer = Repeat { field: Some("peer"), ..ONE };
-    assert!(repeats.take(refused("host", 1).with("peer", 1), by_peer, begun).is_some());
-    let many = repeats.take(refused("disk/b", 1), Repeat { count: 5, ..ONE }, begun).unwrap();
+    assert!(repeats.take(refused("host", 1).with("peer", 1), by_peer, started_at).is_some());
+    let many = repeats.take(refused("disk/b", 1), Repeat { count: 5, ..ONE }, started_at).unwrap();
     assert_eq!(many.text, "Client 1 was refused. This is the last of 5 such events.");
 }
 
 /// Events of subjects beyond the bound are merged per kind, however many subjects there are.
 #[test]
 fn subjects_beyond_the_bound_share_a_window() {
-    let (mut repeats, begun) = (Repeats::default(), Instant::now());
+    let (mut repeats, started_at) = (Repeats::default(), Instant::now());
     let subject = |number: usize| format!("disk/{number}");
     for number in 0..KEYS_MAX {
-        assert!(repeats.take(refused(&subject(number), 1), ONE, begun).is_some());
+        assert!(repeats.take(refused(&subject(number), 1), ONE, started_at).is_some());
     }
-    let mut told = Vec::new();
+    let mut emitted = Vec::new();
     for number in KEYS_MAX..KEYS_MAX * 3 {
-        told.extend(repeats.take(refused(&subject(number), 1), ONE, begun));
+        emitted.extend(repeats.take(refused(&subject(number), 1), ONE, started_at));
     }
-    assert_eq!(told.len(), BURST as usize, "{:?}", texts(&told));
+    assert_eq!(emitted.len(), BURST as usize, "{:?}", texts(&emitted));
     assert_eq!(repeats.windows.len(), KEYS_MAX + 1);
     // Known subjects and other kinds are not affected.
-    assert!(repeats.take(refused(&subject(0), 1), ONE, begun).is_some());
+    assert!(repeats.take(refused(&subject(0), 1), ONE, started_at).is_some());
     let other = Draft::new(EventKind::DiskNotOffered, "disk/new", "The disk is not offered.");
-    assert!(repeats.take(other, Repeat::for_kind(EventKind::DiskNotOffered), begun).is_some());
-    let held = repeats.end_windows(begun + WINDOW);
+    assert!(repeats.take(other, Repeat::for_kind(EventKind::DiskNotOffered), started_at).is_some());
+    let withheld = repeats.end_windows(started_at + WINDOW);
     let merged = KEYS_MAX * 2 - BURST as usize;
     let text = format!(
         "Client 1 was refused. This is the last of {merged} such events of several objects."
     );
-    assert_eq!(texts(&held), [text.as_str()]);
-    assert_eq!(held[0].subject, subject(KEYS_MAX * 3 - 1));
-    assert_eq!(held[0].fields["events"], merged.to_string());
+    assert_eq!(texts(&withheld), [text.as_str()]);
+    assert_eq!(withheld[0].subject, subject(KEYS_MAX * 3 - 1));
+    assert_eq!(withheld[0].fields["events"], merged.to_string());
     // The windows end when their events end.
-    repeats.end_windows(begun + 2 * WINDOW);
+    repeats.end_windows(started_at + 2 * WINDOW);
     assert!(repeats.windows.is_empty());
 }
 
 #[test]
-fn the_last_event_of_a_state_that_is_told_is_the_last_that_came() {
+fn the_last_reported_state_is_the_last_received() {
     let event = |is_up: bool| {
         let kind = if is_up { EventKind::NicConnected } else { EventKind::NicDisconnected };
         Draft::new(kind, "nic/a", if is_up { "The uplink is up." } else { "It is down." })
     };
     for ends_up in [true, false] {
         for changes in [3, 11, 12, 25, 40] {
-            let (mut repeats, begun) = (Repeats::default(), Instant::now());
+            let (mut repeats, started_at) = (Repeats::default(), Instant::now());
             let link = Repeat::for_kind(EventKind::NicConnected);
             assert_eq!(link, Repeat::for_kind(EventKind::NicDisconnected));
-            let mut told = Vec::new();
+            let mut emitted = Vec::new();
             for change in 0..changes {
                 let is_up = (changes - 1 - change) % 2 == u32::from(!ends_up);
-                let now = begun + Duration::from_millis(700) * change;
-                told.extend(repeats.end_windows(now));
-                told.extend(repeats.take(event(is_up), link, now));
+                let now = started_at + Duration::from_millis(700) * change;
+                emitted.extend(repeats.end_windows(now));
+                emitted.extend(repeats.take(event(is_up), link, now));
             }
-            told.extend(repeats.end_windows(begun + 10 * WINDOW));
+            emitted.extend(repeats.end_windows(started_at + 10 * WINDOW));
             let expected =
                 if ends_up { EventKind::NicConnected } else { EventKind::NicDisconnected };
-            assert_eq!(told.last().unwrap().kind, expected, "{changes} changes");
+            assert_eq!(emitted.last().unwrap().kind, expected, "{changes} changes");
         }
     }
 }
 
 #[test]
-fn kinds_of_full_stores_that_tell_opposite_states_are_joined() {
+fn opposite_states_of_full_stores_are_joined() {
     let pairs = [
         [EventKind::DiskFull, EventKind::DiskHasSpace],
         [EventKind::StoreNearlyFull, EventKind::StoreHasSpace],
@@ -137,17 +137,17 @@ fn kinds_of_full_stores_that_tell_opposite_states_are_joined() {
 }
 
 #[test]
-fn what_is_held_is_told_in_the_order_in_which_it_happened() {
-    let (mut repeats, begun) = (Repeats::default(), Instant::now());
+fn held_events_are_reported_in_chronological_order() {
+    let (mut repeats, started_at) = (Repeats::default(), Instant::now());
     for subject in ["z", "a", "m"] {
         for _ in 0..=BURST {
-            repeats.take(refused(subject, 1), ONE, begun);
+            repeats.take(refused(subject, 1), ONE, started_at);
         }
     }
-    let held = repeats.take_withheld();
-    let subjects: Vec<&str> = held.iter().map(|draft| draft.subject.as_str()).collect();
+    let withheld = repeats.take_withheld();
+    let subjects: Vec<&str> = withheld.iter().map(|draft| draft.subject.as_str()).collect();
     assert_eq!(subjects, ["z", "a", "m"]);
-    assert!(repeats.take(refused("z", 1), ONE, begun).is_none(), "the flood goes on");
+    assert!(repeats.take(refused("z", 1), ONE, started_at).is_none(), "the flood goes on");
     assert_eq!(repeats.end().len(), 1);
-    assert!(repeats.take(refused("z", 1), ONE, begun).is_some(), "nothing is held at the end");
+    assert!(repeats.take(refused("z", 1), ONE, started_at).is_some(), "nothing is held at the end");
 }

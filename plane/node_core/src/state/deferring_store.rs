@@ -6,7 +6,8 @@
 //! start, such commits fail: changes of desired state are refused.
 //!
 //! Changes kept in memory are lost if the daemon ends before they are written. The next daemon then
-//! does not remove what it finds no record of, for example a TAP of a NIC that was deleted meanwhile.
+//! does not remove what it finds no record of, for example a TAP of a NIC that was deleted
+//! meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -85,17 +86,17 @@ impl DeferringStore {
 
     /// Writes deferred changes, followed by `changes`. Returns false if there are none.
     fn write(&self, changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<bool, StateStoreError> {
-        let mut all = self.state().deferred.clone();
-        if all.is_empty() {
+        let mut pending = self.state().deferred.clone();
+        if pending.is_empty() {
             self.store.commit(changes)?;
             return Ok(!changes.is_empty());
         }
-        add(&mut all, changes);
-        let all: Vec<_> = all
+        add(&mut pending, changes);
+        let pending: Vec<_> = pending
             .iter()
             .map(|((table, key), value)| (table.as_str(), key.clone(), value.clone()))
             .collect();
-        self.store.commit(&all)?;
+        self.store.commit(&pending)?;
         self.state().deferred.clear();
         Ok(true)
     }
@@ -110,19 +111,19 @@ impl StateStore for DeferringStore {
     fn scan(
         &self,
         table: &str,
-        from: &str,
+        first_key: &str,
         limit: usize,
     ) -> Result<Vec<(String, Vec<u8>)>, StateStoreError> {
-        let start = (table.to_owned(), from.to_owned());
+        let start = (table.to_owned(), first_key.to_owned());
         let deferred: Vec<(String, Option<Vec<u8>>)> = self
             .state()
             .deferred
             .range(start..)
-            .take_while(|((of, _), _)| of == table)
+            .take_while(|((name, _), _)| name == table)
             .map(|((_, key), value)| (key.clone(), value.clone()))
             .collect();
         // As many more as may be removed.
-        let stored = self.store.scan(table, from, limit.saturating_add(deferred.len()))?;
+        let stored = self.store.scan(table, first_key, limit.saturating_add(deferred.len()))?;
         if deferred.is_empty() {
             return Ok(stored);
         }
@@ -139,8 +140,8 @@ impl StateStore for DeferringStore {
     fn commit(&self, changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StateStoreError> {
         let _writing = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         // While a node starts, a store that was unwritable is not tried again.
-        let known = self.state().failure_at_start().filter(|_| !changes.is_empty());
-        let result = known.map_or_else(|| self.write(changes), Err);
+        let earlier_failure = self.state().failure_at_start().filter(|_| !changes.is_empty());
+        let result = earlier_failure.map_or_else(|| self.write(changes), Err);
         let mut state = self.state();
         match result {
             Ok(is_written) => {
@@ -162,9 +163,9 @@ impl StateStore for DeferringStore {
     }
 }
 
-fn add(all: &mut Changes, changes: &[(&str, String, Option<Vec<u8>>)]) {
+fn add(pending: &mut Changes, changes: &[(&str, String, Option<Vec<u8>>)]) {
     for (table, key, value) in changes {
-        all.insert(((*table).to_owned(), key.clone()), value.clone());
+        pending.insert(((*table).to_owned(), key.clone()), value.clone());
     }
 }
 

@@ -126,20 +126,20 @@ pub(crate) fn event_key(sequence: u64) -> String {
 /// Function that receives the key and the value of an entry.
 type EachEntry<'f> = dyn FnMut(&str, &[u8]) -> Result<(), StateStoreError> + 'f;
 
-/// Calls `each` for every entry of a table, in the order of the keys.
+/// Calls `visit` for every entry of a table, in the order of the keys.
 pub fn scan_all(
     store: &dyn StateStore,
     table: &str,
-    each: &mut EachEntry<'_>,
+    visit: &mut EachEntry<'_>,
 ) -> Result<(), StateStoreError> {
-    let mut from = String::new();
+    let mut start = String::new();
     loop {
-        let entries = store.scan(table, &from, SCAN_ENTRIES)?;
+        let entries = store.scan(table, &start, SCAN_ENTRIES)?;
         for (key, value) in &entries {
-            each(key, value)?;
+            visit(key, value)?;
         }
         match entries.last() {
-            Some((last, _)) if entries.len() == SCAN_ENTRIES => from = format!("{last}\0"),
+            Some((last, _)) if entries.len() == SCAN_ENTRIES => start = format!("{last}\0"),
             _ => return Ok(()),
         }
     }
@@ -153,10 +153,10 @@ fn load<T: DeserializeOwned>(
     store.read(table, key)?.map(|value| decode(table, key, &value)).transpose()
 }
 
-/// Encodes a value. `what` names it in the error.
-pub fn encode<T: Serialize>(what: &str, value: &T) -> Result<Vec<u8>, StateStoreError> {
+/// Encodes a value. `name` names it in the error.
+pub fn encode<T: Serialize>(name: &str, value: &T) -> Result<Vec<u8>, StateStoreError> {
     suimon_contract::to_stored(value).map_err(|error| {
-        StateStoreError::new(format!("`{what}` cannot be written to the state store: {error}"))
+        StateStoreError::new(format!("`{name}` cannot be written to the state store: {error}"))
     })
 }
 

@@ -55,14 +55,13 @@ impl Acquired {
 
     /// Returns true if the change acquires the resource, exclusively or as a shared socket. A
     /// holder that is removed must be closed first.
-    pub fn contains(&self, held: &ExclusiveResource) -> bool {
-        let is_shared =
-            matches!(held, ExclusiveResource::Socket(path) if self.shared_sockets.contains(path));
-        is_shared || self.exclusive.contains(held)
+    pub fn contains(&self, resource: &ExclusiveResource) -> bool {
+        let is_shared = matches!(resource, ExclusiveResource::Socket(path) if self.shared_sockets.contains(path));
+        is_shared || self.exclusive.contains(resource)
     }
 
     /// Returns true if one port or disk will hold the resource exclusively.
-    pub fn contains_exclusive(&self, held: &ExclusiveResource) -> bool {
-        self.exclusive.contains(held)
+    pub fn contains_exclusive(&self, resource: &ExclusiveResource) -> bool {
+        self.exclusive.contains(resource)
     }
 }

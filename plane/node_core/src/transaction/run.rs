@@ -66,9 +66,9 @@ fn execute_all<P: Participants>(
     steps: &[P::Step],
     undo: &mut Vec<P::Undo>,
 ) -> Result<(), ApiError> {
-    for (done, step) in steps.iter().enumerate() {
+    for (steps_done, step) in steps.iter().enumerate() {
         operation.check_cancelled()?;
-        operation.step(done, &step.to_string());
+        operation.step(steps_done, &step.to_string());
         participants.execute(step, undo)?;
     }
     Ok(())

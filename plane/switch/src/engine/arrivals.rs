@@ -65,10 +65,10 @@ impl<'a> ReceivingMember<'a> {
             tally.drop_rx(reason, frames.len() as u64);
             return 0;
         }
-        let mut taken = 0;
+        let mut accepted = 0;
         let mut last = None;
-        for at in 0..frames.len() {
-            let source = frames[at].source();
+        for index in 0..frames.len() {
+            let source = frames[index].source();
             let is_reflected = match last {
                 Some((before, is_reflected)) if before == source => is_reflected,
                 _ => self.is_reflected(now, source),
@@ -77,13 +77,13 @@ impl<'a> ReceivingMember<'a> {
             if is_reflected {
                 continue;
             }
-            if taken < at {
-                frames.swap(taken, at);
+            if accepted < index {
+                frames.swap(accepted, index);
             }
-            taken += 1;
+            accepted += 1;
         }
-        tally.drop_rx(DropReason::Reflected, (frames.len() - taken) as u64);
-        taken
+        tally.drop_rx(DropReason::Reflected, (frames.len() - accepted) as u64);
+        accepted
     }
 
     /// Drops deliveries that are made from another member's copy of the frame.

@@ -33,7 +33,7 @@ pub(super) struct Egress {
     pub(super) touched: Vec<usize>,
     pub(super) locations: QueueLocations<FrameMessage>,
     pub(super) routes: Routes,
-    pub(super) post: FrameSender,
+    pub(super) frame_sender: FrameSender,
     pub(super) outbox: LinkOutbox,
     pub(super) accounting: QueueAccounting,
     pub(super) notices: Arc<Notices>,
@@ -43,7 +43,7 @@ impl Egress {
     pub(super) fn new(link: Arc<Link>, notices: Arc<Notices>) -> Self {
         Self {
             locations: QueueLocations::new(link.id),
-            post: FrameSender::new(Arc::clone(&link)),
+            frame_sender: FrameSender::new(Arc::clone(&link)),
             link,
             sinks: Vec::new(),
             sink_by_queue: BTreeMap::new(),
@@ -55,13 +55,13 @@ impl Egress {
         }
     }
 
-    pub(super) fn handle_drop(&self, of: &Batch<'_>, reason: DropReason, frame: &Frame) {
-        let port = match &of.receiving_member {
+    pub(super) fn handle_drop(&self, batch: &Batch<'_>, reason: DropReason, frame: &Frame) {
+        let port = match &batch.receiving_member {
             Some(arrival) if reason == DropReason::OtherMember => arrival.port,
-            _ => of.port,
+            _ => batch.port,
         };
         port.shared.counters.drop_rx(reason, 1);
-        if reason == DropReason::SpoofedSource && port.shared.spoofing_reports.is_due(of.now) {
+        if reason == DropReason::SpoofedSource && port.shared.spoofing_reports.is_due(batch.now) {
             let notice = SwitchNotice::SpoofedSource { port: port.shared.id, mac: frame.source() };
             self.notices.send(notice);
         }
@@ -69,12 +69,12 @@ impl Egress {
 
     pub(super) fn flood(
         &mut self,
-        of: &Batch<'_>,
+        batch: &Batch<'_>,
         (vlan, kind): (Option<VlanId>, FloodKind),
         frame: &mut Frame,
         probe: &mut Probe<'_>,
     ) {
-        let Batch { now, published, ingress, port, .. } = *of;
+        let Batch { now, published, ingress, port, .. } = *batch;
         if let Some(limit) = &port.storm {
             if !limit.admit(now, 1) {
                 port.shared.counters.drop_rx(DropReason::StormLimit, 1);
@@ -87,18 +87,18 @@ impl Egress {
         port.shared.counters.flooded.add(1);
         let tag = frame.meta.tag;
         let mut members = 0;
-        let mut others = 0;
+        let mut other_members = 0;
         for member in published.tables.flood(ingress, vlan, kind) {
-            let arrival = of.receiving_member.as_ref();
+            let arrival = batch.receiving_member.as_ref();
             if arrival.is_some_and(|arrival| !arrival.reaches(published, member.slot)) {
-                others += 1;
+                other_members += 1;
                 continue;
             }
             members += 1;
             match published.tables.check_copy(member, frame) {
                 Ok(()) => {
                     frame.meta.tag = member.rule.apply(tag);
-                    self.deliver(of, member.slot, frame, false, probe);
+                    self.deliver(batch, member.slot, frame, false, probe);
                 }
                 Err(reason) => {
                     if let Some(port) = published.ports.get(member.slot.index()) {
@@ -109,8 +109,8 @@ impl Egress {
         }
         if members == 0 {
             let reason =
-                if others > 0 { DropReason::OtherMember } else { DropReason::NoDestination };
-            self.handle_drop(of, reason, frame);
+                if other_members > 0 { DropReason::OtherMember } else { DropReason::NoDestination };
+            self.handle_drop(batch, reason, frame);
         }
     }
 
@@ -119,19 +119,19 @@ impl Egress {
     #[inline]
     pub(super) fn deliver(
         &mut self,
-        of: &Batch<'_>,
+        batch: &Batch<'_>,
         egress: PortSlot,
         frame: &mut Frame,
         is_only: bool,
         probe: &mut Probe<'_>,
     ) {
         match self.routes.exit(egress.index()) {
-            EgressTarget::Sink(sink) => self.transmit(of.published, sink as usize, frame, probe),
+            EgressTarget::Sink(sink) => self.transmit(batch.published, sink as usize, frame, probe),
             EgressTarget::Queues => {
-                self.deliver_to_queue(of, egress.index(), frame, is_only, probe);
+                self.deliver_to_queue(batch, egress.index(), frame, is_only, probe);
             }
             EgressTarget::Team(team) => {
-                self.deliver_to_team(of, team as usize, frame, is_only, probe);
+                self.deliver_to_team(batch, team as usize, frame, is_only, probe);
             }
         }
     }
@@ -141,16 +141,16 @@ impl Egress {
     #[inline]
     pub(super) fn deliver_to_queue(
         &mut self,
-        of: &Batch<'_>,
+        batch: &Batch<'_>,
         egress: usize,
         frame: &mut Frame,
         is_only: bool,
         probe: &mut Probe<'_>,
     ) {
-        let Batch { now, published, .. } = *of;
+        let Batch { now, published, .. } = *batch;
         let Some(port) = published.ports.get(egress) else { return };
         let queues = port.egress.len();
-        let at = match queues {
+        let index = match queues {
             0 => return port.shared.counters.drop_tx(DropReason::EgressDown, 1),
             1 => port.egress.start,
             _ => port.egress.start + flow_hash(frame) as usize % queues,
@@ -159,11 +159,11 @@ impl Egress {
             frame.linearize();
             tap.take(now, Direction::Egress, frame);
         }
-        let (queue, _) = published.owners[at];
-        match self.routes.queue_route(at) {
+        let (queue, _) = published.owners[index];
+        match self.routes.queue_route(index) {
             Route::Sink(sink) => self.transmit(published, sink, frame, probe),
             Route::OtherWorker(owner) => {
-                if !self.post.add(owner, queue, frame, is_only) {
+                if !self.frame_sender.add(owner, queue, frame, is_only) {
                     port.shared.counters.drop_tx(DropReason::EgressFull, 1);
                 }
             }
@@ -180,17 +180,17 @@ impl Egress {
     pub(super) fn transmit(
         &mut self,
         published: &Published,
-        at: usize,
+        index: usize,
         frame: &mut Frame,
         probe: &mut Probe<'_>,
     ) {
-        let Some(Some(sink)) = self.sinks.get_mut(at) else { return };
+        let Some(Some(sink)) = self.sinks.get_mut(index) else { return };
         if !sink.is_touched() {
-            self.touched.push(at);
+            self.touched.push(index);
         }
         self.link.pulse.serving.set(ServedDevice::Port(sink.id.port));
         if let Err(fault) = sink.transmit(frame, probe) {
-            self.abandon_sink(published, at, fault);
+            self.abandon_sink(published, index, fault);
         }
     }
 
@@ -198,14 +198,15 @@ impl Egress {
     /// before segmentation.
     pub(super) fn deliver_to_team(
         &mut self,
-        of: &Batch<'_>,
+        batch: &Batch<'_>,
         team: usize,
         frame: &mut Frame,
         is_only: bool,
         probe: &mut Probe<'_>,
     ) {
-        let Some(team) = of.teams.get(team) else { return };
-        let Some((place, source)) = team.egress_member(of.published, (of.now, of.from), frame)
+        let Some(team) = batch.teams.get(team) else { return };
+        let Some((index, source)) =
+            team.egress_member(batch.published, (batch.now, batch.from), frame)
         else {
             return;
         };
@@ -216,11 +217,11 @@ impl Egress {
         });
         if let Some(tap) = &team.capture {
             frame.linearize();
-            tap.take(of.now, Direction::Egress, frame);
+            tap.take(batch.now, Direction::Egress, frame);
         }
-        match self.routes.exit(place) {
-            EgressTarget::Sink(sink) => self.transmit(of.published, sink as usize, frame, probe),
-            _ => self.deliver_to_queue(of, place, frame, is_only, probe),
+        match self.routes.exit(index) {
+            EgressTarget::Sink(sink) => self.transmit(batch.published, sink as usize, frame, probe),
+            _ => self.deliver_to_queue(batch, index, frame, is_only, probe),
         }
         if let Some(original) = original.filter(|_| !is_only) {
             frame.set_source(original);
@@ -228,20 +229,21 @@ impl Egress {
     }
 
     fn buffer(&mut self, queue: QueueId, frame: &mut Frame, is_only: bool) -> bool {
-        let Some(parcel) = self.post.message_for(self.link.id, queue, frame, is_only) else {
+        let Some(message) = self.frame_sender.message_for(self.link.id, queue, frame, is_only)
+        else {
             return false;
         };
-        match self.locations.buffer(queue, parcel, BUFFERED_MAX) {
+        match self.locations.buffer(queue, message, BUFFERED_MAX) {
             Ok(()) => true,
-            Err(parcel) => {
-                return_to_owner(parcel);
+            Err(message) => {
+                return_to_owner(message);
                 false
             }
         }
     }
 
-    fn abandon_sink(&mut self, published: &Published, at: usize, fault: PortFault) {
-        if let Some(mut sink) = self.sinks.get_mut(at).and_then(Option::take) {
+    fn abandon_sink(&mut self, published: &Published, index: usize, fault: PortFault) {
+        if let Some(mut sink) = self.sinks.get_mut(index).and_then(Option::take) {
             self.sink_by_queue.remove(&sink.id);
             self.accounting.close(&mut sink.cost);
             self.notices.report_fault(sink.id, &sink.attached, fault);
@@ -252,13 +254,13 @@ impl Egress {
     /// Makes all frames handed to sinks since the last flush visible.
     pub(super) fn flush(&mut self, published: &Published) {
         let mut touched = std::mem::take(&mut self.touched);
-        for at in touched.drain(..) {
-            let Some(Some(sink)) = self.sinks.get_mut(at) else { continue };
+        for index in touched.drain(..) {
+            let Some(Some(sink)) = self.sinks.get_mut(index) else { continue };
             let (frames, bytes) = sink.unflushed();
             self.accounting.charge_egress(&sink.cost, frames, bytes);
             self.link.pulse.serving.set(ServedDevice::Port(sink.id.port));
             if let Err(fault) = sink.flush() {
-                self.abandon_sink(published, at, fault);
+                self.abandon_sink(published, index, fault);
             }
         }
         self.touched = touched;
@@ -274,37 +276,37 @@ impl Egress {
 
     /// Sends the parcels filled by a batch to the workers that own their queues.
     pub(super) fn send_frame_messages(&mut self, links: &Links) {
-        self.post.send_all(links, &mut self.outbox);
+        self.frame_sender.send_all(links, &mut self.outbox);
     }
 
     /// Delivers frames that another worker decided to a queue of this worker.
     pub(super) fn handle_frame_message(
         &mut self,
         published: &Published,
-        mut parcel: FrameMessage,
+        mut message: FrameMessage,
         probe: &mut Probe<'_>,
     ) {
-        let queue = parcel.queue;
-        let frames = parcel.frames.len() as u64;
-        if let Some(&at) = self.sink_by_queue.get(&queue) {
-            for frame in &mut parcel.frames {
-                self.transmit(published, at, frame, probe);
+        let queue = message.queue;
+        let frames = message.frames.len() as u64;
+        if let Some(&index) = self.sink_by_queue.get(&queue) {
+            for frame in &mut message.frames {
+                self.transmit(published, index, frame, probe);
             }
-            return return_to_owner(parcel);
+            return return_to_owner(message);
         }
         match self.locations.location_for_received(queue) {
             QueueLocation::MovingHere => {
-                let Err(refused) = self.locations.buffer(queue, parcel, BUFFERED_MAX) else {
+                let Err(refused) = self.locations.buffer(queue, message, BUFFERED_MAX) else {
                     return;
                 };
                 count_lost(published, queue, frames);
-                parcel = refused;
+                message = refused;
             }
             QueueLocation::Here | QueueLocation::OtherWorker(_) | QueueLocation::Nowhere => {
                 count_lost(published, queue, frames);
             }
         }
-        return_to_owner(parcel);
+        return_to_owner(message);
     }
 
     pub(super) fn resolve_routes(&mut self, published: &Published) {

@@ -18,14 +18,14 @@ impl Engine {
     /// Switches to these tables, and starts the moves that they contain.
     pub(crate) fn adopt(&mut self, published: Arc<Published>, links: Arc<Links>) {
         self.forwarder.handle_tables(&published.tables);
-        let others = links.iter().count().saturating_sub(1);
+        let other_workers = links.iter().count().saturating_sub(1);
         let Egress { locations, sink_by_queue: sink_of, .. } = &mut self.egress;
         let adopted =
-            locations.adopt(&published.owners, others, |queue| sink_of.contains_key(&queue));
+            locations.adopt(&published.owners, other_workers, |queue| sink_of.contains_key(&queue));
         (self.published, self.links) = (published, links);
         self.teams = Teams::of(&self.published, self.egress.link.id);
-        for at in 0..self.egress.sinks.len() {
-            self.inform_sink(at);
+        for index in 0..self.egress.sinks.len() {
+            self.inform_sink(index);
         }
         adopted.orphans.into_iter().for_each(return_to_owner);
         for fence in adopted.fences {
@@ -60,10 +60,10 @@ impl Engine {
     }
 
     /// Sends mail that must arrive, after all frames sent to that worker before.
-    pub(crate) fn send_must(&mut self, to: WorkerId, mail: LinkMessage) {
+    pub(crate) fn send_must(&mut self, to: WorkerId, message: LinkMessage) {
         self.egress.send_frame_messages(&self.links);
         if let Some(link) = self.links.link_of(to) {
-            self.egress.outbox.send(link, mail);
+            self.egress.outbox.send(link, message);
         }
     }
 
@@ -79,8 +79,8 @@ impl Engine {
             sink.counters.moves.add(1);
             self.attach_sink(sink);
         }
-        for parcel in self.egress.locations.handle_arrival(queue) {
-            self.handle_frame_message(parcel, probe);
+        for message in self.egress.locations.handle_arrival(queue) {
+            self.handle_frame_message(message, probe);
         }
         self.egress.resolve_routes(&self.published);
         if let Some(latch) = self.expected.remove(&queue) {
@@ -103,18 +103,18 @@ impl Engine {
         }
         let Egress { accounting: ledger, sinks, sink_by_queue: sink_of, .. } = &mut self.egress;
         ledger.open(&mut sink.cost, &sink.counters);
-        let at = sinks.iter().position(Option::is_none).unwrap_or(sinks.len());
-        if at == sinks.len() {
+        let index = sinks.iter().position(Option::is_none).unwrap_or(sinks.len());
+        if index == sinks.len() {
             sinks.push(None);
         }
-        sink_of.insert(sink.id, at);
-        sinks[at] = Some(sink);
-        self.inform_sink(at);
+        sink_of.insert(sink.id, index);
+        sinks[index] = Some(sink);
+        self.inform_sink(index);
     }
 
     /// Applies the port settings of the current tables to a sink.
-    fn inform_sink(&mut self, at: usize) {
-        let Some(Some(sink)) = self.egress.sinks.get_mut(at) else { return };
+    fn inform_sink(&mut self, index: usize) {
+        let Some(Some(sink)) = self.egress.sinks.get_mut(index) else { return };
         if let Some(port) = self.published.port(sink.id.port) {
             sink.takes_coalesced = port.receive_coalescing;
         }
@@ -122,15 +122,15 @@ impl Engine {
 
     /// Takes a queue that was requested back.
     pub(crate) fn take_revoked_sink(&mut self, queue: QueueId) -> Option<Box<OwnedSink>> {
-        let at = *self.egress.sink_by_queue.get(&queue)?;
-        let sink = self.egress.sinks.get(at)?.as_ref()?;
+        let index = *self.egress.sink_by_queue.get(&queue)?;
+        let sink = self.egress.sinks.get(index)?.as_ref()?;
         if sink.attached.is_revoked() { self.detach_sink(queue) } else { None }
     }
 
     pub(crate) fn detach_sink(&mut self, queue: QueueId) -> Option<Box<OwnedSink>> {
-        let at = self.egress.sink_by_queue.remove(&queue)?;
-        self.egress.touched.retain(|touched| *touched != at);
-        let mut sink = self.egress.sinks.get_mut(at).and_then(Option::take);
+        let index = self.egress.sink_by_queue.remove(&queue)?;
+        self.egress.touched.retain(|touched| *touched != index);
+        let mut sink = self.egress.sinks.get_mut(index).and_then(Option::take);
         if let Some(sink) = &mut sink {
             self.egress.accounting.close(&mut sink.cost);
         }

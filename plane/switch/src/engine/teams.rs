@@ -39,7 +39,7 @@ pub(super) struct TeamState {
     /// Cached origin of the last frame's ingress port.
     origin: Cell<Option<(PortId, IngressContext)>>,
     /// Source last recorded in [`TeamShared::sent`], and its time.
-    noted: Cell<Option<(MacAddr, Time)>>,
+    last_recorded: Cell<Option<(MacAddr, Time)>>,
 }
 
 impl Teams {
@@ -62,8 +62,8 @@ impl Teams {
     }
 
     #[inline]
-    pub(super) fn get(&self, at: usize) -> Option<&TeamState> {
-        self.0.get(at)
+    pub(super) fn get(&self, index: usize) -> Option<&TeamState> {
+        self.0.get(index)
     }
 }
 
@@ -80,7 +80,7 @@ impl TeamState {
             shared: Arc::clone(&team.shared),
             carried: team.shared.bucket_counters(processor),
             origin: Cell::default(),
-            noted: Cell::default(),
+            last_recorded: Cell::default(),
         };
         new.assign_slots(team);
         new
@@ -92,16 +92,16 @@ impl TeamState {
         self.member_ports = [None; MEMBERS_MAX];
         let slots = team.members.iter().map(|(id, _)| self.distribution.slot(*id));
         self.slots = slots.collect();
-        for (slot, (_, place)) in self.slots.iter().zip(&team.members) {
+        for (slot, (_, index)) in self.slots.iter().zip(&team.members) {
             if let Some(slot) = slot {
-                self.member_ports[slot.index()] = Some(*place);
+                self.member_ports[slot.index()] = Some(*index);
             }
         }
     }
 
     /// Returns the slot of one of [`TeamRuntime::members`].
-    pub(super) fn slot(&self, nth: usize) -> Option<MemberSlot> {
-        self.slots.get(nth).copied().flatten()
+    pub(super) fn slot(&self, index: usize) -> Option<MemberSlot> {
+        self.slots.get(index).copied().flatten()
     }
 
     /// Returns the index in [`Published::ports`] of the member by which a frame leaves, and the
@@ -118,11 +118,11 @@ impl TeamState {
             self.count_lost(published, DropReason::TeamDown);
             return None;
         };
-        let Some(place) = self.member_ports[choice.member.index()] else {
+        let Some(index) = self.member_ports[choice.member.index()] else {
             self.count_lost(published, DropReason::EgressDown);
             return None;
         };
-        Some((place, choice.source))
+        Some((index, choice.source))
     }
 
     /// Selects the member for a frame. Returns `None` if the team is down.
@@ -184,8 +184,8 @@ impl TeamState {
     /// Records that a frame with this source leaves. A repetition at the same time is skipped.
     #[inline]
     fn record(&self, source: MacAddr, now: Time) {
-        if self.noted.get() != Some((source, now)) {
-            self.noted.set(Some((source, now)));
+        if self.last_recorded.get() != Some((source, now)) {
+            self.last_recorded.set(Some((source, now)));
             self.shared.sent.record(source, now);
         }
     }

@@ -40,9 +40,9 @@ impl Registry {
     pub(crate) fn take_bucket_loads(&mut self, port: PortId) -> Option<Box<[BucketLoad; BUCKETS]>> {
         let record = self.teams.0.get_mut(&port)?;
         let mut loads = record.shared.loads();
-        for (load, taken) in loads.iter_mut().zip(record.loads_taken.iter_mut()) {
-            let all = std::mem::replace(taken, load.bytes);
-            load.bytes = load.bytes.wrapping_sub(all);
+        for (load, last_read) in loads.iter_mut().zip(record.loads_taken.iter_mut()) {
+            let previous = std::mem::replace(last_read, load.bytes);
+            load.bytes = load.bytes.wrapping_sub(previous);
         }
         Some(loads)
     }
@@ -51,11 +51,11 @@ impl Registry {
     pub(super) fn carried(&self, port: PortId) -> TrafficCounters {
         let departed = self.ports.get(&port).map(|record| record.departed).unwrap_or_default();
         let directions = [Direction::Ingress, Direction::Egress];
-        let of = |direction| {
+        let queues_of = |direction| {
             let attached = queues_of_port(&self.queues, port, direction);
             attached.chain(queues_of_port(&self.detaching, port, direction))
         };
-        let queues = directions.into_iter().flat_map(of);
+        let queues = directions.into_iter().flat_map(queues_of);
         queues.fold(departed, |sum, (id, queue)| {
             sum + TrafficCounters::from_queue(id.direction, &queue.counters)
         })
@@ -86,17 +86,17 @@ impl Registry {
         for team in &self.topology.teams {
             let record = teams.entry(team.port).or_default();
             let before = std::mem::take(&mut record.counters_at_join);
-            for (member, carried) in &before {
-                if !team.members.iter().any(|of| of.port == *member) {
-                    record.departed = record.departed + (self.carried(*member) - *carried);
+            for (member, initial) in &before {
+                if !team.members.iter().any(|team_member| team_member.port == *member) {
+                    record.departed = record.departed + (self.carried(*member) - *initial);
                 }
             }
             record.counters_at_join = team
                 .members
                 .iter()
                 .map(|member| {
-                    let carried = before.get(&member.port).or_else(|| joining.get(&member.port));
-                    (member.port, carried.copied().unwrap_or_default())
+                    let initial = before.get(&member.port).or_else(|| joining.get(&member.port));
+                    (member.port, initial.copied().unwrap_or_default())
                 })
                 .collect();
         }

@@ -19,10 +19,10 @@ impl Registry {
         let mut owners = Vec::new();
         let mut ports: Vec<Option<PortRuntime>> = Vec::new();
         ports.resize_with(tables.slots(), || None);
-        for at in 0..self.topology.ports.len() {
-            let id = self.topology.ports[at].spec.id;
+        for index in 0..self.topology.ports.len() {
+            let id = self.topology.ports[index].spec.id;
             let shared = self.shared(id);
-            let port = &self.topology.ports[at];
+            let port = &self.topology.ports[index];
             let egress = self.add_owners(id, &mut owners);
             let Some(slot) = tables.slot(id) else { continue };
             let is_uplink = port.spec.role == PortRole::Uplink;
@@ -70,17 +70,17 @@ impl Registry {
     }
 
     fn publish_teams(&mut self, published: &mut Published) {
-        for at in 0..self.topology.teams.len() {
-            let team = self.topology.teams[at].clone();
+        for index in 0..self.topology.teams.len() {
+            let team = self.topology.teams[index].clone();
             let Some(slot) = published.tables.slot(team.port) else { continue };
             let number = published.teams.len();
             let mut members = Vec::new();
             for (nth, member) in team.members.iter().enumerate() {
-                let place = published.ports.len();
-                members.push((member.id, place));
+                let slot_index = published.ports.len();
+                members.push((member.id, slot_index));
                 published
                     .members
-                    .push((member.port, MemberTableSlot { team: number, nth, slot: place }));
+                    .push((member.port, MemberTableSlot { team: number, nth, slot: slot_index }));
                 let runtime = self.member_runtime(member.port, &mut published.owners);
                 published.ports.push(runtime);
             }

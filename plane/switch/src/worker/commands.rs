@@ -29,8 +29,8 @@ impl WorkerLoop {
                 let entries = self.engine.forwarder().entries(self.now).collect();
                 let _ = reply.send(entries);
             }
-            Command::RefreshAddresses(heard) => {
-                heard.iter().for_each(|of| self.engine.handle_learned(self.now, *of));
+            Command::RefreshAddresses(addresses) => {
+                addresses.iter().for_each(|address| self.engine.handle_learned(self.now, *address));
             }
             Command::Stop => return Next::Stop,
         }
@@ -43,7 +43,10 @@ impl WorkerLoop {
         match queue.direction {
             Direction::Ingress => {
                 if let Some(token) = self.sources.token(queue)
-                    && self.sources.get_mut(token).is_some_and(|of| of.owned.attached.is_revoked())
+                    && self
+                        .sources
+                        .get_mut(token)
+                        .is_some_and(|source| source.owned.attached.is_revoked())
                 {
                     drop(self.take_source(token));
                 }

@@ -10,13 +10,13 @@ use crate::stages::Sides;
 impl WorkerLoop {
     pub(super) fn poll_sources(&mut self) -> bool {
         let mut had_frames = false;
-        for nth in 0..self.sources.active() {
-            let Some(token) = self.sources.active_token(nth) else { break };
+        for index in 0..self.sources.active() {
+            let Some(token) = self.sources.active_token(index) else { break };
             let Some(source) = self.sources.get_mut(token) else { continue };
             match source.owned.readiness {
                 Readiness::Polling => {}
                 Readiness::Waiting => continue,
-                Readiness::Throttled(until) if self.now < until => continue,
+                Readiness::Throttled(deadline) if self.now < deadline => continue,
                 Readiness::Throttled(_) => {
                     source.owned.readiness = Readiness::Polling;
                     if let Err(error) = self.wait.watch(source.owned.source.wake_fd(), token as u64)
@@ -38,13 +38,13 @@ impl WorkerLoop {
         let published = self.engine.published();
         let Some(source) = self.sources.get_mut(token) else { return false };
         let owned = &mut source.owned;
-        let port = owned.ingress.and_then(|of| published.ports.get(of.slot.index()));
+        let port = owned.ingress.and_then(|ingress| published.ports.get(ingress.slot.index()));
         let bandwidth = port.and_then(|port| port.bandwidth.as_ref());
         if let Some(limit) = bandwidth {
-            if let Err(until) = limit.check(self.now) {
+            if let Err(deadline) = limit.check(self.now) {
                 owned.source.disarm();
                 self.wait.unwatch(owned.source.wake_fd());
-                owned.readiness = Readiness::Throttled(until);
+                owned.readiness = Readiness::Throttled(deadline);
                 return false;
             }
         }

@@ -11,7 +11,7 @@ impl WorkerLoop {
         self.account();
         self.engine.forwarder().handle_age(self.now);
         self.link.counters.sleeps.add(1);
-        let until = self.next_deadline();
+        let deadline = self.next_deadline();
         self.now = self.wait.now();
         // Rounds that moved frames are not followed by a sleep.
         self.stages.end_round(self.now, false);
@@ -19,7 +19,7 @@ impl WorkerLoop {
         self.stages.publish(&self.link.counters.stages, true);
         let expects = self.work.expects();
         self.link.pulse.sleep();
-        self.wait_until(Some(until));
+        self.wait_until(Some(deadline));
         self.now = self.wait.now();
         self.link.pulse.begin(self.now);
         self.has_slept_in_flight |= expects == ExpectedInput::Completions;
@@ -30,7 +30,7 @@ impl WorkerLoop {
 
     fn next_deadline(&self) -> Time {
         let throttled = self.sources.iter_active().filter_map(|owned| match owned.readiness {
-            Readiness::Throttled(until) => Some(until),
+            Readiness::Throttled(deadline) => Some(deadline),
             _ => None,
         });
         let ageing = self.engine.next_deadline();
@@ -49,10 +49,10 @@ impl WorkerLoop {
     }
 
     /// Determines the queues whose descriptors are readable. Blocks until one is, at most until
-    /// `until`; `None` does not block.
-    fn wait_until(&mut self, until: Option<Time>) {
+    /// `deadline`; `None` does not block.
+    fn wait_until(&mut self, deadline: Option<Time>) {
         self.ready.clear();
-        if let Err(error) = self.wait.wait(until, &mut self.ready) {
+        if let Err(error) = self.wait.wait(deadline, &mut self.ready) {
             tracing::error!(worker = %self.link.id, %error, "cannot poll queues");
         }
     }

@@ -8,7 +8,7 @@ use suimon_cluster_qos::{
 };
 use suimon_quantity::Time;
 
-fn at(seconds: u64) -> Time {
+fn time_at(seconds: u64) -> Time {
     Time::ZERO + Duration::from_secs(seconds)
 }
 
@@ -17,7 +17,7 @@ fn leader() -> Allocator {
     let capacity = SharedStoreCapacity::Declared(10_000);
     let (records, policies) = (Vec::new(), Vec::new());
     let elected = AllocatorEvent::Elected { term: Term(1), capacity, records, policies };
-    allocator.handle(at(0), &elected);
+    allocator.handle(time_at(0), &elected);
     allocator
 }
 
@@ -41,13 +41,14 @@ fn detect(allocator: &mut Allocator, now: Time, name: &str) -> usize {
 #[test]
 fn external_users_under_ever_new_names_are_bounded_and_later_ones_are_detected() {
     let mut allocator = leader();
-    let sum: usize =
-        (0..10_000).map(|number| detect(&mut allocator, at(5), &format!("node {number}"))).sum();
+    let sum: usize = (0..10_000)
+        .map(|number| detect(&mut allocator, time_at(5), &format!("node {number}")))
+        .sum();
     assert!(sum <= 64, "{sum} notices");
-    assert_eq!(detect(&mut allocator, at(6), "node 0"), 0, "it is known");
+    assert_eq!(detect(&mut allocator, time_at(6), "node 0"), 0, "it is known");
     // The names that are not used any more make room.
-    assert_eq!(detect(&mut allocator, at(600), "node of another cluster"), 1);
-    assert_eq!(detect(&mut allocator, at(601), "node of another cluster"), 0);
+    assert_eq!(detect(&mut allocator, time_at(600), "node of another cluster"), 1);
+    assert_eq!(detect(&mut allocator, time_at(601), "node of another cluster"), 0);
 }
 
 fn report(number: u64, policies: impl Iterator<Item = u32>) -> AllocatorEvent {
@@ -80,12 +81,12 @@ fn unknown_policies_in_reports_of_a_node_are_bounded_and_later_ones_are_noticed(
     let is_unknown = |notice: &Notice| matches!(notice, Notice::PolicyUnknown { .. });
     for number in 1..=10_u32 {
         let first = number * 10_000;
-        allocator.handle(at(number.into()), &report(number.into(), first..first + 1000));
+        allocator.handle(time_at(number.into()), &report(number.into(), first..first + 1000));
         sum += notices(&mut allocator).into_iter().filter(is_unknown).count();
     }
     assert!(sum <= 10 * 256, "{sum} notices");
-    allocator.handle(at(20), &report(20, std::iter::empty()));
-    allocator.handle(at(21), &report(21, std::iter::once(5)));
+    allocator.handle(time_at(20), &report(20, std::iter::empty()));
+    allocator.handle(time_at(21), &report(21, std::iter::once(5)));
     let noticed = notices(&mut allocator).into_iter().filter(is_unknown).count();
     assert_eq!(noticed, 1, "the others are not used any more");
 }

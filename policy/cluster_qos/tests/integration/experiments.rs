@@ -17,23 +17,23 @@ const MB: u64 = 125;
 /// Returns the throughput of each VM: limited by its node, and, if the array is saturated, an equal
 /// part of it, as with requests of one size in one queue.
 fn served(cluster: &Cluster) -> BTreeMap<u64, u64> {
-    let all = cluster.nodes.values().flat_map(|node| node.delivered(cluster.now));
-    let asked: BTreeMap<u64, u64> =
-        all.map(|(DiskKey(disk), iops)| (disk, iops.min(ALONE))).collect();
-    share(&asked)
+    let all_disks = cluster.nodes.values().flat_map(|node| node.delivered(cluster.now));
+    let demands: BTreeMap<u64, u64> =
+        all_disks.map(|(DiskKey(disk), iops)| (disk, iops.min(ALONE))).collect();
+    share(&demands)
 }
 
 /// Divides the array equally among the VMs with demand.
-fn share(asked: &BTreeMap<u64, u64>) -> BTreeMap<u64, u64> {
-    let mut order: Vec<(u64, u64)> = asked.iter().map(|(disk, iops)| (*iops, *disk)).collect();
+fn share(demands: &BTreeMap<u64, u64>) -> BTreeMap<u64, u64> {
+    let mut order: Vec<(u64, u64)> = demands.iter().map(|(disk, iops)| (*iops, *disk)).collect();
     order.sort_unstable();
-    let (mut left, mut got) = (CAPABILITY, BTreeMap::new());
+    let (mut remaining, mut delivered) = (CAPABILITY, BTreeMap::new());
     for (index, (iops, disk)) in order.iter().enumerate() {
-        let share = (left / (order.len() - index) as u64).min(*iops);
-        got.insert(*disk, share);
-        left -= share;
+        let share = (remaining / (order.len() - index) as u64).min(*iops);
+        delivered.insert(*disk, share);
+        remaining -= share;
     }
-    got
+    delivered
 }
 
 struct Experiment {
@@ -64,62 +64,62 @@ impl Experiment {
     /// Returns the lowest and the highest throughput of each VM in the last `seconds` of a step.
     fn step(&mut self, settle: u64, seconds: u64) -> BTreeMap<u64, (u64, u64)> {
         self.cluster.run(settle * SECOND);
-        let mut seen = BTreeMap::<u64, (u64, u64)>::new();
+        let mut ranges = BTreeMap::<u64, (u64, u64)>::new();
         for _ in 0..seconds * 4 {
             self.cluster.run(SECOND / 4);
-            let got = served(&self.cluster);
-            for (vm, iops) in got {
-                let (least, most) = seen.entry(vm).or_insert((iops, iops));
-                (*least, *most) = ((*least).min(iops), (*most).max(iops));
+            let delivered = served(&self.cluster);
+            for (vm, iops) in delivered {
+                let (min, max) = ranges.entry(vm).or_insert((iops, iops));
+                (*min, *max) = ((*min).min(iops), (*max).max(iops));
             }
         }
-        seen
+        ranges
     }
 }
 
-fn sum(seen: &BTreeMap<u64, (u64, u64)>) -> u64 {
-    seen.values().map(|(least, _)| least).sum()
+fn sum(ranges: &BTreeMap<u64, (u64, u64)>) -> u64 {
+    ranges.values().map(|(min, _)| min).sum()
 }
 
 /// Experiment `qos-cluster-min`. In the published document VM01–05 reached neither 2000 nor 3000.
 #[test]
 fn qos_cluster_min() {
     // Without coordination of the nodes all VMs get equal parts, whatever a node has guaranteed.
-    let alone = share(&(1..=10).map(|vm| (vm, ALONE)).collect());
-    assert!(alone.values().all(|iops| *iops < 2000), "{alone:?}: nothing would be shown");
+    let shares = share(&(1..=10).map(|vm| (vm, ALONE)).collect());
+    assert!(shares.values().all(|iops| *iops < 2000), "{shares:?}: nothing would be shown");
 
     let mut experiment = Experiment::new();
     // Step 1, no limits: all are equal.
-    let seen = experiment.step(20, 10);
-    for (vm, (least, most)) in &seen {
-        assert!(*least * 100 >= 1_711 * 95 && *most <= 1_720, "VM{vm}: {seen:?}");
+    let ranges = experiment.step(20, 10);
+    for (vm, (min, max)) in &ranges {
+        assert!(*min * 100 >= 1_711 * 95 && *max <= 1_720, "VM{vm}: {ranges:?}");
     }
     // Step 2, VM01–05 have a minimum of 2000: 80 MB/s, within 5 s.
     experiment.set(1..=5, 2_000, 0);
-    let seen = experiment.step(2, 58);
-    let held: u64 = (1..=5).map(|vm| seen[&vm].0).sum();
-    assert!((1..=5).all(|vm| seen[&vm].0 * 100 >= 2_000 * 98), "{seen:?}");
-    assert!(held >= 80 * MB * 98 / 100, "{held}");
-    assert!(sum(&seen) * 100 >= CAPABILITY * 95, "{seen:?}");
+    let ranges = experiment.step(2, 58);
+    let guaranteed: u64 = (1..=5).map(|vm| ranges[&vm].0).sum();
+    assert!((1..=5).all(|vm| ranges[&vm].0 * 100 >= 2_000 * 98), "{ranges:?}");
+    assert!(guaranteed >= 80 * MB * 98 / 100, "{guaranteed}");
+    assert!(sum(&ranges) * 100 >= CAPABILITY * 95, "{ranges:?}");
     // Step 3, minimum 3000: 120 MB/s. The others use the entire rest.
     experiment.set(1..=5, 3_000, 0);
-    let seen = experiment.step(2, 58);
-    assert!((1..=5).all(|vm| seen[&vm].0 * 100 >= 3_000 * 98), "{seen:?}");
-    assert!(sum(&seen) * 100 >= CAPABILITY * 95, "{seen:?}");
+    let ranges = experiment.step(2, 58);
+    assert!((1..=5).all(|vm| ranges[&vm].0 * 100 >= 3_000 * 98), "{ranges:?}");
+    assert!(sum(&ranges) * 100 >= CAPABILITY * 95, "{ranges:?}");
     // Step 4, VM06–10 too: the sum exceeds the capacity and is rejected with the calculation. VMs
     // with earlier guarantees keep them.
     experiment.set(6..=10, 3_000, 0);
-    let seen = experiment.step(5, 55);
-    assert!((1..=5).all(|vm| seen[&vm].0 * 100 >= 3_000 * 98), "{seen:?}");
+    let ranges = experiment.step(5, 55);
+    assert!((1..=5).all(|vm| ranges[&vm].0 * 100 >= 3_000 * 98), "{ranges:?}");
     let text = format!("{:?}", experiment.cluster.notices);
     assert!(text.contains("Refused"), "{text}");
     let unmet = experiment.cluster.allocator().unmet();
     assert!(unmet.iter().any(|unmet| unmet.disk == DiskKey(6)), "{unmet:?}");
     // Step 5, no limits.
     experiment.set(1..=10, 0, 0);
-    let seen = experiment.step(10, 10);
-    for (vm, (least, _)) in &seen {
-        assert!(*least * 100 >= 1_711 * 95, "VM{vm}: {seen:?}");
+    let ranges = experiment.step(10, 10);
+    for (vm, (min, _)) in &ranges {
+        assert!(*min * 100 >= 1_711 * 95, "VM{vm}: {ranges:?}");
     }
     assert!(experiment.cluster.checks.sum_max <= CAPABILITY);
 }
@@ -143,14 +143,14 @@ fn qos_cluster_min_with_faults() {
             }
             _ => experiment.cluster.nodes.get_mut(&1).unwrap().is_cut_off = false,
         }
-        let seen = experiment.step(0, 10);
-        assert!((1..=5).all(|vm| seen[&vm].0 * 100 >= 3_000 * 98), "fault {fault}: {seen:?}");
+        let ranges = experiment.step(0, 10);
+        assert!((1..=5).all(|vm| ranges[&vm].0 * 100 >= 3_000 * 98), "fault {fault}: {ranges:?}");
         experiment.cluster.elect(if fault == 1 { 2 } else { 1 + fault % 2 });
-        let seen = experiment.step(0, 30);
-        assert!((1..=5).all(|vm| seen[&vm].0 * 100 >= 3_000 * 98), "fault {fault}: {seen:?}");
+        let ranges = experiment.step(0, 30);
+        assert!((1..=5).all(|vm| ranges[&vm].0 * 100 >= 3_000 * 98), "fault {fault}: {ranges:?}");
     }
-    let seen = experiment.step(30, 10);
-    assert!(sum(&seen) * 100 >= CAPABILITY * 95, "{seen:?}");
+    let ranges = experiment.step(30, 10);
+    assert!(sum(&ranges) * 100 >= CAPABILITY * 95, "{ranges:?}");
 }
 
 /// Experiment `qos-cluster-max`: maximums hold on both nodes, and the other VMs use the rest.
@@ -162,23 +162,23 @@ fn qos_cluster_max() {
     // limit of one request at a time.
     for max in [500, 1_000] {
         experiment.set(1..=5, 0, max);
-        let seen = experiment.step(5, 25);
+        let ranges = experiment.step(5, 25);
         let rest = ((CAPABILITY - 5 * max) / 5).min(ALONE);
-        for (vm, (least, most)) in &seen {
+        for (vm, (min, limit)) in &ranges {
             let is_right = if *vm <= 5 {
-                *least * 100 >= max * 98 && *most <= max
+                *min * 100 >= max * 98 && *limit <= max
             } else {
-                *least * 100 >= rest * 95
+                *min * 100 >= rest * 95
             };
-            assert!(is_right, "VM{vm} with {max}: {seen:?}");
+            assert!(is_right, "VM{vm} with {max}: {ranges:?}");
         }
     }
     // Step 4, all at 8 MB/s.
     experiment.set(6..=10, 0, 1_000);
-    let seen = experiment.step(5, 25);
-    assert!(seen.values().all(|(least, most)| *least * 100 >= 8 * MB * 98 && *most <= 8 * MB));
+    let ranges = experiment.step(5, 25);
+    assert!(ranges.values().all(|(min, max)| *min * 100 >= 8 * MB * 98 && *max <= 8 * MB));
     // Step 5, no limits.
     experiment.set(1..=10, 0, 0);
-    let seen = experiment.step(10, 10);
-    assert!(seen.values().all(|(least, _)| *least * 100 >= 1_711 * 95), "{seen:?}");
+    let ranges = experiment.step(10, 10);
+    assert!(ranges.values().all(|(min, _)| *min * 100 >= 1_711 * 95), "{ranges:?}");
 }

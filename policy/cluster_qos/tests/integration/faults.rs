@@ -66,18 +66,18 @@ enum Step {
     Wait,
 }
 
-fn wants() -> impl Strategy<Value = u64> {
+fn any_demand() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), 1_u64..CAPABILITY, Just(ALL)]
 }
 
 fn step(nodes: u32) -> impl Strategy<Value = Step> {
     let node = move || 1..=nodes;
     prop_oneof![
-        6 => (node(), 0_u64..3, 0_u64..500, 0_u64..600, wants())
-            .prop_map(|(node, disk, min, max, wants)| Step::Disk { node, disk, min, max, wants }),
+        6 => (node(), 0_u64..3, 0_u64..500, 0_u64..600, any_demand())
+            .prop_map(|(node, disk, min, max, any_demand)| Step::Disk { node, disk, min, max, any_demand }),
         2 => (node(), node(), 0_u64..3).prop_map(|(from, to, disk)| Step::Move { from, to, disk }),
         1 => (node(), 0_u64..3).prop_map(|(node, disk)| Step::RemoveDisk { node, disk }),
-        2 => (node(), wants()).prop_map(|(node, wants)| Step::SharedDisk { node, wants }),
+        2 => (node(), any_demand()).prop_map(|(node, any_demand)| Step::SharedDisk { node, any_demand }),
         3 => (node(), any::<bool>())
             .prop_map(|(node, is_cut_off)| Step::CutOff { node, is_cut_off }),
         2 => (node(), 1_u64..40).prop_map(|(node, seconds)| Step::Freeze { node, seconds }),
@@ -108,8 +108,8 @@ fn carry_out(cluster: &mut Cluster, step: &Step) {
         }
         Step::Move { from, to, disk } => {
             let disks = &mut cluster.nodes.get_mut(&from).unwrap().disks;
-            if let Some((load, wants)) = disks.remove(&key(from, disk)) {
-                cluster.set_disk(to, load, wants);
+            if let Some((load, demand)) = disks.remove(&key(from, disk)) {
+                cluster.set_disk(to, load, demand);
             }
         }
         Step::RemoveDisk { node, disk } => cluster.remove_disk(node, key(node, disk)),
@@ -122,8 +122,8 @@ fn carry_out(cluster: &mut Cluster, step: &Step) {
             cluster.nodes.get_mut(&node).unwrap().is_cut_off = is_cut_off;
         }
         Step::Freeze { node, seconds } => {
-            let until = cluster.now + seconds * SECOND;
-            cluster.nodes.get_mut(&node).unwrap().frozen_until = until;
+            let deadline = cluster.now + seconds * SECOND;
+            cluster.nodes.get_mut(&node).unwrap().frozen_until = deadline;
         }
         Step::Restart { node } => cluster.restart(node),
         Step::Elect { node } => cluster.elect(node),
@@ -133,11 +133,11 @@ fn carry_out(cluster: &mut Cluster, step: &Step) {
         Step::Policy { min } => {
             let limits = PolicyLimits { min_iops: min, max_iops: Some(SHARED_MAX) };
             cluster.policies.insert(POLICY, limits);
-            cluster.tell_leader(&AllocatorEvent::PolicySet { policy: POLICY, limits });
+            cluster.send_to_leader(&AllocatorEvent::PolicySet { policy: POLICY, limits });
         }
         Step::RemovePolicy => {
             cluster.policies.remove(&POLICY);
-            cluster.tell_leader(&AllocatorEvent::PolicyRemoved { policy: POLICY });
+            cluster.send_to_leader(&AllocatorEvent::PolicyRemoved { policy: POLICY });
         }
         Step::Wait => {}
     }
@@ -165,16 +165,19 @@ fn judge_settled(cluster: &mut Cluster) {
     let shared = cluster.policies.get(&POLICY).map_or(0, |limits| limits.min_iops);
     let floors = ids.len() as u64 * cluster.terms.floor_iops;
     let sum: u64 = ids.iter().map(|node| minimums(cluster, *node)).sum::<u64>() + floors + shared;
-    let fits = sum <= CAPABILITY * 9 / 10;
+    let is_feasible = sum <= CAPABILITY * 9 / 10;
     for node in &ids {
         let (cap, min) = (cluster.cap(*node), minimums(cluster, *node));
-        assert!(!fits || cap >= min, "node {node} may do {cap} of its {min}; all come to {sum}");
+        assert!(
+            !is_feasible || cap >= min,
+            "node {node} may do {cap} of its {min}; all come to {sum}"
+        );
     }
     let caps: u64 = ids.iter().map(|node| cluster.cap(*node)).sum();
     let is_hungry = cluster.nodes.values().any(|node| {
-        node.disks
-            .values()
-            .any(|(load, wants)| load.policy.is_none() && load.max_iops.is_none() && *wants == ALL)
+        node.disks.values().any(|(load, demand)| {
+            load.policy.is_none() && load.max_iops.is_none() && *demand == ALL
+        })
     });
     assert!(!is_hungry || caps * 100 >= CAPABILITY * 95, "{caps} of {CAPABILITY} are used");
     // The shares are stable.
@@ -204,8 +207,8 @@ fn drive(seed: u64, nodes: u32, falls: bool, steps: &[(u64, Step)]) -> Cluster {
     }
     let seconds = cluster.now / SECOND;
     for node in cluster.nodes.values() {
-        let most = seconds * 4 + 4 * node.incarnation + 4;
-        assert!(node.reports <= most, "{} reports in {seconds} s", node.reports);
+        let max = seconds * 4 + 4 * node.incarnation + 4;
+        assert!(node.reports <= max, "{} reports in {seconds} s", node.reports);
     }
     cluster
 }
@@ -220,7 +223,7 @@ proptest! {
         nodes in 2_u32..8,
         steps in prop::collection::vec((1_u64..4_000, step(7)), 1..60),
     ) {
-        let steps: Vec<_> = steps.into_iter().map(|(ms, step)| (ms, within(step, nodes))).collect();
+        let steps: Vec<_> = steps.into_iter().map(|(ms, step)| (ms, bounded_step(step, nodes))).collect();
         let mut cluster = drive(seed, nodes, false, &steps);
         heal(&mut cluster);
         judge_settled(&mut cluster);
@@ -234,7 +237,7 @@ proptest! {
         nodes in 2_u32..8,
         steps in prop::collection::vec((1_u64..4_000, step(7)), 1..60),
     ) {
-        let steps: Vec<_> = steps.into_iter().map(|(ms, step)| (ms, within(step, nodes))).collect();
+        let steps: Vec<_> = steps.into_iter().map(|(ms, step)| (ms, bounded_step(step, nodes))).collect();
         let mut cluster = drive(seed, nodes, true, &steps);
         heal(&mut cluster);
     }
@@ -251,46 +254,46 @@ proptest! {
     ) {
         let cluster = drive(seed, 3, false, &steps);
         for node in cluster.nodes.values() {
-            let text = serde_json::to_string(&node.allocator_heard).unwrap();
-            let heard: Vec<(Time, Option<AllocatorEvent>)> = serde_json::from_str(&text).unwrap();
-            let mut again = [Allocator::new(cluster.terms), Allocator::new(cluster.terms)];
-            for ((at, event), (told_at, told)) in heard.iter().zip(&node.allocator_heard) {
-                for (allocator, event, at) in [(0, event, at), (1, told, told_at)] {
+            let text = serde_json::to_string(&node.allocator_events).unwrap();
+            let inputs: Vec<(Time, Option<AllocatorEvent>)> = serde_json::from_str(&text).unwrap();
+            let mut replayed = [Allocator::new(cluster.terms), Allocator::new(cluster.terms)];
+            for ((time, event), (second_time, second_event)) in inputs.iter().zip(&node.allocator_events) {
+                for (allocator, event, time) in [(0, event, time), (1, second_event, second_time)] {
                     match event {
-                        Some(event) => again[allocator].handle(*at, event),
-                        None => again[allocator].handle_deadline(*at),
+                        Some(event) => replayed[allocator].handle(*time, event),
+                        None => replayed[allocator].handle_deadline(*time),
                     }
                 }
-                let [one, two] = &mut again;
-                let actions: Vec<_> = std::iter::from_fn(|| one.poll_action()).collect();
-                let others: Vec<_> = std::iter::from_fn(|| two.poll_action()).collect();
-                prop_assert_eq!(&actions, &others);
+                let [first, second] = &mut replayed;
+                let actions: Vec<_> = std::iter::from_fn(|| first.poll_action()).collect();
+                let other_actions: Vec<_> = std::iter::from_fn(|| second.poll_action()).collect();
+                prop_assert_eq!(&actions, &other_actions);
                 let text = serde_json::to_string(&actions).unwrap();
-                prop_assert_eq!(serde_json::from_str::<Vec<AllocatorAction>>(&text).unwrap(), others);
+                prop_assert_eq!(serde_json::from_str::<Vec<AllocatorAction>>(&text).unwrap(), other_actions);
             }
-            let ended = format!("{:?}", again[0]);
-            prop_assert_eq!(ended, format!("{:?}", node.allocator));
-            let text = serde_json::to_string(&node.member_heard).unwrap();
-            let heard: Vec<(Time, Option<MemberEvent>)> = serde_json::from_str(&text).unwrap();
-            prop_assert_eq!(heard, node.member_heard.clone());
+            let final_state = format!("{:?}", replayed[0]);
+            prop_assert_eq!(final_state, format!("{:?}", node.allocator));
+            let text = serde_json::to_string(&node.member_events).unwrap();
+            let inputs: Vec<(Time, Option<MemberEvent>)> = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(inputs, node.member_events.clone());
         }
     }
 }
 
 /// Maps a step to a cluster of this many nodes.
-fn within(step: Step, nodes: u32) -> Step {
-    let fit = |node: u32| (node - 1) % nodes + 1;
+fn bounded_step(step: Step, nodes: u32) -> Step {
+    let wrap = |node: u32| (node - 1) % nodes + 1;
     match step {
         Step::Disk { node, disk, min, max, wants } => {
-            Step::Disk { node: fit(node), disk, min, max, wants }
+            Step::Disk { node: wrap(node), disk, min, max, wants }
         }
-        Step::Move { from, to, disk } => Step::Move { from: fit(from), to: fit(to), disk },
-        Step::RemoveDisk { node, disk } => Step::RemoveDisk { node: fit(node), disk },
-        Step::SharedDisk { node, wants } => Step::SharedDisk { node: fit(node), wants },
-        Step::CutOff { node, is_cut_off } => Step::CutOff { node: fit(node), is_cut_off },
-        Step::Freeze { node, seconds } => Step::Freeze { node: fit(node), seconds },
-        Step::Restart { node } => Step::Restart { node: fit(node) },
-        Step::Elect { node } => Step::Elect { node: fit(node) },
+        Step::Move { from, to, disk } => Step::Move { from: wrap(from), to: wrap(to), disk },
+        Step::RemoveDisk { node, disk } => Step::RemoveDisk { node: wrap(node), disk },
+        Step::SharedDisk { node, wants } => Step::SharedDisk { node: wrap(node), wants },
+        Step::CutOff { node, is_cut_off } => Step::CutOff { node: wrap(node), is_cut_off },
+        Step::Freeze { node, seconds } => Step::Freeze { node: wrap(node), seconds },
+        Step::Restart { node } => Step::Restart { node: wrap(node) },
+        Step::Elect { node } => Step::Elect { node: wrap(node) },
         other => other,
     }
 }
@@ -362,10 +365,10 @@ fn a_slow_clock_gets_no_lease() {
     }
     cluster.elect(1);
     cluster.run(120 * SECOND);
-    let told =
+    let notices =
         |id: u32| cluster.nodes[&id].notices.iter().map(|(_, notice)| *notice).collect::<Vec<_>>();
-    assert!(format!("{:?}", told(3)).contains("ClockSlow"), "{:?}", told(3));
-    assert!(!format!("{:?}", told(2)).contains("ClockSlow"), "{:?}", told(2));
+    assert!(format!("{:?}", notices(3)).contains("ClockSlow"), "{:?}", notices(3));
+    assert!(!format!("{:?}", notices(2)).contains("ClockSlow"), "{:?}", notices(2));
     assert_eq!(cluster.cap(3), 1_064);
     assert!(cluster.cap(2) > 40_000);
 }
@@ -373,7 +376,7 @@ fn a_slow_clock_gets_no_lease() {
 /// A node removed by force releases its reservation; if it still runs, it is counted again and
 /// reported.
 #[test]
-fn a_node_that_is_gone() {
+fn a_node_reported_as_gone() {
     let capability = SharedStoreCapacity::Declared(CAPABILITY);
     let mut cluster = Cluster::new(Parameters::default(), capability, 5);
     for id in 1..=2 {
@@ -389,7 +392,7 @@ fn a_node_that_is_gone() {
     assert!(text.contains("NodeSilent"), "{text}");
     // The node still runs although it was reported as gone, which violates the assumption.
     cluster.checks.is_on = false;
-    cluster.tell_leader(&AllocatorEvent::NodeGone { node: NodeId(2) });
+    cluster.send_to_leader(&AllocatorEvent::NodeGone { node: NodeId(2) });
     cluster.run(10 * SECOND);
     assert!(cluster.cap(1) > 99_000 && !cluster.records.contains_key(&NodeId(2)));
     cluster.nodes.get_mut(&2).unwrap().is_cut_off = false;
@@ -441,6 +444,6 @@ fn a_node_that_returns_before_it_is_forgotten_keeps_its_record() {
             }
         }
     }
-    let only = (vec![NodeId(1)], Vec::new());
-    assert_eq!(written, [only.clone(), only]);
+    let expected_write = (vec![NodeId(1)], Vec::new());
+    assert_eq!(written, [expected_write.clone(), expected_write]);
 }

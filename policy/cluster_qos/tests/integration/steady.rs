@@ -7,7 +7,7 @@ use suimon_cluster_qos::{
 
 const ALL: u64 = 1 << 40;
 
-fn of(nodes: u32, capability: u64) -> Cluster {
+fn cluster_of(nodes: u32, capability: u64) -> Cluster {
     let mut cluster =
         Cluster::new(Parameters::default(), SharedStoreCapacity::Declared(capability), 1);
     for id in 1..=nodes {
@@ -20,7 +20,7 @@ fn of(nodes: u32, capability: u64) -> Cluster {
 /// Nodes with unlimited demand share by weight, and the whole capacity is used.
 #[test]
 fn by_weight() {
-    let mut cluster = of(3, 100_000);
+    let mut cluster = cluster_of(3, 100_000);
     for (node, weight) in [(1, 100), (2, 200), (3, 100)] {
         cluster.set_disk(node, disk(u64::from(node), 0, 0, weight), ALL);
     }
@@ -33,8 +33,8 @@ fn by_weight() {
 /// A minimum set while other nodes use the whole capacity is effective within two seconds, and
 /// unused shares are used by others.
 #[test]
-fn minimums_come_at_once_and_what_idles_is_used() {
-    let mut cluster = of(4, 100_000);
+fn minimums_are_effective_at_once_and_idle_shares_are_used() {
+    let mut cluster = cluster_of(4, 100_000);
     for node in 1..=4 {
         cluster.set_disk(node, disk(u64::from(node), 0, 0, 100), ALL);
     }
@@ -45,35 +45,35 @@ fn minimums_come_at_once_and_what_idles_is_used() {
     // Its demand is small: the others get the unreserved capacity.
     cluster.set_disk(1, disk(1, 80_000, 0, 100), 100);
     cluster.run(10 * SECOND);
-    let others: u64 = (2..=4).map(|node| cluster.cap(node)).sum();
-    assert!(others * 100 >= (100_000 - 80_064) * 95, "{others}");
+    let other_caps: u64 = (2..=4).map(|node| cluster.cap(node)).sum();
+    assert!(other_caps * 100 >= (100_000 - 80_064) * 95, "{other_caps}");
     // Without a reservation, they get the whole capacity.
     cluster.set_disk(1, disk(1, 0, 0, 100), 100);
     cluster.run(10 * SECOND);
-    let others: u64 = (2..=4).map(|node| cluster.cap(node)).sum();
-    assert!(others >= 95_000, "{others}");
+    let other_caps: u64 = (2..=4).map(|node| cluster.cap(node)).sum();
+    assert!(other_caps >= 95_000, "{other_caps}");
 }
 
 /// Shares are stable while nothing changes, and few writes occur.
 #[test]
 fn no_oscillation_and_bounded_writes() {
-    let mut cluster = of(8, 200_000);
+    let mut cluster = cluster_of(8, 200_000);
     for node in 1..=8 {
-        let wants = if node % 2 == 0 { ALL } else { 3_000 * u64::from(node) };
-        cluster.set_disk(node, disk(u64::from(node), 1_000 * u64::from(node), 0, 100), wants);
+        let demand = if node % 2 == 0 { ALL } else { 3_000 * u64::from(node) };
+        cluster.set_disk(node, disk(u64::from(node), 1_000 * u64::from(node), 0, 100), demand);
     }
     cluster.run(20 * SECOND);
     let (reports, granted, writes) = (cluster.reports, cluster.granted, cluster.writes);
-    let mut seen: Vec<(u64, u64)> =
+    let mut ranges: Vec<(u64, u64)> =
         (1..=8).map(|node| (cluster.cap(node), cluster.cap(node))).collect();
     for _ in 0..600 {
         cluster.run(SECOND / 10);
-        for (node, (least, most)) in (1..=8).zip(&mut seen) {
-            (*least, *most) = ((*least).min(cluster.cap(node)), (*most).max(cluster.cap(node)));
+        for (node, (min, max)) in (1..=8).zip(&mut ranges) {
+            (*min, *max) = ((*min).min(cluster.cap(node)), (*max).max(cluster.cap(node)));
         }
     }
-    for (least, most) in &seen {
-        assert!(most - least <= most / 50, "{seen:?}");
+    for (min, max) in &ranges {
+        assert!(max - min <= max / 50, "{ranges:?}");
     }
     let per_node = |count: u64| count as f64 / 60.0 / 8.0;
     assert!(per_node(cluster.reports - reports) <= 1.1, "{}", cluster.reports - reports);
@@ -83,8 +83,8 @@ fn no_oscillation_and_bounded_writes() {
 
 /// Nodes with a demand within their reservations send few reports.
 #[test]
-fn idle_nodes_say_little() {
-    let mut cluster = of(8, 200_000);
+fn idle_nodes_send_few_messages() {
+    let mut cluster = cluster_of(8, 200_000);
     for node in 1..=8 {
         cluster.set_disk(node, disk(u64::from(node), 1_000, 0, 100), 10);
     }
@@ -100,8 +100,8 @@ fn idle_nodes_say_little() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_refused_with_the_arithmetic() {
-    let mut cluster = of(2, 10_000);
+fn unsatisfiable_minimums_are_refused_with_the_arithmetic() {
+    let mut cluster = cluster_of(2, 10_000);
     cluster.set_disk(1, disk(1, 6_000, 0, 100), ALL);
     cluster.run(5 * SECOND);
     cluster.set_disk(2, disk(2, 3_000, 0, 100), ALL);
@@ -120,8 +120,11 @@ fn what_cannot_be_kept_is_refused_with_the_arithmetic() {
     // A query of unmet minimums returns the cause immediately.
     let unmet = cluster.allocator().unmet();
     assert_eq!((unmet.len(), unmet[0].disk.0, unmet[0].cause), (1, 2, Cause::NotAdmitted));
-    let by = unmet[0].aggressors[0];
-    assert_eq!((by.node.0, by.disk.0, by.delivered_iops - by.guaranteed_iops), (1, 1, 2_000));
+    let aggressor = unmet[0].aggressors[0];
+    assert_eq!(
+        (aggressor.node.0, aggressor.disk.0, aggressor.delivered_iops - aggressor.guaranteed_iops),
+        (1, 1, 2_000)
+    );
     cluster.set_disk(1, disk(1, 4_000, 0, 100), ALL);
     cluster.run(5 * SECOND);
     assert!(cluster.cap(2) >= 3_064, "{}", cluster.cap(2));
@@ -130,7 +133,7 @@ fn what_cannot_be_kept_is_refused_with_the_arithmetic() {
 /// An unmet minimum names the disks that use the capacity, and their nodes.
 #[test]
 fn aggressors_are_named() {
-    let mut cluster = of(2, 10_000);
+    let mut cluster = cluster_of(2, 10_000);
     cluster.set_disk(1, disk(11, 0, 0, 100), ALL);
     cluster.set_disk(1, disk(12, 0, 0, 300), ALL);
     cluster.set_disk(2, disk(21, 9_500, 0, 100), ALL);
@@ -148,55 +151,55 @@ fn aggressors_are_named() {
 /// Disks on three nodes share a maximum of 9000, and the minimum counts once.
 #[test]
 fn a_policy_of_several_nodes() {
-    let mut cluster = of(3, 100_000);
+    let mut cluster = cluster_of(3, 100_000);
     let policy = PolicyKey(7);
     let limits = PolicyLimits { min_iops: 3_000, max_iops: Some(9_000) };
     cluster.policies.insert(policy, limits);
     cluster.checks.policy_max.insert(policy, 9_000);
-    cluster.tell_leader(&AllocatorEvent::PolicySet { policy, limits });
+    cluster.send_to_leader(&AllocatorEvent::PolicySet { policy, limits });
     for node in 1..=3 {
         let mut load = disk(u64::from(node), 0, 0, 100);
         load.policy = Some(policy);
         cluster.set_disk(node, load, if node == 1 { ALL } else { 500 });
     }
     cluster.run(15 * SECOND);
-    let has = |cluster: &Cluster, node: u32| {
+    let cap_of = |cluster: &Cluster, node: u32| {
         let node = &cluster.nodes[&node];
         let cap = node.policy_caps.iter().find(|cap| cap.policy == policy);
         let cap = cap.copied();
         cap.map_or(0, |cap| cap.max.unwrap().iops_at(node.clock.at(cluster.now)))
     };
     // Half is divided equally and indefinitely, the rest by demand.
-    assert_eq!([has(&cluster, 2), has(&cluster, 3)], [1_500, 1_500]);
-    assert_eq!(has(&cluster, 1), 6_000);
-    let reserved: u64 = (1..=3).map(|node| cluster.kept(node).store.reserved_iops).sum();
+    assert_eq!([cap_of(&cluster, 2), cap_of(&cluster, 3)], [1_500, 1_500]);
+    assert_eq!(cap_of(&cluster, 1), 6_000);
+    let reserved: u64 = (1..=3).map(|node| cluster.durable_state(node).store.reserved_iops).sum();
     assert_eq!(reserved, 3_000 + 3 * 64);
     // A policy deleted while in use stays in effect, and this is reported.
     cluster.policies.remove(&policy);
-    cluster.tell_leader(&AllocatorEvent::PolicyRemoved { policy });
+    cluster.send_to_leader(&AllocatorEvent::PolicyRemoved { policy });
     cluster.run(5 * SECOND);
     assert!(cluster.notices.iter().any(|(_, notice)| matches!(notice, Notice::PolicyInUse { .. })));
-    assert_eq!(has(&cluster, 1), 6_000);
+    assert_eq!(cap_of(&cluster, 1), 6_000);
     // The next leader does not have the policy. Its disks stop instead of running without limits.
     cluster.elect(2);
     cluster.run(10 * SECOND);
     assert!(
         cluster.notices.iter().any(|(_, notice)| matches!(notice, Notice::PolicyUnknown { .. }))
     );
-    assert_eq!([has(&cluster, 1), has(&cluster, 2)], [0, 0]);
+    assert_eq!([cap_of(&cluster, 1), cap_of(&cluster, 2)], [0, 0]);
 }
 
 /// A closed-loop client submits only as fast as requests complete. If the store causes a rate below
 /// the minimum, the minimum is unmet nevertheless.
 #[test]
-fn what_a_slow_store_does_not_give_is_unmet_however_little_is_asked_for() {
-    let mut cluster = of(2, 10_000);
+fn a_minimum_is_unmet_on_a_slow_store_whatever_the_demand() {
+    let mut cluster = cluster_of(2, 10_000);
     cluster.set_disk(1, disk(1, 6_000, 0, 100), ALL);
     cluster.set_disk(2, disk(2, 0, 0, 1), ALL);
     cluster.run(5 * SECOND);
-    for (node, does) in [(1, 2_000), (2, 300)] {
+    for (node, store_iops) in [(1, 2_000), (2, 300)] {
         let node = cluster.nodes.get_mut(&node).unwrap();
-        (node.store_does, node.latency_ns) = (Some(does), 3_000_000);
+        (node.store_does, node.latency_ns) = (Some(store_iops), 3_000_000);
     }
     cluster.run(70 * SECOND);
     let unmet = cluster.notices.iter().find_map(|(_, notice)| match notice {
@@ -206,16 +209,16 @@ fn what_a_slow_store_does_not_give_is_unmet_however_little_is_asked_for() {
     let unmet = unmet.unwrap();
     assert_eq!((unmet.node.0, unmet.disk.0, unmet.cause), (1, 1, Cause::ExternalLoad));
     assert_eq!((unmet.guaranteed_iops, unmet.delivered_iops), (6_000, 2_000));
-    let by = unmet.aggressors[0];
-    assert_eq!((by.node.0, by.disk.0, by.guaranteed_iops), (2, 2, 0));
-    assert!(by.delivered_iops > 0);
+    let aggressor = unmet.aggressors[0];
+    assert_eq!((aggressor.node.0, aggressor.disk.0, aggressor.guaranteed_iops), (2, 2, 0));
+    assert!(aggressor.delivered_iops > 0);
 }
 
 /// After a short unlimited demand that drops, other nodes wait no longer than one report, one grant
 /// and its acknowledgement.
 #[test]
-fn what_is_not_wanted_any_more_is_others_within_a_second() {
-    let mut cluster = of(2, 100_000);
+fn shares_without_demand_are_used_by_others_within_a_second() {
+    let mut cluster = cluster_of(2, 100_000);
     cluster.set_disk(1, disk(1, 0, 0, 100), ALL);
     cluster.set_disk(2, disk(2, 0, 0, 100), 1_000);
     cluster.run(10 * SECOND);
@@ -231,8 +234,8 @@ fn what_is_not_wanted_any_more_is_others_within_a_second() {
 /// A saturated node does not report how much more it demands. Others do not give up half of the
 /// spare capacity for a small demand.
 #[test]
-fn who_waits_for_a_little_takes_a_little_from_others() {
-    let mut cluster = of(2, 100_000);
+fn a_small_unmet_demand_takes_little_from_others() {
+    let mut cluster = cluster_of(2, 100_000);
     cluster.set_disk(1, disk(1, 0, 0, 100), ALL);
     cluster.set_disk(2, disk(2, 2_000, 0, 100), 1_000);
     cluster.run(10 * SECOND);
@@ -246,9 +249,9 @@ fn who_waits_for_a_little_takes_a_little_from_others() {
 
 /// The assumed use does not grow further before the effect of the last grant is reported.
 #[test]
-fn who_waits_for_more_than_a_little_is_believed_step_by_step() {
+fn a_large_unmet_demand_grows_stepwise() {
     for phase in 0..10 {
-        let mut cluster = of(5, 100_000);
+        let mut cluster = cluster_of(5, 100_000);
         for node in [1, 3] {
             cluster.set_disk(node, disk(u64::from(node), 0, 0, 100), ALL);
         }
@@ -274,12 +277,12 @@ fn who_waits_for_more_than_a_little_is_believed_step_by_step() {
 /// The store delivers half of its capacity: spare capacity shrinks, guarantees do not.
 #[test]
 fn foreign_load_is_named_and_minimums_stay() {
-    let mut cluster = of(2, 100_000);
+    let mut cluster = cluster_of(2, 100_000);
     cluster.set_disk(1, disk(1, 30_000, 0, 100), ALL);
     cluster.set_disk(2, disk(2, 0, 0, 100), ALL);
     cluster.run(20 * SECOND);
     assert!(cluster.cap(2) > 30_000);
-    let mut told = None;
+    let mut reported_at = None;
     for _ in 0..120 {
         // An external load takes half of the store; nodes get the rest in proportion to their
         // demand.
@@ -290,13 +293,13 @@ fn foreign_load_is_named_and_minimums_stay() {
             (node.store_does, node.latency_ns) = (Some(share), 3_000_000);
         }
         cluster.run(SECOND / 2);
-        told = told.or(cluster.notices.iter().find_map(|(_, notice)| match notice {
+        reported_at = reported_at.or(cluster.notices.iter().find_map(|(_, notice)| match notice {
             Notice::ExternalLoad { delivered_iops, .. } => Some(*delivered_iops),
             _ => None,
         }));
     }
-    assert!(told.unwrap() <= 51_000, "{told:?}");
+    assert!(reported_at.unwrap() <= 51_000, "{reported_at:?}");
     assert!(cluster.cap(1) >= 30_064);
-    let got = cluster.nodes[&1].store_does.unwrap();
-    assert!(got >= 30_000, "{got}");
+    let measured = cluster.nodes[&1].store_does.unwrap();
+    assert!(measured >= 30_000, "{measured}");
 }

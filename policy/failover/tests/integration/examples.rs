@@ -12,7 +12,7 @@ const DB: PortId = PortId(2);
 const WAN: AdapterId = AdapterId(0);
 const VF: VfId = VfId { adapter: WAN, index: 0 };
 
-fn at(seconds: u64) -> Time {
+fn time_at(seconds: u64) -> Time {
     Time::ZERO + Duration::from_secs(seconds)
 }
 
@@ -27,15 +27,15 @@ fn set(nic: PortId, iov_weight: u8) -> FailoverEvent {
 /// Returns a state machine with `web` on its VF at 1 s.
 fn on_vf() -> Failover {
     let mut failover = Failover::new(FailoverSpec::default());
-    failover.handle(at(0), &FailoverEvent::VfFound { vf: VF });
-    failover.handle(at(0), &set(WEB, 50));
+    failover.handle(time_at(0), &FailoverEvent::VfFound { vf: VF });
+    failover.handle(time_at(0), &set(WEB, 50));
     let offered = actions(&mut failover);
     assert_eq!(
         offered,
         [FailoverAction::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::NextByWeight }]
     );
     assert_eq!(failover.path(WEB), Some(Path::Paravirtual), "until the guest has it");
-    failover.handle(at(1), &FailoverEvent::VfPathReady { nic: WEB, vf: VF });
+    failover.handle(time_at(1), &FailoverEvent::VfPathReady { nic: WEB, vf: VF });
     assert_eq!(
         actions(&mut failover),
         [FailoverAction::UseVf { nic: WEB, vf: VF, reason: FailoverReason::Ready }]
@@ -44,16 +44,16 @@ fn on_vf() -> Failover {
     failover
 }
 
-fn left(nic: PortId, why: FailoverReason) -> [FailoverAction; 2] {
+fn withdrawal(nic: PortId, reason: FailoverReason) -> [FailoverAction; 2] {
     [
-        FailoverAction::UseParavirtual { nic, reason: why },
-        FailoverAction::UnplugVf { nic, vf: VF, reason: why },
+        FailoverAction::UseParavirtual { nic, reason },
+        FailoverAction::UnplugVf { nic, vf: VF, reason },
     ]
 }
 
 #[test]
-fn a_failure_falls_back_at_once_and_the_way_back_is_held_down() {
-    for (event, end, why) in [
+fn a_failure_falls_back_at_once_and_the_return_is_held_down() {
+    for (event, end, reason) in [
         (
             FailoverEvent::VfLost { vf: VF },
             FailoverEvent::VfFound { vf: VF },
@@ -71,14 +71,14 @@ fn a_failure_falls_back_at_once_and_the_way_back_is_held_down() {
         ),
     ] {
         let mut failover = on_vf();
-        failover.handle(at(100), &event);
-        assert_eq!(actions(&mut failover), left(WEB, why));
+        failover.handle(time_at(100), &event);
+        assert_eq!(actions(&mut failover), withdrawal(WEB, reason));
         assert_eq!(failover.path(WEB), Some(Path::Paravirtual));
-        failover.handle(at(101), &FailoverEvent::VfReleased { vf: VF });
-        failover.handle(at(102), &end);
-        let back = failover.next_deadline().unwrap();
-        assert!(back >= at(110), "{back}");
-        let mut now = back;
+        failover.handle(time_at(101), &FailoverEvent::VfReleased { vf: VF });
+        failover.handle(time_at(102), &end);
+        let retry_at = failover.next_deadline().unwrap();
+        assert!(retry_at >= time_at(110), "{retry_at}");
+        let mut now = retry_at;
         while failover.path(WEB) == Some(Path::Paravirtual) {
             failover.handle_deadline(now);
             match actions(&mut failover).as_slice() {
@@ -90,7 +90,7 @@ fn a_failure_falls_back_at_once_and_the_way_back_is_held_down() {
                 }
                 other => panic!("{other:?}"),
             }
-            assert!(now <= at(112), "{why:?}");
+            assert!(now <= time_at(112), "{reason:?}");
         }
     }
 }
@@ -98,27 +98,27 @@ fn a_failure_falls_back_at_once_and_the_way_back_is_held_down() {
 #[test]
 fn a_migration_leaves_the_vf_and_one_that_is_given_up_comes_back_at_once() {
     let mut failover = on_vf();
-    failover.handle(at(10), &FailoverEvent::MigrationBegan { nic: WEB });
-    assert_eq!(actions(&mut failover), left(WEB, FailoverReason::Migration));
-    failover.handle(at(11), &FailoverEvent::VfReleased { vf: VF });
+    failover.handle(time_at(10), &FailoverEvent::MigrationBegan { nic: WEB });
+    assert_eq!(actions(&mut failover), withdrawal(WEB, FailoverReason::Migration));
+    failover.handle(time_at(11), &FailoverEvent::VfReleased { vf: VF });
     assert_eq!(actions(&mut failover), [], "not while it is being moved");
-    failover.handle(at(12), &FailoverEvent::MigrationEnded { nic: WEB });
+    failover.handle(time_at(12), &FailoverEvent::MigrationEnded { nic: WEB });
     let expected =
         [FailoverAction::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::NextByWeight }];
     assert_eq!(actions(&mut failover), expected);
 }
 
 #[test]
-fn who_has_a_vf_keeps_it_and_who_gets_none_is_told_once() {
+fn an_assigned_vf_is_kept_and_a_missing_one_is_reported_once() {
     let mut failover = on_vf();
-    failover.handle(at(2), &set(DB, 100));
-    let told = [FailoverAction::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
-    assert_eq!(actions(&mut failover), told);
-    failover.handle(at(3), &set(DB, 90));
+    failover.handle(time_at(2), &set(DB, 100));
+    let expected = [FailoverAction::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
+    assert_eq!(actions(&mut failover), expected);
+    failover.handle(time_at(3), &set(DB, 90));
     assert_eq!(actions(&mut failover), []);
-    failover.handle(at(4), &set(WEB, 0));
-    assert_eq!(actions(&mut failover), left(WEB, FailoverReason::WeightZero));
-    failover.handle(at(5), &FailoverEvent::VfReleased { vf: VF });
+    failover.handle(time_at(4), &set(WEB, 0));
+    assert_eq!(actions(&mut failover), withdrawal(WEB, FailoverReason::WeightZero));
+    failover.handle(time_at(5), &FailoverEvent::VfReleased { vf: VF });
     assert_eq!(
         actions(&mut failover),
         [FailoverAction::PlugVf { nic: DB, vf: VF, reason: FailoverReason::NextByWeight }]
@@ -128,20 +128,17 @@ fn who_has_a_vf_keeps_it_and_who_gets_none_is_told_once() {
 #[test]
 fn a_guest_that_does_not_take_its_vf_loses_it_and_others_get_it_later() {
     let mut failover = Failover::new(FailoverSpec::default());
-    failover.handle(at(0), &FailoverEvent::VfFound { vf: VF });
-    failover.handle(at(0), &set(WEB, 50));
-    failover.handle(at(0), &set(DB, 10));
+    failover.handle(time_at(0), &FailoverEvent::VfFound { vf: VF });
+    failover.handle(time_at(0), &set(WEB, 50));
+    failover.handle(time_at(0), &set(DB, 10));
     actions(&mut failover);
-    assert_eq!(failover.next_deadline(), Some(at(60)));
-    failover.handle_deadline(at(60));
-    let why = FailoverReason::NotReadyInTime;
-    assert_eq!(
-        actions(&mut failover),
-        [FailoverAction::UnplugVf { nic: WEB, vf: VF, reason: why }]
-    );
+    assert_eq!(failover.next_deadline(), Some(time_at(60)));
+    failover.handle_deadline(time_at(60));
+    let reason = FailoverReason::NotReadyInTime;
+    assert_eq!(actions(&mut failover), [FailoverAction::UnplugVf { nic: WEB, vf: VF, reason }]);
     // The event is too late: the VF is being taken away.
-    failover.handle(at(61), &FailoverEvent::VfPathReady { nic: WEB, vf: VF });
-    failover.handle(at(61), &FailoverEvent::VfReleased { vf: VF });
+    failover.handle(time_at(61), &FailoverEvent::VfPathReady { nic: WEB, vf: VF });
+    failover.handle(time_at(61), &FailoverEvent::VfReleased { vf: VF });
     assert_eq!(actions(&mut failover), []);
     failover.handle_deadline(failover.next_deadline().unwrap());
     let expected =
@@ -154,28 +151,30 @@ fn vfs_are_taken_from_the_adapter_that_has_given_the_fewest() {
     let mut failover = Failover::new(FailoverSpec::default());
     for (adapter, index) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         let vf = VfId { adapter: AdapterId(adapter), index };
-        failover.handle(at(0), &FailoverEvent::VfFound { vf });
+        failover.handle(time_at(0), &FailoverEvent::VfFound { vf });
     }
-    let mut given = Vec::new();
+    let mut assigned = Vec::new();
     for nic in 0..4 {
         let adapters = vec![AdapterId(1), AdapterId(0)];
-        failover
-            .handle(at(0), &FailoverEvent::NicSet { nic: PortId(nic), iov_weight: 1, adapters });
-        given.extend(actions(&mut failover).into_iter().filter_map(|action| match action {
+        failover.handle(
+            time_at(0),
+            &FailoverEvent::NicSet { nic: PortId(nic), iov_weight: 1, adapters },
+        );
+        assigned.extend(actions(&mut failover).into_iter().filter_map(|action| match action {
             FailoverAction::PlugVf { vf, .. } => Some((vf.adapter.0, vf.index)),
             _ => None,
         }));
     }
-    assert_eq!(given, [(1, 0), (0, 0), (1, 1), (0, 1)]);
+    assert_eq!(assigned, [(1, 0), (0, 0), (1, 1), (0, 1)]);
 }
 
 #[test]
-fn actions_say_why_in_words() {
+fn actions_display_their_reason() {
     let mut failover = on_vf();
-    failover.handle(at(2), &FailoverEvent::ResetBegan { adapter: WAN });
-    let words: Vec<String> = actions(&mut failover).iter().map(ToString::to_string).collect();
+    failover.handle(time_at(2), &FailoverEvent::ResetBegan { adapter: WAN });
+    let texts: Vec<String> = actions(&mut failover).iter().map(ToString::to_string).collect();
     assert_eq!(
-        words,
+        texts,
         [
             "traffic uses the switch: the adapter is being reset",
             "VF 0 of adapter 0 is detached: the adapter is being reset",
@@ -186,22 +185,22 @@ fn actions_say_why_in_words() {
 #[test]
 fn a_vf_that_a_guest_had_before_stays_its_own() {
     let mut failover = Failover::new(FailoverSpec::default());
-    let held = FailoverEvent::VfInUse { nic: WEB, iov_weight: 10, adapters: vec![WAN], vf: VF };
-    failover.handle(at(0), &held);
+    let in_use = FailoverEvent::VfInUse { nic: WEB, iov_weight: 10, adapters: vec![WAN], vf: VF };
+    failover.handle(time_at(0), &in_use);
     assert_eq!(
         actions(&mut failover),
         [FailoverAction::UseVf { nic: WEB, vf: VF, reason: FailoverReason::Ready }]
     );
-    failover.handle(at(0), &FailoverEvent::VfFound { vf: VF });
-    failover.handle(at(0), &set(DB, 100));
-    let told = [FailoverAction::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
-    assert_eq!(actions(&mut failover), told);
+    failover.handle(time_at(0), &FailoverEvent::VfFound { vf: VF });
+    failover.handle(time_at(0), &set(DB, 100));
+    let expected = [FailoverAction::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
+    assert_eq!(actions(&mut failover), expected);
     // The report does not give the VF to another NIC, nor twice.
     failover.handle(
-        at(1),
+        time_at(1),
         &FailoverEvent::VfInUse { nic: PortId(3), iov_weight: 1, adapters: vec![WAN], vf: VF },
     );
-    failover.handle(at(1), &held);
+    failover.handle(time_at(1), &in_use);
     assert_eq!(failover.path(WEB), Some(Path::Vf(VF)));
     assert!(!actions(&mut failover).contains(&FailoverAction::UseVf {
         nic: PortId(3),
@@ -211,11 +210,11 @@ fn a_vf_that_a_guest_had_before_stays_its_own() {
     // It is taken away like any other, also immediately.
     let mut failover = Failover::new(FailoverSpec::default());
     failover.handle(
-        at(0),
+        time_at(0),
         &FailoverEvent::VfInUse { nic: WEB, iov_weight: 0, adapters: vec![WAN], vf: VF },
     );
-    let all = actions(&mut failover);
-    assert_eq!(all[1..], left(WEB, FailoverReason::WeightZero));
+    let all_actions = actions(&mut failover);
+    assert_eq!(all_actions[1..], withdrawal(WEB, FailoverReason::WeightZero));
 }
 
 /// Another process may have a VF open for as long as it runs.
@@ -223,10 +222,10 @@ fn a_vf_that_a_guest_had_before_stays_its_own() {
 fn a_vf_that_cannot_be_attached_is_tried_again_only_if_no_other_is_free() {
     let second = VfId { adapter: WAN, index: 1 };
     let mut failover = Failover::new(FailoverSpec::default());
-    failover.handle(at(0), &FailoverEvent::VfFound { vf: VF });
-    failover.handle(at(0), &FailoverEvent::VfFound { vf: second });
-    failover.handle(at(0), &set(WEB, 50));
-    let mut now = at(0);
+    failover.handle(time_at(0), &FailoverEvent::VfFound { vf: VF });
+    failover.handle(time_at(0), &FailoverEvent::VfFound { vf: second });
+    failover.handle(time_at(0), &set(WEB, 50));
+    let mut now = time_at(0);
     let mut offered = Vec::new();
     for _ in 0..3 {
         let vf = loop {
@@ -252,18 +251,18 @@ fn a_vf_that_cannot_be_attached_is_tried_again_only_if_no_other_is_free() {
 #[test]
 fn a_vf_that_is_not_released_is_assigned_to_no_nic_also_not_to_its_own() {
     let mut failover = Failover::new(FailoverSpec::default());
-    failover.handle(at(0), &FailoverEvent::VfHeld { nic: WEB, vf: VF });
-    failover.handle(at(0), &FailoverEvent::VfFound { vf: VF });
-    failover.handle(at(0), &set(WEB, 50));
-    let told = [FailoverAction::StayParavirtual { nic: WEB, reason: FailoverReason::NoVfFree }];
-    assert_eq!(actions(&mut failover), told);
+    failover.handle(time_at(0), &FailoverEvent::VfHeld { nic: WEB, vf: VF });
+    failover.handle(time_at(0), &FailoverEvent::VfFound { vf: VF });
+    failover.handle(time_at(0), &set(WEB, 50));
+    let expected = [FailoverAction::StayParavirtual { nic: WEB, reason: FailoverReason::NoVfFree }];
+    assert_eq!(actions(&mut failover), expected);
     // The report does not change the owner of an assigned VF.
-    failover.handle(at(1), &FailoverEvent::VfHeld { nic: DB, vf: VF });
-    failover.handle(at(2), &FailoverEvent::VfReleased { vf: VF });
+    failover.handle(time_at(1), &FailoverEvent::VfHeld { nic: DB, vf: VF });
+    failover.handle(time_at(2), &FailoverEvent::VfReleased { vf: VF });
     let plugged = FailoverAction::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::NextByWeight };
     assert_eq!(actions(&mut failover), [plugged]);
     // A NIC that uses a VF keeps it.
     let mut failover = on_vf();
-    failover.handle(at(2), &FailoverEvent::VfHeld { nic: DB, vf: VF });
+    failover.handle(time_at(2), &FailoverEvent::VfHeld { nic: DB, vf: VF });
     assert_eq!((failover.path(WEB), actions(&mut failover)), (Some(Path::Vf(VF)), Vec::new()));
 }

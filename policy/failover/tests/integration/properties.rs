@@ -85,32 +85,33 @@ struct World {
 impl World {
     fn carry_out(&mut self, now: Time, action: FailoverAction) {
         match action {
-            FailoverAction::PlugVf { nic, vf, reason: why } => {
-                assert_eq!(why, FailoverReason::NextByWeight);
+            FailoverAction::PlugVf { nic, vf, reason } => {
+                assert_eq!(reason, FailoverReason::NextByWeight);
                 assert!(!self.has.values().any(|other| *other == vf), "{vf} is given twice");
                 assert!(!self.leaving.contains_key(&vf), "{vf} is not free yet");
                 assert!(!self.has.contains_key(&nic), "{nic:?} has one");
                 assert!(self.weights[&nic] > 0);
-                let held = |at: Option<&Time>| at.is_some_and(|at| now < *at + SPEC.hold_down);
-                assert!(!held(self.failed_at.get(&nic)), "{nic:?} is held down");
-                assert!(!held(self.lost_at.get(&vf)), "{vf} is held down");
+                let is_held_down =
+                    |time: Option<&Time>| time.is_some_and(|time| now < *time + SPEC.hold_down);
+                assert!(!is_held_down(self.failed_at.get(&nic)), "{nic:?} is held down");
+                assert!(!is_held_down(self.lost_at.get(&vf)), "{vf} is held down");
                 self.has.insert(nic, vf);
             }
             FailoverAction::UseVf { nic, vf, .. } => {
                 assert_eq!(self.has.get(&nic), Some(&vf));
                 assert_eq!(self.on_vf.insert(nic, vf), None, "from one VF to another");
             }
-            FailoverAction::UseParavirtual { nic, reason: why } => {
+            FailoverAction::UseParavirtual { nic, reason } => {
                 assert!(self.on_vf.remove(&nic).is_some(), "it was there");
-                if why.is_failure() {
+                if reason.is_failure() {
                     self.failed_at.insert(nic, now);
                 }
             }
-            FailoverAction::UnplugVf { nic, vf, reason: why } => {
+            FailoverAction::UnplugVf { nic, vf, reason } => {
                 assert!(!self.on_vf.contains_key(&nic), "its frames have another path first");
                 assert_eq!(self.has.remove(&nic), Some(vf));
                 assert_eq!(self.leaving.insert(vf, nic), None);
-                if why.is_failure() {
+                if reason.is_failure() {
                     self.failed_at.insert(nic, now);
                 }
             }
@@ -183,7 +184,10 @@ fn drive(steps: &[(u64, Step)]) -> (Record, Vec<FailoverAction>) {
             assert_eq!(failover.path(*nic), Some(path), "one path, the one that was told");
         }
         if event.is_none() {
-            assert!(failover.next_deadline().is_none_or(|at| at > now), "nothing is left to do");
+            assert!(
+                failover.next_deadline().is_none_or(|deadline| deadline > now),
+                "nothing is left to do"
+            );
         }
     }
     (record, actions)
@@ -194,7 +198,7 @@ proptest! {
 
     /// One path per NIC, no VF assigned twice, no reassignment within the hold-down: see [`World`].
     #[test]
-    fn whatever_happens(steps in prop::collection::vec((0_u64..8_000, step()), 1..120)) {
+    fn invariants_hold_after_any_events(steps in prop::collection::vec((0_u64..8_000, step()), 1..120)) {
         drive(&steps);
     }
 
@@ -205,17 +209,17 @@ proptest! {
         let (record, actions) = drive(&steps);
         let text = serde_json::to_string(&record).unwrap();
         let read: Record = serde_json::from_str(&text).unwrap();
-        let mut again = Failover::new(SPEC);
-        let mut found = Vec::new();
+        let mut replayed = Failover::new(SPEC);
+        let mut replayed_actions = Vec::new();
         for (now, event) in read {
             match event {
-                Some(event) => again.handle(now, &event),
-                None => again.handle_deadline(now),
+                Some(event) => replayed.handle(now, &event),
+                None => replayed.handle_deadline(now),
             }
-            found.extend(std::iter::from_fn(|| again.poll_action()));
+            replayed_actions.extend(std::iter::from_fn(|| replayed.poll_action()));
         }
-        prop_assert_eq!(&found, &actions);
-        let text = serde_json::to_string(&found).unwrap();
+        prop_assert_eq!(&replayed_actions, &actions);
+        let text = serde_json::to_string(&replayed_actions).unwrap();
         prop_assert_eq!(serde_json::from_str::<Vec<FailoverAction>>(&text).unwrap(), actions);
     }
 
@@ -247,7 +251,7 @@ proptest! {
         while failover.poll_action().is_some() {}
         failover.handle_deadline(Time::ZERO + SPEC.hold_down);
         let actions = std::iter::from_fn(|| failover.poll_action());
-        let given: Vec<usize> = actions
+        let assigned: Vec<usize> = actions
             .filter_map(|action| match action {
                 FailoverAction::PlugVf { nic, .. } => usize::try_from(nic.0).ok(),
                 _ => None,
@@ -257,6 +261,6 @@ proptest! {
             (0..weights.len()).filter(|nic| weights[*nic] > 0).collect();
         expected.sort_by_key(|nic| (std::cmp::Reverse(weights[*nic]), *nic));
         expected.truncate(vfs.into());
-        prop_assert_eq!(given, expected);
+        prop_assert_eq!(assigned, expected);
     }
 }

@@ -110,19 +110,11 @@ fn any_op() -> impl Strategy<Value = Op> {
     let segment = select(vec![None, None, Some(28u16), Some(1446), Some(1447), Some(8946)]);
     let wait = select(vec![0u64, 0, 1, 400, 3_000, 24_000, 90_000]);
     let tag_type = select(vec![0x8100u16, 0x88a8, 0x9100, 0x9200, 0x9300, 0x8101, 0x0806]);
-    let more = prop_oneof![4 => Just(Vec::new()), 1 => prop::collection::vec(tag_type, 1..4)];
-    let arrival = (0usize..12, any_mac(), any_mac(), (tag, more), len, segment, wait).prop_map(
-        |(port, source, destination, (tag, tags), len, segment_bytes, wait_ms)| Arrival {
-            port,
-            source,
-            destination,
-            tag,
-            tags,
-            len,
-            segment_bytes,
-            wait_ms,
-        },
-    );
+    let inner_tags = prop_oneof![4 => Just(Vec::new()), 1 => prop::collection::vec(tag_type, 1..4)];
+    let arrival = (0usize..12, any_mac(), any_mac(), (tag, inner_tags), len, segment, wait)
+        .prop_map(|(port, source, destination, (tag, tags), len, segment_bytes, wait_ms)| {
+            Arrival { port, source, destination, tag, tags, len, segment_bytes, wait_ms }
+        });
     // Runs of one flow, as in real batches.
     let run = (arrival, 1usize..3).prop_map(|(arrival, count)| vec![arrival; count]);
     let batch = prop::collection::vec(run, 1..5).prop_map(|runs| Op::Batch(runs.concat()));
@@ -174,18 +166,22 @@ impl Pair {
     fn handle(&mut self, op: Op) {
         match op {
             Op::Batch(arrivals) => self.arrive(&arrivals),
-            Op::Toggle(at) => self.try_change_port(at, |port| port.1 = !port.1),
-            Op::Vlan(at, mode) => self.try_change_port(at, |port| port.0.vlan = mode),
-            Op::Mac(at, mac, spoofing_allowed) => self.try_change_port(at, |port| {
+            Op::Toggle(index) => self.try_change_port(index, |port| port.1 = !port.1),
+            Op::Vlan(index, mode) => self.try_change_port(index, |port| port.0.vlan = mode),
+            Op::Mac(index, mac, spoofing_allowed) => self.try_change_port(index, |port| {
                 port.0.mac = mac;
                 port.0.spoofing_allowed = spoofing_allowed;
             }),
         }
     }
 
-    fn try_change_port(&mut self, at: usize, change: impl FnOnce(&mut (ForwardingPortSpec, bool))) {
+    fn try_change_port(
+        &mut self,
+        index: usize,
+        change: impl FnOnce(&mut (ForwardingPortSpec, bool)),
+    ) {
         self.try_change(|ports| {
-            if let Some(port) = ports.get_mut(at) {
+            if let Some(port) = ports.get_mut(index) {
                 change(port);
             }
         });
@@ -234,12 +230,13 @@ impl Pair {
         }
     }
 
-    /// Asserts that another switch reads no VLAN from a frame that its sender may not use: neither from
-    /// its tag, nor from a tag inside if it leaves untagged. A guest on an access port is no switch.
+    /// Asserts that another switch reads no VLAN from a frame that its sender may not use: neither
+    /// from its tag, nor from a tag inside if it leaves untagged. A guest on an access port is no
+    /// switch.
     fn assert_isolated(&self, sender: &ForwardingPortSpec, frame: &Frame, outcome: &Outcome) {
         let (Outcome::Sent(deliveries) | Outcome::Flooded(deliveries)) = outcome else { return };
         for Delivery { port, tci } in deliveries {
-            let (port, _) = self.ports.iter().find(|of| of.0.id == *port).unwrap();
+            let (port, _) = self.ports.iter().find(|entry| entry.0.id == *port).unwrap();
             let is_guest = port.role == PortRole::Nic && matches!(port.vlan, VlanMode::Access(_));
             match tci {
                 Some(tci) => assert!(reference::carries(sender, VlanId::new(tci & 0xfff))),
@@ -282,9 +279,9 @@ impl Arrival {
         bytes[..6].copy_from_slice(&self.destination.octets());
         bytes[6..12].copy_from_slice(&self.source.octets());
         bytes[12..14].copy_from_slice(&[0x08, 0x00]);
-        for (of, place) in self.tags.iter().zip(bytes[12..].chunks_exact_mut(4)) {
-            place[..2].copy_from_slice(&of.to_be_bytes());
-            place[2..].copy_from_slice(&[0, 2]);
+        for (tag, target) in self.tags.iter().zip(bytes[12..].chunks_exact_mut(4)) {
+            target[..2].copy_from_slice(&tag.to_be_bytes());
+            target[2..].copy_from_slice(&[0, 2]);
         }
         bytes.truncate(self.len);
         if let (Some(segment_bytes), true) = (self.segment_bytes, self.len > 1000) {

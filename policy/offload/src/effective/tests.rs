@@ -57,14 +57,14 @@ fn each_side_is_governed_by_its_own_switch() {
 
 /// A driver that is not offered the checksum cannot negotiate segmentation.
 #[test]
-fn what_was_not_offered_is_not_said_to_be_lacking() {
+fn capabilities_that_were_not_offered_are_not_reported_as_lacking() {
     let switches = OffloadToggles { tx_checksum: false, ..OffloadToggles::default() };
-    let found = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Ingress);
-    let needs = OffloadReason::Needs { other: OffloadCapability::Checksum };
-    assert_eq!(found.reason(OffloadCapability::Tcp4Segmentation), Some(needs));
-    let found = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Egress);
+    let actual = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Ingress);
+    let reason = OffloadReason::Needs { other: OffloadCapability::Checksum };
+    assert_eq!(actual.reason(OffloadCapability::Tcp4Segmentation), Some(reason));
+    let actual = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Egress);
     assert_eq!(
-        found.reason(OffloadCapability::Tcp4Segmentation),
+        actual.reason(OffloadCapability::Tcp4Segmentation),
         Some(OffloadReason::NotNegotiated)
     );
 }
@@ -100,9 +100,9 @@ fn reasons_read_as_sentences_and_as_json() {
     let json = serde_json::to_string(&egress).unwrap();
     assert!(json.contains(r#""capability":"ip_checksum","reason":"switched_off""#), "{json}");
     assert_eq!(serde_json::from_str::<EffectiveOffloads>(&json).unwrap(), egress);
-    let on = effective(ALL, &OffloadToggles::default(), PortKind::Nic, Side::Ingress);
+    let all_on = effective(ALL, &OffloadToggles::default(), PortKind::Nic, Side::Ingress);
     assert_eq!(
-        on.reason(OffloadCapability::IpChecksum).map(|reason| reason.to_string()).as_deref(),
+        all_on.reason(OffloadCapability::IpChecksum).map(|reason| reason.to_string()).as_deref(),
         Some("virtio-net has no offload of the IPv4 header checksum")
     );
 }
@@ -133,9 +133,9 @@ proptest! {
         kind in kind(),
         side in side(),
     ) {
-        let found = effective(supported, &switches, kind, side);
-        prop_assert_eq!(found.offloads.intersection(supported), found.offloads);
-        prop_assert_eq!(found.offloads.intersection(found.offloads_from_uplink), found.offloads_from_uplink);
+        let result = effective(supported, &switches, kind, side);
+        prop_assert_eq!(result.offloads.intersection(supported), result.offloads);
+        prop_assert_eq!(result.offloads.intersection(result.offloads_from_uplink), result.offloads_from_uplink);
     }
 
     #[test]
@@ -166,14 +166,14 @@ proptest! {
         kind in kind(),
         side in side(),
     ) {
-        let found = effective(supported, &switches, kind, side);
-        let is_on = |capability| found.reason(capability) == Some(OffloadReason::On);
-        prop_assert_eq!(found.offloads.checksum, is_on(OffloadCapability::Checksum));
-        prop_assert_eq!(found.offloads.tcp4_segmentation, is_on(OffloadCapability::Tcp4Segmentation));
-        prop_assert_eq!(found.offloads.tcp6_segmentation, is_on(OffloadCapability::Tcp6Segmentation));
-        prop_assert_eq!(found.offloads.tcp_ecn_segmentation, is_on(OffloadCapability::TcpEcnSegmentation));
-        prop_assert_eq!(found.offloads.udp_segmentation, is_on(OffloadCapability::UdpSegmentation));
+        let result = effective(supported, &switches, kind, side);
+        let is_on = |capability| result.reason(capability) == Some(OffloadReason::On);
+        prop_assert_eq!(result.offloads.checksum, is_on(OffloadCapability::Checksum));
+        prop_assert_eq!(result.offloads.tcp4_segmentation, is_on(OffloadCapability::Tcp4Segmentation));
+        prop_assert_eq!(result.offloads.tcp6_segmentation, is_on(OffloadCapability::Tcp6Segmentation));
+        prop_assert_eq!(result.offloads.tcp_ecn_segmentation, is_on(OffloadCapability::TcpEcnSegmentation));
+        prop_assert_eq!(result.offloads.udp_segmentation, is_on(OffloadCapability::UdpSegmentation));
         prop_assert!(!is_on(OffloadCapability::IpChecksum));
-        prop_assert!(found.findings.is_sorted_by(|a, b| a.capability < b.capability));
+        prop_assert!(result.findings.is_sorted_by(|a, b| a.capability < b.capability));
     }
 }

@@ -17,11 +17,11 @@ fn device(active: &[Feature]) -> DeviceFeatures {
     device
 }
 
-fn on(capability: OffloadCapability) -> CapabilityStatus {
+fn enabled(capability: OffloadCapability) -> CapabilityStatus {
     CapabilityStatus { capability, reason: OffloadReason::On }
 }
 
-fn off(capability: OffloadCapability) -> CapabilityStatus {
+fn disabled(capability: OffloadCapability) -> CapabilityStatus {
     CapabilityStatus {
         capability,
         reason: OffloadReason::SwitchedOff { switch: OffloadToggle::Segmentation },
@@ -29,7 +29,7 @@ fn off(capability: OffloadCapability) -> CapabilityStatus {
 }
 
 #[test]
-fn what_is_sent_is_done_by_the_device_if_active_there_else_by_the_kernel() {
+fn sent_frames_are_processed_by_the_device_if_active_else_by_the_kernel() {
     for (capability, feature) in [
         (OffloadCapability::Checksum, Feature::TxChecksum),
         (OffloadCapability::Tcp4Segmentation, Feature::TxTcp4),
@@ -37,15 +37,16 @@ fn what_is_sent_is_done_by_the_device_if_active_there_else_by_the_kernel() {
         (OffloadCapability::TcpEcnSegmentation, Feature::TxTcpEcn),
         (OffloadCapability::UdpSegmentation, Feature::TxUdp),
     ] {
-        let others: Vec<_> = Feature::ALL.into_iter().filter(|f| *f != feature).collect();
+        let other_features: Vec<_> = Feature::ALL.into_iter().filter(|f| *f != feature).collect();
         for (active, performer) in
-            [(&[feature][..], Performer::Nic), (&others[..], Performer::Kernel)]
+            [(&[feature][..], Performer::Nic), (&other_features[..], Performer::Kernel)]
         {
-            let found = performer_at_device(Side::Egress, &on(capability), &device(active));
-            assert_eq!(found, PerformerChoice { performer, by: Some(feature) });
+            let actual = performer_at_device(Side::Egress, &enabled(capability), &device(active));
+            assert_eq!(actual, PerformerChoice { performer, by: Some(feature) });
         }
-        let found = performer_at_device(Side::Egress, &off(capability), &device(&Feature::ALL));
-        assert_eq!(found, PerformerChoice { performer: Performer::Software, by: None });
+        let actual =
+            performer_at_device(Side::Egress, &disabled(capability), &device(&Feature::ALL));
+        assert_eq!(actual, PerformerChoice { performer: Performer::Software, by: None });
     }
 }
 
@@ -57,30 +58,31 @@ fn checksums_are_the_devices_only_for_both_ip_versions() {
         device
     };
     let both = [Feature::TxChecksumIpv4, Feature::TxChecksumIpv6];
-    for (active, performer, by) in [
+    for (active, performer, feature) in [
         (&both[..], Performer::Nic, Feature::TxChecksumIpv4),
         (&both[..1], Performer::Kernel, Feature::TxChecksumIpv6),
         (&both[1..], Performer::Kernel, Feature::TxChecksumIpv4),
     ] {
         let device = without_generic(active);
-        let found = performer_at_device(Side::Egress, &on(OffloadCapability::Checksum), &device);
-        assert_eq!(found, PerformerChoice { performer, by: Some(by) });
+        let actual =
+            performer_at_device(Side::Egress, &enabled(OffloadCapability::Checksum), &device);
+        assert_eq!(actual, PerformerChoice { performer, by: Some(feature) });
         assert!(is_supported(Side::Egress, OffloadCapability::Checksum, &device));
     }
     let none = DeviceFeatures::default();
     assert!(!is_supported(Side::Egress, OffloadCapability::Checksum, &none));
-    let found = performer_at_device(Side::Egress, &on(OffloadCapability::Checksum), &none);
+    let actual = performer_at_device(Side::Egress, &enabled(OffloadCapability::Checksum), &none);
     assert_eq!(
-        found,
+        actual,
         PerformerChoice { performer: Performer::Kernel, by: Some(Feature::TxChecksum) }
     );
 }
 
 #[test]
-fn what_is_received_is_checked_and_joined_by_whoever_is_active() {
+fn received_frames_are_checked_and_joined_by_the_active_performer() {
     let received = |capability, active: &[Feature]| {
-        let found = performer_at_device(Side::Ingress, &on(capability), &device(active));
-        (found.performer, found.by.map(Feature::name))
+        let actual = performer_at_device(Side::Ingress, &enabled(capability), &device(active));
+        (actual.performer, actual.by.map(Feature::name))
     };
     let tcp = OffloadCapability::Tcp4Segmentation;
     assert_eq!(received(OffloadCapability::Checksum, &[]), (Performer::Guest, Some("rx-checksum")));
@@ -92,7 +94,7 @@ fn what_is_received_is_checked_and_joined_by_whoever_is_active() {
     assert_eq!(received(tcp, &[]), (Performer::NotDone, Some("rx-gro")));
     let udp = received(OffloadCapability::UdpSegmentation, &[Feature::RxGro]);
     assert_eq!(udp, (Performer::NotDone, Some("rx-udp-gro-forwarding")));
-    let cut = performer_at_device(Side::Ingress, &off(tcp), &device(&Feature::ALL));
+    let cut = performer_at_device(Side::Ingress, &disabled(tcp), &device(&Feature::ALL));
     assert_eq!(cut.performer, Performer::Software);
 }
 
@@ -100,7 +102,7 @@ proptest! {
     /// Work of a disabled capability is done before the frame comes in or by software, never left
     /// to the port with the capability disabled.
     #[test]
-    fn what_is_switched_off_is_left_to_nobody_behind_it(
+    fn disabled_offloads_have_no_later_performer(
         bits in any::<[bool; 6]>(),
         is_nic in any::<bool>(),
         active in prop::collection::vec(0..Feature::ALL.len(), 0..12),
@@ -115,7 +117,7 @@ proptest! {
             receive_coalescing,
         };
         let kind = if is_nic { PortKind::Nic } else { PortKind::Uplink };
-        let active: Vec<_> = active.into_iter().map(|at| Feature::ALL[at]).collect();
+        let active: Vec<_> = active.into_iter().map(|index| Feature::ALL[index]).collect();
         for finding in effective(ALL, &switches, kind, Side::Egress).findings {
             let doers = [
                 performer(kind, Side::Egress, &finding),

@@ -28,7 +28,7 @@ fn tcp_frame(payload_bytes: usize) -> Frame {
     frame
 }
 
-fn takes(egress: Offloads, frame: &Frame) -> bool {
+fn accepts(egress: Offloads, frame: &Frame) -> bool {
     match (frame.meta.gso, frame.meta.checksum) {
         (Some(gso), _) => egress.accepts(gso),
         (None, Checksum::Partial { .. }) => egress.checksum,
@@ -54,7 +54,7 @@ fn a_large_udp_frame_is_segmented_for_an_egress_that_takes_tcp_only() {
 }
 
 #[test]
-fn a_large_frame_leaves_as_its_ingress_says_even_where_the_egress_takes_it() {
+fn a_large_frame_leaves_in_the_form_of_its_ingress() {
     let gso = Gso { kind: GsoKind::Tcp4, segment_bytes: 1000, ecn: false };
     let checksum = Checksum::Partial { start: 34, offset: 16 };
     let step = |egress_form| {
@@ -67,7 +67,7 @@ fn a_large_frame_leaves_as_its_ingress_says_even_where_the_egress_takes_it() {
 }
 
 #[test]
-fn a_partial_checksum_leaves_as_its_ingress_says_even_where_the_egress_takes_it() {
+fn a_partial_checksum_leaves_in_the_form_of_its_ingress() {
     let checksum = Checksum::Partial { start: 34, offset: 16 };
     let step = |egress_form, checksum| {
         let small = FrameMeta { checksum, egress_form, ..FrameMeta::default() };
@@ -83,7 +83,7 @@ fn a_partial_checksum_leaves_as_its_ingress_says_even_where_the_egress_takes_it(
 proptest! {
     /// For any missing offloads of the egress, the returned step produces frames that it accepts.
     #[test]
-    fn the_step_makes_frames_that_the_egress_takes(
+    fn steps_produce_frames_that_the_egress_accepts(
         egress in offloads(),
         payload_bytes in 0usize..5000,
         gso_size in prop::option::of(1u16..3000),
@@ -101,17 +101,17 @@ proptest! {
         };
         frame.validate_ingress(&header, Offloads::TCP).unwrap();
         match plan(&frame.meta, egress) {
-            EgressStep::AsIs => prop_assert!(takes(egress, &frame)),
+            EgressStep::AsIs => prop_assert!(accepts(egress, &frame)),
             EgressStep::CompleteChecksum => {
-                prop_assert!(!takes(egress, &frame));
+                prop_assert!(!accepts(egress, &frame));
                 complete_checksum(&mut frame);
-                prop_assert!(takes(egress, &frame));
+                prop_assert!(accepts(egress, &frame));
             }
             EgressStep::Segment { partial_checksum } => {
-                prop_assert!(!takes(egress, &frame));
+                prop_assert!(!accepts(egress, &frame));
                 let mut segments = segment(&mut frame, partial_checksum).unwrap();
                 while let Some(piece) = segments.next_segment() {
-                    prop_assert!(takes(egress, piece));
+                    prop_assert!(accepts(egress, piece));
                 }
             }
         }

@@ -36,11 +36,11 @@ proptest! {
 
     /// Arbitrary counter values cause no overflow and no implausible power.
     #[test]
-    fn absurd_counters_do_no_harm(
-        all in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()), 0..30),
+    fn invalid_counters_cause_no_failure(
+        readings in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()), 0..30),
     ) {
         let mut meter = EnergyMeter::default();
-        for (ns, energy, range) in all {
+        for (ns, energy, range) in readings {
             let now = Time::ZERO + Duration::from_nanos(ns);
             meter.observe(now, &[reading("intel-rapl:0", "package-0", energy, range)]);
             for zone in meter.zones() {
@@ -51,18 +51,18 @@ proptest! {
 }
 
 #[test]
-fn a_counter_that_may_have_wrapped_twice_tells_nothing() {
+fn a_counter_that_may_have_wrapped_twice_is_ignored() {
     let mut meter = EnergyMeter::default();
-    let at = |s| Time::ZERO + Duration::from_secs(s);
+    let time_at = |s| Time::ZERO + Duration::from_secs(s);
     let zone = |uj| [reading("intel-rapl:0", "package-0", uj, 262_143_328_850)];
-    meter.observe(at(1), &zone(5));
-    meter.observe(at(61), &zone(60_000_005));
+    meter.observe(time_at(1), &zone(5));
+    meter.observe(time_at(61), &zone(60_000_005));
     assert_eq!(meter.zones()[0].milliwatts, Some(1000));
     // 262 kJ correspond to 131 s at 2 kW.
-    meter.observe(at(261), &zone(90_000_005));
+    meter.observe(time_at(261), &zone(90_000_005));
     assert_eq!((meter.zones()[0].milliwatts, meter.gaps()), (None, 1));
     assert_eq!(meter.zones()[0].energy_uj, 60_000_000, "of the gap nothing is known");
-    meter.observe(at(262), &zone(92_000_005));
+    meter.observe(time_at(262), &zone(92_000_005));
     assert_eq!(meter.zones()[0].milliwatts, Some(2000));
     assert_eq!(meter.zones()[0].energy_uj, 62_000_000);
 }
@@ -80,7 +80,7 @@ fn packages_and_memory_are_the_host_and_parts_of_them_are_not() {
     let readings: Vec<_> = names.iter().map(|(zone, name, _)| reading(zone, name, 0, 9)).collect();
     meter.observe(Time::ZERO + Duration::from_secs(1), &readings);
     for zone in meter.zones() {
-        let (.., counted) = names.iter().find(|(of, ..)| *of == zone.zone).unwrap();
-        assert_eq!(zone.is_counted, *counted, "{zone:?}");
+        let (.., is_counted) = names.iter().find(|(name, ..)| *name == zone.zone).unwrap();
+        assert_eq!(zone.is_counted, *is_counted, "{zone:?}");
     }
 }

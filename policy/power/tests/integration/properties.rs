@@ -11,28 +11,28 @@ use suimon_power::{
 const GOVERNORS: [&str; 5] = ["performance", "powersave", "schedutil", "ondemand", "conservative"];
 const PREFERENCES: [&str; 4] = ["performance", "balance_performance", "balance_power", "power"];
 
-fn words(all: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
-    prop::sample::subsequence(all, 1..=all.len())
-        .prop_map(|some| some.iter().map(|word| (*word).to_owned()).collect())
+fn any_words(choices: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
+    prop::sample::subsequence(choices, 1..=choices.len())
+        .prop_map(|selected| selected.iter().map(|word| (*word).to_owned()).collect())
 }
 
 fn any_policy() -> impl Strategy<Value = FrequencyPolicy> {
     const DRIVERS: [&str; 4] = ["acpi-cpufreq", "intel_pstate", "intel_cpufreq", "amd-pstate-epp"];
     let driver = prop::sample::select(&DRIVERS[..]);
     let khz = (400u32..2000, 2000u32..5000, 0u32..100, 0u32..100);
-    let preferences = prop::option::of(words(&PREFERENCES));
-    (driver, words(&GOVERNORS), preferences, khz, prop::option::of(any::<bool>())).prop_map(
-        |(driver, governors, preferences, (least, most, low, high), boost)| {
-            let at = |percent: u32| (least + (most - least) * percent / 100) * 1000;
+    let preferences = prop::option::of(any_words(&PREFERENCES));
+    (driver, any_words(&GOVERNORS), preferences, khz, prop::option::of(any::<bool>())).prop_map(
+        |(driver, governors, preferences, (min, max, low, high), boost)| {
+            let khz_at = |percent: u32| (min + (max - min) * percent / 100) * 1000;
             FrequencyPolicy {
                 driver: driver.to_owned(),
                 governor: governors.first().cloned(),
                 governors,
-                preference: preferences.as_ref().and_then(|some| some.last().cloned()),
+                preference: preferences.as_ref().and_then(|selected| selected.last().cloned()),
                 preferences: preferences.unwrap_or_default(),
-                khz_range: Some((least * 1000, most * 1000)),
-                khz_min: Some(at(low.min(high))),
-                khz_max: Some(at(low.max(high))),
+                khz_range: Some((min * 1000, max * 1000)),
+                khz_min: Some(khz_at(low.min(high))),
+                khz_max: Some(khz_at(low.max(high))),
                 boost,
                 ..FrequencyPolicy::default()
             }
@@ -42,7 +42,9 @@ fn any_policy() -> impl Strategy<Value = FrequencyPolicy> {
 
 fn any_machine() -> impl Strategy<Value = HostPowerSettings> {
     let turbo = prop_oneof![Just(TurboFile::NoTurbo), Just(TurboFile::Boost)];
-    let turbo = prop::option::of((turbo, any::<bool>()).prop_map(|(file, on)| Turbo { file, on }));
+    let turbo = prop::option::of(
+        (turbo, any::<bool>()).prop_map(|(file, enabled)| Turbo { file, on: enabled }),
+    );
     let states = prop::collection::vec((0u32..200, any::<bool>()), 0..5);
     let cpus = prop::collection::vec((prop::bool::weighted(0.9), states), 1..6);
     (prop::collection::vec(any_policy(), 0..3), turbo, cpus).prop_map(
@@ -64,11 +66,11 @@ fn any_machine() -> impl Strategy<Value = HostPowerSettings> {
                 })
                 .collect();
             let count = policies.len().max(1);
-            for (at, policy) in policies.iter_mut().enumerate() {
-                policy.number = u16::try_from(at).unwrap();
-                let mine = cpus.iter().filter(|cpu| cpu.online);
-                let mine = mine.filter(|cpu| usize::from(cpu.number) % count == at);
-                policy.cpus = mine.map(|cpu| cpu.number).collect();
+            for (index, policy) in policies.iter_mut().enumerate() {
+                policy.number = u16::try_from(index).unwrap();
+                let own_cpus = cpus.iter().filter(|cpu| cpu.online);
+                let own_cpus = own_cpus.filter(|cpu| usize::from(cpu.number) % count == index);
+                policy.cpus = own_cpus.map(|cpu| cpu.number).collect();
             }
             HostPowerSettings { cpus, policies, turbo }
         },
@@ -98,20 +100,21 @@ fn any_spec() -> impl Strategy<Value = PowerSpec> {
 }
 
 /// Applies a write as the kernel does, rejecting invalid ones.
-fn write(machine: &mut HostPowerSettings, of: &RequiredSetting) {
+fn write(machine: &mut HostPowerSettings, setting: &RequiredSetting) {
     let flag = || {
-        assert!(["0", "1"].contains(&of.value.as_str()), "{of:?}");
-        of.value == "1"
+        assert!(["0", "1"].contains(&setting.value.as_str()), "{setting:?}");
+        setting.value == "1"
     };
-    let khz = || of.value.parse::<u32>().unwrap();
-    match of.id {
+    let khz = || setting.value.parse::<u32>().unwrap();
+    match setting.id {
         SettingId::Turbo(file) => {
             machine.turbo = Some(Turbo { file, on: flag() == (file == TurboFile::Boost) });
         }
         SettingId::Idle { cpu, state } => {
-            let cpu = machine.cpus.iter_mut().find(|known| known.number == cpu).unwrap();
+            let cpu = machine.cpus.iter_mut().find(|candidate| candidate.number == cpu).unwrap();
             assert!(cpu.online);
-            let state = cpu.idle_states.iter_mut().find(|known| known.number == state).unwrap();
+            let state =
+                cpu.idle_states.iter_mut().find(|candidate| candidate.number == state).unwrap();
             state.disabled = flag();
         }
         SettingId::Boost(number)
@@ -121,22 +124,22 @@ fn write(machine: &mut HostPowerSettings, of: &RequiredSetting) {
         | SettingId::FrequencyMin(number) => {
             let policy =
                 machine.policies.iter_mut().find(|policy| policy.number == number).unwrap();
-            match of.id {
+            match setting.id {
                 SettingId::Boost(_) => policy.boost = Some(flag()),
                 SettingId::Governor(_) => {
-                    assert!(policy.governors.contains(&of.value));
-                    policy.governor = Some(of.value.clone());
+                    assert!(policy.governors.contains(&setting.value));
+                    policy.governor = Some(setting.value.clone());
                 }
                 SettingId::Preference(_) => {
-                    assert!(policy.preferences.contains(&of.value));
-                    policy.preference = Some(of.value.clone());
+                    assert!(policy.preferences.contains(&setting.value));
+                    policy.preference = Some(setting.value.clone());
                 }
                 SettingId::FrequencyMax(_) => policy.khz_max = Some(khz()),
                 _ => policy.khz_min = Some(khz()),
             }
-            let (least, most) = policy.khz_range.unwrap();
+            let (lowest, limit) = policy.khz_range.unwrap();
             let (min, max) = (policy.khz_min.unwrap(), policy.khz_max.unwrap());
-            assert!(least <= min && min <= max && max <= most, "{min} {max} after {of:?}");
+            assert!(lowest <= min && min <= max && max <= limit, "{min} {max} after {setting:?}");
         }
     }
 }
@@ -153,14 +156,17 @@ fn settle(
     assert: &Overwrite,
 ) -> Records {
     for _ in 0..3 {
-        let wanted = spec.map(|spec| settings(spec, machine)).unwrap_or_default();
-        let todo = reconcile(&wanted, machine, &records, assert);
+        let required = spec.map(|spec| settings(spec, machine)).unwrap_or_default();
+        let todo = reconcile(&required, machine, &records, assert);
         records = todo.records;
-        for one in &todo.writes {
-            assert!(records.contains_key(&one.id), "written before it was recorded: {one:?}");
-            write(machine, one);
-            if todo.restored.contains(&one.id) {
-                records.remove(&one.id);
+        for pending in &todo.writes {
+            assert!(
+                records.contains_key(&pending.id),
+                "written before it was recorded: {pending:?}"
+            );
+            write(machine, pending);
+            if todo.restored.contains(&pending.id) {
+                records.remove(&pending.id);
             }
         }
         if todo.writes.is_empty() {
@@ -181,13 +187,13 @@ proptest! {
         let mut records = Records::new();
         for spec in &specs {
             records = settle(Some(spec), &mut machine, records, &Overwrite::All);
-            for of in settings(spec, &machine) {
-                let value = machine.value(of.id);
-                prop_assert_eq!(value.as_deref(), Some(of.value.as_str()), "{:?}", of.id);
+            for setting in settings(spec, &machine) {
+                let value = machine.value(setting.id);
+                prop_assert_eq!(value.as_deref(), Some(setting.value.as_str()), "{:?}", setting.id);
             }
             // Settings that the plan does not require have their original values.
             for id in records.keys() {
-                prop_assert!(settings(spec, &machine).iter().any(|of| of.id == *id));
+                prop_assert!(settings(spec, &machine).iter().any(|setting| setting.id == *id));
             }
         }
         let records = settle(None, &mut machine, records, &Overwrite::Nothing);
@@ -198,19 +204,19 @@ proptest! {
     /// External changes of frequencies, governors and states during a plan are left alone and
     /// reported.
     #[test]
-    fn what_others_change_is_left_alone_and_said(
+    fn external_changes_are_kept_and_reported(
         machine in any_machine(),
         spec in any_spec(),
-        at in any::<prop::sample::Index>(),
+        position in any::<prop::sample::Index>(),
     ) {
         let mut machine = machine;
         let records = settle(Some(&spec), &mut machine, Records::new(), &Overwrite::All);
         let flags: Vec<_> = records.keys().copied().filter(|id| matches!(
             id, SettingId::Governor(_) | SettingId::Preference(_))).collect();
         prop_assume!(!flags.is_empty());
-        let id = flags[at.index(flags.len())];
+        let id = flags[position.index(flags.len())];
         let policy = |machine: &mut HostPowerSettings, number: u16, value: &str| {
-            let policy = machine.policies.iter_mut().find(|of| of.number == number).unwrap();
+            let policy = machine.policies.iter_mut().find(|policy| policy.number == number).unwrap();
             match id {
                 SettingId::Governor(_) => policy.governor = Some(value.to_owned()),
                 _ => policy.preference = Some(value.to_owned()),
@@ -220,11 +226,11 @@ proptest! {
             unreachable!()
         };
         policy(&mut machine, number, "somebody's");
-        for wanted in [settings(&spec, &machine), Vec::new()] {
-            let is_wanted = wanted.iter().any(|of| of.id == id);
-            let todo = reconcile(&wanted, &machine, &records, &Overwrite::Nothing);
-            prop_assert!(todo.writes.iter().all(|of| of.id != id));
-            prop_assert!(todo.external_changes.iter().any(|of| of.id == id && of.now == "somebody's"));
+        for targets in [settings(&spec, &machine), Vec::new()] {
+            let is_wanted = targets.iter().any(|setting| setting.id == id);
+            let todo = reconcile(&targets, &machine, &records, &Overwrite::Nothing);
+            prop_assert!(todo.writes.iter().all(|setting| setting.id != id));
+            prop_assert!(todo.external_changes.iter().any(|setting| setting.id == id && setting.now == "somebody's"));
             prop_assert_eq!(todo.records.contains_key(&id), is_wanted);
         }
         // Setting a plan again overwrites them, and their values become the original ones.
@@ -234,17 +240,17 @@ proptest! {
 
     /// The daemon may crash between any two writes; records are durable before the first.
     #[test]
-    fn whoever_dies_between_writes_can_restore(
+    fn a_process_killed_between_writes_can_restore(
         machine in any_machine(),
         spec in any_spec(),
         dies_after in 0usize..12,
     ) {
         let before = machine.clone();
         let mut machine = machine;
-        let wanted = settings(&spec, &machine);
-        let todo = reconcile(&wanted, &machine, &Records::new(), &Overwrite::All);
-        for one in todo.writes.iter().take(dies_after) {
-            write(&mut machine, one);
+        let targets = settings(&spec, &machine);
+        let todo = reconcile(&targets, &machine, &Records::new(), &Overwrite::All);
+        for change in todo.writes.iter().take(dies_after) {
+            write(&mut machine, change);
         }
         let records = settle(None, &mut machine, todo.records, &Overwrite::Nothing);
         prop_assert!(records.is_empty());
@@ -256,7 +262,7 @@ proptest! {
         let before = machine.clone();
         let mut machine = machine;
         let records = settle(Some(&spec), &mut machine, Records::new(), &Overwrite::All);
-        let on = machine.clone();
+        let online = machine.clone();
         for cpu in &mut machine.cpus {
             cpu.online = false;
         }
@@ -266,13 +272,13 @@ proptest! {
             records.keys().copied().filter(|id| !matches!(id, SettingId::Turbo(_))).collect();
         prop_assert_eq!(&todo.waiting, &waits);
         // CPUs return with the settings they had when they went offline.
-        let mut machine = HostPowerSettings { turbo: machine.turbo, ..on };
+        let mut machine = HostPowerSettings { turbo: machine.turbo, ..online };
         settle(None, &mut machine, records, &Overwrite::Nothing);
         prop_assert_eq!(machine, before);
     }
 
     #[test]
-    fn water_marks_are_apart_and_what_is_asked_for_wins(spec in any_spec()) {
+    fn water_marks_differ_and_explicit_values_take_precedence(spec in any_spec()) {
         let share = spec.data_plane();
         prop_assert!(share.vmq_high_percent >= share.vmq_low_percent + 30, "{share:?}");
         prop_assert!(share.vmq_high_percent <= 95);

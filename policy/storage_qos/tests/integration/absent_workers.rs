@@ -21,11 +21,11 @@ struct Host {
 }
 
 impl Host {
-    fn new(of: Limits) -> Self {
+    fn new(limits: Limits) -> Self {
         let spec = StoreSpec { depth_min: 4, depth_max: 4, ..StoreSpec::default() };
         let mut budget = StoreBudget::new(spec);
         let mut store = Store::new(Capacity::Measured(10_000_000));
-        let disk = |disk| Proposal::Disk(DiskId(disk), LimitsSource::Own(of));
+        let disk = |disk| Proposal::Disk(DiskId(disk), LimitsSource::Own(limits));
         for change in store.propose(&[disk(0), disk(1)], false).unwrap() {
             budget.apply(NOW, change);
         }
@@ -38,17 +38,17 @@ impl Host {
     }
 
     /// Submits requests of a worker's disk, and reports them.
-    fn submit(&mut self, now: Time, at: usize, requests: u32) {
+    fn submit(&mut self, now: Time, index: usize, requests: u32) {
         for tag in 0..requests {
-            let submitted = self.borrowers[at].submit(now, DISKS[at], 8192, tag).unwrap();
+            let submitted = self.borrowers[index].submit(now, DISKS[index], 8192, tag).unwrap();
             assert_eq!(submitted, Submitted::Queued);
         }
-        self.report(now, at);
+        self.report(now, index);
     }
 
-    fn report(&mut self, now: Time, at: usize) {
-        if let Ok(report) = self.borrowers[at].poll_report(now, LoanReport::default()) {
-            self.budget.handle_report(now, WORKERS[at], &report);
+    fn report(&mut self, now: Time, index: usize) {
+        if let Ok(report) = self.borrowers[index].poll_report(now, LoanReport::default()) {
+            self.budget.handle_report(now, WORKERS[index], &report);
         }
     }
 
@@ -57,27 +57,27 @@ impl Host {
     }
 
     /// Dispatches the granted requests of a worker. Returns their number.
-    fn dispatch(&mut self, now: Time, at: usize) -> u32 {
+    fn dispatch(&mut self, now: Time, index: usize) -> u32 {
         let mut dispatched = 0;
-        while let Next::Dispatch { .. } = self.borrowers[at].poll(now) {
+        while let Next::Dispatch { .. } = self.borrowers[index].poll(now) {
             dispatched += 1;
         }
         dispatched
     }
 
-    fn complete(&mut self, now: Time, at: usize, requests: u32) {
-        let (disk, operation, latency) = (DISKS[at], IoKind::Read, None);
+    fn complete(&mut self, now: Time, index: usize, requests: u32) {
+        let (disk, operation, latency) = (DISKS[index], IoKind::Read, None);
         for _ in 0..requests {
-            let of = Completion { disk, operation, bytes: 8192, latency };
-            self.borrowers[at].handle_completion(now, of);
+            let completion = Completion { disk, operation, bytes: 8192, latency };
+            self.borrowers[index].handle_completion(now, completion);
         }
-        self.report(now, at);
+        self.report(now, index);
     }
 }
 
 fn waiting(grants: &[WorkerGrant], worker: usize) -> u32 {
     let of_it = grants.iter().filter(|grant| grant.worker == WORKERS[worker]);
-    of_it.map(|grant| if let GrantKind::Waiting(of) = grant.of { of } else { 0 }).sum()
+    of_it.map(|grant| if let GrantKind::Waiting(bytes) = grant.of { bytes } else { 0 }).sum()
 }
 
 #[test]
@@ -135,20 +135,20 @@ fn a_late_grant_permits_one_request_and_the_others_are_refunded_and_requested_ag
     assert_eq!(host.dispatch(now, 0), 1);
     let report = host.borrowers[0].poll_report(now, LoanReport::default()).unwrap();
     let returned = |units: fn(&Return) -> u32| report.returns.iter().map(units).sum::<u32>();
-    assert_eq!((returned(|of| of.requests), returned(|of| of.cost)), (3, 3));
+    assert_eq!((returned(|entry| entry.requests), returned(|entry| entry.cost)), (3, 3));
     assert_eq!(report.loan_demand.len(), 3);
     host.budget.handle_report(now, WORKERS[0], &report);
-    let (mut again, mut in_flight) = (0, 1);
+    let (mut repeated, mut in_flight) = (0, 1);
     for _ in 0..100 {
         for grant in host.grants(now) {
             host.borrowers[0].handle_grant(now, grant);
         }
         in_flight += host.dispatch(now, 0);
-        again += in_flight;
+        repeated += in_flight;
         host.complete(now, 0, std::mem::take(&mut in_flight));
         now = now + Duration::from_millis(1);
     }
-    assert_eq!((again, host.borrowers[0].waiting(DISKS[0])), (64, 0), "each is dispatched once");
+    assert_eq!((repeated, host.borrowers[0].waiting(DISKS[0])), (64, 0), "each is dispatched once");
 }
 
 /// The worker fetches its grants so rarely that all of them are late.
@@ -176,20 +176,20 @@ fn a_worker_with_late_grants_only_dispatches_a_request_of_each_disk_per_fetch() 
 
 #[test]
 fn a_loan_is_refunded_when_it_is_returned_however_long_it_was_held() {
-    for held in [GRANT_AGE_MAX, 2 * GRANT_AGE_MAX] {
+    for age in [GRANT_AGE_MAX, 2 * GRANT_AGE_MAX] {
         let mut host = Host::new(Limits::default());
         host.submit(NOW, 0, 1);
         host.grants(NOW).into_iter().for_each(|grant| host.borrowers[0].handle_grant(NOW, grant));
         assert_eq!(host.dispatch(NOW, 0), 1);
         host.complete(NOW, 0, 1);
-        let lent = host.grants(NOW);
-        assert!(lent.iter().any(|grant| grant.of == GrantKind::Ahead(8192)), "{lent:?}");
-        lent.into_iter().for_each(|grant| host.borrowers[0].handle_grant(NOW, grant));
-        let report = host.borrowers[0].poll_report(NOW + held, LoanReport::default()).unwrap();
-        let returned: u32 = report.returns.iter().map(|of| of.requests).sum();
-        let refunded: u32 = report.returns.iter().map(|of| of.cost).sum();
+        let loans = host.grants(NOW);
+        assert!(loans.iter().any(|grant| grant.of == GrantKind::Ahead(8192)), "{loans:?}");
+        loans.into_iter().for_each(|grant| host.borrowers[0].handle_grant(NOW, grant));
+        let report = host.borrowers[0].poll_report(NOW + age, LoanReport::default()).unwrap();
+        let returned: u32 = report.returns.iter().map(|entry| entry.requests).sum();
+        let refunded: u32 = report.returns.iter().map(|entry| entry.cost).sum();
         assert!(returned > 0 && refunded == returned, "{report:?}");
-        host.budget.handle_report(NOW + held, WORKERS[0], &report);
+        host.budget.handle_report(NOW + age, WORKERS[0], &report);
         assert_eq!(host.budget.in_flight(), 0);
     }
 }

@@ -11,7 +11,7 @@ fn drive(servers: usize, fixed_ns: u64) -> Array {
 }
 
 #[test]
-fn a_store_that_gets_slower_than_its_minimums_need_is_told_and_so_is_its_recovery() {
+fn a_store_too_slow_for_its_minimums_is_reported_and_so_is_its_recovery() {
     let array = drive(16, 1_600_000);
     let mut rig = Rig::new(array.clone(), array.capability(1));
     for disk in 0..4 {
@@ -29,11 +29,11 @@ fn a_store_that_gets_slower_than_its_minimums_need_is_told_and_so_is_its_recover
     let estimate = rig.scheduler.estimate().unwrap();
     assert!((4_700..=5_300).contains(&estimate.iops), "{estimate:?}");
     rig.run(Duration::from_secs(60));
-    let told = rig.events.iter().find_map(|(_, event)| match event {
+    let event = rig.events.iter().find_map(|(_, event)| match event {
         StoreEvent::CapacityLow(low) => Some(*low),
         _ => None,
     });
-    let low = told.unwrap();
+    let low = event.unwrap();
     assert_eq!((low.reserved_iops, low.needed_iops), (8000, 8889));
 
     rig.array.fixed_ns /= 2;
@@ -65,7 +65,7 @@ fn a_noisy_store_of_which_all_is_promised_is_enough() {
 }
 
 #[test]
-fn what_maximums_hold_back_is_not_taken_for_what_the_store_can_do() {
+fn throughput_limited_by_maximums_is_not_an_estimate_of_capacity() {
     let array = drive(16, 1_600_000);
     let mut rig = Rig::new(array.clone(), array.capability(1));
     for disk in 0..4 {
@@ -86,7 +86,7 @@ proptest! {
     /// For any device and load, the estimate never exceeds the throughput of the best second by
     /// more than the completions at the edges of a sample.
     #[test]
-    fn an_estimate_is_never_above_what_was_delivered(
+    fn an_estimate_is_never_above_the_throughput(
         servers in 1usize..32,
         fixed_ns in 400_000u64..8_000_000,
         noise_percent in 0u64..60,
@@ -99,20 +99,20 @@ proptest! {
             rig.set(disk, limits(0, 0, 100));
             rig.load(disk, Some(Load::full(bytes, *depth)));
         }
-        let begun = rig.now;
+        let start = rig.now;
         rig.run(Duration::from_secs(20));
         let cost = f64::from(bytes.div_ceil(8192));
-        let windows = (0..).map(|step| begun + step * SECOND / 4);
+        let windows = (0..).map(|step| start + step * SECOND / 4);
         let windows = windows.take_while(|from| from + SECOND / 2 <= rig.now);
         let delivered = |from: u64| -> f64 {
             rig.logs.values().map(|log| log.iops(from, from + SECOND / 2)).sum()
         };
-        let most = windows.map(delivered).fold(0.0, f64::max);
+        let highest = windows.map(delivered).fold(0.0, f64::max);
         if let Some(estimate) = rig.scheduler.estimate() {
             // One completion more or less at each edge of half a second, and the sample is not
             // aligned with the windows.
-            let slack = most * 0.1 + 4.0 * cost;
-            prop_assert!(estimate.iops as f64 <= most + slack, "{estimate:?} above {most}");
+            let slack = highest * 0.1 + 4.0 * cost;
+            prop_assert!(estimate.iops as f64 <= highest + slack, "{estimate:?} above {highest}");
         }
     }
 }

@@ -22,30 +22,30 @@ fn minimums(rig: &Rig) -> Vec<&(u64, StoreEvent)> {
 }
 
 /// Returns the first event for a minimum, and its time after `since`.
-fn unmet(rig: &Rig, since: u64) -> (Duration, &Unmet) {
-    let (at, event) = minimums(rig).first().copied().expect("something is told");
+fn unmet(start: &Rig, since: u64) -> (Duration, &Unmet) {
+    let (reported_at, event) = minimums(start).first().copied().expect("something is told");
     match event {
-        StoreEvent::MinimumUnmet(unmet) => (Duration::from_nanos(at - since), unmet),
+        StoreEvent::MinimumUnmet(unmet) => (Duration::from_nanos(reported_at - since), unmet),
         _ => panic!("{event:?}"),
     }
 }
 
-fn is_about(got: u64, expected: u64, percent: u64) {
-    let off = got.abs_diff(expected);
-    assert!(off * 100 <= expected * percent, "{got}, not about {expected}");
+fn is_about(actual: u64, expected: u64, percent: u64) {
+    let difference = actual.abs_diff(expected);
+    assert!(difference * 100 <= expected * percent, "{actual}, not about {expected}");
 }
 
 #[test]
-fn what_was_forced_is_told_after_a_minute_with_who_got_it() {
+fn forced_minimums_are_reported_after_a_minute_with_the_disks_served() {
     let mut rig = Rig::new(array(4, 1_000_000), 4000);
     let force = |disk, min| Proposal::Disk(DiskId(disk), LimitsSource::Own(limits(min, 0, 100)));
     rig.propose(&[force(0, 4000), force(1, 2000), force(2, 0)], true);
-    let began = rig.now;
+    let started_at = rig.now;
     for disk in 0..3 {
         rig.load(disk, Some(Load::full(4096, 32)));
     }
     rig.run(Duration::from_secs(75));
-    let (after, unmet) = unmet(&rig, began);
+    let (after, unmet) = unmet(&rig, started_at);
     assert!((60..=66).contains(&after.as_secs()), "{after:?}");
     assert_eq!(
         (unmet.holder, unmet.shortfall),
@@ -71,7 +71,7 @@ fn what_was_forced_is_told_after_a_minute_with_who_got_it() {
 }
 
 #[test]
-fn a_device_that_somebody_else_uses_is_told() {
+fn use_of_the_device_by_others_is_reported() {
     let mut rig = Rig::new(array(8, 1_000_000), 8000);
     rig.set(0, limits(6000, 0, 100));
     rig.set(1, Limits::default());
@@ -81,9 +81,9 @@ fn a_device_that_somebody_else_uses_is_told() {
     rig.run(Duration::from_secs(30));
     assert!(rig.events.is_empty(), "{:?}", rig.events);
     rig.array.fixed_ns = 2_000_000;
-    let began = rig.now;
+    let started_at = rig.now;
     rig.run(Duration::from_secs(70));
-    let (after, unmet) = unmet(&rig, began);
+    let (after, unmet) = unmet(&rig, started_at);
     assert!((60..=66).contains(&after.as_secs()), "{after:?}");
     assert_eq!(unmet.shortfall, Shortfall::ExternalLoad);
     is_about(unmet.external_iops, 4000, 5);
@@ -91,23 +91,23 @@ fn a_device_that_somebody_else_uses_is_told() {
 }
 
 #[test]
-fn a_depth_that_allows_no_more_is_told_and_holds_nobody_back() {
+fn a_limiting_queue_depth_is_reported_and_delays_no_other_disk() {
     let mut rig = Rig::new(array(8, 1_000_000), 8000);
     rig.set(0, limits(3000, 0, 100));
     rig.set(1, Limits::default());
     rig.load(0, Some(Load::full(4096, 1)));
     rig.load(1, Some(Load::full(4096, 64)));
-    let began = rig.now;
+    let started_at = rig.now;
     rig.run(Duration::from_secs(90));
-    let (_, unmet) = unmet(&rig, began);
+    let (_, unmet) = unmet(&rig, started_at);
     assert_eq!(unmet.shortfall, Shortfall::DeviceLatency);
     assert!(unmet.delivered_iops < 1010, "{unmet:?}");
-    let total = rig.all_iops(began + 5 * SECOND);
+    let total = rig.all_iops(started_at + 5 * SECOND);
     assert!(total > 0.9 * 8000.0, "{total}: others are held back in vain");
 }
 
 #[test]
-fn a_disk_that_asks_for_little_is_owed_little() {
+fn a_disk_with_little_demand_is_due_little() {
     let mut rig = Rig::new(array(4, 1_000_000), 4000);
     rig.set(0, limits(3000, 0, 100));
     rig.set(1, Limits::default());
@@ -115,20 +115,20 @@ fn a_disk_that_asks_for_little_is_owed_little() {
     rig.load(1, Some(Load::full(4096, 64)));
     rig.run(Duration::from_secs(100));
     assert!(rig.events.is_empty(), "{:?}", rig.events);
-    let got = rig.iops(0, rig.now - 50 * SECOND);
-    assert!((got - 100.0).abs() < 2.0, "{got}");
-    let others = rig.iops(1, rig.now - 50 * SECOND);
-    assert!(others > 0.95 * 3900.0, "{others}");
+    let iops = rig.iops(0, rig.now - 50 * SECOND);
+    assert!((iops - 100.0).abs() < 2.0, "{iops}");
+    let other_iops = rig.iops(1, rig.now - 50 * SECOND);
+    assert!(other_iops > 0.95 * 3900.0, "{other_iops}");
 }
 
 /// Returns the share of this cause in all queueing time.
 fn part(delivery: &Delivery, cause: QueueCause) -> f64 {
-    let all: u64 = QueueCause::ALL.iter().map(|cause| delivery.waits.ns(*cause)).sum();
-    delivery.waits.ns(cause) as f64 / all.max(1) as f64
+    let total: u64 = QueueCause::ALL.iter().map(|cause| delivery.waits.ns(*cause)).sum();
+    delivery.waits.ns(cause) as f64 / total.max(1) as f64
 }
 
 #[test]
-fn a_disk_shows_what_it_gets_and_why_it_waits() {
+fn a_disk_displays_its_throughput_and_wait_reason() {
     let mut rig = Rig::new(array(16, 1_000_000), 16_000);
     rig.set(0, limits(500, 1000, 100));
     rig.set(1, Limits { max_bandwidth: bandwidth(4096 * 700), ..Limits::default() });
@@ -161,7 +161,7 @@ fn a_disk_shows_what_it_gets_and_why_it_waits() {
 }
 
 #[test]
-fn waiting_for_the_device_and_for_others_minimums_is_told_apart() {
+fn waiting_for_the_device_and_for_minimums_of_others_is_distinguished() {
     let mut rig = Rig::new(array(4, 1_000_000), 4000);
     for disk in 0..2 {
         rig.set(disk, Limits::default());

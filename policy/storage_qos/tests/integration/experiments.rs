@@ -23,16 +23,16 @@ fn qos_host() {
         rig.set(disk, Limits::default());
         rig.load(disk, Some(Load::full(BYTES, 1)));
     }
-    let all = 1..=10u32;
+    let disks = 1..=10u32;
     let (low, high) = (1..=5u32, 6..=10u32);
 
     // 1. No limits: equal shares.
     rig.run(Duration::from_secs(30));
-    let from = rig.now - 20 * SECOND;
+    let start = rig.now - 20 * SECOND;
     let equal = capacity as f64 / 10.0;
-    for disk in all.clone() {
-        let got = rig.iops(disk, from);
-        assert!((got / equal - 1.0).abs() < 0.05, "disk {disk}: {got} of {equal}");
+    for disk in disks.clone() {
+        let iops = rig.iops(disk, start);
+        assert!((iops / equal - 1.0).abs() < 0.05, "disk {disk}: {iops} of {equal}");
     }
 
     // 2. Five disks have a maximum of 1000; the others' throughput rises.
@@ -40,19 +40,19 @@ fn qos_host() {
         rig.set(disk, limits(0, 1000, 100));
     }
     rig.run(Duration::from_secs(30));
-    let from = rig.now - 20 * SECOND;
+    let start = rig.now - 20 * SECOND;
     let rest = (capacity as f64 - 5000.0) / 5.0;
     for disk in low.clone() {
-        let got = rig.iops(disk, from);
-        assert!((got / 1000.0 - 1.0).abs() < 0.02, "disk {disk}: {got}");
+        let iops = rig.iops(disk, start);
+        assert!((iops / 1000.0 - 1.0).abs() < 0.02, "disk {disk}: {iops}");
     }
     for disk in high.clone() {
-        let got = rig.iops(disk, from);
-        assert!(got > equal * 1.15 && got < rest * 1.05, "disk {disk}: {got} of {rest}");
+        let iops = rig.iops(disk, start);
+        assert!(iops > equal * 1.15 && iops < rest * 1.05, "disk {disk}: {iops} of {rest}");
     }
 
     // 3. The others have a minimum of 3000, taken from the first five.
-    let before = rig.iops(6, from);
+    let before = rig.iops(6, start);
     assert!(before < 2950.0, "{before}: nothing would be shown");
     let changed = rig.now;
     for disk in high.clone() {
@@ -60,30 +60,30 @@ fn qos_host() {
     }
     rig.run(Duration::from_secs(4));
     for disk in high.clone() {
-        let got = rig.logs[&disk].iops(changed + 2 * SECOND, rig.now);
-        assert!(got > 0.95 * 3000.0, "disk {disk}: {got} two seconds after the change");
+        let iops = rig.logs[&disk].iops(changed + 2 * SECOND, rig.now);
+        assert!(iops > 0.95 * 3000.0, "disk {disk}: {iops} two seconds after the change");
     }
     rig.run(Duration::from_secs(56));
-    let from = rig.now - 50 * SECOND;
+    let start = rig.now - 50 * SECOND;
     for disk in high.clone() {
-        let got = rig.iops(disk, from);
-        assert!(got > 0.98 * 3000.0, "disk {disk}: {got}");
+        let iops = rig.iops(disk, start);
+        assert!(iops > 0.98 * 3000.0, "disk {disk}: {iops}");
     }
     for disk in low {
-        let got = rig.iops(disk, from);
-        assert!(got > 100.0 && got < 1000.0, "disk {disk}: {got}");
+        let iops = rig.iops(disk, start);
+        assert!(iops > 100.0 && iops < 1000.0, "disk {disk}: {iops}");
     }
     assert!(rig.events.is_empty(), "{:?}", rig.events);
 
     // 4. No limits.
-    for disk in all.clone() {
+    for disk in disks.clone() {
         rig.set(disk, Limits::default());
     }
     rig.run(Duration::from_secs(30));
-    let from = rig.now - 20 * SECOND;
-    for disk in all {
-        let got = rig.iops(disk, from);
-        assert!((got / equal - 1.0).abs() < 0.05, "disk {disk}: {got} of {equal}");
+    let start = rig.now - 20 * SECOND;
+    for disk in disks {
+        let iops = rig.iops(disk, start);
+        assert!((iops / equal - 1.0).abs() < 0.05, "disk {disk}: {iops} of {equal}");
     }
 }
 
@@ -102,18 +102,18 @@ fn dmclock_100_clients() {
         rig.load(disk, Some(load));
     }
     rig.run(Duration::from_secs(10));
-    let began = rig.now;
+    let started_at = rig.now;
     rig.load(99, Some(load));
     rig.run(Duration::from_secs(14));
     for disk in 0..100 {
-        let early = rig.logs[&disk].iops(began - 8 * SECOND, began);
-        let late = rig.logs[&disk].iops(began + SECOND, rig.now);
+        let early = rig.logs[&disk].iops(started_at - 8 * SECOND, started_at);
+        let late = rig.logs[&disk].iops(started_at + SECOND, rig.now);
         let share = if disk == 99 { 0.0 } else { 4000.0 / 99.0 };
         assert!((early - share).abs() <= 1.0, "client {disk}: {early} of {share}");
         assert!((20.0..=60.0).contains(&late), "client {disk}: {late}");
         assert!((late - 40.0).abs() <= 1.0, "client {disk}: {late} of 40");
-        let most = Duration::from_secs(1);
-        let allowed = limits(20, 60, 1).operations_max(most).unwrap();
+        let window = Duration::from_secs(1);
+        let allowed = limits(20, 60, 1).operations_max(window).unwrap();
         let excess = rig.logs[&disk].excess(60, false);
         assert!(excess <= (allowed - 60) as f64 + 1.0, "client {disk}: {excess}");
     }

@@ -22,9 +22,9 @@ fn any_array() -> impl Strategy<Value = Array> {
 
 /// Minimum and maximum of a disk in thousandths of the array's capacity (0: none), weight and queue
 /// depth.
-type Wish = (u64, u64, u16, u32);
+type DiskSetup = (u64, u64, u16, u32);
 
-fn any_wishes() -> impl Strategy<Value = Vec<Wish>> {
+fn any_disk_setups() -> impl Strategy<Value = Vec<DiskSetup>> {
     let min = prop_oneof![2 => Just(0u64), 1 => 10u64..300];
     let max = prop_oneof![2 => Just(0u64), 1 => 20u64..600];
     prop::collection::vec((min, max, 50u16..400, 1u32..32), 2..12)
@@ -41,7 +41,7 @@ proptest! {
     /// Disks with permanent demand: no maximum is exceeded, each minimum is met, no capacity is
     /// unused, and the remaining capacity is shared by weight.
     #[test]
-    fn what_is_set_is_what_is_got(array in any_array(), wishes in any_wishes(), bytes in 1u32..130_000) {
+    fn limits_are_met(array in any_array(), disk_setups in any_disk_setups(), bytes in 1u32..130_000) {
         let cost = u64::from(bytes.div_ceil(8192));
         let capacity = array.capability(cost);
         let mut rig = Rig::new(array.clone(), capacity);
@@ -49,39 +49,39 @@ proptest! {
         // Each disk must have queued requests, also with most of its requests in the device.
         let depth = 5 * array.servers as u32 + 8;
         let mut disks = Vec::new();
-        for (disk, (min, max, weight, more)) in (0u32..).zip(&wishes) {
+        for (disk, (min, max, weight, more)) in (0u32..).zip(&disk_setups) {
             let max = max * capacity / 1000;
             let mut min = (min * capacity / 1000).min(if max == 0 { u64::MAX } else { max });
             if promised + min > capacity * 85 / 100 { min = 0; }
             promised += min;
             rig.set(disk, limits(min, max, *weight));
             rig.load(disk, Some(Load::full(bytes, depth + more)));
-            let most = if max == 0 { f64::MAX } else { max as f64 };
-            disks.push((f64::from(*weight), min as f64, most));
+            let cap = if max == 0 { f64::MAX } else { max as f64 };
+            disks.push((f64::from(*weight), min as f64, cap));
         }
         // Enough requests that one request is less than half a percent.
         let warm = Duration::from_secs(10);
-        let requests = capacity / cost / wishes.len() as u64;
+        let requests = capacity / cost / disk_setups.len() as u64;
         let span = Duration::from_secs((400 * 8 / requests.max(1)).clamp(20, 120));
         rig.run(warm);
         let from = rig.now;
         rig.run(span);
         // Capacity of the array with this noise, measured in the run.
-        let wanted: f64 = disks.iter().map(|disk| disk.2).sum();
+        let demand: f64 = disks.iter().map(|disk| disk.2).sum();
         let total = rig.all_iops(from);
-        let possible = (capacity as f64).min(wanted);
-        let one = cost as f64 / span.as_secs_f64();
-        prop_assert!(total >= possible * 0.97 - 2.0 * one, "{total} of {possible}");
+        let possible = (capacity as f64).min(demand);
+        let request_iops = cost as f64 / span.as_secs_f64();
+        prop_assert!(total >= possible * 0.97 - 2.0 * request_iops, "{total} of {possible}");
         let shares = ideal(total, &disks);
         // A maximum is made up for within CATCH_UP only. If the array takes longer for one request
         // of each disk, a disk may be queued longer, and stays below its maximum by up to 2.8 % (19
         // 000 disks with random limits).
-        let turn_ns = SECOND * cost * wishes.len() as u64 / capacity;
+        let turn_ns = SECOND * cost * disk_setups.len() as u64 / capacity;
         let unfairness = if u128::from(turn_ns) > CATCH_UP.as_nanos() { 0.05 } else { 0.02 };
         for ((disk, (_, min, max)), share) in (0u32..).zip(&disks).zip(&shares) {
-            let got = rig.iops(disk, from);
-            prop_assert!(got >= min * 0.995 - 2.0 * one, "disk {disk}: {got}, minimum {min}");
-            prop_assert!((got - share).abs() <= share * unfairness + 3.0 * one, "disk {disk}: {got}, {share} is fair");
+            let iops = rig.iops(disk, from);
+            prop_assert!(iops >= min * 0.995 - 2.0 * request_iops, "disk {disk}: {iops}, minimum {min}");
+            prop_assert!((iops - share).abs() <= share * unfairness + 3.0 * request_iops, "disk {disk}: {iops}, {share} is fair");
             if *max < f64::MAX {
                 let excess = rig.logs[&disk].excess(*max as u64, false);
                 let catch_up = limits(*min as u64, *max as u64, 1).catch_up_window();
@@ -103,8 +103,8 @@ proptest! {
         burst in prop::option::of((1u64..3000, 1u32..3)),
     ) {
         let (top, width) = (4000u64, 40_000_000u64);
-        let burst = burst.map(|(above, seconds)| {
-            Burst { iops: Iops::new(top + above).unwrap(), seconds }
+        let burst = burst.map(|(excess, seconds)| {
+            Burst { iops: Iops::new(top + excess).unwrap(), seconds }
         });
         let mut rig = Rig::new(array, 1_000_000);
         rig.late_ns = 300_000;
@@ -157,7 +157,7 @@ proptest! {
             rig.load(disk, Some(Load::full(bytes, depth)));
         }
         let maximums: Vec<u64> = (0..14).map(|second| if changing { 500 + 500 * (second % 3) } else { 1000 }).collect();
-        let began = rig.now;
+        let start = rig.now;
         for max in &maximums {
             for disk in 0..count {
                 rig.set(disk, limits(0, *max, 100));
@@ -168,13 +168,13 @@ proptest! {
             let log = &rig.logs[&disk];
             for from in 4..=9usize {
                 let expected = maximums[from..from + 5].iter().sum::<u64>() as f64;
-                let (start, end) = (began + from as u64 * SECOND, began + (from as u64 + 5) * SECOND);
-                let within = log.dispatched.iter().filter(|entry| entry.0 >= start && entry.0 < end);
-                let got = within.map(|entry| entry.1).sum::<u64>() as f64;
+                let (start, end) = (start + from as u64 * SECOND, start + (from as u64 + 5) * SECOND);
+                let window = log.dispatched.iter().filter(|entry| entry.0 >= start && entry.0 < end);
+                let iops = window.map(|entry| entry.1).sum::<u64>() as f64;
                 // A request is dispatched as a whole, so one request may or may not be within the
                 // window.
                 let allowed = expected * 0.02 + cost as f64;
-                prop_assert!((got - expected).abs() <= allowed, "disk {disk}: {got} of {expected}");
+                prop_assert!((iops - expected).abs() <= allowed, "disk {disk}: {iops} of {expected}");
             }
         }
     }
@@ -201,17 +201,17 @@ proptest! {
         let total = rig.all_iops(from);
         prop_assert!((total / max as f64 - 1.0).abs() < 0.01, "{total} of {max}");
         let deep = disks.iter().filter(|disk| depths[**disk as usize] > 1);
-        let got: Vec<f64> = deep.map(|disk| rig.iops(*disk, from)).collect();
-        let (least, most) = (got.iter().copied().fold(f64::MAX, f64::min), got.iter().copied().fold(0.0, f64::max));
-        prop_assert!(got.is_empty() || most - least <= most * 0.02 + 1.0, "{got:?}");
+        let rates: Vec<f64> = deep.map(|disk| rig.iops(*disk, from)).collect();
+        let (lowest, highest) = (rates.iter().copied().fold(f64::MAX, f64::min), rates.iter().copied().fold(0.0, f64::max));
+        prop_assert!(rates.is_empty() || highest - lowest <= highest * 0.02 + 1.0, "{rates:?}");
         // From now on, each disk has the policy's limits separately.
         rig.set_policy(1, spec(PolicyKind::Dedicated), &[]);
         rig.run(Duration::from_secs(1));
         let from = rig.now;
         rig.run(Duration::from_secs(10));
         for disk in disks {
-            let got = rig.iops(disk, from);
-            prop_assert!((got / max as f64 - 1.0).abs() < 0.02, "disk {disk}: {got} of {max}");
+            let iops = rig.iops(disk, from);
+            prop_assert!((iops / max as f64 - 1.0).abs() < 0.02, "disk {disk}: {iops} of {max}");
         }
     }
 
@@ -226,14 +226,14 @@ proptest! {
         rig.set(1, Limits { weight: Weight::new(1000).unwrap(), ..Limits::default() });
         rig.load(1, Some(Load::full(4096, 64)));
         rig.run(Duration::from_secs(3));
-        let mut others = 0.0;
+        let mut other_iops = 0.0;
         for _ in 0..6 {
             rig.load(0, Some(Load::full(4096, 64)));
             let from = rig.now;
             rig.run(Duration::from_millis(busy_ms));
-            let got = rig.logs[&0].iops(from + 50_000_000, rig.now);
+            let iops = rig.logs[&0].iops(from + 50_000_000, rig.now);
             let seconds = (busy_ms - 50) as f64 / 1000.0;
-            prop_assert!(got >= min as f64 * 0.98 - 12.0 / seconds, "{got} of {min}");
+            prop_assert!(iops >= min as f64 * 0.98 - 12.0 / seconds, "{iops} of {min}");
             rig.load(0, None);
             // The queued requests of the disk are executed.
             let is_busy = |rig: &Rig| {
@@ -245,8 +245,8 @@ proptest! {
             }
             let from = rig.now;
             rig.run(Duration::from_millis(idle_ms));
-            others += rig.logs[&1].iops(from, rig.now) / 6.0;
+            other_iops += rig.logs[&1].iops(from, rig.now) / 6.0;
         }
-        prop_assert!(others >= capacity as f64 * 0.97 - 10_000.0 / idle_ms as f64, "{others} of {capacity}");
+        prop_assert!(other_iops >= capacity as f64 * 0.97 - 10_000.0 / idle_ms as f64, "{other_iops} of {capacity}");
     }
 }

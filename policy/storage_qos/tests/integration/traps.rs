@@ -10,8 +10,11 @@ fn array() -> Array {
     Array { servers: 4, fixed_ns: 1_000_000, per_operation_ns: 0, noise_percent: 20 }
 }
 
-fn is_about(got: f64, expected: f64, percent: f64) {
-    assert!((got - expected).abs() <= expected * percent / 100.0, "{got}, not about {expected}");
+fn is_about(actual: f64, expected: f64, percent: f64) {
+    assert!(
+        (actual - expected).abs() <= expected * percent / 100.0,
+        "{actual}, not about {expected}"
+    );
 }
 
 /// Service that a disk received beyond its weight because of its minimum is not charged to it
@@ -30,8 +33,8 @@ fn a_disk_that_loses_its_minimum_is_not_starved() {
         rig.set(disk, limits(0, 0, 100));
     }
     rig.run(Duration::from_secs(2));
-    let from = rig.now - SECOND;
-    is_about(rig.iops(0, from), rig.iops(1, from), 5.0);
+    let start = rig.now - SECOND;
+    is_about(rig.iops(0, start), rig.iops(1, start), 5.0);
 }
 
 /// Operations that a disk's maximum prevented are not owed to it.
@@ -46,8 +49,8 @@ fn a_disk_that_loses_its_maximum_gets_no_more_than_its_share() {
     rig.run(Duration::from_secs(60));
     rig.set(0, Limits::default());
     rig.run(Duration::from_secs(2));
-    let from = rig.now - 1_900_000_000;
-    is_about(rig.iops(0, from), rig.iops(1, from), 5.0);
+    let start = rig.now - 1_900_000_000;
+    is_about(rig.iops(0, start), rig.iops(1, start), 5.0);
 }
 
 /// Operations by weight count for the minimum: a disk whose share exceeds its minimum gets the
@@ -61,8 +64,8 @@ fn a_minimum_is_no_addition_to_a_share() {
         rig.load(disk, Some(Load::full(4096, 64)));
     }
     rig.run(Duration::from_secs(10));
-    let from = rig.now - 8 * SECOND;
-    is_about(rig.iops(0, from), rig.iops(1, from), 2.0);
+    let start = rig.now - 8 * SECOND;
+    is_about(rig.iops(0, start), rig.iops(1, start), 2.0);
 }
 
 /// Capacity used beyond a disk's minimum is not a debt when other disks become active.
@@ -75,22 +78,22 @@ fn a_disk_that_had_everything_still_has_its_minimum() {
     rig.run(Duration::from_secs(60));
     assert!(rig.iops(0, rig.now - 10 * SECOND) > 3900.0);
     rig.load(1, Some(Load::full(4096, 64)));
-    let from = rig.now;
+    let start = rig.now;
     rig.run(Duration::from_secs(1));
-    assert!(rig.iops(0, from) > 0.97 * 2000.0, "{}", rig.iops(0, from));
+    assert!(rig.iops(0, start) > 0.97 * 2000.0, "{}", rig.iops(0, start));
 }
 
 /// A burst has its configured rate and length, and is available again only after idling.
 #[test]
-fn a_burst_lasts_as_long_as_it_says_and_comes_back() {
+fn a_burst_lasts_its_configured_time_and_becomes_available_again() {
     let fast = Array { servers: 16, fixed_ns: 500_000, ..array() };
     let mut rig = Rig::new(fast, 30_000);
     let burst = Some(Burst { iops: Iops::new(3000).unwrap(), seconds: 4 });
     rig.set(0, Limits { burst, ..limits(0, 1000, 100) });
     let second = |rig: &mut Rig, expected: f64| {
-        let from = rig.now;
+        let start = rig.now;
         rig.run(Duration::from_secs(1));
-        is_about(rig.iops(0, from), expected, 4.0);
+        is_about(rig.iops(0, start), expected, 4.0);
     };
     rig.load(0, Some(Load::full(4096, 32)));
     for _ in 0..4 {
@@ -112,7 +115,7 @@ fn a_burst_lasts_as_long_as_it_says_and_comes_back() {
 /// Many small and few large requests: disks with the same number of operations get the same share,
 /// regardless of request size.
 #[test]
-fn large_and_small_requests_share_by_what_they_count_as() {
+fn large_and_small_requests_share_by_operations() {
     let array =
         Array { servers: 4, fixed_ns: 100_000, per_operation_ns: 100_000, noise_percent: 20 };
     let mut rig = Rig::new(array, 20_000);
@@ -121,9 +124,9 @@ fn large_and_small_requests_share_by_what_they_count_as() {
         rig.load(disk, Some(Load::full(bytes, 64)));
     }
     rig.run(Duration::from_secs(40));
-    let from = rig.now - 30 * SECOND;
+    let start = rig.now - 30 * SECOND;
     for disk in 1..3 {
-        is_about(rig.iops(disk, from), rig.iops(0, from), 3.0);
+        is_about(rig.iops(disk, start), rig.iops(0, start), 3.0);
     }
 }
 
@@ -138,14 +141,14 @@ fn a_new_weight_is_in_effect_at_once() {
     rig.run(Duration::from_secs(5));
     rig.set(0, limits(0, 0, 300));
     rig.run(Duration::from_secs(1));
-    let from = rig.now - 900_000_000;
-    is_about(rig.iops(0, from), 3.0 * rig.iops(1, from), 5.0);
+    let start = rig.now - 900_000_000;
+    is_about(rig.iops(0, start), 3.0 * rig.iops(1, start), 5.0);
 }
 
 /// A minimum that the disk's own bandwidth prevents is not owed, and takes nothing from other
 /// minimums.
 #[test]
-fn a_minimum_above_the_own_bandwidth_harms_nobody() {
+fn a_minimum_above_the_own_bandwidth_takes_nothing_from_others() {
     for depth in [1, 64] {
         let mut rig = Rig::new(array(), 4000);
         rig.set(0, Limits { max_bandwidth: bandwidth(8192 * 200), ..limits(1000, 0, 100) });
@@ -155,10 +158,10 @@ fn a_minimum_above_the_own_bandwidth_harms_nobody() {
             rig.load(disk, Some(Load::full(8192, depth)));
         }
         rig.run(Duration::from_secs(20));
-        let from = rig.now - 15 * SECOND;
-        is_about(rig.iops(0, from), 200.0, 2.0);
-        is_about(rig.iops(1, from), 2000.0, 2.0);
-        is_about(rig.iops(2, from), 1800.0, 3.0);
+        let start = rig.now - 15 * SECOND;
+        is_about(rig.iops(0, start), 200.0, 2.0);
+        is_about(rig.iops(1, start), 2000.0, 2.0);
+        is_about(rig.iops(2, start), 1800.0, 3.0);
     }
 }
 
@@ -176,9 +179,9 @@ fn a_slow_minute_is_not_made_up_for_at_others_cost() {
     assert!(rig.iops(0, rig.now - 10 * SECOND) > 950.0);
     rig.array.fixed_ns = 1_000_000;
     rig.run(Duration::from_secs(2));
-    let from = rig.now - SECOND;
-    is_about(rig.iops(0, from), 3000.0, 5.0);
-    is_about(rig.iops(1, from), 1000.0, 15.0);
+    let start = rig.now - SECOND;
+    is_about(rig.iops(0, start), 3000.0, 5.0);
+    is_about(rig.iops(1, start), 1000.0, 15.0);
 }
 
 /// Disks with a shared minimum get it together, also beside a disk with a large weight.
@@ -192,16 +195,16 @@ fn a_shared_minimum_is_met_in_sum() {
         rig.load(disk, Some(Load::full(4096, 64)));
     }
     rig.run(Duration::from_secs(10));
-    let from = rig.now - 8 * SECOND;
+    let start = rig.now - 8 * SECOND;
     for disk in 0..3 {
-        is_about(rig.iops(disk, from), 800.0, 2.0);
+        is_about(rig.iops(disk, start), 800.0, 2.0);
     }
-    is_about(rig.iops(3, from), 1600.0, 3.0);
+    is_about(rig.iops(3, start), 1600.0, 3.0);
     // Other disks use the minimum of an idle disk.
     rig.load(2, None);
     rig.run(Duration::from_secs(10));
-    let from = rig.now - 8 * SECOND;
-    is_about(rig.iops(0, from), 1200.0, 2.0);
+    let start = rig.now - 8 * SECOND;
+    is_about(rig.iops(0, start), 1200.0, 2.0);
 }
 
 /// Holding other disks back has no effect while a device is slow. After the device has recovered, a
@@ -214,9 +217,9 @@ fn a_minimum_is_back_soon_after_a_fault() {
     rig.load(0, Some(Load::full(4096, 1)));
     rig.load(1, Some(Load::full(4096, 64)));
     rig.run(Duration::from_secs(20));
-    let met = |rig: &Rig, from: u64| {
-        let got = rig.iops(0, from);
-        assert!(got > 0.97 * 700.0, "{got}");
+    let met = |rig: &Rig, start: u64| {
+        let iops = rig.iops(0, start);
+        assert!(iops > 0.97 * 700.0, "{iops}");
     };
     met(&rig, rig.now - 10 * SECOND);
     for fault in [1, 3, 10] {
@@ -224,9 +227,9 @@ fn a_minimum_is_back_soon_after_a_fault() {
         rig.run(Duration::from_secs(fault));
         rig.array.fixed_ns = 1_000_000;
         rig.run(Duration::from_secs(fault.max(2) + 2));
-        let from = rig.now;
+        let start = rig.now;
         rig.run(Duration::from_secs(10));
-        met(&rig, from);
+        met(&rig, start);
     }
 }
 
@@ -246,12 +249,12 @@ fn a_minimum_is_met_below_a_maximum_next_to_it() {
         }
         rig.run(Duration::from_secs(3));
         for _ in 0..6 {
-            let from = rig.now;
+            let start = rig.now;
             rig.run(Duration::from_secs(5));
-            let got = rig.iops(0, from);
-            let one = 64.0 / 5.0;
-            assert!(got > 0.98 * min as f64 - one, "{got} of {min}, maximum {max}");
-            assert!(got < 1.016 * max as f64 + 2.0 * one, "{got} above {max}");
+            let iops = rig.iops(0, start);
+            let tolerance = 64.0 / 5.0;
+            assert!(iops > 0.98 * min as f64 - tolerance, "{iops} of {min}, maximum {max}");
+            assert!(iops < 1.016 * max as f64 + 2.0 * tolerance, "{iops} above {max}");
         }
     }
 }
@@ -259,7 +262,7 @@ fn a_minimum_is_met_below_a_maximum_next_to_it() {
 /// Below a cap, the minimum of a disk with one large request at a time is met beside disks whose
 /// demand exceeds the cap; and the cap holds.
 #[test]
-fn a_minimum_is_met_first_of_what_a_cap_allows() {
+fn a_minimum_is_met_first_below_a_cap() {
     let array =
         Array { servers: 8, fixed_ns: 4_000_000, per_operation_ns: 60_000, noise_percent: 30 };
     for (cap, min) in [(8000, 4000), (6000, 5000), (5000, 1000)] {
@@ -275,13 +278,13 @@ fn a_minimum_is_met_first_of_what_a_cap_allows() {
         }
         rig.run(Duration::from_secs(3));
         for _ in 0..4 {
-            let from = rig.now;
+            let start = rig.now;
             rig.run(Duration::from_secs(5));
-            let (got, all) = (rig.iops(0, from), rig.all_iops(from));
-            assert!(got > 0.98 * min as f64 - 64.0 / 5.0, "{got} of {min} below {cap}");
+            let (iops, total) = (rig.iops(0, start), rig.all_iops(start));
+            assert!(iops > 0.98 * min as f64 - 64.0 / 5.0, "{iops} of {min} below {cap}");
             assert!(
-                all < 1.01 * cap as f64 + 64.0 / 5.0 && all > 0.97 * cap as f64,
-                "{all} of {cap}"
+                total < 1.01 * cap as f64 + 64.0 / 5.0 && total > 0.97 * cap as f64,
+                "{total} of {cap}"
             );
         }
     }
@@ -297,7 +300,7 @@ fn a_minimum_is_nothing_below_a_cap_of_nothing() {
     rig.run(Duration::from_secs(5));
     assert!(rig.iops(0, rig.now - 5 * SECOND) < 1.0);
     rig.cap(Some(TimedRateLimit { reserved_iops: 500, ..TimedRateLimit::default() }));
-    let from = rig.now;
+    let start = rig.now;
     rig.run(Duration::from_secs(5));
-    is_about(rig.iops(0, from), 500.0, 2.0);
+    is_about(rig.iops(0, start), 500.0, 2.0);
 }

@@ -82,56 +82,56 @@ impl Host {
         Time::from_ns(self.now)
     }
 
-    fn submit(&mut self, at: usize, disk: u32, bytes: u32) {
+    fn submit(&mut self, index: usize, disk: u32, bytes: u32) {
         let now = self.time();
         self.next_tag += 1;
         let tag = self.next_tag;
         self.sizes.insert(tag, bytes);
-        let worker = &mut self.workers[at];
+        let worker = &mut self.workers[index];
         match worker.borrower.submit(now, DiskSlot(disk), bytes, tag).unwrap() {
             Submitted::Queued => worker.waiting.entry(disk).or_default().push_back(tag),
             Submitted::Dispatch => {
                 assert!(worker.waiting.get(&disk).is_none_or(VecDeque::is_empty), "overtaken");
                 self.at_once += 1;
-                self.send(at, disk, tag);
+                self.send(index, disk, tag);
             }
         }
     }
 
-    fn send(&mut self, at: usize, disk: u32, tag: u32) {
+    fn send(&mut self, index: usize, disk: u32, tag: u32) {
         let bytes = self.sizes.remove(&tag).unwrap();
         let cost = u64::from(Normalization::default().cost(bytes));
         self.dispatched += 1;
         self.logs.entry(disk).or_default().dispatched.push((self.now, cost, bytes.into()));
-        let takes = self.service_ns + self.dice.below(self.service_ns);
-        self.device.push((self.now + takes, at, disk, bytes, self.now));
+        let service_ns = self.service_ns + self.dice.below(self.service_ns);
+        self.device.push((self.now + service_ns, index, disk, bytes, self.now));
     }
 
     /// Advances time in small steps in which messages are delivered.
-    fn run(&mut self, span_ns: u64, mut each: impl FnMut(&mut Self)) {
-        let until = self.now + span_ns;
-        while self.now < until {
+    fn run(&mut self, span_ns: u64, mut step: impl FnMut(&mut Self)) {
+        let deadline = self.now + span_ns;
+        while self.now < deadline {
             self.now += 10_000 + self.dice.below(20_000);
-            each(self);
+            step(self);
             self.step();
         }
     }
 
     fn step(&mut self) {
         let now = self.now;
-        let (done, device) = self.device.drain(..).partition(|request| request.0 <= now);
+        let (completed, device) = self.device.drain(..).partition(|request| request.0 <= now);
         self.device = device;
-        for (_, at, disk, bytes, since) in done {
-            let latency = Duration::from_nanos(now - since);
-            *self.latencies_ns.entry(disk).or_default() += now - since;
+        for (_, index, disk, bytes, submitted_ns) in completed {
+            let latency = Duration::from_nanos(now - submitted_ns);
+            *self.latencies_ns.entry(disk).or_default() += now - submitted_ns;
             let (disk, operation, latency) = (DiskSlot(disk), IoKind::Read, Some(latency));
-            let of = Completion { disk, operation, bytes, latency };
-            self.workers[at].borrower.handle_completion(Time::from_ns(now), of);
+            let completion = Completion { disk, operation, bytes, latency };
+            self.workers[index].borrower.handle_completion(Time::from_ns(now), completion);
         }
-        for at in 0..self.workers.len() {
+        for index in 0..self.workers.len() {
             let time = self.time();
             let delay = self.dice.below(DELAY_MAX_NS);
-            let worker = &mut self.workers[at];
+            let worker = &mut self.workers[index];
             let spent = worker.spent.pop().unwrap_or_default();
             match worker.borrower.poll_report(time, spent) {
                 Ok(report) => {
@@ -142,7 +142,7 @@ impl Host {
             }
             while worker.reports.front().is_some_and(|(due, _)| *due <= now) {
                 let Some((_, report)) = worker.reports.pop_front() else { break };
-                self.budget.handle_report(time, WorkerId(at as u16), &report);
+                self.budget.handle_report(time, WorkerId(index as u16), &report);
                 worker.spent.push(report);
             }
             while worker.grants.front().is_some_and(|(due, _)| *due <= now) {
@@ -150,11 +150,11 @@ impl Host {
                 worker.borrower.handle_grant(time, grant);
             }
             while let Next::Dispatch { disk, tag } =
-                self.workers[at].borrower.poll(Time::from_ns(now))
+                self.workers[index].borrower.poll(Time::from_ns(now))
             {
-                let waiting = self.workers[at].waiting.get_mut(&disk.0).unwrap();
+                let waiting = self.workers[index].waiting.get_mut(&disk.0).unwrap();
                 assert_eq!(waiting.pop_front(), Some(tag), "out of order");
-                self.send(at, disk.0, tag);
+                self.send(index, disk.0, tag);
             }
         }
         while let Some(grant) = self.budget.poll_grant(self.time()) {
@@ -187,9 +187,9 @@ proptest! {
         let disks: Vec<Limits> = maximums.iter().map(|max| limits(0, *max, 100)).collect();
         let mut host = Host::new(workers, &disks, seed, 200_000);
         let mut submitted = 0;
-        for (at, disk, bytes, count, pause_ns) in bursts {
+        for (worker, disk, bytes, count, pause_ns) in bursts {
             for _ in 0..count {
-                host.submit(at % workers, disk % disks.len() as u32, bytes);
+                host.submit(worker % workers, disk % disks.len() as u32, bytes);
                 submitted += 1;
             }
             host.run(pause_ns, |_| ());
@@ -220,25 +220,26 @@ proptest! {
 fn nothing_is_lost_where_one_worker_has_most() {
     for shares in [[100, 0, 0, 0], [97, 1, 1, 1], [25, 25, 25, 25], [50, 0, 50, 0]] {
         let mut host = Host::new(4, &[limits(0, 1000, 100)], 3, 300_000);
-        let (mut outstanding, began) = (0u64, host.now);
+        let (mut outstanding, started_at) = (0u64, host.now);
         host.run(12 * SECOND, |host| {
             while outstanding < host.dispatched + 40 {
                 let mut die = host.dice.below(100);
-                let at = shares.iter().position(|share| {
+                let index = shares.iter().position(|share| {
                     let is_it = die < *share;
                     die = die.saturating_sub(*share);
                     is_it
                 });
-                host.submit(at.unwrap_or_default(), 0, 4096);
+                host.submit(index.unwrap_or_default(), 0, 4096);
                 outstanding += 1;
             }
         });
         let log = &host.logs[&0];
         for second in 1..7 {
-            let (from, until) = (began + second * SECOND, began + (second + 5) * SECOND);
-            let within = log.dispatched.iter().filter(|entry| entry.0 >= from && entry.0 < until);
-            let got = within.map(|entry| entry.1).sum::<u64>();
-            assert!(got.abs_diff(5000) <= 100, "{shares:?}: {got} of 5000");
+            let (start, end) = (started_at + second * SECOND, started_at + (second + 5) * SECOND);
+            let window_entries =
+                log.dispatched.iter().filter(|entry| entry.0 >= start && entry.0 < end);
+            let dispatched = window_entries.map(|entry| entry.1).sum::<u64>();
+            assert!(dispatched.abs_diff(5000) <= 100, "{shares:?}: {dispatched} of 5000");
         }
         assert!(host.store.effective(DiskId(0)).is_some());
     }
@@ -251,7 +252,7 @@ fn a_report_lists_only_disks_with_changed_requests() {
     const BUSY: u32 = 200;
     const REPORTS: u64 = 400;
     let start = Time::from_ns(SECOND);
-    let at = |number: u64| start + Duration::from_micros(10 * number);
+    let time_at = |number: u64| start + Duration::from_micros(10 * number);
     let mut borrower = Borrower::new(Normalization::default(), 4096);
     (0..BUSY).for_each(|disk| borrower.add(DiskSlot(disk)));
     let grant = |disk| WorkerGrant { worker: WorkerId(0), disk, of: GrantKind::Waiting(1) };
@@ -265,7 +266,7 @@ fn a_report_lists_only_disks_with_changed_requests() {
     let (mut in_flight_ns, mut listed) = (0, 0);
     // One disk completes a request and submits the next one before each report.
     for number in 1..=REPORTS {
-        let now = at(number);
+        let now = time_at(number);
         let (disk, operation, latency) = (DiskSlot(7), IoKind::Read, None);
         borrower.handle_completion(now, Completion { disk, operation, bytes: 4096, latency });
         borrower.submit(now, disk, 4096, 7).unwrap();
@@ -273,13 +274,15 @@ fn a_report_lists_only_disks_with_changed_requests() {
         assert!(matches!(borrower.poll(now), Next::Dispatch { .. }));
         let report = borrower.poll_report(now, LoanReport::default()).unwrap();
         listed += report.times.len() as u64;
-        in_flight_ns += report.times.iter().map(|of| of.time.in_flight_ns).sum::<u64>();
+        in_flight_ns +=
+            report.times.iter().map(|worker_time| worker_time.time.in_flight_ns).sum::<u64>();
     }
     assert_eq!(listed, REPORTS, "one disk changes between two reports");
     let last = borrower.next_deadline().unwrap();
-    let all = borrower.poll_report(last, LoanReport::default()).unwrap();
-    assert_eq!(all.times.len(), BUSY as usize);
-    in_flight_ns += all.times.iter().map(|of| of.time.in_flight_ns).sum::<u64>();
+    let last_report = borrower.poll_report(last, LoanReport::default()).unwrap();
+    assert_eq!(last_report.times.len(), BUSY as usize);
+    in_flight_ns +=
+        last_report.times.iter().map(|worker_time| worker_time.time.in_flight_ns).sum::<u64>();
     assert_eq!(in_flight_ns, u64::from(BUSY) * last.ns_since(start), "no time is lost");
 }
 
@@ -289,8 +292,9 @@ fn requests_in_flight_are_counted_in_any_order_of_reports() {
     let now = Time::from_ns(SECOND);
     let mut budget = Host::new(1, &[limits(0, 0, 1)], 1, 100_000).budget;
     let report = |in_flight_change| {
-        let of = WorkerTime { disk: DiskSlot(0), time: RequestTime::default(), in_flight_change };
-        LoanReport { times: vec![of], ..LoanReport::default() }
+        let worker_time =
+            WorkerTime { disk: DiskSlot(0), time: RequestTime::default(), in_flight_change };
+        LoanReport { times: vec![worker_time], ..LoanReport::default() }
     };
     for (change, in_flight) in [(-1, 0), (3, 2), (-2, 0)] {
         budget.handle_report(now, WorkerId(0), &report(change));
@@ -302,7 +306,7 @@ fn requests_in_flight_are_counted_in_any_order_of_reports() {
 /// A disk that submits requests repeatedly gets loans. Its requests are then dispatched at once
 /// while no other disk has demand.
 #[test]
-fn what_is_borrowed_ahead_goes_at_once() {
+fn loans_are_dispatched_at_once() {
     let mut host = Host::new(2, &[Limits::default()], 5, 100_000);
     host.run(SECOND / 5, |host| {
         if host.dice.below(5) == 0 {
@@ -318,7 +322,7 @@ proptest! {
     /// A disk that is removed while its requests are on several workers leaves no charges: its
     /// requests and loans are returned, and the next disk in its slot has its full share.
     #[test]
-    fn a_disk_that_goes_takes_nothing_with_it(
+    fn a_removed_disk_loses_no_capacity(
         seed in any::<u64>(),
         max in prop_oneof![Just(0u64), 200u64..5000],
         counts in prop::collection::vec(1u32..60, 3),
@@ -326,9 +330,9 @@ proptest! {
         late in any::<bool>(),
     ) {
         let mut host = Host::new(3, &[limits(0, max, 100)], seed, 200_000);
-        for (at, count) in counts.iter().enumerate() {
+        for (worker, count) in counts.iter().enumerate() {
             for _ in 0..*count {
-                host.submit(at, 0, 16_384);
+                host.submit(worker, 0, 16_384);
             }
         }
         host.run(pause_ns, |_| ());
@@ -339,9 +343,9 @@ proptest! {
         }
         for worker in &mut host.workers {
             let waiting = worker.waiting.remove(&0).unwrap_or_default();
-            let back: Vec<u32> =
+            let returned: Vec<u32> =
                 std::iter::from_fn(|| worker.borrower.withdraw(DiskSlot(0))).collect();
-            prop_assert_eq!(back, Vec::from(waiting));
+            prop_assert_eq!(returned, Vec::from(waiting));
         }
         host.run(SECOND / 20, |_| ());
         prop_assert!(host.device.is_empty());
@@ -354,8 +358,8 @@ proptest! {
             host.submit(number % 3, 0, 8192);
         }
         host.run(SECOND / 10, |_| ());
-        let done = host.logs[&0].dispatched.len();
-        prop_assert!((100..=124).contains(&done), "{done} in a tenth of a second");
+        let dispatched = host.logs[&0].dispatched.len();
+        prop_assert!((100..=124).contains(&dispatched), "{dispatched} in a tenth of a second");
     }
 }
 
@@ -373,10 +377,10 @@ proptest! {
         let disks = [Limits::default(), limits(0, 2000, 100)];
         let mut host = Host::new(workers, &disks, seed, 400_000);
         host.budget.observe(host.time());
-        let began = host.now;
-        for (at, disk, count, pause_ns) in bursts {
+        let start = host.now;
+        for (worker, disk, count, pause_ns) in bursts {
             for _ in 0..count {
-                host.submit(at % workers, disk, 4096);
+                host.submit(worker % workers, disk, 4096);
             }
             host.run(pause_ns, |_| ());
         }
@@ -388,7 +392,7 @@ proptest! {
             let time = view.short.time;
             prop_assert_eq!((time.in_flight_ns, view.in_flight), (expected, 0));
             prop_assert!(time.device_ns == expected && time.own_ns <= expected);
-            prop_assert!(view.done.busy_ns <= host.now - began);
+            prop_assert!(view.done.busy_ns <= host.now - start);
             prop_assert!(view.done.busy_ns <= time.busy_ns);
         }
         prop_assert_eq!(host.budget.in_device(), 0);

@@ -98,16 +98,16 @@ pub(crate) fn report_trouble(port: &mut Port, out: &mut Vec<LacpAction>) {
         partner_churn: port.partner_churn.state == ChurnState::Churn,
         looped: port.looped,
     };
-    let was = core::mem::replace(&mut port.reported, now);
-    if was.actor_churn != now.actor_churn {
+    let previous = core::mem::replace(&mut port.reported, now);
+    if previous.actor_churn != now.actor_churn {
         let (side, is_churning) = (ChurnSide::Actor, now.actor_churn);
         out.push(LacpAction::Churn { member, side, is_churning });
     }
-    if was.partner_churn != now.partner_churn {
+    if previous.partner_churn != now.partner_churn {
         let (side, is_churning) = (ChurnSide::Partner, now.partner_churn);
         out.push(LacpAction::Churn { member, side, is_churning });
     }
-    if was.looped != now.looped {
+    if previous.looped != now.looped {
         out.push(LacpAction::Loopback { member, port: now.looped });
     }
 }

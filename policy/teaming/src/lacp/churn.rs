@@ -39,11 +39,11 @@ impl Churn {
         if !port_enabled {
             // The figure enters MONITOR continuously while the port is disabled, so the timer
             // starts when the port is enabled.
-            let was = core::mem::replace(&mut self.state, Monitor);
+            let previous = core::mem::replace(&mut self.state, Monitor);
             self.timer = None;
-            return was != Monitor;
+            return previous != Monitor;
         }
-        let is_over = self.timer.is_some_and(|at| at <= now);
+        let is_over = self.timer.is_some_and(|deadline| deadline <= now);
         let next = match self.state {
             Monitor if in_sync => NoChurn,
             Monitor if is_over => Churn,

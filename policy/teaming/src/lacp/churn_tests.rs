@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use super::*;
 
-fn at(seconds: u64) -> Time {
+fn time_at(seconds: u64) -> Time {
     Time::from_ns(7_000_000_000) + Duration::from_secs(seconds)
 }
 
@@ -25,9 +25,9 @@ fn every_transition_of_figures_6_23_and_6_24_and_no_other() {
         ("CHURN, !port_enabled", Churn, false, false, 0, Some(Monitor)),
     ];
     for (name, from, enabled, in_sync, seconds, to) in rows {
-        let timer = (from == Monitor).then(|| at(60));
+        let timer = (from == Monitor).then(|| time_at(60));
         let mut machine = super::Churn { state: from, timer };
-        let now = at(seconds);
+        let now = time_at(seconds);
         assert_eq!(machine.transition(enabled, in_sync, now), to.is_some(), "{name}");
         assert_eq!(machine.state, to.unwrap_or(from), "{name}");
         let is_timed = to.unwrap_or(from) == Monitor && enabled;
@@ -42,10 +42,10 @@ fn every_transition_of_figures_6_23_and_6_24_and_no_other() {
 #[test]
 fn the_timer_starts_when_the_port_is_enabled() {
     let mut machine = Churn::new();
-    assert!(!machine.transition(false, false, at(0)));
+    assert!(!machine.transition(false, false, time_at(0)));
     assert_eq!(machine.timer, None);
-    assert!(machine.transition(true, false, at(500)));
-    assert_eq!(machine, Churn { state: ChurnState::Monitor, timer: Some(at(560)) });
-    assert!(!machine.transition(false, false, at(510)));
+    assert!(machine.transition(true, false, time_at(500)));
+    assert_eq!(machine, Churn { state: ChurnState::Monitor, timer: Some(time_at(560)) });
+    assert!(!machine.transition(false, false, time_at(510)));
     assert_eq!(machine.timer, None);
 }

@@ -84,13 +84,13 @@ impl Lacp {
         now: Time,
     ) -> Result<(), LacpSpecError> {
         self.check_port(member, &spec)?;
-        let Err(at) = self.ports.binary_search_by_key(&member, |port| port.member) else {
+        let Err(index) = self.ports.binary_search_by_key(&member, |port| port.member) else {
             return Err(LacpSpecError::DuplicateMember(member));
         };
         if self.ports.len() >= MEMBERS_MAX {
             return Err(LacpSpecError::TooManyMembers);
         }
-        self.ports.insert(at, Port::new(member, spec, &self.spec, now));
+        self.ports.insert(index, Port::new(member, spec, &self.spec, now));
         self.pending_since = Some(now);
         Ok(())
     }
@@ -123,8 +123,8 @@ impl Lacp {
     ///
     /// The member is not in the team.
     pub fn remove_member(&mut self, member: MemberId, now: Time) -> Result<(), LacpSpecError> {
-        let at = self.position(member).ok_or(LacpSpecError::UnknownMember(member))?;
-        let mut port = self.ports.remove(at);
+        let index = self.position(member).ok_or(LacpSpecError::UnknownMember(member))?;
+        let mut port = self.ports.remove(index);
         let frame = port.final_lacpdu(now);
         self.final_lacpdus.extend(frame.map(|frame| LacpAction::Send { member, frame }));
         self.pending_since = Some(now);
@@ -142,8 +142,8 @@ impl Lacp {
         link: Option<Link>,
         now: Time,
     ) -> Result<(), LacpSpecError> {
-        let at = self.position(member).ok_or(LacpSpecError::UnknownMember(member))?;
-        if let Some(port) = self.ports.get_mut(at) {
+        let index = self.position(member).ok_or(LacpSpecError::UnknownMember(member))?;
+        if let Some(port) = self.ports.get_mut(index) {
             port.handle_link(link, &self.spec, now);
         }
         self.pending_since = Some(now);
@@ -287,7 +287,7 @@ impl Lacp {
 
     /// Returns the state of a member; `None` if it is not in the team.
     pub fn member_state(&self, member: MemberId) -> Option<MemberState> {
-        self.position(member).and_then(|at| self.ports.get(at)).map(MemberState::new)
+        self.position(member).and_then(|index| self.ports.get(index)).map(MemberState::new)
     }
 
     /// Returns the state of the team.
@@ -297,8 +297,8 @@ impl Lacp {
 
     fn check_port(&self, member: MemberId, spec: &LacpPortSpec) -> Result<(), LacpSpecError> {
         spec.check(member)?;
-        let same = |port: &&Port| port.member != member && port.spec.port == spec.port;
-        match self.ports.iter().find(same) {
+        let is_duplicate = |port: &&Port| port.member != member && port.spec.port == spec.port;
+        match self.ports.iter().find(is_duplicate) {
             Some(port) => {
                 let other = port.member;
                 Err(LacpSpecError::DuplicatePort { member, port: spec.port, other })
@@ -312,8 +312,8 @@ impl Lacp {
     }
 
     fn port_mut(&mut self, member: MemberId) -> Option<&mut Port> {
-        let at = self.position(member)?;
-        self.ports.get_mut(at)
+        let index = self.position(member)?;
+        self.ports.get_mut(index)
     }
 }
 

@@ -10,7 +10,7 @@ use super::super::{
 use super::*;
 
 #[test]
-fn a_link_comes_into_use_two_seconds_after_its_partner_was_heard() {
+fn a_link_is_used_two_seconds_after_the_first_frame_of_its_partner() {
     let mut bench = Bench::new(spec(), 1);
     let start = bench.now;
     bench.run_ms(1_500);
@@ -20,10 +20,10 @@ fn a_link_comes_into_use_two_seconds_after_its_partner_was_heard() {
     assert_eq!(sent[0].0, start + Duration::from_secs(1));
     assert!(sent[0].1.actor.state.has(PortState::EXPIRED));
     bench.receive(1, end(0x99, 4));
-    let heard = bench.now;
+    let received_at = bench.now;
     assert_eq!(bench.state(1).reason, LacpReason::AggregateWait);
     bench.receive_for(3, &[(1, end(0x99, 4))]);
-    let used = (heard + Duration::from_secs(2), 1, true, LacpReason::InUse);
+    let used = (received_at + Duration::from_secs(2), 1, true, LacpReason::InUse);
     let last = bench.sent(1).last().unwrap().1;
     assert_eq!(bench.uses(), [used]);
     let state = bench.state(1);
@@ -49,10 +49,10 @@ fn a_link_comes_into_use_two_seconds_after_its_partner_was_heard() {
 }
 
 #[test]
-fn a_passive_member_is_silent_until_it_is_spoken_to() {
+fn a_passive_member_is_silent_until_it_receives_a_frame() {
     let mut bench = Bench::new(spec(), 1);
     bench.set_spec(|spec| spec.activity = Activity::Passive);
-    bench.said.clear();
+    bench.actions.clear();
     bench.run_ms(100_000);
     let mut passive = end(0x99, 4);
     passive.state = PortState::AGGREGATION.or(PortState::SYNCHRONIZATION);
@@ -73,8 +73,8 @@ fn a_silent_partner_is_given_up_after_its_timeout_and_then_defaulted() {
         let last = bench.state(1).last_pdu.unwrap();
         bench.uses();
         bench.run_ms(200_000);
-        let gone = last + Duration::from_secs(seconds);
-        assert_eq!(bench.uses(), [(gone, 1, false, LacpReason::PartnerSilent)]);
+        let expired_at = last + Duration::from_secs(seconds);
+        assert_eq!(bench.uses(), [(expired_at, 1, false, LacpReason::PartnerSilent)]);
         assert_eq!(bench.reasons(), [LacpReason::NoPartner]);
         assert_eq!(bench.state(1).receive, ReceiveState::Defaulted);
         assert!(bench.state(1).actor.state.has(PortState::DEFAULTED));
@@ -123,18 +123,18 @@ fn a_forged_partner_detaches_its_member_is_counted_and_the_real_one_comes_back()
     assert_eq!(bench.state(1).counters.partner_changes, 1);
     assert!(bench.state(2).is_distributing, "the other member is not touched");
     bench.receive(1, end(0x99, 4));
-    let back = bench.now + Duration::from_secs(2);
+    let recovered_at = bench.now + Duration::from_secs(2);
     bench.receive_for(4, &ends);
-    assert_eq!(bench.uses(), [(back, 1, true, LacpReason::InUse)]);
+    assert_eq!(bench.uses(), [(recovered_at, 1, true, LacpReason::InUse)]);
     // A Partner that alternates between two identities is counted once per change.
     assert_eq!(bench.state(1).counters.partner_changes, 1);
 }
 
 #[test]
-fn a_flood_is_answered_three_times_a_second_and_costs_no_poll_while_it_says_nothing_new() {
+fn a_flood_without_changes_costs_three_replies_a_second_and_no_poll() {
     let mut bench = Bench::new(spec(), 1);
     bench.receive_for(4, &[(1, end(0x99, 4))]);
-    bench.said.clear();
+    bench.actions.clear();
     let start = bench.now;
     for number in 0..20_000u32 {
         // Each contains wrong information about the local end, so each requires a reply.
@@ -177,18 +177,18 @@ fn markers_are_answered_three_times_a_second_if_there_is_a_link() {
         requester_system: MacAddr::new([2, 0, 0, 0, 0, 0x99]),
         transaction,
     };
-    let hear = |bench: &mut Bench, marker: Marker| {
+    let receive = |bench: &mut Bench, marker: Marker| {
         let frame = marker.to_frame(MacAddr::new([2, 0, 0, 9, 9, 9]));
         bench.lacp.handle_frame(MemberId(1), frame.bytes(), bench.now).unwrap()
     };
-    bench.said.clear();
+    bench.actions.clear();
     for transaction in 0..5 {
         let is_answered = transaction < 3;
-        assert_eq!(hear(&mut bench, marker(transaction)), Received::Marker { is_answered });
+        assert_eq!(receive(&mut bench, marker(transaction)), Received::Marker { is_answered });
     }
     bench.poll();
     let answers = |bench: &Bench| {
-        let sent = bench.said.iter().filter_map(|(_, action)| match action {
+        let sent = bench.actions.iter().filter_map(|(_, action)| match action {
             LacpAction::Send { frame, .. } => match parse(frame.bytes()) {
                 Ok(SlowPdu::Marker(marker)) => Some(marker),
                 _ => None,
@@ -200,11 +200,11 @@ fn markers_are_answered_three_times_a_second_if_there_is_a_link() {
     let expected = [0, 1, 2].map(|number| Marker { kind: MarkerKind::Response, ..marker(number) });
     assert_eq!(answers(&bench), expected);
     bench.run_ms(1_001);
-    assert_eq!(hear(&mut bench, marker(9)), Received::Marker { is_answered: true });
+    assert_eq!(receive(&mut bench, marker(9)), Received::Marker { is_answered: true });
     let response = Marker { kind: MarkerKind::Response, ..marker(9) };
-    assert_eq!(hear(&mut bench, response), Received::MarkerResponse);
+    assert_eq!(receive(&mut bench, response), Received::MarkerResponse);
     bench.link(1, None);
-    assert_eq!(hear(&mut bench, marker(10)), Received::Marker { is_answered: false });
+    assert_eq!(receive(&mut bench, marker(10)), Received::Marker { is_answered: false });
     bench.run_ms(5_000);
     assert_eq!(answers(&bench).len(), 3, "what was not sent before the link broke is not sent");
     let counters = bench.state(1).counters;
@@ -248,17 +248,20 @@ fn another_system_or_key_leaves_the_group_and_joins_again() {
         assert!(!sent.state.has(PortState::SYNCHRONIZATION));
         let stopped = bench.now;
         bench.receive_for(4, &[(1, end(0x99, 4))]);
-        let again = stopped + Duration::from_secs(2);
+        let rejoined_at = stopped + Duration::from_secs(2);
         let uses = bench.uses();
         assert_eq!(
             uses,
-            [(stopped, 1, false, LacpReason::AggregateWait), (again, 1, true, LacpReason::InUse)]
+            [
+                (stopped, 1, false, LacpReason::AggregateWait),
+                (rejoined_at, 1, true, LacpReason::InUse)
+            ]
         );
     }
 }
 
 #[test]
-fn a_port_whose_cable_was_put_elsewhere_forgets_its_partner() {
+fn a_port_whose_cable_was_moved_forgets_its_partner() {
     let mut bench = Bench::new(spec(), 2);
     bench.receive_for(4, &[(1, end(0x99, 4))]);
     bench.link(1, None);
@@ -271,11 +274,11 @@ fn a_port_whose_cable_was_put_elsewhere_forgets_its_partner() {
 }
 
 #[test]
-fn a_member_that_leaves_says_so_to_its_partner() {
+fn a_removed_member_notifies_its_partner() {
     let mut bench = Bench::new(spec(), 2);
     bench.receive_for(4, &[(1, end(0x99, 4)), (2, end(0x99, 5))]);
     bench.run_ms(1_100);
-    bench.said.clear();
+    bench.actions.clear();
     bench.lacp.remove_member(MemberId(1), bench.now).unwrap();
     bench.poll();
     let sent = bench.sent(1);
@@ -284,19 +287,19 @@ fn a_member_that_leaves_says_so_to_its_partner() {
     assert!(!state.has(PortState::SYNCHRONIZATION) && !state.has(PortState::DISTRIBUTING));
     assert_eq!(bench.lacp.members().collect::<Vec<_>>(), [MemberId(2)]);
     assert_eq!(bench.lacp.member_state(MemberId(1)), None);
-    let again = bench.lacp.remove_member(MemberId(1), bench.now);
-    assert_eq!(again, Err(LacpSpecError::UnknownMember(MemberId(1))));
+    let result = bench.lacp.remove_member(MemberId(1), bench.now);
+    assert_eq!(result, Err(LacpSpecError::UnknownMember(MemberId(1))));
     // A member without a link, or without a Partner, sends no final LACPDU.
     bench.link(2, None);
-    bench.said.clear();
+    bench.actions.clear();
     bench.lacp.remove_member(MemberId(2), bench.now).unwrap();
     bench.poll();
-    assert_eq!(bench.said, []);
+    assert_eq!(bench.actions, []);
 }
 
 /// Figures 6-23 and 6-24: churn is reported once, and again when it ends.
 #[test]
-fn who_is_not_in_sync_for_a_minute_is_told_once_and_again_when_it_is() {
+fn churn_of_a_minute_is_reported_once_and_again_when_it_ends() {
     let mut bench = Bench::new(spec(), 1);
     let start = bench.now;
     let mut out = end(0x99, 4);
@@ -304,63 +307,63 @@ fn who_is_not_in_sync_for_a_minute_is_told_once_and_again_when_it_is() {
     bench.receive_for(70, &[(1, out)]);
     bench.receive(1, end(0x99, 4));
     let churn: Vec<_> = bench
-        .said
+        .actions
         .iter()
         .filter(|(_, action)| matches!(action, LacpAction::Churn { .. }))
         .copied()
         .collect();
-    let of = |is_churning| LacpAction::Churn {
+    let churn_action = |is_churning| LacpAction::Churn {
         member: MemberId(1),
         side: ChurnSide::Partner,
         is_churning,
     };
     let after = start + Duration::from_secs(60);
-    assert_eq!(churn, [(after, of(true)), (bench.now, of(false))]);
+    assert_eq!(churn, [(after, churn_action(true)), (bench.now, churn_action(false))]);
 }
 
 #[test]
-fn what_is_malformed_or_not_ours_is_counted_and_changes_nothing() {
+fn malformed_or_foreign_frames_are_counted_and_change_nothing() {
     let mut bench = Bench::new(spec(), 1);
     bench.receive_for(4, &[(1, end(0x99, 4))]);
-    let good =
+    let valid =
         Lacpdu { version: 1, actor: end(0x66, 1), partner: end(1, 1), collector_max_delay: 0 };
-    let good = *good.to_frame(MacAddr::new([2, 0, 0, 9, 9, 9])).bytes();
+    let valid = *valid.to_frame(MacAddr::new([2, 0, 0, 9, 9, 9])).bytes();
     let (before, deadline) = (bench.state(1), bench.lacp.next_deadline());
-    let mut hear = |bytes: &[u8]| bench.lacp.handle_frame(MemberId(1), bytes, bench.now);
-    assert!(matches!(hear(&good[..60]), Err(PduError::Truncated { .. })));
-    assert!(matches!(hear(&[&good[..], &[0; 1400]].concat()), Err(PduError::Oversize { .. })));
-    let changed = |at: usize, octet| {
-        let mut bytes = good;
-        bytes[at] = octet;
+    let mut receive = |bytes: &[u8]| bench.lacp.handle_frame(MemberId(1), bytes, bench.now);
+    assert!(matches!(receive(&valid[..60]), Err(PduError::Truncated { .. })));
+    assert!(matches!(receive(&[&valid[..], &[0; 1400]].concat()), Err(PduError::Oversize { .. })));
+    let changed = |index: usize, octet| {
+        let mut bytes = valid;
+        bytes[index] = octet;
         bytes
     };
-    assert!(matches!(hear(&changed(17, 9)), Err(PduError::TlvLength { .. })));
-    assert_eq!(hear(&changed(14, 11)), Err(PduError::Subtype { found: 11 }));
-    assert_eq!(hear(&changed(14, 3)), Ok(Received::Other { subtype: 3 }));
-    assert!(matches!(hear(&changed(0, 0)), Err(PduError::Destination { .. })));
-    assert!(matches!(hear(&changed(12, 0)), Err(PduError::EtherType { .. })));
-    let elsewhere = bench.lacp.handle_frame(MemberId(9), &good, bench.now);
-    assert_eq!(elsewhere, Ok(Received::NotAMember));
+    assert!(matches!(receive(&changed(17, 9)), Err(PduError::TlvLength { .. })));
+    assert_eq!(receive(&changed(14, 11)), Err(PduError::Subtype { found: 11 }));
+    assert_eq!(receive(&changed(14, 3)), Ok(Received::Other { subtype: 3 }));
+    assert!(matches!(receive(&changed(0, 0)), Err(PduError::Destination { .. })));
+    assert!(matches!(receive(&changed(12, 0)), Err(PduError::EtherType { .. })));
+    let result = bench.lacp.handle_frame(MemberId(9), &valid, bench.now);
+    assert_eq!(result, Ok(Received::NotAMember));
     let counters = Counters { illegal_rx: 4, unknown_rx: 3, ..before.counters };
     assert_eq!(bench.state(1), MemberState { counters, ..before });
     assert_eq!(bench.lacp.next_deadline(), deadline);
 }
 
 #[test]
-fn what_cannot_be_configured_is_refused_and_nothing_changes() {
+fn invalid_specifications_are_refused_and_change_nothing() {
     let group = MacAddr::BROADCAST;
-    let with = |change: fn(&mut LacpSpec)| {
+    let error_with = |change: fn(&mut LacpSpec)| {
         let mut spec = spec();
         change(&mut spec);
         Lacp::new(spec).map(drop)
     };
     let not_a_station = LacpSpecError::NotAStation { field: "system", mac: group };
-    assert_eq!(with(|spec| spec.system = MacAddr::BROADCAST), Err(not_a_station));
-    assert_eq!(with(|spec| spec.admin_key = 0), Err(LacpSpecError::AdminKey(0)));
-    assert_eq!(with(|spec| spec.admin_key = 2048), Err(LacpSpecError::AdminKey(2048)));
-    assert_eq!(with(|spec| spec.admin_key = 2047), Ok(()));
-    assert_eq!(with(|spec| spec.max_active = 0), Err(LacpSpecError::MaxActive(0)));
-    assert_eq!(with(|spec| spec.max_active = 33), Err(LacpSpecError::MaxActive(33)));
+    assert_eq!(error_with(|spec| spec.system = MacAddr::BROADCAST), Err(not_a_station));
+    assert_eq!(error_with(|spec| spec.admin_key = 0), Err(LacpSpecError::AdminKey(0)));
+    assert_eq!(error_with(|spec| spec.admin_key = 2048), Err(LacpSpecError::AdminKey(2048)));
+    assert_eq!(error_with(|spec| spec.admin_key = 2047), Ok(()));
+    assert_eq!(error_with(|spec| spec.max_active = 0), Err(LacpSpecError::MaxActive(0)));
+    assert_eq!(error_with(|spec| spec.max_active = 33), Err(LacpSpecError::MaxActive(33)));
     let mut bench = Bench::new(spec(), 32);
     let now = bench.now;
     let before = bench.lacp.clone();
@@ -378,8 +381,8 @@ fn what_cannot_be_configured_is_refused_and_nothing_changes() {
     assert_eq!(bench.lacp.set_member(MemberId(40), port(40), now), unknown);
     assert_eq!(bench.lacp.handle_link(MemberId(40), None, now), unknown);
     assert_eq!(bench.lacp.set_member(MemberId(4), port(3), now).map_err(|_| ()), Err(()));
-    let wrong = LacpSpec { max_active: 0, ..spec() };
-    assert_eq!(bench.lacp.set_spec(wrong, now), Err(LacpSpecError::MaxActive(0)));
+    let invalid = LacpSpec { max_active: 0, ..spec() };
+    assert_eq!(bench.lacp.set_spec(invalid, now), Err(LacpSpecError::MaxActive(0)));
     assert_eq!(bench.lacp, before);
 }
 
@@ -388,8 +391,8 @@ fn what_cannot_be_configured_is_refused_and_nothing_changes() {
 fn actions_are_read_back_and_states_are_written() {
     let mut bench = Bench::new(spec(), 1);
     bench.receive_for(4, &[(1, end(0x99, 4))]);
-    assert!(bench.said.len() > 3);
-    for (_, action) in &bench.said {
+    assert!(bench.actions.len() > 3);
+    for (_, action) in &bench.actions {
         let json = serde_json::to_string(action).unwrap();
         assert_eq!(serde_json::from_str::<LacpAction>(&json).unwrap(), *action, "{json}");
     }

@@ -74,7 +74,7 @@ impl Fields<'_> {
     ) -> Result<(), PduError> {
         let octets = self.0.get(start..end).ok_or_else(|| self.truncated(start, field))?;
         match octets.iter().position(|octet| *octet != 0) {
-            Some(at) => Err(PduError::Reserved { field, offset: start + at }),
+            Some(index) => Err(PduError::Reserved { field, offset: start + index }),
             None => Ok(()),
         }
     }

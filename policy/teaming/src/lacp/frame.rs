@@ -47,9 +47,9 @@ impl SlowFrame {
         Self(bytes)
     }
 
-    /// Overwrites the byte at `at`; no effect beyond the end of the frame.
-    pub(crate) fn put(&mut self, at: usize, octet: u8) {
-        if let Some(byte) = self.0.get_mut(at) {
+    /// Overwrites the byte at `index`; no effect beyond the end of the frame.
+    pub(crate) fn put(&mut self, index: usize, octet: u8) {
+        if let Some(byte) = self.0.get_mut(index) {
             *byte = octet;
         }
     }

@@ -19,7 +19,7 @@ pub(crate) fn operational_key(spec: &LacpSpec, link: Option<Link>) -> u16 {
         Some(link) if !spec.mixed_speeds => SPEEDS
             .iter()
             .position(|speed| *speed == link.speed_mbps)
-            .and_then(|at| u16::try_from(at + 1).ok())
+            .and_then(|index| u16::try_from(index + 1).ok())
             .unwrap_or(OTHER_SPEED),
         _ => 0,
     };

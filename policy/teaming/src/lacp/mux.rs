@@ -40,7 +40,7 @@ impl Mux {
 
     /// Sets `Ready_N` when `wait_while_timer` has expired and returns whether it was set.
     pub(crate) fn tick(&mut self, vars: &mut Variables, now: Time) -> bool {
-        let is_over = self.wait_while.is_some_and(|at| at <= now);
+        let is_over = self.wait_while.is_some_and(|deadline| deadline <= now);
         if is_over {
             self.wait_while = None;
             vars.ready_n = true;

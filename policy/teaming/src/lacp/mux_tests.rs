@@ -3,7 +3,7 @@ use core::time::Duration;
 use super::super::PortInfo;
 use super::*;
 
-fn at(seconds: u64) -> Time {
+fn time_at(seconds: u64) -> Time {
     Time::from_ns(7_000_000_000) + Duration::from_secs(seconds)
 }
 
@@ -41,13 +41,13 @@ fn check(from: MuxState, selected: Selected, ready: bool, in_sync: bool, to: Opt
     let name = format!("{from:?} {selected:?} ready {ready} in sync {in_sync}");
     let mut vars = Variables::new(PortInfo::default());
     let mut machine = Mux::new(&mut vars);
-    machine.enter(from, &mut vars, at(0));
+    machine.enter(from, &mut vars, time_at(0));
     vars.ntt = false;
     vars.selected = selected;
     vars.ready = ready;
     vars.partner.state.set(PortState::SYNCHRONIZATION, in_sync);
     let before = (machine.clone(), vars.clone());
-    assert_eq!(machine.transition(&mut vars, at(5)), to.is_some(), "{name}");
+    assert_eq!(machine.transition(&mut vars, time_at(5)), to.is_some(), "{name}");
     let Some(to) = to else {
         assert_eq!((machine, vars), before, "{name}");
         return;
@@ -58,7 +58,7 @@ fn check(from: MuxState, selected: Selected, ready: bool, in_sync: bool, to: Opt
     // Contents of the figure's boxes: Actor bits, NTT, wait_while_timer.
     let (expected, ntt, timer) = match to {
         MuxState::Detached => ([false, false, false], true, None),
-        MuxState::Waiting => ([false, false, false], false, Some(at(7))),
+        MuxState::Waiting => ([false, false, false], false, Some(time_at(7))),
         MuxState::Attached => ([true, false, false], true, None),
         MuxState::CollectingDistributing => ([true, true, true], true, None),
     };
@@ -73,13 +73,13 @@ fn a_port_is_ready_when_it_has_waited_for_two_seconds() {
     let mut vars = Variables::new(PortInfo::default());
     let mut machine = Mux::new(&mut vars);
     vars.selected = Selected::Standby;
-    assert!(machine.transition(&mut vars, at(0)));
-    assert!(!machine.tick(&mut vars, at(1)) && !vars.ready_n);
-    assert!(machine.tick(&mut vars, at(2)) && vars.ready_n);
-    assert!(!machine.tick(&mut vars, at(3)), "once");
+    assert!(machine.transition(&mut vars, time_at(0)));
+    assert!(!machine.tick(&mut vars, time_at(1)) && !vars.ready_n);
+    assert!(machine.tick(&mut vars, time_at(2)) && vars.ready_n);
+    assert!(!machine.tick(&mut vars, time_at(3)), "once");
     // A port that leaves has to wait again.
     vars.selected = Selected::Unselected;
-    assert!(machine.transition(&mut vars, at(4)) && !vars.ready_n);
+    assert!(machine.transition(&mut vars, time_at(4)) && !vars.ready_n);
 }
 
 /// Figure 6-22, BEGIN.

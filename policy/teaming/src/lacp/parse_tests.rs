@@ -53,14 +53,14 @@ fn a_marker_has_every_field_where_the_figure_has_it_and_its_response_echoes_it()
     assert!(bytes[30..].iter().all(|octet| *octet == 0));
     // Version, pad, terminator and reserved octets are echoed unchanged (6.5.4.2).
     let mut odd = *bytes;
-    for at in [15, 30, 33, 100] {
-        odd[at] = 0xa5;
+    for index in [15, 30, 33, 100] {
+        odd[index] = 0xa5;
     }
     assert_eq!(parse(&odd), Ok(SlowPdu::Marker(marker())));
-    let ours = MacAddr::new([2, 0, 0, 0, 0, 1]);
-    let response = Marker::response(&odd, ours);
+    let source = MacAddr::new([2, 0, 0, 0, 0, 1]);
+    let response = Marker::response(&odd, source);
     let mut expected = odd;
-    expected[6..12].copy_from_slice(&ours.octets());
+    expected[6..12].copy_from_slice(&source.octets());
     expected[16] = 2;
     assert_eq!(*response.bytes(), expected);
     let answer = Marker { kind: MarkerKind::Response, ..marker() };
@@ -153,7 +153,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_place_and_what_may_differ_is_not_looked_at() {
+fn errors_contain_their_position_and_ignored_fields_may_differ() {
     for (name, is_lacp, change, receiver, judge) in cases() {
         let frame = if is_lacp { lacpdu().to_frame(SOURCE) } else { marker().to_frame(SOURCE) };
         let mut bytes = frame.bytes().to_vec();
@@ -167,7 +167,7 @@ fn what_is_wrong_is_named_with_its_place_and_what_may_differ_is_not_looked_at() 
 }
 
 #[test]
-fn other_slow_protocols_are_told_apart() {
+fn other_slow_protocols_are_distinguished() {
     for subtype in 3..=10 {
         let mut bytes = *lacpdu().to_frame(SOURCE).bytes();
         bytes[14] = subtype;
@@ -198,13 +198,13 @@ proptest! {
     }
 
     #[test]
-    fn a_frame_with_any_changes_is_read_or_refused_at_a_place_within_it(
+    fn a_modified_frame_is_read_or_refused_at_a_position_within_it(
         changes in proptest::collection::vec((0..SLOW_FRAME_BYTES, any::<u8>()), 0..8),
         bytes in 0..=SLOW_FRAME_BYTES,
     ) {
         let mut frame = *lacpdu().to_frame(SOURCE).bytes();
-        for (at, octet) in changes {
-            frame[at] = octet;
+        for (index, octet) in changes {
+            frame[index] = octet;
         }
         match parse_exact(&frame[..bytes]) {
             Err(PduError::Truncated { offset, .. }) => prop_assert!(offset <= bytes),
@@ -218,7 +218,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_built_is_read(
+    fn encoded_frames_decode_to_the_same_pdu(
         (version, collector_max_delay) in any::<(u8, u16)>(),
         (actor, partner) in (end(), end()),
         (requester_port, transaction, system) in any::<(u16, u32, [u8; 6])>(),

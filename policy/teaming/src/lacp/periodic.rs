@@ -41,7 +41,7 @@ impl Periodic {
         let is_silent = !vars.port_enabled
             || !vars.lacp_enabled
             || !(vars.actor_has(PortState::ACTIVITY) || vars.partner_has(PortState::ACTIVITY));
-        let is_over = self.timer.is_some_and(|at| at <= now);
+        let is_over = self.timer.is_some_and(|deadline| deadline <= now);
         let is_fast = vars.partner_has(PortState::TIMEOUT);
         let next = match self.state {
             NoPeriodic if is_silent => return false,

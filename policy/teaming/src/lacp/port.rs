@@ -133,7 +133,7 @@ impl Port {
         // The Partner changes to slow transmission as soon as it receives the new Timeout bit, so
         // information received before must remain valid for the longer period.
         if self.receive.state == ReceiveState::Current {
-            let valid = self.last_pdu.map(|at| at + self.vars.current_while());
+            let valid = self.last_pdu.map(|time| time + self.vars.current_while());
             self.receive.current_while = self.receive.current_while.max(valid);
         }
     }
@@ -180,28 +180,28 @@ impl Port {
 
     /// Makes all transitions that are due and returns whether there were any.
     pub(crate) fn run(&mut self, now: Time) -> bool {
-        for made in 0..TRANSITIONS_MAX {
+        for count in 0..TRANSITIONS_MAX {
             if !self.step(now) {
-                return made > 0;
+                return count > 0;
             }
         }
         true
     }
 
     fn step(&mut self, now: Time) -> bool {
-        let mut made = self.receive.transition(&mut self.vars, now);
+        let mut changed = self.receive.transition(&mut self.vars, now);
         if !matches!(self.receive.state, ReceiveState::Current | ReceiveState::Expired) {
             self.looped = None;
         }
-        made |= self.mux.tick(&mut self.vars, now);
-        made |= self.mux.transition(&mut self.vars, now);
-        made |= self.periodic.transition(&mut self.vars, now);
+        changed |= self.mux.tick(&mut self.vars, now);
+        changed |= self.mux.transition(&mut self.vars, now);
+        changed |= self.periodic.transition(&mut self.vars, now);
         Transmit::clear(&mut self.vars, self.periodic.state);
         let enabled = self.vars.port_enabled;
         let actor_in_sync = self.vars.actor_has(PortState::SYNCHRONIZATION);
-        made |= self.actor_churn.transition(enabled, actor_in_sync, now);
+        changed |= self.actor_churn.transition(enabled, actor_in_sync, now);
         let partner_in_sync = self.vars.partner_has(PortState::SYNCHRONIZATION);
-        made | self.partner_churn.transition(enabled, partner_in_sync, now)
+        changed | self.partner_churn.transition(enabled, partner_in_sync, now)
     }
 
     /// Returns the group that the port is eligible to join (6.4.14.1).
@@ -242,21 +242,21 @@ impl Port {
     /// its group and is detached before it joins another (6.4.14, NOTE 2).
     pub(crate) fn decide(
         &mut self,
-        wish: Selected,
+        desired: Selected,
         lag: Option<LagId>,
         verdict: LacpReason,
     ) -> bool {
         self.verdict = verdict;
-        let was = self.vars.selected;
-        let must_leave = was != Selected::Unselected && self.lag != lag;
-        let cannot_join = was == Selected::Unselected && self.mux.state != MuxState::Detached;
-        let next = if must_leave || cannot_join { Selected::Unselected } else { wish };
-        if next != wish {
+        let previous = self.vars.selected;
+        let must_leave = previous != Selected::Unselected && self.lag != lag;
+        let cannot_join = previous == Selected::Unselected && self.mux.state != MuxState::Detached;
+        let next = if must_leave || cannot_join { Selected::Unselected } else { desired };
+        if next != desired {
             self.verdict = LacpReason::Detaching;
         }
         self.lag = if next == Selected::Unselected { None } else { lag };
         self.vars.selected = next;
-        next != was
+        next != previous
     }
 
     pub(crate) fn is_attached(&self) -> bool {

@@ -77,23 +77,26 @@ pub(crate) struct PortViews([Option<PortView>; MEMBERS_MAX]);
 
 impl PortViews {
     pub(crate) fn new(team: &LacpSpec, ports: &[Port]) -> Self {
-        let mut seats = [None; MEMBERS_MAX];
-        for (seat, port) in seats.iter_mut().zip(ports) {
-            *seat = Some(PortView::new(team, port));
+        let mut views = [None; MEMBERS_MAX];
+        for (slot, port) in views.iter_mut().zip(ports) {
+            *slot = Some(PortView::new(team, port));
         }
-        let all = Self(seats);
-        for seat in seats.iter_mut().flatten() {
-            let same = |other: &&PortView| match seat.group() {
+        let port_views = Self(views);
+        for view in views.iter_mut().flatten() {
+            let is_same_group = |other: &&PortView| match view.group() {
                 Some(lag) => other.group() == Some(lag),
                 None => {
                     other.retained_group().is_some()
-                        && other.retained_group() == seat.retained_group()
+                        && other.retained_group() == view.retained_group()
                 }
             };
-            seat.rank_index =
-                all.iter().filter(same).filter(|other| other.rank < seat.rank).count();
+            view.rank_index = port_views
+                .iter()
+                .filter(is_same_group)
+                .filter(|other| other.rank < view.rank)
+                .count();
         }
-        Self(seats)
+        Self(views)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &PortView> + Clone {
@@ -102,6 +105,6 @@ impl PortViews {
 
     /// Returns the ports that are eligible for the group.
     pub(crate) fn eligible_ports(&self, lag: LagId) -> impl Iterator<Item = &PortView> + Clone {
-        self.iter().filter(move |seat| seat.group() == Some(lag))
+        self.iter().filter(move |view| view.group() == Some(lag))
     }
 }

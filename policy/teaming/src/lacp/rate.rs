@@ -17,12 +17,12 @@ impl Rate {
     pub(crate) fn next_send_time(&self) -> Option<Time> {
         let [.., oldest] = self.sent;
         // One nanosecond more, because the interval includes both its ends.
-        oldest.map(|at| Time::from_ns((at + FAST_PERIODIC_TIME).as_ns().saturating_add(1)))
+        oldest.map(|time| Time::from_ns((time + FAST_PERIODIC_TIME).as_ns().saturating_add(1)))
     }
 
     /// Returns whether a frame may be sent at `now`, and if so counts it as sent.
     pub(crate) fn take(&mut self, now: Time) -> bool {
-        if self.next_send_time().is_some_and(|at| now < at) {
+        if self.next_send_time().is_some_and(|deadline| now < deadline) {
             return false;
         }
         let [latest, middle, _] = self.sent;

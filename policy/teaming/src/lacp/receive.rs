@@ -44,7 +44,7 @@ impl Receive {
     /// Makes one transition if one is due and returns whether it did.
     pub(crate) fn transition(&mut self, vars: &mut Variables, now: Time) -> bool {
         use ReceiveState::{Current, Defaulted, Expired, Initialize, LacpDisabled, PortDisabled};
-        let is_over = self.current_while.is_some_and(|at| at <= now);
+        let is_over = self.current_while.is_some_and(|deadline| deadline <= now);
         let next = match self.state {
             Initialize => PortDisabled,
             PortDisabled if vars.port_moved => Initialize,

@@ -8,7 +8,7 @@ use super::*;
 
 const START: Time = Time::from_ns(1_000_000_000_000);
 
-fn at(seconds: u64) -> Time {
+fn time_at(seconds: u64) -> Time {
     START + Duration::from_secs(seconds)
 }
 
@@ -32,7 +32,7 @@ fn machine(state: ReceiveState) -> (Receive, Variables) {
     vars.port_enabled = true;
     vars.partner = partner();
     vars.selected = Selected::Selected;
-    (Receive { state, current_while: Some(at(3)) }, vars)
+    (Receive { state, current_while: Some(time_at(3)) }, vars)
 }
 
 type Setup = fn(&mut Variables);
@@ -43,26 +43,26 @@ type Row = (&'static str, ReceiveState, Setup, u64, Option<ReceiveState>);
 fn rows() -> Vec<Row> {
     use ReceiveState::*;
     let none: Setup = |_| {};
-    let down: Setup = |vars| vars.port_enabled = false;
+    let link_down: Setup = |vars| vars.port_enabled = false;
     vec![
         ("INITIALIZE, UCT", Initialize, none, 0, Some(PortDisabled)),
-        ("INITIALIZE, UCT, no link", Initialize, down, 0, Some(PortDisabled)),
+        ("INITIALIZE, UCT, no link", Initialize, link_down, 0, Some(PortDisabled)),
         ("PORT_DISABLED, port_moved", PortDisabled, |vars| vars.port_moved = true, 0, Some(Initialize)),
         ("PORT_DISABLED, port_moved, no link", PortDisabled,
             |vars| { vars.port_moved = true; vars.port_enabled = false; }, 0, Some(Initialize)),
         ("PORT_DISABLED, port_enabled && LACP_Enabled", PortDisabled, none, 0, Some(Expired)),
         ("PORT_DISABLED, port_enabled && !LACP_Enabled", PortDisabled,
             |vars| vars.lacp_enabled = false, 0, Some(LacpDisabled)),
-        ("PORT_DISABLED, else", PortDisabled, down, 100, None),
-        ("EXPIRED, !port_enabled && !port_moved", Expired, down, 0, Some(PortDisabled)),
+        ("PORT_DISABLED, else", PortDisabled, link_down, 100, None),
+        ("EXPIRED, !port_enabled && !port_moved", Expired, link_down, 0, Some(PortDisabled)),
         ("EXPIRED, current_while_timer", Expired, none, 3, Some(Defaulted)),
         ("EXPIRED, else", Expired, none, 2, None),
         ("LACP_DISABLED, !port_enabled && !port_moved", LacpDisabled,
             |vars| { vars.port_enabled = false; vars.lacp_enabled = false; }, 0, Some(PortDisabled)),
         ("LACP_DISABLED, else", LacpDisabled, |vars| vars.lacp_enabled = false, 100, None),
-        ("DEFAULTED, !port_enabled && !port_moved", Defaulted, down, 0, Some(PortDisabled)),
+        ("DEFAULTED, !port_enabled && !port_moved", Defaulted, link_down, 0, Some(PortDisabled)),
         ("DEFAULTED, else", Defaulted, |_| {}, 0, None),
-        ("CURRENT, !port_enabled && !port_moved", Current, down, 0, Some(PortDisabled)),
+        ("CURRENT, !port_enabled && !port_moved", Current, link_down, 0, Some(PortDisabled)),
         ("CURRENT, current_while_timer", Current, none, 3, Some(Expired)),
         ("CURRENT, else", Current, none, 2, None),
     ]
@@ -76,10 +76,10 @@ fn every_transition_of_figure_6_18_and_no_other() {
         if !matches!(from, ReceiveState::Current | ReceiveState::Expired) {
             machine.current_while = None;
         }
-        assert_eq!(machine.transition(&mut vars, at(seconds)), to.is_some(), "{name}");
+        assert_eq!(machine.transition(&mut vars, time_at(seconds)), to.is_some(), "{name}");
         assert_eq!(machine.state, to.unwrap_or(from), "{name}");
         if to.is_some() {
-            check_entered(&machine, &vars, at(seconds), name);
+            check_entered(&machine, &vars, time_at(seconds), name);
         }
     }
 }
@@ -142,7 +142,7 @@ fn a_lacpdu_leads_to_current_from_expired_defaulted_and_current_only() {
             vars.partner.port = 99;
             let before = (machine.clone(), vars.clone());
             let pdu = pdu(&vars);
-            assert_eq!(machine.handle_pdu(&mut vars, &pdu, at(1)), is_taken, "{from:?}");
+            assert_eq!(machine.handle_pdu(&mut vars, &pdu, time_at(1)), is_taken, "{from:?}");
             if !is_taken {
                 assert_eq!((machine, vars), before, "{from:?}");
                 continue;
@@ -151,7 +151,7 @@ fn a_lacpdu_leads_to_current_from_expired_defaulted_and_current_only() {
             assert_eq!(vars.selected, Selected::Unselected, "update_Selected, {from:?}");
             assert_eq!(vars.partner, partner(), "recordPDU, {from:?}");
             assert!(!vars.ntt, "update_NTT, {from:?}");
-            assert_eq!(machine.current_while, Some(at(1 + seconds)), "{from:?}");
+            assert_eq!(machine.current_while, Some(time_at(1 + seconds)), "{from:?}");
             assert!(!vars.actor_has(PortState::EXPIRED));
             assert!(!vars.actor_has(PortState::DEFAULTED));
         }
@@ -163,12 +163,12 @@ fn a_lacpdu_leads_to_current_from_expired_defaulted_and_current_only() {
 fn the_same_partner_after_a_broken_link_changes_no_selection() {
     let (mut machine, mut vars) = machine(ReceiveState::Current);
     vars.port_enabled = false;
-    assert!(machine.transition(&mut vars, at(1)));
+    assert!(machine.transition(&mut vars, time_at(1)));
     vars.port_enabled = true;
-    assert!(machine.transition(&mut vars, at(2)));
+    assert!(machine.transition(&mut vars, time_at(2)));
     assert_eq!(machine.state, ReceiveState::Expired);
     let pdu = pdu(&vars);
-    assert!(machine.handle_pdu(&mut vars, &pdu, at(3)));
+    assert!(machine.handle_pdu(&mut vars, &pdu, time_at(3)));
     assert_eq!(vars.selected, Selected::Selected);
     assert!(vars.partner_has(PortState::SYNCHRONIZATION));
 }

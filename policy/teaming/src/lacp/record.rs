@@ -25,13 +25,14 @@ const NTT_BITS: PortState = PortState::ACTIVITY
 impl Variables {
     /// Implements `recordPDU`.
     pub(crate) fn record_pdu(&mut self, pdu: &Lacpdu) {
-        let theirs = pdu.actor.state;
+        let partner_state = pdu.actor.state;
         let knows_us = pdu.partner.agrees(&self.actor, PortState::AGGREGATION);
-        let is_individual = !theirs.has(PortState::AGGREGATION);
-        let is_maintained = theirs.has(PortState::ACTIVITY)
+        let is_individual = !partner_state.has(PortState::AGGREGATION);
+        let is_maintained = partner_state.has(PortState::ACTIVITY)
             || (self.actor_has(PortState::ACTIVITY) && pdu.partner.state.has(PortState::ACTIVITY));
-        let in_sync =
-            theirs.has(PortState::SYNCHRONIZATION) && is_maintained && (knows_us || is_individual);
+        let in_sync = partner_state.has(PortState::SYNCHRONIZATION)
+            && is_maintained
+            && (knows_us || is_individual);
         self.partner = pdu.actor;
         self.partner.state.set(PortState::SYNCHRONIZATION, in_sync);
         self.actor.state.set(PortState::DEFAULTED, false);

@@ -39,20 +39,20 @@ type Change = fn(&mut Lacpdu);
 type AnyChange = Box<dyn Fn(&mut Lacpdu)>;
 
 /// Changes of each field that identifies an end.
-fn identity(of: fn(&mut Lacpdu) -> &mut PortInfo) -> Vec<AnyChange> {
+fn identity(field: fn(&mut Lacpdu) -> &mut PortInfo) -> Vec<AnyChange> {
     vec![
-        Box::new(move |pdu| of(pdu).system_priority += 1),
-        Box::new(move |pdu| of(pdu).system = MacAddr::new([2, 9, 9, 9, 9, 9])),
-        Box::new(move |pdu| of(pdu).key += 1),
-        Box::new(move |pdu| of(pdu).port_priority += 1),
-        Box::new(move |pdu| of(pdu).port += 1),
-        Box::new(move |pdu| of(pdu).state.set(PortState::AGGREGATION, false)),
+        Box::new(move |pdu| field(pdu).system_priority += 1),
+        Box::new(move |pdu| field(pdu).system = MacAddr::new([2, 9, 9, 9, 9, 9])),
+        Box::new(move |pdu| field(pdu).key += 1),
+        Box::new(move |pdu| field(pdu).port_priority += 1),
+        Box::new(move |pdu| field(pdu).port += 1),
+        Box::new(move |pdu| field(pdu).state.set(PortState::AGGREGATION, false)),
     ]
 }
 
 /// 6.4.9, recordPDU: conditions under which the Partner counts as in sync.
 #[test]
-fn the_partner_is_in_sync_if_it_says_so_knows_us_and_the_link_is_maintained() {
+fn the_partner_is_in_sync_if_its_state_and_its_view_of_the_actor_match() {
     let rows: [(&str, Change, bool); 9] = [
         ("a) it knows us", |_| {}, true),
         (
@@ -126,7 +126,7 @@ fn the_partner_is_in_sync_if_it_says_so_knows_us_and_the_link_is_maintained() {
 
 /// 6.4.9, recordPDU a): each field of the local end has to match.
 #[test]
-fn a_partner_that_knows_one_thing_wrongly_is_not_in_sync_and_is_told() {
+fn a_partner_with_one_wrong_field_is_not_in_sync_and_gets_an_update() {
     for change in identity(|pdu| &mut pdu.partner) {
         let (mut vars, mut pdu) = (vars(), pdu());
         change(&mut pdu);
@@ -187,8 +187,8 @@ fn the_configured_partner_is_individual_and_in_sync() {
 
 /// 6.4.9, update_NTT: Activity, Timeout, Synchronization and Aggregation are compared.
 #[test]
-fn what_the_partner_has_wrong_of_our_state_is_told_if_it_counts() {
-    let told = [
+fn relevant_errors_in_the_partners_view_of_the_actor_need_an_update() {
+    let cases = [
         (PortState::ACTIVITY, true),
         (PortState::TIMEOUT, true),
         (PortState::AGGREGATION, true),
@@ -198,7 +198,7 @@ fn what_the_partner_has_wrong_of_our_state_is_told_if_it_counts() {
         (PortState::DEFAULTED, false),
         (PortState::EXPIRED, false),
     ];
-    for (bit, expected) in told {
+    for (bit, expected) in cases {
         let (mut vars, mut pdu) = (vars(), pdu());
         pdu.partner.state = pdu.partner.state.with(bit, !pdu.partner.state.has(bit));
         vars.update_ntt(&pdu);

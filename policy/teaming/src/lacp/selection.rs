@@ -39,15 +39,15 @@ struct Group {
 type Merit = (bool, LagClass, u64);
 
 impl Group {
-    fn new(seats: &PortViews, lag: LagId, limit: usize) -> Self {
+    fn new(views: &PortViews, lag: LagId, limit: usize) -> Self {
         // A Partner with its own link limit keeps some links out of sync and reveals which only by
         // timeout. Only a Partner that uses none of the links makes the group unusable.
-        let is_wanted = seats.eligible_ports(lag).any(|seat| seat.is_used_by_partner);
-        let used = seats.eligible_ports(lag).filter(|seat| is_wanted && seat.rank_index < limit);
-        let first_port = seats.eligible_ports(lag).map(|seat| seat.port_id).min();
+        let is_wanted = views.eligible_ports(lag).any(|view| view.is_used_by_partner);
+        let used = views.eligible_ports(lag).filter(|view| is_wanted && view.rank_index < limit);
+        let first_port = views.eligible_ports(lag).map(|view| view.port_id).min();
         Self {
             lag,
-            bandwidth_mbps: used.map(|seat| seat.speed_mbps).sum(),
+            bandwidth_mbps: used.map(|view| view.speed_mbps).sum(),
             first_port: first_port.unwrap_or(u32::MAX),
         }
     }
@@ -76,28 +76,28 @@ type Decision = (Selected, Option<LagId>, LacpReason);
 impl Selection {
     /// Decides for all ports and returns whether any decision changed.
     pub(crate) fn run(&mut self, team: &LacpSpec, ports: &mut [Port], now: Time) -> bool {
-        let seats = PortViews::new(team, ports);
+        let views = PortViews::new(team, ports);
         let limit = usize::from(team.max_active);
-        self.choose(&seats, limit, now);
+        self.choose(&views, limit, now);
         let mut changed = false;
-        for (port, seat) in ports.iter_mut().zip(seats.iter()) {
-            let (wish, lag, verdict) = self.decision(&seats, seat, limit);
-            changed |= port.decide(wish, lag, verdict);
+        for (port, view) in ports.iter_mut().zip(views.iter()) {
+            let (desired, lag, verdict) = self.decision(&views, view, limit);
+            changed |= port.decide(desired, lag, verdict);
         }
         changed | update_ready(ports)
     }
 
     /// Selects the group that gets the Aggregator.
-    fn choose(&mut self, seats: &PortViews, limit: usize, now: Time) {
-        let is_carrying = seats.iter().any(|seat| seat.is_in_use && seat.lag == self.chosen);
+    fn choose(&mut self, views: &PortViews, limit: usize, now: Time) {
+        let is_carrying = views.iter().any(|view| view.is_in_use && view.lag == self.chosen);
         if is_carrying {
             self.unused_since = None;
         }
         let unused_since = if is_carrying { now } else { *self.unused_since.get_or_insert(now) };
         self.deadline = None;
         // The best port of each group represents it.
-        let leaders = seats.iter().filter(|seat| seat.rank_index == 0).filter_map(PortView::group);
-        let groups = leaders.map(|lag| Group::new(seats, lag, limit));
+        let leaders = views.iter().filter(|view| view.rank_index == 0).filter_map(PortView::group);
+        let groups = leaders.map(|lag| Group::new(views, lag, limit));
         let Some(best) = groups.clone().min_by_key(Group::order) else {
             // Without a candidate the previous group keeps the Aggregator, because its Partner may
             // return.
@@ -123,15 +123,15 @@ impl Selection {
         self.unused_since = Some(now);
     }
 
-    fn decision(&self, seats: &PortViews, seat: &PortView, limit: usize) -> Decision {
-        let lag = match seat.eligibility {
+    fn decision(&self, views: &PortViews, view: &PortView, limit: usize) -> Decision {
+        let lag = match view.eligibility {
             Eligibility::Ineligible(reason) => return (Selected::Unselected, None, reason),
-            Eligibility::KeepCurrent => return self.decision_without_partner(seats, seat, limit),
+            Eligibility::KeepCurrent => return self.decision_without_partner(views, view, limit),
             Eligibility::Group(lag) => lag,
         };
         if Some(lag) != self.chosen {
             (Selected::Standby, Some(lag), LacpReason::OtherGroup)
-        } else if is_among_used(seats, seat, lag, limit) {
+        } else if is_among_used(views, view, lag, limit) {
             (Selected::Selected, Some(lag), LacpReason::AggregateWait)
         } else {
             (Selected::Standby, Some(lag), LacpReason::Standby)
@@ -142,15 +142,15 @@ impl Selection {
     /// a returning Partner requires no new negotiation (6.4.12).
     fn decision_without_partner(
         &self,
-        seats: &PortViews,
-        seat: &PortView,
+        views: &PortViews,
+        view: &PortView,
         limit: usize,
     ) -> Decision {
         let verdict = LacpReason::PartnerSilent;
-        match seat.retained_group() {
+        match view.retained_group() {
             Some(lag)
                 if Some(lag) == self.chosen
-                    && seats.eligible_ports(lag).count() + seat.rank_index < limit =>
+                    && views.eligible_ports(lag).count() + view.rank_index < limit =>
             {
                 (Selected::Selected, Some(lag), verdict)
             }
@@ -161,18 +161,18 @@ impl Selection {
 
 /// Returns whether a port of the chosen group is among those that are used. A port whose wait time
 /// has not expired does not displace an attached port until it is ready.
-fn is_among_used(seats: &PortViews, seat: &PortView, lag: LagId, limit: usize) -> bool {
-    let is_first = |seat: &PortView| seat.rank_index < limit;
-    let members = seats.eligible_ports(lag);
-    let displaced = members.clone().filter(|seat| seat.is_attached && !is_first(seat));
-    let fresh = members.filter(|seat| seat.is_waiting && is_first(seat));
-    let exchanges = displaced.clone().count().min(fresh.clone().count());
-    if is_first(seat) {
-        let behind = fresh.filter(|other| other.rank_index > seat.rank_index).count();
-        !seat.is_waiting || behind >= exchanges
+fn is_among_used(views: &PortViews, view: &PortView, lag: LagId, limit: usize) -> bool {
+    let is_first = |view: &PortView| view.rank_index < limit;
+    let members = views.eligible_ports(lag);
+    let displaced = members.clone().filter(|view| view.is_attached && !is_first(view));
+    let joining = members.filter(|view| view.is_waiting && is_first(view));
+    let exchanges = displaced.clone().count().min(joining.clone().count());
+    if is_first(view) {
+        let lower_ranked = joining.filter(|other| other.rank_index > view.rank_index).count();
+        !view.is_waiting || lower_ranked >= exchanges
     } else {
-        let before = displaced.filter(|other| other.rank_index < seat.rank_index).count();
-        seat.is_attached && before < exchanges
+        let before = displaced.filter(|other| other.rank_index < view.rank_index).count();
+        view.is_attached && before < exchanges
     }
 }
 

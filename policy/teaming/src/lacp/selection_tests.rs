@@ -65,7 +65,7 @@ fn all_wait_until_the_last_that_came_has_waited() {
     bench.receive(2, end(0x99, 5));
     let last = bench.now + Duration::from_secs(2);
     bench.receive_for(4, &[(1, end(0x99, 4)), (2, end(0x99, 5))]);
-    let uses: Vec<_> = bench.uses().iter().map(|(at, member, ..)| (*at, *member)).collect();
+    let uses: Vec<_> = bench.uses().iter().map(|(time, member, ..)| (*time, *member)).collect();
     assert_eq!(uses, [(last, 1), (last, 2)]);
 }
 
@@ -83,7 +83,8 @@ fn a_tie_never_moves_traffic_and_more_bandwidth_does() {
     bench.receive(5, end(0x11, 3));
     let moved = bench.now;
     bench.receive_for(4, &ends);
-    let uses: Vec<_> = bench.uses().iter().map(|(at, member, on, _)| (*at, *member, *on)).collect();
+    let uses: Vec<_> =
+        bench.uses().iter().map(|(time, member, is_used, _)| (*time, *member, *is_used)).collect();
     assert_eq!(uses[..2], [(moved, 1, false), (moved, 2, false)]);
     assert_eq!(uses.len(), 5);
     assert_eq!(in_use(&bench), [3, 4, 5]);
@@ -109,7 +110,7 @@ fn the_other_switch_takes_over_without_a_wait_when_the_last_link_breaks() {
 }
 
 #[test]
-fn a_group_whose_partner_never_gets_in_sync_gives_way() {
+fn a_group_whose_partner_never_gets_in_sync_is_replaced() {
     let mut out = end(0x99, 4);
     out.state.set(PortState::SYNCHRONIZATION, false);
     // Change to an equal group of a lower System after 3 s.
@@ -194,7 +195,7 @@ fn a_half_duplex_link_speaks_no_lacp_and_is_at_most_used_alone() {
 
 /// 6.4.14.1 g: a link from the System to itself is not aggregated, and is reported.
 #[test]
-fn a_link_back_to_ourselves_is_never_used_and_is_told() {
+fn a_looped_link_is_never_used_and_is_reported() {
     for from in [1, 2] {
         let mut bench = Bench::new(LacpSpec { individual_allowed: true, ..spec() }, 2);
         let looped = |bench: &Bench| {
@@ -210,16 +211,16 @@ fn a_link_back_to_ourselves_is_never_used_and_is_told() {
         assert_eq!(bench.state(1).reason, LacpReason::Loopback);
         assert_eq!(bench.state(1).looped_port, Some(from));
         assert_eq!(bench.state(1).counters.loopbacks, 20);
-        let told = |bench: &Bench| {
-            let told = bench.said.iter().filter_map(|(_, action)| match action {
+        let loopbacks_of = |bench: &Bench| {
+            let loopbacks = bench.actions.iter().filter_map(|(_, action)| match action {
                 LacpAction::Loopback { member: MemberId(1), port } => Some(*port),
                 _ => None,
             });
-            told.collect::<Vec<_>>()
+            loopbacks.collect::<Vec<_>>()
         };
-        assert_eq!(told(&bench), [Some(from)]);
+        assert_eq!(loopbacks_of(&bench), [Some(from)]);
         bench.receive_for(4, &[(1, end(0x99, 4))]);
-        assert_eq!(told(&bench), [Some(from), None]);
+        assert_eq!(loopbacks_of(&bench), [Some(from), None]);
         assert_eq!(in_use(&bench), [1]);
     }
 }
@@ -245,7 +246,7 @@ fn the_lower_system_s_port_identifiers_choose_among_more_links_than_may_be_used(
 }
 
 #[test]
-fn a_standby_takes_over_at_once_and_gives_way_only_to_one_that_is_ready() {
+fn a_standby_takes_over_at_once_and_is_replaced_only_by_a_ready_link() {
     let mut bench = Bench::new(LacpSpec { max_active: 1, ..spec() }, 2);
     let ends = [(1, end(0x99, 4)), (2, end(0x99, 5))];
     bench.receive_for(4, &ends);
@@ -277,8 +278,8 @@ fn the_limit_changes_live_and_moves_no_link_that_may_stay() {
     bench.receive_for(4, &ends);
     bench.uses();
     bench.set_spec(|spec| spec.max_active = 2);
-    let off = |member| (bench.now, member, false, LacpReason::Standby);
-    let expected = [off(3), off(4)];
+    let standby = |member| (bench.now, member, false, LacpReason::Standby);
+    let expected = [standby(3), standby(4)];
     assert_eq!(bench.uses(), expected);
     bench.receive_for(4, &ends);
     bench.uses();
@@ -287,7 +288,7 @@ fn the_limit_changes_live_and_moves_no_link_that_may_stay() {
 }
 
 #[test]
-fn a_link_that_the_partner_does_not_want_leaves_its_place_to_another() {
+fn a_link_refused_by_the_partner_is_replaced_by_another() {
     let mut bench = Bench::new(LacpSpec { max_active: 1, ..spec() }, 2);
     let mut out = end(0x99, 4);
     out.state.set(PortState::SYNCHRONIZATION, false);

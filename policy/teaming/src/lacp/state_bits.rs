@@ -55,13 +55,13 @@ impl PortState {
 
     /// Returns the set with `bits` set or cleared.
     #[must_use]
-    pub const fn with(self, bits: Self, on: bool) -> Self {
-        if on { Self(self.0 | bits.0) } else { Self(self.0 & !bits.0) }
+    pub const fn with(self, bits: Self, enabled: bool) -> Self {
+        if enabled { Self(self.0 | bits.0) } else { Self(self.0 & !bits.0) }
     }
 
     /// Sets or clears `bits`.
-    pub(crate) const fn set(&mut self, bits: Self, on: bool) {
-        *self = self.with(bits, on);
+    pub(crate) const fn set(&mut self, bits: Self, enabled: bool) {
+        *self = self.with(bits, enabled);
     }
 
     /// Returns the intersection of the sets.

@@ -50,14 +50,14 @@ pub(crate) fn end(system: u8, port: u16) -> PortInfo {
 pub(crate) struct Bench {
     pub(crate) lacp: Lacp,
     pub(crate) now: Time,
-    pub(crate) said: Vec<(Time, LacpAction)>,
+    pub(crate) actions: Vec<(Time, LacpAction)>,
 }
 
 impl Bench {
     /// Creates a team of members 1 to `members` whose links are up.
     pub(crate) fn new(spec: LacpSpec, members: u16) -> Self {
         let now = Time::from_ns(1_000_000_000_000);
-        let mut bench = Self { lacp: Lacp::new(spec).unwrap(), now, said: Vec::new() };
+        let mut bench = Self { lacp: Lacp::new(spec).unwrap(), now, actions: Vec::new() };
         for number in 1..=members {
             bench.lacp.add_member(MemberId(number.into()), port(number), now).unwrap();
             bench.link(number, Some(TEN_GIGABIT));
@@ -66,17 +66,20 @@ impl Bench {
     }
 
     pub(crate) fn poll(&mut self) {
-        let mut out = Vec::new();
-        self.lacp.poll(self.now, &mut out);
-        self.said.extend(out.into_iter().map(|action| (self.now, action)));
-        assert!(self.lacp.next_deadline().is_none_or(|at| at > self.now), "nothing is left to do");
+        let mut actions = Vec::new();
+        self.lacp.poll(self.now, &mut actions);
+        self.actions.extend(actions.into_iter().map(|action| (self.now, action)));
+        assert!(
+            self.lacp.next_deadline().is_none_or(|deadline| deadline > self.now),
+            "nothing is left to do"
+        );
     }
 
     /// Advances the time, stopping at each deadline.
     pub(crate) fn run_for(&mut self, span: Duration) {
         let end = self.now + span;
-        while let Some(at) = self.lacp.next_deadline().filter(|at| *at <= end) {
-            self.now = at;
+        while let Some(deadline) = self.lacp.next_deadline().filter(|deadline| *deadline <= end) {
+            self.now = deadline;
             self.poll();
         }
         self.now = end;
@@ -113,10 +116,10 @@ impl Bench {
         self.poll();
     }
 
-    /// Advances by `seconds`, with LACPDUs from the ends in `heard` every half second.
-    pub(crate) fn receive_for(&mut self, seconds: u64, heard: &[(u16, PortInfo)]) {
+    /// Advances by `seconds`, with LACPDUs from the ends in `pdus` every half second.
+    pub(crate) fn receive_for(&mut self, seconds: u64, pdus: &[(u16, PortInfo)]) {
         for _ in 0..seconds * 2 {
-            for (member, end) in heard {
+            for (member, end) in pdus {
                 self.receive(*member, *end);
             }
             self.run_ms(500);
@@ -135,10 +138,10 @@ impl Bench {
     /// Returns the times at which members started (`true`) or stopped being used since the last
     /// call.
     pub(crate) fn uses(&mut self) -> Vec<(Time, u32, bool, LacpReason)> {
-        let uses = self.said.drain(..).filter_map(|(at, action)| match action {
+        let uses = self.actions.drain(..).filter_map(|(time, action)| match action {
             LacpAction::Use { member, collecting, distributing, reason } => {
                 assert_eq!(collecting, distributing);
-                Some((at, member.0, distributing, reason))
+                Some((time, member.0, distributing, reason))
             }
             _ => None,
         });
@@ -147,10 +150,10 @@ impl Bench {
 
     /// Returns the LACPDUs that a member sent.
     pub(crate) fn sent(&self, member: u16) -> Vec<(Time, Lacpdu)> {
-        let sent = self.said.iter().filter_map(|(at, action)| match action {
-            LacpAction::Send { member: of, frame } if of.0 == u32::from(member) => {
+        let sent = self.actions.iter().filter_map(|(time, action)| match action {
+            LacpAction::Send { member: sender, frame } if sender.0 == u32::from(member) => {
                 match parse(frame.bytes()) {
-                    Ok(SlowPdu::Lacp(pdu)) => Some((*at, pdu)),
+                    Ok(SlowPdu::Lacp(pdu)) => Some((*time, pdu)),
                     _ => None,
                 }
             }

@@ -17,7 +17,7 @@ fn vars(lacp_enabled: bool, ntt: bool) -> Variables {
 
 /// 6.4.16, each rule: LACP_Enabled, periodic state, NTT; sent, NTT afterwards.
 #[test]
-fn ntt_is_sent_or_cleared_as_6_4_16_says() {
+fn ntt_is_sent_or_cleared_according_to_6_4_16() {
     use PeriodicState::*;
     for (enabled, periodic, ntt, sent) in [
         (true, FastPeriodic, true, true),

@@ -29,15 +29,18 @@ fn agreed() -> Vec<u8> {
 }
 
 fn seeds() -> Vec<(&'static str, Vec<u8>)> {
-    let with = |more: &[u8]| [agreed(), more.to_vec()].concat();
+    let script_with = |events: &[u8]| [agreed(), events.to_vec()].concat();
     vec![
         ("agreed", agreed()),
-        ("silence", with(&[LATER, 255, LATER, 255, LATER, 255])),
-        ("link-lost", with(&[LINK, 0, LATER, 10])),
-        ("markers", with(&[MARKER, 0, MARKER, 2, MARKER, 4, MARKER, 6, LATER, 120, MARKER, 0])),
+        ("silence", script_with(&[LATER, 255, LATER, 255, LATER, 255])),
+        ("link-lost", script_with(&[LINK, 0, LATER, 10])),
+        (
+            "markers",
+            script_with(&[MARKER, 0, MARKER, 2, MARKER, 4, MARKER, 6, LATER, 120, MARKER, 0]),
+        ),
         ("looped", vec![0, LINK, 1, LATER, 120, OWN, 0, LATER, 120, OWN, 0]),
-        ("forged", with(&[PARTNER, 0xc7, 77, 0x3d, LATER, 50])),
-        ("noise", with(&[BYTES, 3, 1, 2, 3, BYTES, 0, LATER, 100])),
+        ("forged", script_with(&[PARTNER, 0xc7, 77, 0x3d, LATER, 50])),
+        ("noise", script_with(&[BYTES, 3, 1, 2, 3, BYTES, 0, LATER, 100])),
         ("passive", [vec![1], agreed()[1..].to_vec()].concat()),
     ]
 }

@@ -162,8 +162,8 @@ proptest! {
         let used = agreed(&world)?;
         let limit = |system: usize| usize::from(world.systems[system].spec().max_active);
         let links = |partner: usize| {
-            let all = pairs.iter().zip(&up);
-            all.filter(|((_, to), up)| *to == partner && **up).count().min(limit(0))
+            let links_and_states = pairs.iter().zip(&up);
+            links_and_states.filter(|((_, to), up)| *to == partner && **up).count().min(limit(0))
         };
         // Group that the team considers better, by the links it can use itself.
         let chosen: Vec<_> = pairs.iter().zip(&used).filter(|(_, used)| **used).collect();

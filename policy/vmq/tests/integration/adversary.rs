@@ -12,38 +12,39 @@ type Series = Box<dyn FnMut(f64, &mut [f64])>;
 
 /// Square wave: high in one half of each period, low in the other.
 fn square(period_s: f64, low: f64, high: f64) -> Series {
-    Box::new(move |at, wanted| {
-        wanted.fill(if at % period_s < period_s / 2.0 { high } else { low });
+    Box::new(move |index, requested| {
+        requested.fill(if index % period_s < period_s / 2.0 { high } else { low });
     })
 }
 
 /// Sawtooth between low and high.
 fn sawtooth(period_s: f64, low: f64, high: f64) -> Series {
-    Box::new(move |at, wanted| {
-        let phase = at % period_s / period_s;
+    Box::new(move |index, requested| {
+        let phase = index % period_s / period_s;
         let height = if phase < 0.5 { phase * 2.0 } else { 2.0 - phase * 2.0 };
-        wanted.fill(low + (high - low) * height);
+        requested.fill(low + (high - low) * height);
     })
 }
 
 /// Groups of queues are busy in turn: group `n` has the queues with this remainder modulo `groups`.
-fn turns(period_s: f64, groups: usize, high: f64) -> Series {
-    Box::new(move |at, wanted| {
-        let turn = (at / period_s) as usize % groups;
-        for (number, percent) in wanted.iter_mut().enumerate() {
-            *percent = if number % groups == turn { high } else { 2.0 };
+fn alternating(period_s: f64, groups: usize, high: f64) -> Series {
+    Box::new(move |index, requested| {
+        let round = (index / period_s) as usize % groups;
+        for (number, percent) in requested.iter_mut().enumerate() {
+            *percent = if number % groups == round { high } else { 2.0 };
         }
     })
 }
 
 /// Two queues are busy, always a different pair.
 fn pairs(period_s: f64) -> Series {
-    Box::new(move |at, wanted| {
-        let turn = (at / period_s) as usize;
-        let (one, two) = (turn % wanted.len(), (turn / wanted.len() + turn + 1) % wanted.len());
-        wanted.fill(5.0);
-        wanted[one] = 60.0;
-        wanted[two] = 60.0;
+    Box::new(move |index, requested| {
+        let round = (index / period_s) as usize;
+        let (first, second) =
+            (round % requested.len(), (round / requested.len() + round + 1) % requested.len());
+        requested.fill(5.0);
+        requested[first] = 60.0;
+        requested[second] = 60.0;
     })
 }
 
@@ -51,10 +52,10 @@ fn pairs(period_s: f64) -> Series {
 fn recorded(seed: u64, mean: f64) -> Series {
     let mut noise = Noise::new(seed);
     let mut bursts: Vec<f64> = Vec::new();
-    Box::new(move |at, wanted| {
-        bursts.resize(wanted.len(), 0.0);
-        let curve = 1.0 + 0.3 * (at / 1800.0 * TAU).sin();
-        for (percent, burst) in wanted.iter_mut().zip(&mut bursts) {
+    Box::new(move |time_s, loads| {
+        bursts.resize(loads.len(), 0.0);
+        let curve = 1.0 + 0.3 * (time_s / 1800.0 * TAU).sin();
+        for (percent, burst) in loads.iter_mut().zip(&mut bursts) {
             *burst = if noise.next() < 0.004 { mean * 2.0 * noise.next() } else { *burst * 0.9 };
             *percent = mean * curve * (0.6 + 0.8 * noise.next()) + *burst;
         }
@@ -66,7 +67,7 @@ fn recorded(seed: u64, mean: f64) -> Series {
 fn an_hour(name: &str, queues: usize, workers_max: u16, mut series: Series) {
     let mut host = Host::of(workers_max, 8, queues);
     let start = host.now;
-    host.run_with(HOUR, |host, elapsed| series(elapsed.as_secs_f64(), &mut host.wanted));
+    host.run_with(HOUR, |host, elapsed| series(elapsed.as_secs_f64(), &mut host.loads));
     let (total, settled) = (host.moves.len(), host.moves_since(start + HOUR / 2));
     println!(
         "{name}, {queues} queues, at most {workers_max}: {total} moves, \
@@ -104,10 +105,10 @@ fn queues_that_take_turns() {
     for period_s in [0.5, 1.0, 4.0, 10.0, 30.0, 60.0] {
         for groups in [2, 3] {
             let name = format!("{groups} groups in turns of {period_s} s");
-            an_hour(&name, 8, 4, turns(period_s, groups, 90.0));
+            an_hour(&name, 8, 4, alternating(period_s, groups, 90.0));
         }
         an_hour(&format!("pairs for {period_s} s"), 8, 4, pairs(period_s));
-        an_hour(&format!("two alternate each {period_s} s"), 2, 4, turns(period_s, 2, 95.0));
+        an_hour(&format!("two alternate each {period_s} s"), 2, 4, alternating(period_s, 2, 95.0));
         an_hour(&format!("pairs for {period_s} s on two"), 4, 2, pairs(period_s));
     }
 }
@@ -126,8 +127,8 @@ fn noisy_loads() {
 fn a_steady_load_moves_nothing() {
     for percent in 0..150 {
         let mut host = Host::of(4, 8, 5);
-        for (number, wanted) in host.wanted.iter_mut().enumerate() {
-            *wanted = f64::from(percent) * (1.0 + number as f64 / 5.0);
+        for (number, load) in host.loads.iter_mut().enumerate() {
+            *load = f64::from(percent) * (1.0 + number as f64 / 5.0);
         }
         host.run(Duration::from_secs(60));
         let settled = host.now;

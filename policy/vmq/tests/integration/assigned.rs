@@ -24,8 +24,8 @@ fn of_weights(spec: VmqSpec, weights: &[u8]) -> Vmq {
     vmq
 }
 
-fn places(vmq: &Vmq) -> Vec<u16> {
-    vmq.placement().map(|(_, at)| at.0).collect()
+fn worker_numbers(vmq: &Vmq) -> Vec<u16> {
+    vmq.placement().map(|(_, worker)| worker.0).collect()
 }
 
 fn carry_out(vmq: &mut Vmq, moves: &[Move]) {
@@ -36,45 +36,45 @@ fn carry_out(vmq: &mut Vmq, moves: &[Move]) {
 
 #[test]
 fn queues_go_round_by_weight_and_siblings_come_last() {
-    assert_eq!(places(&of_weights(spec(4), &[100; 6])), [0, 1, 2, 3, 0, 1]);
+    assert_eq!(worker_numbers(&of_weights(spec(4), &[100; 6])), [0, 1, 2, 3, 0, 1]);
     // Workers 4 to 7 are siblings of 0 to 3.
-    assert_eq!(places(&of_weights(spec(6), &[100; 7])), [0, 1, 2, 3, 4, 5, 0]);
-    assert_eq!(places(&of_weights(spec(2), &[100, 10, 10, 10, 80])), [0, 1, 1, 1, 1]);
-    assert_eq!(places(&of_weights(spec(2), &[10, 100, 10, 10, 80])), [0, 1, 0, 0, 0]);
+    assert_eq!(worker_numbers(&of_weights(spec(6), &[100; 7])), [0, 1, 2, 3, 4, 5, 0]);
+    assert_eq!(worker_numbers(&of_weights(spec(2), &[100, 10, 10, 10, 80])), [0, 1, 1, 1, 1]);
+    assert_eq!(worker_numbers(&of_weights(spec(2), &[10, 100, 10, 10, 80])), [0, 1, 0, 0, 0]);
 }
 
 #[test]
 fn queues_that_come_and_go_move_no_others() {
     let mut vmq = of_weights(spec(4), &[100; 8]);
-    let before = places(&vmq);
+    let before = worker_numbers(&vmq);
     assert!(vmq.remove_queue(queue(2), NOW));
     assert!(vmq.remove_queue(queue(6), NOW));
     assert!(!vmq.remove_queue(queue(6), NOW));
     assert_eq!(vmq.add_queue(queue(6), NOW).unwrap().at, WorkerId(2));
     assert_eq!(vmq.add_queue(queue(2), NOW).unwrap().at, WorkerId(2));
-    assert_eq!(places(&vmq), before);
+    assert_eq!(worker_numbers(&vmq), before);
 }
 
 #[test]
-fn a_change_of_the_specification_assigns_anew_with_few_moves() {
+fn a_change_of_the_specification_reassigns_with_few_moves() {
     let mut vmq = of_weights(spec(2), &[100; 8]);
     let moves = vmq.set_spec(spec(4), NOW).unwrap();
     assert_eq!(moves.len(), 4, "{moves:?}");
-    assert!(moves.iter().all(|of| of.reason == MoveReason::Assigned { weight: 100 }));
+    assert!(moves.iter().all(|entry| entry.reason == MoveReason::Assigned { weight: 100 }));
     carry_out(&mut vmq, &moves);
     let moves = vmq.set_spec(spec(4), NOW).unwrap();
     assert_eq!(moves, [], "the same again");
     let moves = vmq.set_spec(spec(1), NOW).unwrap();
     assert_eq!(moves.len(), 6, "{moves:?}");
-    assert!(moves.iter().all(|of| of.reason == MoveReason::Limit { max_workers: 1 }));
-    assert!(places(&vmq).iter().all(|at| *at == 0));
+    assert!(moves.iter().all(|entry| entry.reason == MoveReason::Limit { max_workers: 1 }));
+    assert!(worker_numbers(&vmq).iter().all(|worker| *worker == 0));
 }
 
 #[test]
 fn a_worker_that_goes_is_left_and_one_that_comes_is_used() {
     let mut vmq = of_weights(spec(4), &[100; 4]);
     let without_1: Vec<_> =
-        workers(8, 2, 1).into_iter().filter(|of| of.number != WorkerId(1)).collect();
+        workers(8, 2, 1).into_iter().filter(|entry| entry.number != WorkerId(1)).collect();
     let moves = vmq.set_workers(&without_1, NOW).unwrap();
     let [moved] = moves[..] else { panic!("{moves:?}") };
     assert_eq!(
@@ -88,21 +88,21 @@ fn a_worker_that_goes_is_left_and_one_that_comes_is_used() {
     let moves = vmq.configure(based, &workers(8, 2, 1), NOW).unwrap();
     assert!(!moves.is_empty());
     carry_out(&mut vmq, &moves);
-    assert_eq!(places(&vmq).iter().collect::<std::collections::BTreeSet<_>>().len(), 4);
+    assert_eq!(worker_numbers(&vmq).iter().collect::<std::collections::BTreeSet<_>>().len(), 4);
 }
 
 #[test]
 fn weight_0_and_vmq_off_use_the_default_queue_of_the_base() {
     let mut vmq = of_weights(spec(4), &[100, 100, 0, 100]);
-    assert_eq!(places(&vmq), [0, 1, 0, 2]);
-    let why = |vmq: &Vmq, nic| vmq.explain(PortId(nic), NOW).unwrap().queues[0].clone();
+    assert_eq!(worker_numbers(&vmq), [0, 1, 0, 2]);
+    let explanation_of = |vmq: &Vmq, nic| vmq.explain(PortId(nic), NOW).unwrap().queues[0].clone();
     assert_eq!(
-        (why(&vmq, 2).reason, why(&vmq, 2).stays),
+        (explanation_of(&vmq, 2).reason, explanation_of(&vmq, 2).stays),
         (PlacementReason::DefaultQueue, StayReason::DefaultQueue)
     );
 
-    let off = NicSpec { vmq_weight: 0, queues: 1 };
-    let moves = vmq.set_nic(PortId(1), off, 1, NOW).unwrap();
+    let without_vmq = NicSpec { vmq_weight: 0, queues: 1 };
+    let moves = vmq.set_nic(PortId(1), without_vmq, 1, NOW).unwrap();
     assert_eq!(moves.len(), 1);
     assert_eq!((moves[0].to, moves[0].reason), (WorkerId(0), MoveReason::DefaultQueue));
     carry_out(&mut vmq, &moves);
@@ -113,11 +113,11 @@ fn weight_0_and_vmq_off_use_the_default_queue_of_the_base() {
     let moves = vmq.set_spec(VmqSpec { enabled: false, ..spec(4) }, NOW).unwrap();
     assert_eq!(moves.len(), 2);
     carry_out(&mut vmq, &moves);
-    assert_eq!(places(&vmq), [0; 4]);
+    assert_eq!(worker_numbers(&vmq), [0; 4]);
     let moves = vmq.set_spec(spec(4), NOW).unwrap();
     carry_out(&mut vmq, &moves);
-    assert_eq!(why(&vmq, 2).reason, PlacementReason::DefaultQueue);
-    assert_eq!(places(&vmq).iter().filter(|at| **at == 0).count(), 2);
+    assert_eq!(explanation_of(&vmq, 2).reason, PlacementReason::DefaultQueue);
+    assert_eq!(worker_numbers(&vmq).iter().filter(|worker| **worker == 0).count(), 2);
 }
 
 /// The default queue needs the base worker; if the maximum number is in use, another is emptied
@@ -131,19 +131,19 @@ fn the_default_queue_brings_the_base_into_use() {
         ..spec(1)
     };
     let mut vmq = of_weights(from_1.clone(), &[100, 100]);
-    assert_eq!(places(&vmq), [1, 1]);
+    assert_eq!(worker_numbers(&vmq), [1, 1]);
     let from_0 = VmqSpec { base_worker: None, ..from_1 };
     assert_eq!(vmq.set_spec(from_0, NOW).unwrap(), [], "they may stay");
     vmq.set_nic(PortId(2), NicSpec { vmq_weight: 0, queues: 1 }, 1, NOW).unwrap();
     let added = vmq.add_queue(queue(2), NOW).unwrap();
     assert_eq!(added.at, WorkerId(0));
     assert_eq!(added.moves.len(), 2);
-    assert!(added.moves.iter().all(|of| of.reason == MoveReason::Limit { max_workers: 1 }));
-    assert_eq!(places(&vmq), [0; 3]);
+    assert!(added.moves.iter().all(|entry| entry.reason == MoveReason::Limit { max_workers: 1 }));
+    assert_eq!(worker_numbers(&vmq), [0; 3]);
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_what_can_is_said() {
+fn invalid_queues_and_weights_are_refused_with_valid_values() {
     let mut vmq = of_weights(spec(4), &[100]);
     let two = QueueId { index: 1, ..queue(0) };
     let texts = [
@@ -165,8 +165,9 @@ fn what_cannot_be_is_refused_and_what_can_is_said() {
         vmq.set_nic(PortId(0), nic_spec, queues_max, NOW).unwrap_err().to_string()
     };
     assert_eq!(refused(101, 1, 1), "NIC 0: vmq_weight 101 is outside of 0 to 100");
-    let few = "NIC 0: 9 queues are not possible; the device has 8 free queues for it, set 1 to 8";
-    assert_eq!(refused(1, 9, 8), few);
+    let expected =
+        "NIC 0: 9 queues are not possible; the device has 8 free queues for it, set 1 to 8";
+    assert_eq!(refused(1, 9, 8), expected);
     assert!(refused(1, 0, 8).ends_with("set 1 to 8"));
     assert!(refused(1, 1, 0).ends_with("set vmq_weight to 0 for the default queue"));
     assert_eq!(vmq.placement().count(), 1);

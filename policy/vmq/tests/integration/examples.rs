@@ -20,17 +20,17 @@ struct Bench {
 
 impl Bench {
     /// Assigns queues round robin to `over` workers, then enables dynamic placement.
-    fn new(there: &[WorkerSpec], over: u16, queues: &[u64], other: &[u64]) -> Self {
+    fn new(present: &[WorkerSpec], over: u16, queues: &[u64], other: &[u64]) -> Self {
         let now = Time::from_ns(1 << 40);
         let spec = VmqSpec { mode: VmqMode::Static, max_workers: over, ..VmqSpec::default() };
-        let mut vmq = Vmq::new(spec, there, now).unwrap();
+        let mut vmq = Vmq::new(spec, present, now).unwrap();
         for nic in 0..queues.len() as u32 {
             vmq.set_nic(PortId(nic), NicSpec::default(), 1, now).unwrap();
             vmq.add_queue(queue(nic), now).unwrap();
         }
         assert!(vmq.set_spec(VmqSpec::default(), now).unwrap().is_empty());
         let mut other = other.to_vec();
-        other.resize(there.len(), 0);
+        other.resize(present.len(), 0);
         Self { vmq, now, queues: queues.to_vec(), other }
     }
 
@@ -38,8 +38,8 @@ impl Bench {
         self.now = self.now + PERIOD;
         let ns = |percent: u64| percent * 2_500_000;
         let mut busy = self.other.clone();
-        for (queue, at) in self.vmq.placement() {
-            busy[usize::from(at.0)] += self.queues[queue.port.0 as usize];
+        for (queue, worker) in self.vmq.placement() {
+            busy[usize::from(worker.0)] += self.queues[queue.port.0 as usize];
         }
         let measurements = Measurements {
             period: PERIOD,
@@ -49,8 +49,8 @@ impl Bench {
                 .collect(),
             workers: (0..)
                 .zip(busy)
-                .map(|(at, percent)| WorkerBusy {
-                    worker: WorkerId(at),
+                .map(|(index, percent)| WorkerBusy {
+                    worker: WorkerId(index),
                     busy_ns: ns(percent.min(100)),
                 })
                 .collect(),
@@ -70,7 +70,8 @@ impl Bench {
             let moves = self.observe();
             if !moves.is_empty() {
                 self.carry_out(&moves);
-                let short = moves.iter().map(|of| (of.queue.port.0, of.from.0, of.to.0));
+                let short =
+                    moves.iter().map(|moved| (moved.queue.port.0, moved.from.0, moved.to.0));
                 return short.collect();
             }
         }
@@ -126,11 +127,15 @@ fn hot_workers_shed() {
 
 #[test]
 fn shedding_keeps_to_the_node_and_to_the_number_of_workers() {
-    let there = workers(8, 1, 2);
-    let mut bench = Bench::new(&there, 1, &[30, 30, 30], &[]);
+    let present = workers(8, 1, 2);
+    let mut bench = Bench::new(&present, 1, &[30, 30, 30], &[]);
     let node_1 = VmqSpec { numa_node: Some(1), max_workers: 2, ..VmqSpec::default() };
     let moves = bench.vmq.set_spec(node_1, bench.now).unwrap();
-    assert!(moves.iter().all(|of| of.reason == MoveReason::NotPermitted && of.to == WorkerId(4)));
+    assert!(
+        moves
+            .iter()
+            .all(|value| value.reason == MoveReason::NotPermitted && value.to == WorkerId(4))
+    );
     assert_eq!(moves.len(), 3);
     bench.carry_out(&moves);
     assert_eq!(bench.first_moves(4), [(2, 4, 5)]);
@@ -177,7 +182,7 @@ fn beside_a_hot_worker_the_hold_is_longer() {
 }
 
 #[test]
-fn a_break_begins_the_hold_anew() {
+fn an_interruption_restarts_the_hold_time() {
     let mut bench = Bench::new(&workers(4, 1, 1), 2, &[10, 10], &[]);
     for _ in 0..5 {
         assert_eq!(bench.first_moves(14), []);
@@ -211,12 +216,12 @@ fn a_move_that_is_not_carried_out_is_tried_again_later() {
     let explained = bench.vmq.explain(PortId(1), bench.now).unwrap().queues[0].clone();
     assert_eq!(explained.reason, PlacementReason::NotMoved { preferred: WorkerId(1) });
     assert_eq!(explained.worker, WorkerId(0));
-    let tries: Vec<bool> = (0..20).map(|_| !bench.first_moves(1).is_empty()).collect();
-    assert_eq!(tries.iter().position(|moved| *moved), Some(0), "the other queue goes instead");
+    let attempts: Vec<bool> = (0..20).map(|_| !bench.first_moves(1).is_empty()).collect();
+    assert_eq!(attempts.iter().position(|moved| *moved), Some(0), "the other queue goes instead");
 }
 
 #[test]
-fn what_somebody_else_moved_stays_until_load_says_otherwise() {
+fn an_externally_moved_queue_stays_until_load_moves_it() {
     let mut bench = Bench::new(&workers(4, 1, 1), 1, &[10, 10, 0], &[]);
     bench.observe();
     bench.vmq.handle_moved_externally(queue(1), WorkerId(2), bench.now);
@@ -228,26 +233,26 @@ fn what_somebody_else_moved_stays_until_load_says_otherwise() {
     );
     bench.observe();
     let workers = bench.vmq.workers();
-    let seen: Vec<_> =
-        workers.iter().map(|of| (of.queues, of.load.ppm(), of.other_load.ppm())).collect();
-    assert_eq!(seen, [(2, 100_000, 0), (0, 0, 0), (1, 100_000, 0), (0, 0, 0)]);
-    assert!(workers.iter().all(|of| of.permitted));
+    let observed: Vec<_> =
+        workers.iter().map(|view| (view.queues, view.load.ppm(), view.other_load.ppm())).collect();
+    assert_eq!(observed, [(2, 100_000, 0), (0, 0, 0), (1, 100_000, 0), (0, 0, 0)]);
+    assert!(workers.iter().all(|view| view.permitted));
     let hold = (thresholds::PACK_DELAY_MIN.as_millis() / PERIOD.as_millis()) as usize;
     assert_eq!(bench.first_moves(hold - 1), []);
     assert_eq!(bench.first_moves(2), [(1, 2, 0)], "packed like any other");
-    let off = VmqSpec { enabled: false, ..VmqSpec::default() };
-    assert_eq!(bench.vmq.set_spec(off, bench.now).unwrap(), []);
+    let disabled = VmqSpec { enabled: false, ..VmqSpec::default() };
+    assert_eq!(bench.vmq.set_spec(disabled, bench.now).unwrap(), []);
     bench.vmq.handle_moved_externally(queue(2), WorkerId(3), bench.now);
     assert_eq!(bench.first_moves(1), [(2, 3, 0)], "the default queue goes back at once");
     // Queues in transit are not treated as found elsewhere.
-    let only = VmqSpec { base_worker: Some(WorkerId(1)), ..VmqSpec::default() };
-    let moves = bench.vmq.set_spec(only, bench.now).unwrap();
+    let restricted = VmqSpec { base_worker: Some(WorkerId(1)), ..VmqSpec::default() };
+    let moves = bench.vmq.set_spec(restricted, bench.now).unwrap();
     bench.vmq.handle_moved_externally(moves[0].queue, WorkerId(3), bench.now);
     assert_eq!(bench.stays(moves[0].queue.port.0), StayReason::MoveInProgress);
 }
 
 #[test]
-fn explanations_are_in_words() {
+fn explanations_are_displayed_as_text() {
     let mut bench = Bench::new(&workers(4, 1, 1), 1, &[100], &[]);
     bench.observe();
     bench.observe();
@@ -276,14 +281,14 @@ fn explanations_are_in_words() {
 #[test]
 fn the_effect_of_a_move_is_measured_after_it() {
     let mut host = host::Host::of(4, 8, 2);
-    host.wanted = vec![50.0, 40.0];
+    host.loads = vec![50.0, 40.0];
     host.run(PERIOD * 20);
     let [effect] = host.effects[..] else { panic!("{:?}", host.effects) };
     assert_eq!((effect.queue, effect.from, effect.to), (queue(1), WorkerId(0), WorkerId(1)));
     let percents = [90, 50, 0, 40].map(Load::percent);
     for figures in [effect.predicted, effect.measured] {
-        let of = [figures.from_before, figures.from_after, figures.to_before, figures.to_after];
-        let is_near = |(one, other): (&Load, &Load)| one.ppm().abs_diff(other.ppm()) < 100;
-        assert!(of.iter().zip(&percents).all(is_near), "{figures:?}");
+        let values = [figures.from_before, figures.from_after, figures.to_before, figures.to_after];
+        let is_near = |(left, right): (&Load, &Load)| left.ppm().abs_diff(right.ppm()) < 100;
+        assert!(values.iter().zip(&percents).all(is_near), "{figures:?}");
     }
 }

@@ -22,10 +22,10 @@ type Series = Box<dyn FnMut(f64, &mut Host)>;
 fn saturated(seed: u64) -> Series {
     let mut noise = Noise::new(seed);
     let mut changed_at = f64::NEG_INFINITY;
-    Box::new(move |at, host| {
-        host.wanted.fill(ENDLESS);
-        if at - changed_at >= PERIOD.as_secs_f64() {
-            changed_at = at;
+    Box::new(move |time_s, host| {
+        host.loads.fill(ENDLESS);
+        if time_s - changed_at >= PERIOD.as_secs_f64() {
+            changed_at = time_s;
             host.weights.fill_with(|| 0.5 + noise.next());
         }
     })
@@ -33,20 +33,20 @@ fn saturated(seed: u64) -> Series {
 
 /// The first queue takes a worker. The others demand little, but occasionally another program
 /// takes a worker's CPU for a second or two.
-fn stolen(seed: u64, wanted: f64, apart_s: f64) -> Series {
+fn stolen(seed: u64, load: f64, apart_s: f64) -> Series {
     let mut noise = Noise::new(seed);
     // Times at which each worker's CPU is taken and returned.
-    let mut taken: Vec<(f64, f64)> = Vec::new();
-    Box::new(move |at, host| {
-        taken.resize(host.stretch.len(), (0.0, 0.0));
-        host.wanted.fill_with(|| wanted * (0.5 + noise.next()));
-        host.wanted[0] = ENDLESS;
-        for (stretch, (from, to)) in host.stretch.iter_mut().zip(&mut taken) {
-            if at >= *to {
-                *from = at + apart_s * (0.5 + noise.next());
+    let mut stolen_ranges: Vec<(f64, f64)> = Vec::new();
+    Box::new(move |time_s, host| {
+        stolen_ranges.resize(host.stretch.len(), (0.0, 0.0));
+        host.loads.fill_with(|| load * (0.5 + noise.next()));
+        host.loads[0] = ENDLESS;
+        for (stretch, (from, to)) in host.stretch.iter_mut().zip(&mut stolen_ranges) {
+            if time_s >= *to {
+                *from = time_s + apart_s * (0.5 + noise.next());
                 *to = *from + 0.5 + 1.75 * noise.next();
             }
-            *stretch = if at < *from { 1.0 } else { 8.0 };
+            *stretch = if time_s < *from { 1.0 } else { 8.0 };
         }
     })
 }
@@ -55,8 +55,8 @@ fn stolen(seed: u64, wanted: f64, apart_s: f64) -> Series {
 /// are unequal.
 fn starving(seed: u64) -> Series {
     let mut saturated = saturated(seed);
-    Box::new(move |at, host| {
-        saturated(at, host);
+    Box::new(move |time_s, host| {
+        saturated(time_s, host);
         host.weights[0] = 60.0;
     })
 }
@@ -66,20 +66,24 @@ const HOSTS: [(usize, u16, u16); 5] = [(5, 2, 2), (5, 4, 8), (8, 2, 8), (16, 4, 
 
 /// Runs ten minutes of the load: after the first seconds at most one move a minute.
 fn ten_minutes(name: &str, mut series: impl FnMut(u64) -> Series) {
-    for (queues, most, there) in HOSTS {
+    for (queues, max, present) in HOSTS {
         for seed in 0..4 {
-            let mut host = Host::of(most, there, queues);
-            host.wanted.fill(0.1);
+            let mut host = Host::of(max, present, queues);
+            host.loads.fill(0.1);
             host.run(MINUTE);
-            let began = host.now;
+            let started_at = host.now;
             let mut series = series(seed);
             host.run_with(MINUTE * 10, |host, elapsed| series(elapsed.as_secs_f64(), host));
-            let times = host.moves.iter().map(|(at, _)| at.since(began));
-            let late: Vec<f64> =
-                times.filter(|at| *at > SETTLED).map(|at| at.as_secs_f64()).collect();
-            println!("{name}, {queues} queues on {most} of {there}: {late:?}");
+            let times = host.moves.iter().map(|(time, _)| time.since(started_at));
+            let late_moves: Vec<f64> =
+                times.filter(|time| *time > SETTLED).map(|time| time.as_secs_f64()).collect();
+            println!("{name}, {queues} queues on {max} of {present}: {late_moves:?}");
             let is_apart = |pair: &[f64]| pair[1] - pair[0] >= MINUTE.as_secs_f64();
-            assert!(late.windows(2).all(is_apart), "{name}: {late:?}: {:#?}", host.moves);
+            assert!(
+                late_moves.windows(2).all(is_apart),
+                "{name}: {late_moves:?}: {:#?}",
+                host.moves
+            );
         }
     }
 }
@@ -91,8 +95,8 @@ fn saturated_workers_keep_their_queues() {
 
 #[test]
 fn workers_whose_time_is_stolen_keep_their_queues() {
-    for (wanted, apart_s) in [(5.0, 4.0), (12.0, 4.0), (12.0, 8.0), (25.0, 3.0)] {
-        ten_minutes("stolen", |seed| stolen(seed, wanted, apart_s));
+    for (load, apart_s) in [(5.0, 4.0), (12.0, 4.0), (12.0, 8.0), (25.0, 3.0)] {
+        ten_minutes("stolen", |seed| stolen(seed, load, apart_s));
     }
 }
 
@@ -108,18 +112,18 @@ fn a_step_and_its_end(apart_s: f64, spread_max: Duration) {
         let mut series = stolen(seed, 12.0, apart_s);
         host.run_with(MINUTE * 5, |host, elapsed| series(elapsed.as_secs_f64(), host));
         host.stretch.fill(1.0);
-        host.wanted.fill(90.0);
-        let began = host.now;
+        host.loads.fill(90.0);
+        let started_at = host.now;
         host.run(spread_max);
         let spread = host.throughput();
-        println!("seed {seed}: {spread}, spread after {:?}", host.last_shed(began));
+        println!("seed {seed}: {spread}, spread after {:?}", host.last_shed(started_at));
         assert!(spread >= 8.0 * 90.0 * 0.95, "seed {seed}: {spread}");
         host.run(MINUTE);
-        let ended = host.now;
-        host.wanted.fill(0.1);
+        let ended_at = host.now;
+        host.loads.fill(0.1);
         host.run(MINUTE);
         assert_eq!(host.used(), [0], "seed {seed}");
-        let packed = host.last_move(ended).unwrap();
+        let packed = host.last_move(ended_at).unwrap();
         assert!(packed < PACK_MAX, "seed {seed}: {packed:?}");
     }
 }

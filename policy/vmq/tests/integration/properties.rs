@@ -20,10 +20,10 @@ fn any_spec() -> impl Strategy<Value = VmqSpec> {
     let marks = prop_oneof![2 => Just((85, 30)), 1 => (50u32..=95, 0u32..=20)];
     let marks = marks
         .prop_map(|(high, low)| WaterMarks { high: Load::percent(high), low: Load::percent(low) });
-    let places = (number(), 0u16..9, number(), node);
-    (prop::bool::weighted(0.9), mode, places, marks, parks).prop_map(
-        |(enabled, mode, places, water, parking)| {
-            let (base_worker, max_workers, max_worker_number, numa_node) = places;
+    let worker_limits = (number(), 0u16..9, number(), node);
+    (prop::bool::weighted(0.9), mode, worker_limits, marks, parks).prop_map(
+        |(enabled, mode, worker_limits, water, parking)| {
+            let (base_worker, max_workers, max_worker_number, numa_node) = worker_limits;
             VmqSpec {
                 enabled,
                 mode,
@@ -81,14 +81,18 @@ fn any_op() -> impl Strategy<Value = Op> {
 
 /// Returns the workers that a configuration permits, by a simple reference implementation.
 fn permitted(spec: &VmqSpec, workers: &[WorkerSpec]) -> BTreeSet<WorkerId> {
-    let on_node = |of: &&WorkerSpec| spec.numa_node.is_none_or(|node| of.numa_node == node);
+    let on_node = |worker: &&WorkerSpec| spec.numa_node.is_none_or(|node| worker.numa_node == node);
     let base = spec.base_worker.unwrap_or(WorkerId(0));
     let highest = spec.max_worker_number.unwrap_or(WorkerId(u16::MAX));
-    let numbers = workers.iter().filter(on_node).map(|of| of.number);
+    let numbers = workers.iter().filter(on_node).map(|worker| worker.number);
     numbers.filter(|number| (base..=highest).contains(number)).collect()
 }
 
-fn measurements(queues: &BTreeSet<QueueId>, there: &[WorkerSpec], percents: &[u8]) -> Measurements {
+fn measurements(
+    queues: &BTreeSet<QueueId>,
+    present: &[WorkerSpec],
+    percents: &[u8],
+) -> Measurements {
     let mut percents = percents.iter().cycle().map(|percent| u64::from(*percent) * 2_500_000);
     let mut busy_ns = || percents.next().unwrap();
     Measurements {
@@ -97,17 +101,17 @@ fn measurements(queues: &BTreeSet<QueueId>, there: &[WorkerSpec], percents: &[u8
             .iter()
             .map(|queue| QueueBusy { queue: *queue, busy_ns: busy_ns() })
             .collect(),
-        workers: there
+        workers: present
             .iter()
-            .map(|of| WorkerBusy { worker: of.number, busy_ns: busy_ns() })
+            .map(|worker| WorkerBusy { worker: worker.number, busy_ns: busy_ns() })
             .collect(),
     }
 }
 
 /// Checks the reason of a move against its predicted loads.
 fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
-    let below = |below: u32| Load::from_ppm(spec.water.high.ppm() - below * 10_000);
-    let (shed_to, fit) = (below(10), below(25));
+    let mark_below = |margin: u32| Load::from_ppm(spec.water.high.ppm() - margin * 10_000);
+    let (shed_to, fit_mark) = (mark_below(10), mark_below(25));
     prop_assert_ne!(moved.from, moved.to);
     let predicted = moved.predicted;
     match moved.reason {
@@ -124,7 +128,7 @@ fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
             prop_assert!(predicted.to_after <= shed_to, "{:?}", moved);
         }
         MoveReason::Underused { for_time, .. } => {
-            prop_assert!(predicted.to_after <= fit, "{:?}", moved);
+            prop_assert!(predicted.to_after <= fit_mark, "{:?}", moved);
             prop_assert!(for_time >= thresholds::PACK_DELAY_MIN);
             prop_assert!(spec.parking);
         }
@@ -141,9 +145,9 @@ proptest! {
     #[test]
     fn queues_are_where_they_may_be(ops in prop::collection::vec(any_op(), 1..80)) {
         let mut now = Time::from_ns(1 << 40);
-        let mut there = workers(8, 2, 2);
+        let mut workers = workers(8, 2, 2);
         let mut spec = VmqSpec::default();
-        let mut vmq = Vmq::new(spec.clone(), &there, now).unwrap();
+        let mut vmq = Vmq::new(spec.clone(), &workers, now).unwrap();
         let mut queues: BTreeSet<QueueId> = BTreeSet::new();
         let mut refuse = None;
         for op in ops {
@@ -155,7 +159,7 @@ proptest! {
                     Err(_) => Vec::new(),
                 },
                 Op::Workers(new) => match vmq.set_workers(&new, now) {
-                    Ok(moves) => { there = new; moves }
+                    Ok(moves) => { workers = new; moves }
                     Err(_) => Vec::new(),
                 },
                 Op::Nic(nic, vmq_weight, queues) => {
@@ -176,31 +180,31 @@ proptest! {
                     Vec::new()
                 }
                 Op::Observe(percents) => {
-                    vmq.observe(&measurements(&queues, &there, &percents), now).moves
+                    vmq.observe(&measurements(&queues, &workers, &percents), now).moves
                 }
-                Op::Refuse(at) => { refuse = Some(at); Vec::new() }
+                Op::Refuse(index) => { refuse = Some(index); Vec::new() }
             };
             let mut is_refused = false;
-            for (at, moved) in moves.iter().enumerate() {
+            for (index, moved) in moves.iter().enumerate() {
                 check_cause(moved, &spec)?;
                 prop_assert!(before.contains(&(moved.queue, moved.from)), "{moved:?}");
                 // A queue cannot stay on a worker that does not exist.
-                is_refused = refuse == Some(at) && there.iter().any(|of| of.number == moved.from);
-                let at = if is_refused { moved.from } else { moved.to };
-                vmq.handle_moved(moved.queue, at, now);
+                is_refused = refuse == Some(index) && workers.iter().any(|worker| worker.number == moved.from);
+                let worker = if is_refused { moved.from } else { moved.to };
+                vmq.handle_moved(moved.queue, worker, now);
                 if is_refused { refuse = None; break; }
             }
             if is_refused {
                 // Unreported moves are still outstanding.
                 for moved in moves { vmq.handle_moved(moved.queue, moved.to, now); }
                 now = now + thresholds::RETRY;
-                let settled = vmq.set_workers(&there, now).unwrap();
+                let settled = vmq.set_workers(&workers, now).unwrap();
                 for moved in settled { vmq.handle_moved(moved.queue, moved.to, now); }
             }
             let placement: Vec<_> = vmq.placement().collect();
             prop_assert_eq!(placement.iter().map(|(queue, _)| *queue).collect::<BTreeSet<_>>(), queues.clone());
-            let used: BTreeSet<_> = placement.iter().map(|(_, at)| *at).collect();
-            let permitted = permitted(&spec, &there);
+            let used: BTreeSet<_> = placement.iter().map(|(_, worker)| *worker).collect();
+            let permitted = permitted(&spec, &workers);
             prop_assert!(used.is_subset(&permitted), "{used:?} {permitted:?}");
             prop_assert!(used.len() <= usize::from(spec.max_workers), "{used:?} {spec:?}");
             for parked in vmq.parked() {
@@ -217,7 +221,7 @@ proptest! {
     /// A low load is soon on one worker, after any events and with any configuration.
     #[test]
     fn little_load_packs_to_one_worker(
-        there in any_workers(),
+        workers in any_workers(),
         spec in any_spec(),
         high in prop::collection::vec(0.0f64..200.0, 1..20),
         low_percent in 0.0f64..25.0,
@@ -225,33 +229,33 @@ proptest! {
         let water = WaterMarks::default();
         let spec =
             VmqSpec { enabled: true, mode: VmqMode::Dynamic, parking: true, water, ..spec };
-        prop_assume!(Vmq::new(spec.clone(), &there, Time::ZERO).is_ok());
-        let mut host = Host::new(spec, there, high.len());
-        host.wanted.clone_from(&high);
+        prop_assume!(Vmq::new(spec.clone(), &workers, Time::ZERO).is_ok());
+        let mut host = Host::new(spec, workers, high.len());
+        host.loads.clone_from(&high);
         host.run(Duration::from_secs(20));
-        let ended = host.now;
-        host.wanted.fill(low_percent / high.len() as f64);
+        let end = host.now;
+        host.loads.fill(low_percent / high.len() as f64);
         host.run(Duration::from_secs(10));
         prop_assert_eq!(host.used().len(), 1);
         host.run(Duration::from_secs(60));
-        prop_assert!(host.last_move(ended).unwrap_or_default() < Duration::from_secs(10));
+        prop_assert!(host.last_move(end).unwrap_or_default() < Duration::from_secs(10));
     }
 
     /// With parking disabled, queues stay where load has moved them.
     #[test]
     fn without_parking_nothing_is_packed(
-        there in any_workers(),
+        workers in any_workers(),
         spec in any_spec(),
         high in prop::collection::vec(0.0f64..200.0, 1..20),
     ) {
         let spec =
             VmqSpec { enabled: true, mode: VmqMode::Dynamic, parking: false, ..spec };
-        prop_assume!(Vmq::new(spec.clone(), &there, Time::ZERO).is_ok());
-        let mut host = Host::new(spec, there, high.len());
-        host.wanted.clone_from(&high);
+        prop_assume!(Vmq::new(spec.clone(), &workers, Time::ZERO).is_ok());
+        let mut host = Host::new(spec, workers, high.len());
+        host.loads.clone_from(&high);
         host.run(Duration::from_secs(20));
         let used = host.used();
-        host.wanted.fill(1.0);
+        host.loads.fill(1.0);
         host.run(Duration::from_secs(300));
         prop_assert_eq!(host.used(), used);
     }
@@ -259,14 +263,14 @@ proptest! {
     /// Arbitrary measurements at arbitrary times: no panic, no move to an unknown worker, and no
     /// more moves than the budget.
     #[test]
-    fn absurd_measurements_do_no_harm(
-        said in prop::collection::vec(
+    fn invalid_measurements_cause_no_failure(
+        samples in prop::collection::vec(
             (any::<u64>(), any::<u64>(), 0u32..6, any::<u64>(), 0u16..10, any::<u64>()), 1..60,
         ),
     ) {
         let mut host = Host::of(4, 8, 4);
         let mut moves = 0;
-        for (at, period_ns, nic, queue_ns, worker, worker_ns) in said {
+        for (time_ns, period_ns, nic, queue_ns, worker, worker_ns) in samples {
             let measurements = Measurements {
                 period: Duration::from_nanos(period_ns),
                 queues: vec![QueueBusy { queue: host::queue(nic), busy_ns: queue_ns }; 2],
@@ -274,7 +278,7 @@ proptest! {
                     WorkerBusy { worker: WorkerId(worker), busy_ns: worker_ns }; 2
                 ],
             };
-            let now = Time::from_ns(at);
+            let now = Time::from_ns(time_ns);
             for moved in host.vmq.observe(&measurements, now).moves {
                 prop_assert!(moved.to.0 < 8);
                 host.vmq.handle_moved(moved.queue, moved.to, now);
@@ -286,12 +290,12 @@ proptest! {
 
     /// The same events produce the same results.
     #[test]
-    fn the_same_again(high in prop::collection::vec(0.0f64..200.0, 1..12), most in 1u16..8) {
+    fn the_same_again(high in prop::collection::vec(0.0f64..200.0, 1..12), workers_max in 1u16..8) {
         let run = || {
-            let mut host = Host::of(most, 8, high.len());
-            host.wanted.clone_from(&high);
+            let mut host = Host::of(workers_max, 8, high.len());
+            host.loads.clone_from(&high);
             host.run(Duration::from_secs(15));
-            host.wanted.fill(0.5);
+            host.loads.fill(0.5);
             host.run(Duration::from_secs(15));
             host.moves
         };

@@ -10,7 +10,7 @@ const SPREAD_MAX: Duration = Duration::from_secs(2);
 const PACK_MAX: Duration = Duration::from_secs(10);
 
 /// Returns the demand of a VM's queue with this number of sessions, in percent of a worker.
-fn wanted(sessions: u32) -> f64 {
+fn demand_of(sessions: u32) -> f64 {
     match sessions {
         0 => 0.1,
         1 => 4.0,
@@ -21,35 +21,35 @@ fn wanted(sessions: u32) -> f64 {
 }
 
 /// Returns the maximum total load on this number of workers.
-fn attainable(wanted: &[f64], workers: usize) -> f64 {
-    let each: f64 = wanted.iter().map(|percent| percent.min(100.0)).sum();
-    each.min(workers as f64 * 100.0)
+fn attainable(loads: &[f64], workers: usize) -> f64 {
+    let total: f64 = loads.iter().map(|percent| percent.min(100.0)).sum();
+    total.min(workers as f64 * 100.0)
 }
 
-/// Simulates load steps up and down with `queues` queues on at most `most` of `there` workers,
+/// Simulates load steps up and down with `queues` queues on at most `max` of `present` workers,
 /// and returns the longest reaction times.
-fn steps(most: u16, there: u16, threads: u16, queues: usize) -> (Duration, Duration) {
+fn steps(max: u16, present: u16, threads: u16, queues: usize) -> (Duration, Duration) {
     let mut slowest = (Duration::ZERO, Duration::ZERO);
     for phase in 0..5u32 {
         for sessions in [1, 11, 80, 420] {
-            let spec = VmqSpec { max_workers: most, ..VmqSpec::default() };
-            let mut host = Host::new(spec, workers(there, threads, 1), queues);
-            host.wanted.fill(wanted(1));
+            let spec = VmqSpec { max_workers: max, ..VmqSpec::default() };
+            let mut host = Host::new(spec, workers(present, threads, 1), queues);
+            host.loads.fill(demand_of(1));
             host.run(Duration::from_secs(30) + STEP * phase);
-            let began = host.now;
-            host.wanted.fill(wanted(sessions));
+            let started_at = host.now;
+            host.loads.fill(demand_of(sessions));
             host.run(Duration::from_secs(3));
-            slowest.0 = slowest.0.max(host.last_shed(began).unwrap_or_default());
+            slowest.0 = slowest.0.max(host.last_shed(started_at).unwrap_or_default());
             host.run(Duration::from_secs(57));
-            let usable = usize::from(most.min(there / threads));
-            let best = attainable(&host.wanted, usable);
-            let got = host.throughput();
-            assert!(got >= best * 0.95, "{got} of {best}");
-            let ended = host.now;
-            host.wanted.fill(wanted(0));
+            let usable = usize::from(max.min(present / threads));
+            let best = attainable(&host.loads, usable);
+            let throughput = host.throughput();
+            assert!(throughput >= best * 0.95, "{throughput} of {best}");
+            let ended_at = host.now;
+            host.loads.fill(demand_of(0));
             host.run(Duration::from_secs(60));
             assert_eq!(host.used(), [0], "{sessions} sessions, {queues} queues");
-            slowest.1 = slowest.1.max(host.last_move(ended).unwrap_or_default());
+            slowest.1 = slowest.1.max(host.last_move(ended_at).unwrap_or_default());
         }
     }
     slowest
@@ -57,7 +57,7 @@ fn steps(most: u16, there: u16, threads: u16, queues: usize) -> (Duration, Durat
 
 #[test]
 fn steps_of_load_spread_in_two_seconds_and_pack_in_ten() {
-    for (most, there, threads, queues) in [
+    for (max, present, threads, queues) in [
         (4, 8, 1, 4),
         (4, 8, 1, 8),
         (8, 8, 1, 8),
@@ -66,9 +66,9 @@ fn steps_of_load_spread_in_two_seconds_and_pack_in_ten() {
         (16, 16, 1, 32),
         (2, 2, 1, 8),
     ] {
-        let (spread, pack) = steps(most, there, threads, queues);
+        let (spread, pack) = steps(max, present, threads, queues);
         println!(
-            "{queues} queues, at most {most} of {there} processors: spread {spread:?}, pack {pack:?}"
+            "{queues} queues, at most {max} of {present} processors: spread {spread:?}, pack {pack:?}"
         );
         assert!(spread < SPREAD_MAX, "{spread:?}");
         assert!(pack < PACK_MAX, "{pack:?}");
@@ -79,15 +79,15 @@ fn steps_of_load_spread_in_two_seconds_and_pack_in_ten() {
 fn load_that_comes_and_goes_packs_in_ten_seconds_three_times() {
     let mut host = Host::of(4, 8, 8);
     for _ in 0..3 {
-        let began = host.now;
-        host.wanted.fill(wanted(80));
+        let started_at = host.now;
+        host.loads.fill(demand_of(80));
         host.run(Duration::from_secs(20));
-        assert!(host.last_shed(began).unwrap() < SPREAD_MAX);
-        let ended = host.now;
-        host.wanted.fill(wanted(0));
+        assert!(host.last_shed(started_at).unwrap() < SPREAD_MAX);
+        let ended_at = host.now;
+        host.loads.fill(demand_of(0));
         host.run(Duration::from_secs(20));
         assert_eq!(host.used(), [0]);
-        assert!(host.last_move(ended).unwrap() < PACK_MAX);
+        assert!(host.last_move(ended_at).unwrap() < PACK_MAX);
     }
 }
 
@@ -98,19 +98,19 @@ fn a_step_spreads_in_two_seconds_after_an_hour_of_adversity() {
         let mut host = Host::of(4, 8, 8);
         host.run_with(Duration::from_secs(3600), |host, elapsed| {
             let is_high = elapsed.as_secs_f64() % period_s < period_s / 2.0;
-            host.wanted.fill(if is_high { 60.0 } else { 1.0 });
+            host.loads.fill(if is_high { 60.0 } else { 1.0 });
         });
-        host.wanted.fill(1.0);
+        host.loads.fill(1.0);
         // The hold is at most 15 minutes.
         host.run(Duration::from_secs(1000));
         assert_eq!(host.used(), [0], "{period_s}");
-        let began = host.now;
-        host.wanted.fill(wanted(420));
+        let started_at = host.now;
+        host.loads.fill(demand_of(420));
         host.run(Duration::from_secs(2));
         assert_eq!(host.used(), [0, 1, 2, 3]);
         assert!(host.throughput() > 399.0);
         host.run(Duration::from_secs(28));
-        assert!(host.last_shed(began).unwrap() < SPREAD_MAX, "{period_s}");
+        assert!(host.last_shed(started_at).unwrap() < SPREAD_MAX, "{period_s}");
     }
 }
 
@@ -119,7 +119,7 @@ fn a_step_spreads_in_two_seconds_after_an_hour_of_adversity() {
 #[test]
 fn max_workers_changes_under_load() {
     let mut host = Host::of(4, 8, 8);
-    host.wanted.fill(90.0);
+    host.loads.fill(90.0);
     host.run(Duration::from_secs(30));
     assert_eq!(host.used().len(), 4);
     assert!(host.throughput() > 399.0);
@@ -131,12 +131,12 @@ fn max_workers_changes_under_load() {
     assert!(host.throughput() > 719.0);
     assert!(host.last_move(raised).unwrap() < SPREAD_MAX);
 
-    for most in [4, 1] {
+    for max in [4, 1] {
         let (lowered, before) = (host.now, host.moves.len());
-        host.set_spec(|spec| spec.max_workers = most);
+        host.set_spec(|spec| spec.max_workers = max);
         let moved: Vec<_> = host.moves[before..].iter().map(|(_, moved)| moved.queue).collect();
-        assert_eq!(host.used(), [0, 1, 2, 3][..usize::from(most)], "at once");
-        assert_eq!(moved.len(), if most == 4 { 4 } else { 6 }, "one for each: {moved:?}");
+        assert_eq!(host.used(), [0, 1, 2, 3][..usize::from(max)], "at once");
+        assert_eq!(moved.len(), if max == 4 { 4 } else { 6 }, "one for each: {moved:?}");
         host.run(Duration::from_secs(10));
         assert_eq!(host.moves_since(lowered), 0, "and no other");
     }
@@ -144,15 +144,15 @@ fn max_workers_changes_under_load() {
 }
 
 #[test]
-fn a_worker_that_something_else_takes_is_left() {
+fn queues_leave_a_worker_that_is_busy_with_other_tasks() {
     let mut host = Host::of(1, 4, 4);
-    host.wanted.fill(10.0);
+    host.loads.fill(10.0);
     host.run(Duration::from_secs(5));
     assert_eq!(host.used(), [0]);
-    let began = host.now;
+    let started_at = host.now;
     host.other[0] = 98.0;
     host.run(Duration::from_secs(10));
     assert_eq!(host.used(), [1], "all of them, because no more than one may be used");
-    assert!(host.last_shed(began).unwrap() < SPREAD_MAX);
+    assert!(host.last_shed(started_at).unwrap() < SPREAD_MAX);
     assert!(host.throughput() > 39.0);
 }

@@ -24,24 +24,25 @@ fn revision(commit: ClusterCommit) -> u64 {
 fn transactions_are_whole_and_conditions_hold() {
     let etcd = Etcd::start(false);
     let store = etcd.connect();
-    let (one, two) = ("/suimon/one", "/suimon/two");
-    let absent = ClusterCondition::Absent(one.to_owned());
-    let made = revision(
-        store.commit(std::slice::from_ref(&absent), &[put(one, "1"), put(two, "2")]).unwrap(),
+    let (first, second) = ("/suimon/one", "/suimon/two");
+    let absent = ClusterCondition::Absent(first.to_owned());
+    let created = revision(
+        store.commit(std::slice::from_ref(&absent), &[put(first, "1"), put(second, "2")]).unwrap(),
     );
     let view = store.read("/suimon/").unwrap();
     let keys: Vec<_> =
         view.entries.iter().map(|entry| (entry.key.as_str(), entry.created)).collect();
-    assert_eq!(keys, [(one, made), (two, made)]);
-    assert!(view.revision >= made);
+    assert_eq!(keys, [(first, created), (second, created)]);
+    assert!(view.revision >= created);
     // No change is made if one condition fails.
-    let failed = store.commit(&[absent], &[put(two, "3"), ClusterChange::Remove(one.to_owned())]);
+    let failed =
+        store.commit(&[absent], &[put(second, "3"), ClusterChange::Remove(first.to_owned())]);
     assert_eq!(failed.unwrap(), ClusterCommit::ConditionFailed);
-    assert_eq!(value(&store, two).unwrap(), "2");
-    let unmodified = ClusterCondition::Unmodified(two.to_owned(), made);
-    let again = [unmodified, ClusterCondition::Created(one.to_owned(), made)];
-    assert!(revision(store.commit(&again, &[put(two, "4")]).unwrap()) > made);
-    let failed = store.commit(&again, &[put(two, "5")]).unwrap();
+    assert_eq!(value(&store, second).unwrap(), "2");
+    let unmodified = ClusterCondition::Unmodified(second.to_owned(), created);
+    let again = [unmodified, ClusterCondition::Created(first.to_owned(), created)];
+    assert!(revision(store.commit(&again, &[put(second, "4")]).unwrap()) > created);
+    let failed = store.commit(&again, &[put(second, "5")]).unwrap();
     assert_eq!(failed, ClusterCommit::ConditionFailed);
     // The maximum number of changes, and one more.
     let many = |count: usize| -> Vec<_> {
@@ -58,39 +59,40 @@ fn transactions_are_whole_and_conditions_hold() {
 #[test]
 fn one_is_elected_and_fenced() {
     let etcd = Etcd::start(false);
-    let (one, two) = (etcd.connect(), etcd.connect());
+    let (leader, candidate) = (etcd.connect(), etcd.connect());
     let key = "/suimon/leader";
     // Several times as long as a loaded machine may delay a program.
     let span = Duration::from_secs(10);
-    let (leased, lease) = (Instant::now(), one.lease(span).unwrap());
-    let ClusterElection::Elected(term) = one.elect(key, b"one", lease.as_ref()).unwrap() else {
+    let (leased, lease) = (Instant::now(), leader.lease(span).unwrap());
+    let ClusterElection::Elected(term) = leader.elect(key, b"one", lease.as_ref()).unwrap() else {
         panic!("nobody else is there");
     };
     // Repeating the election changes nothing.
-    assert_eq!(one.elect(key, b"one", lease.as_ref()).unwrap(), ClusterElection::Elected(term));
-    let second = two.lease(span).unwrap();
-    let other = two.elect(key, b"two", second.as_ref()).unwrap();
+    assert_eq!(leader.elect(key, b"one", lease.as_ref()).unwrap(), ClusterElection::Elected(term));
+    let second = candidate.lease(span).unwrap();
+    let other = candidate.elect(key, b"two", second.as_ref()).unwrap();
     assert_eq!(other, ClusterElection::OtherLeader(b"one".to_vec(), term));
     let fence = [ClusterCondition::Created(key.to_owned(), term)];
-    revision(one.commit(&fence, &[put("/suimon/grant", "of one")]).unwrap());
+    revision(leader.commit(&fence, &[put("/suimon/grant", "of one")]).unwrap());
     // The lease is kept alive for longer than its duration.
     eventually("its span is over", || (leased.elapsed() > span).then_some(()));
     assert!(lease.remaining() > Duration::ZERO);
-    assert_eq!(value(&one, key).unwrap(), "one");
+    assert_eq!(value(&leader, key).unwrap(), "one");
     // The lease is revoked: another leader is elected at once, and a late write of the first one is
     // rejected.
-    let ears = RecordingObserver::new();
-    let watch = two.watch("/suimon/leader", ears.clone()).unwrap();
-    eventually("a snapshot", || (!ears.snapshots.lock().unwrap().is_empty()).then_some(()));
+    let observer = RecordingObserver::new();
+    let watch = candidate.watch("/suimon/leader", observer.clone()).unwrap();
+    eventually("a snapshot", || (!observer.snapshots.lock().unwrap().is_empty()).then_some(()));
     drop(lease);
-    eventually("the key is gone", || (ears.values(key) == ["-"]).then_some(()));
-    let ClusterElection::Elected(next) = two.elect(key, b"two", second.as_ref()).unwrap() else {
+    eventually("the key is gone", || (observer.values(key) == ["-"]).then_some(()));
+    let ClusterElection::Elected(next) = candidate.elect(key, b"two", second.as_ref()).unwrap()
+    else {
         panic!("nobody is elected");
     };
     assert!(next > term);
-    let late = one.commit(&fence, &[put("/suimon/grant", "late")]).unwrap();
+    let late = leader.commit(&fence, &[put("/suimon/grant", "late")]).unwrap();
     assert_eq!(late, ClusterCommit::ConditionFailed);
-    assert_eq!(value(&two, "/suimon/grant").unwrap(), "of one");
+    assert_eq!(value(&candidate, "/suimon/grant").unwrap(), "of one");
     drop(watch);
 }
 
@@ -98,24 +100,24 @@ fn one_is_elected_and_fenced() {
 fn members_die_and_all_goes_on() {
     let mut etcd = Etcd::start(false);
     let store = etcd.connect_for(Duration::from_secs(5));
-    let ears = RecordingObserver::new();
-    let _watch = eventually("a watch", || store.watch("/suimon/", ears.clone()).ok());
-    eventually("a snapshot", || (!ears.snapshots.lock().unwrap().is_empty()).then_some(()));
+    let observer = RecordingObserver::new();
+    let _watch = eventually("a watch", || store.watch("/suimon/", observer.clone()).ok());
+    eventually("a snapshot", || (!observer.snapshots.lock().unwrap().is_empty()).then_some(()));
     let span = Duration::from_secs(10);
     let leased = Instant::now();
     let lease = eventually("a lease", || store.lease(span).ok());
     // The member that receives requests, then the leader at that time.
     let mut written = Vec::new();
     for round in 0..3 {
-        let gone = match round {
+        let killed = match round {
             0 => None,
             1 => Some(0),
             _ => Some(etcd.leader()),
         };
-        if let Some(gone) = gone {
-            etcd.kill(gone);
+        if let Some(killed) = killed {
+            etcd.kill(killed);
         }
-        let began = Instant::now();
+        let started_at = Instant::now();
         for number in 0..5 {
             let text = format!("{round}.{number}");
             // After a request without reply, the value is read before the request is repeated.
@@ -127,11 +129,13 @@ fn members_die_and_all_goes_on() {
             });
             written.push(text);
         }
-        eprintln!("round {round}: five writes in {:?}", began.elapsed());
-        eventually("the watch has all", || (ears.values("/suimon/key") == written).then_some(()));
-        if let Some(gone) = gone {
-            etcd.begin(gone);
-            etcd.wait_back(gone);
+        eprintln!("round {round}: five writes in {:?}", started_at.elapsed());
+        eventually("the watch has all", || {
+            (observer.values("/suimon/key") == written).then_some(())
+        });
+        if let Some(killed) = killed {
+            etcd.begin(killed);
+            etcd.wait_back(killed);
         }
     }
     // Without renewal the lease would have expired by now.
@@ -148,18 +152,18 @@ fn members_die_and_all_goes_on() {
     eventually("the lease lapses", || (lease.remaining() == Duration::ZERO).then_some(()));
     // The remaining member replies to progress requests until it detects that it has no majority.
     // Then no member replies.
-    let (silent, since) = eventually("it is long ago", || {
-        let (age, since) = (store.time_since_response().unwrap(), Instant::now());
-        (age > Duration::from_secs(3)).then_some((age, since))
+    let (silent, measured_at) = eventually("it is long ago", || {
+        let (age, measured_at) = (store.time_since_response().unwrap(), Instant::now());
+        (age > Duration::from_secs(3)).then_some((age, measured_at))
     });
     let error = store.read("/suimon/key").unwrap_err();
     // In this order neither instant makes the value larger than the age.
-    let due = silent + since.elapsed();
+    let due = silent + measured_at.elapsed();
     assert!(store.time_since_response().unwrap() >= due, "somebody answered after {error}");
     etcd.begin(0);
     etcd.begin(1);
     eventually("it answers again", || store.read("/suimon/").ok());
-    let last = |text: &str| ears.values("/suimon/key").last().is_some_and(|last| last == text);
+    let last = |text: &str| observer.values("/suimon/key").last().is_some_and(|last| last == text);
     eventually("a write", || store.commit(&[], &[put("/suimon/key", "end")]).ok());
     eventually("the watch goes on", || last("end").then_some(()));
 }
@@ -195,11 +199,11 @@ fn a_watch_goes_on_after_compaction() {
     let gate = Gate::to(&etcd.endpoints[0]);
     let spec = EtcdSpec { endpoints: vec![gate.endpoint()], ..etcd.spec() };
     let watching = eventually("a member answers", || EtcdStore::connect(spec.clone()).ok());
-    let ears = RecordingObserver::new();
-    let _watch = watching.watch("/suimon/", ears.clone()).unwrap();
-    eventually("a snapshot", || (!ears.snapshots.lock().unwrap().is_empty()).then_some(()));
+    let observer = RecordingObserver::new();
+    let _watch = watching.watch("/suimon/", observer.clone()).unwrap();
+    eventually("a snapshot", || (!observer.snapshots.lock().unwrap().is_empty()).then_some(()));
     revision(writing.commit(&[], &[put("/suimon/a", "before")]).unwrap());
-    eventually("the first change", || (ears.values("/suimon/a") == ["before"]).then_some(()));
+    eventually("the first change", || (observer.values("/suimon/a") == ["before"]).then_some(()));
     gate.close();
     let mut last = 0;
     for number in 0..20 {
@@ -217,20 +221,21 @@ fn a_watch_goes_on_after_compaction() {
         client.compact(i64::try_from(last).unwrap(), None).await.unwrap();
     });
     gate.open();
-    let view = eventually("a second snapshot", || ears.snapshots.lock().unwrap().get(1).cloned());
+    let view =
+        eventually("a second snapshot", || observer.snapshots.lock().unwrap().get(1).cloned());
     assert!(view.revision >= last);
-    let found = view.entries.iter().find(|entry| entry.key == "/suimon/a").unwrap();
-    assert_eq!(found.value, b"19");
+    let entry = view.entries.iter().find(|entry| entry.key == "/suimon/a").unwrap();
+    assert_eq!(entry.value, b"19");
     revision(writing.commit(&[], &[put("/suimon/a", "after")]).unwrap());
     eventually("what came after", || {
-        ears.values("/suimon/a").last().is_some_and(|value| value == "after").then_some(())
+        observer.values("/suimon/a").last().is_some_and(|value| value == "after").then_some(())
     });
-    let errors = ears.errors.lock().unwrap();
+    let errors = observer.errors.lock().unwrap();
     assert!(errors.iter().any(|error| error.detail.contains("compacted")), "{errors:?}");
 }
 
-/// Clusters with many nodes and stores exceed the 4 MB that gRPC clients accept by default, in a read
-/// and in what a watch has missed.
+/// Clusters with many nodes and stores exceed the 4 MB that gRPC clients accept by default, in a
+/// read and in what a watch has missed.
 #[test]
 fn large_responses_are_received() {
     const VALUES: usize = 6;
@@ -239,9 +244,9 @@ fn large_responses_are_received() {
     let gate = Gate::to(&etcd.endpoints[0]);
     let spec = EtcdSpec { endpoints: vec![gate.endpoint()], ..etcd.spec() };
     let watching = eventually("a member answers", || EtcdStore::connect(spec.clone()).ok());
-    let ears = RecordingObserver::new();
-    let _watch = watching.watch("/suimon/", ears.clone()).unwrap();
-    eventually("a snapshot", || (!ears.snapshots.lock().unwrap().is_empty()).then_some(()));
+    let observer = RecordingObserver::new();
+    let _watch = watching.watch("/suimon/", observer.clone()).unwrap();
+    eventually("a snapshot", || (!observer.snapshots.lock().unwrap().is_empty()).then_some(()));
     gate.close();
     let large = "x".repeat(1 << 20);
     for number in 0..VALUES {
@@ -253,9 +258,9 @@ fn large_responses_are_received() {
     assert!(view.entries.iter().all(|entry| entry.value.len() == large.len()));
     gate.open();
     eventually("all that was missed", || {
-        (ears.changes.lock().unwrap().len() >= VALUES).then_some(())
+        (observer.changes.lock().unwrap().len() >= VALUES).then_some(())
     });
-    assert_eq!(ears.snapshots.lock().unwrap().len(), 1, "nothing was lost");
+    assert_eq!(observer.snapshots.lock().unwrap().len(), 1, "nothing was lost");
 }
 
 #[test]
@@ -282,8 +287,8 @@ fn certificates_and_passwords() {
         client.user_add("root", "rootpw", None).await.unwrap();
         client.user_grant_role("root", "root").await.unwrap();
         client.role_add("suimon").await.unwrap();
-        let all = etcd_client::Permission::read_write("/suimon/").with_prefix();
-        client.role_grant_permission("suimon", all).await.unwrap();
+        let permission = etcd_client::Permission::read_write("/suimon/").with_prefix();
+        client.role_grant_permission("suimon", permission).await.unwrap();
         client.user_add("suimon", "right", None).await.unwrap();
         client.user_grant_role("suimon", "suimon").await.unwrap();
         client.auth_enable().await.unwrap();
@@ -300,13 +305,13 @@ fn certificates_and_passwords() {
     );
     let allowed = user("right").unwrap();
     assert_eq!(value(&allowed, "/suimon/secret").unwrap(), "1");
-    let ears = RecordingObserver::new();
-    let _watch = allowed.watch("/suimon/", ears.clone()).unwrap();
-    eventually("a snapshot", || (!ears.snapshots.lock().unwrap().is_empty()).then_some(()));
+    let observer = RecordingObserver::new();
+    let _watch = allowed.watch("/suimon/", observer.clone()).unwrap();
+    eventually("a snapshot", || (!observer.snapshots.lock().unwrap().is_empty()).then_some(()));
     let lease = allowed.lease(Duration::from_secs(10)).unwrap();
     let elected = allowed.elect("/suimon/leader", b"me", lease.as_ref()).unwrap();
     assert!(matches!(elected, ClusterElection::Elected(_)));
-    eventually("it is heard", || (ears.values("/suimon/leader") == ["me"]).then_some(()));
+    eventually("it is heard", || (observer.values("/suimon/leader") == ["me"]).then_some(()));
     let error = allowed.read("/elsewhere/").unwrap_err();
     assert_eq!(error.kind, Kind::NotAllowed, "{error}");
     let error = store.read("/suimon/").unwrap_err();

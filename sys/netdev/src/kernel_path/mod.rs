@@ -57,8 +57,8 @@ struct State {
     gates: BTreeMap<u32, Gate>,
     addresses: BTreeMap<(u32, MacAddr), AddressEntry>,
     renewed_at: Option<Instant>,
-    /// Counters of ports whose devices were closed since. Beyond [`FORMER_COUNTERS_MAX`] the lowest port is
-    /// dropped: ids ascend, so it is most likely one of a deleted NIC.
+    /// Counters of ports whose devices were closed since. Beyond [`FORMER_COUNTERS_MAX`] the lowest
+    /// port is dropped: ids ascend, so it is most likely one of a deleted NIC.
     former_counters: BTreeMap<PortId, KernelPathCounters>,
 }
 
@@ -122,10 +122,10 @@ impl Maps {
         let _ = self.gates.set(&slot.to_ne_bytes(), &[0; GATE_BYTES]);
     }
 
-    fn insert(&self, address: &(u32, MacAddr), place: AddressEntry) -> io::Result<()> {
+    fn insert(&self, address: &(u32, MacAddr), entry: AddressEntry) -> io::Result<()> {
         let mut value = [0; ADDRESS_BYTES];
-        put(&mut value, 0, place.slot);
-        put(&mut value, 4, place.fixed.into());
+        put(&mut value, 0, entry.slot);
+        put(&mut value, 4, entry.fixed.into());
         self.addresses.set(&address_key(address), &value)
     }
 
@@ -168,10 +168,11 @@ impl KernelPaths {
             ));
         }
         let maps = self.maps()?;
-        let ours = rustix::fs::open(DAEMON_NETNS, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|errno| {
-                host(FIELD, "opening the daemon's network namespace", &errno.into())
-            })?;
+        let daemon_netns =
+            rustix::fs::open(DAEMON_NETNS, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+                .map_err(|errno| {
+                    host(FIELD, "opening the daemon's network namespace", &errno.into())
+                })?;
         let tap = namespace.run(|| {
             let index = Link::new(tap)?.index()?;
             remove_pair(index);
@@ -181,12 +182,12 @@ impl KernelPaths {
         let slot = self.take_slot(port)?;
         let (paths, namespace) = (self.clone(), namespace.clone());
         let attachment = Attachment { paths, port, slot, namespace, tap };
-        let inside = &attachment.namespace;
-        let veth = inside.run(|| veth::create(tap, &ours))?;
-        veth::attach_far_end(maps.fds(), slot, veth.other)?;
-        inside.run(|| veth::connect_pair(maps.fds(), slot, tap, veth.index))?;
+        let guest_namespace = &attachment.namespace;
+        let veth = guest_namespace.run(|| veth::create(tap, &daemon_netns))?;
+        veth::attach_far_end(maps.fds(), slot, veth.peer)?;
+        guest_namespace.run(|| veth::connect_pair(maps.fds(), slot, tap, veth.index))?;
         if let Some(port) = self.lock().ports.get_mut(&port) {
-            port.veth = Some(veth.other);
+            port.veth = Some(veth.peer);
         }
         Ok(attachment)
     }
@@ -194,8 +195,8 @@ impl KernelPaths {
     /// Reserves a slot whose counters are zero and whose gate is closed.
     fn take_slot(&self, port: PortId) -> Result<u32, DeviceError> {
         let mut state = self.lock();
-        let taken: BTreeSet<u32> = state.ports.values().map(|slot| slot.number).collect();
-        let Some(number) = (0..SLOTS).find(|number| !taken.contains(number)) else {
+        let used: BTreeSet<u32> = state.ports.values().map(|slot| slot.number).collect();
+        let Some(number) = (0..SLOTS).find(|number| !used.contains(number)) else {
             let detail =
                 format!("{SLOTS} TAP devices already have a kernel path, the most possible");
             return Err(error(DeviceErrorKind::Unsupported, FIELD, detail));
@@ -205,8 +206,8 @@ impl KernelPaths {
     }
 
     /// Makes the kernel forward the frames that this table permits, and no others, when the call
-    /// returns. Ports without an attachment are skipped. Once per [`KERNEL_PATH_REPORT_INTERVAL`] it
-    /// returns the addresses, by group, that sent frames on the path since the previous report.
+    /// returns. Ports without an attachment are skipped. Once per [`KERNEL_PATH_REPORT_INTERVAL`]
+    /// it returns the addresses, by group, that sent frames on the path since the previous report.
     ///
     /// # Errors
     /// The kernel has no capacity for the whole table; the frames of missing entries pass through
@@ -221,39 +222,43 @@ impl KernelPaths {
             Some((slot.number, Gate { port: *port, veth: slot.veth? }))
         };
         let gates: BTreeMap<_, _> = table.ports.iter().filter_map(gate).collect();
-        let place = |(key, at): (&(u32, MacAddr), &KernelPathAddress)| {
-            Some((*key, AddressEntry { slot: ports.get(&at.port)?.number, fixed: at.is_static }))
+        let to_entry = |(key, address): (&(u32, MacAddr), &KernelPathAddress)| {
+            Some((
+                *key,
+                AddressEntry { slot: ports.get(&address.port)?.number, fixed: address.is_static },
+            ))
         };
-        let addresses: BTreeMap<_, _> = table.addresses.iter().filter_map(place).collect();
+        let addresses: BTreeMap<_, _> = table.addresses.iter().filter_map(to_entry).collect();
         // Permissions are revoked before new ones are granted.
         state.gates.retain(|slot, gate| {
-            let stays = gates.get(slot) == Some(gate);
-            if !stays {
+            let is_unchanged = gates.get(slot) == Some(gate);
+            if !is_unchanged {
                 maps.close(*slot);
             }
-            stays
+            is_unchanged
         });
-        state.addresses.retain(|address, place| {
-            let stays = addresses.get(address) == Some(place);
-            if !stays {
+        state.addresses.retain(|address, entry| {
+            let is_unchanged = addresses.get(address) == Some(entry);
+            if !is_unchanged {
                 maps.addresses.remove(&address_key(address));
             }
-            stays
+            is_unchanged
         });
         // The maps are also rewritten periodically: the programs remove addresses that move,
         // including those that may not move in the end.
-        let renews = state.renewed_at.is_none_or(|at| at.elapsed() >= KERNEL_PATH_REPORT_INTERVAL);
-        let mut heard = Vec::new();
+        let renews =
+            state.renewed_at.is_none_or(|renewed| renewed.elapsed() >= KERNEL_PATH_REPORT_INTERVAL);
+        let mut active = Vec::new();
         if renews {
             state.renewed_at = Some(Instant::now());
-            let known = state.addresses.keys().copied();
-            heard.extend(known.filter(|address| maps.has_sent_frames(address)));
+            let candidates = state.addresses.keys().copied();
+            active.extend(candidates.filter(|address| maps.has_sent_frames(address)));
         }
         let mut first_failure = None;
-        for (address, place) in addresses {
+        for (address, entry) in addresses {
             if renews || !state.addresses.contains_key(&address) {
-                match maps.insert(&address, place) {
-                    Ok(()) => drop(state.addresses.insert(address, place)),
+                match maps.insert(&address, entry) {
+                    Ok(()) => drop(state.addresses.insert(address, entry)),
                     Err(cause) => drop(first_failure.get_or_insert(cause)),
                 }
             }
@@ -267,7 +272,7 @@ impl KernelPaths {
             }
         }
         match first_failure {
-            None => Ok(heard),
+            None => Ok(active),
             Some(cause) => Err(host(FIELD, "writing the addresses of the kernel path", &cause)),
         }
     }
@@ -300,15 +305,15 @@ impl Drop for Attachment {
         // First, frames for this port pass through the switch again.
         self.paths.lock().close(self.slot);
         let tap = self.tap;
-        let taken = self.namespace.run(|| {
+        let detached = self.namespace.run(|| {
             veth::remove_pair(tap);
             Ok(())
         });
-        if let Err(error) = taken {
+        if let Err(error) = detached {
             tracing::debug!(%error, "a kernel path was removed with its namespace");
         }
-        let counted = self.paths.counters(self.port);
-        self.paths.lock().release(self.port, self.slot, counted);
+        let counters = self.paths.counters(self.port);
+        self.paths.lock().release(self.port, self.slot, counters);
     }
 }
 
@@ -317,18 +322,18 @@ impl State {
         self.gates.remove(&slot);
         let Some(maps) = &self.maps else { return };
         maps.close(slot);
-        self.addresses.retain(|address, place| {
-            let stays = place.slot != slot;
-            if !stays {
+        self.addresses.retain(|address, entry| {
+            let is_other = entry.slot != slot;
+            if !is_other {
                 maps.addresses.remove(&address_key(address));
             }
-            stays
+            is_other
         });
     }
 
     /// Frees the slot for another port, after its counters were saved and cleared.
-    fn release(&mut self, port: PortId, slot: u32, counted: KernelPathCounters) {
-        self.former_counters.insert(port, counted);
+    fn release(&mut self, port: PortId, slot: u32, counters: KernelPathCounters) {
+        self.former_counters.insert(port, counters);
         while self.former_counters.len() > FORMER_COUNTERS_MAX {
             self.former_counters.pop_first();
         }
@@ -341,15 +346,15 @@ impl State {
 
 /// Returns the sum of former counters and those in a map's value.
 fn sum(former: KernelPathCounters, value: &[u8; COUNTERS_BYTES]) -> KernelPathCounters {
-    let at = |at: usize| {
-        let eight = value.get(at..).and_then(|rest| rest.first_chunk().copied());
+    let counter_at = |offset: usize| {
+        let eight = value.get(offset..).and_then(|rest| rest.first_chunk().copied());
         eight.map_or(0, u64::from_ne_bytes)
     };
     KernelPathCounters {
-        sent_frames: former.sent_frames.wrapping_add(at(0)),
-        sent_bytes: former.sent_bytes.wrapping_add(at(8)),
-        received_frames: former.received_frames.wrapping_add(at(16)),
-        received_bytes: former.received_bytes.wrapping_add(at(24)),
+        sent_frames: former.sent_frames.wrapping_add(counter_at(0)),
+        sent_bytes: former.sent_bytes.wrapping_add(counter_at(8)),
+        received_frames: former.received_frames.wrapping_add(counter_at(16)),
+        received_bytes: former.received_bytes.wrapping_add(counter_at(24)),
     }
 }
 
@@ -360,8 +365,8 @@ fn address_key((group, mac): &(u32, MacAddr)) -> [u8; ADDRESS_KEY_BYTES] {
     key
 }
 
-fn put(bytes: &mut [u8], at: usize, value: u32) {
-    bytes.iter_mut().skip(at).zip(value.to_ne_bytes()).for_each(|(to, from)| *to = from);
+fn put(bytes: &mut [u8], offset: usize, value: u32) {
+    bytes.iter_mut().skip(offset).zip(value.to_ne_bytes()).for_each(|(to, from)| *to = from);
 }
 
 #[cfg(test)]

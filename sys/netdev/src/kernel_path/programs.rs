@@ -102,11 +102,11 @@ const DHCPV6_PORTS: [[u8; 2]; 2] = [[2, 34], [2, 35]];
 const TAGS: [[u8; 2]; 5] = [[0x81, 0x00], [0x88, 0xa8], [0x91, 0x00], [0x92, 0x00], [0x93, 0x00]];
 
 /// Returns the program *leave*, which passes frames sent by the guest to the port's veth pair.
-/// `way` is the index of the pair's end in the guest's namespace.
-pub(super) fn tap_egress(maps: MapFds, slot: u32, way: u32) -> Vec<EbpfInstruction> {
+/// `device` is the index of the pair's end in the guest's namespace.
+pub(super) fn tap_egress(maps: MapFds, slot: u32, device: u32) -> Vec<EbpfInstruction> {
     let mut program = Assembler::default();
     let miss = check_permitted(&mut program, maps, slot, Hook::Guest);
-    redirect(&mut program, |p| p.set(Register::R1, way as i32), REDIRECT, 0);
+    redirect(&mut program, |p| p.set(Register::R1, device as i32), REDIRECT, 0);
     verdict(&mut program, miss, GO_ON)
 }
 
@@ -150,7 +150,7 @@ enum Hook {
 /// and its way's device in R9; otherwise jumps to the returned label.
 fn check_permitted(p: &mut Assembler, maps: MapFds, slot: u32, side: Hook) -> Label {
     use Register::{Frame, R0, R1, R6, R7, R8, R9};
-    let (miss, known) = (p.label(), p.label());
+    let (miss, permitted) = (p.label(), p.label());
     p.copy(R6, R1);
     p.load(Width::Word, R1, R6, VLAN_PRESENT);
     p.jump_if(R1, If::NotEqual, 0, miss);
@@ -168,14 +168,14 @@ fn check_permitted(p: &mut Assembler, maps: MapFds, slot: u32, side: Hook) -> La
     p.jump_if(R7, If::Equal, 0, miss);
     p.load(Width::Word, R9, R0, GATE_LEARNS);
     p.load(Width::Word, R8, R0, GATE_MTU);
-    fits(p, miss);
+    check_size(p, miss);
     // Port of the source address.
     p.store(Width::Word, KEY, R7);
     p.store_value(Width::Half, KEY_END, 0);
     load_bytes(p, SOURCE_AT, KEY_MAC, MAC_BYTES, miss);
     look_up(p, maps.addresses, KEY, miss);
     p.load(Width::Word, R1, R0, ADDRESS_SLOT);
-    p.jump_if(R1, If::Equal, slot as i32, known);
+    p.jump_if(R1, If::Equal, slot as i32, permitted);
     if side == Hook::Guest {
         // The address moved to this port, so the entry is removed, and the switch learns it.
         p.jump_if(R9, If::Equal, 0, miss);
@@ -186,7 +186,7 @@ fn check_permitted(p: &mut Assembler, maps: MapFds, slot: u32, side: Hook) -> La
         p.call(MAP_DELETE);
     }
     p.jump(miss);
-    p.bind(known);
+    p.bind(permitted);
     if side == Hook::Ours {
         // An address that sends on the path need not be learned again.
         p.set(R1, 1);
@@ -216,34 +216,34 @@ fn is_dhcp(
     miss: Label,
 ) {
     use Register::{Frame, R1};
-    let other = p.label();
+    let not_dhcp = p.label();
     p.load(Width::Half, R1, Frame, HEADERS);
-    p.jump_if(R1, If::NotEqual, u16::from_ne_bytes(ethertype).into(), other);
+    p.jump_if(R1, If::NotEqual, u16::from_ne_bytes(ethertype).into(), not_dhcp);
     p.load(Width::Byte, R1, Frame, protocol);
-    p.jump_if(R1, If::NotEqual, UDP, other);
+    p.jump_if(R1, If::NotEqual, UDP, not_dhcp);
     load_bytes(p, ports_at, PORTS, 4, miss);
-    for at in [PORTS, PORTS + 2] {
-        p.load(Width::Half, R1, Frame, at);
+    for offset in [PORTS, PORTS + 2] {
+        p.load(Width::Half, R1, Frame, offset);
         for port in ports {
             p.jump_if(R1, If::Equal, u16::from_ne_bytes(port).into(), miss);
         }
     }
-    p.bind(other);
+    p.bind(not_dhcp);
 }
 
 /// Jumps to `miss` if the frame, or a segment of it, exceeds the IP packet size in R8. Segments are
 /// assumed to have minimal headers.
-fn fits(p: &mut Assembler, miss: Label) {
+fn check_size(p: &mut Assembler, miss: Label) {
     use Register::{R1, R6, R8};
-    let (whole, known) = (p.label(), p.label());
+    let (not_gso, size_known) = (p.label(), p.label());
     p.load(Width::Word, R1, R6, SEGMENT_BYTES);
-    p.jump_if(R1, If::Equal, 0, whole);
+    p.jump_if(R1, If::Equal, 0, not_gso);
     p.add(R1, HEADERS_MIN);
-    p.jump(known);
-    p.bind(whole);
+    p.jump(size_known);
+    p.bind(not_gso);
     p.load(Width::Word, R1, R6, FRAME_BYTES);
     p.add(R1, -ETHERNET_BYTES);
-    p.bind(known);
+    p.bind(size_known);
     p.jump_if_registers(R1, If::Greater, R8, miss);
 }
 
@@ -266,22 +266,22 @@ fn load_bytes(p: &mut Assembler, from: i32, to: i16, len: i32, miss: Label) {
 }
 
 /// Counts the frame for the slot that `store_slot` stores on the stack.
-fn count(p: &mut Assembler, maps: MapFds, store_slot: impl FnOnce(&mut Assembler), at: i16) {
+fn count(p: &mut Assembler, maps: MapFds, store_slot: impl FnOnce(&mut Assembler), offset: i16) {
     let uncounted = p.label();
     store_slot(p);
     look_up(p, maps.counters, SLOT, uncounted);
     p.set(Register::R1, 1);
-    p.add_to(Register::R0, at, Register::R1);
+    p.add_to(Register::R0, offset, Register::R1);
     p.load(Width::Word, Register::R1, Register::R6, FRAME_BYTES);
-    p.add_to(Register::R0, at + 8, Register::R1);
+    p.add_to(Register::R0, offset + 8, Register::R1);
     p.bind(uncounted);
 }
 
 /// Redirects the frame to the device that `set_device` loads to R1.
-fn redirect(p: &mut Assembler, set_device: impl FnOnce(&mut Assembler), how: i32, flags: i32) {
+fn redirect(p: &mut Assembler, set_device: impl FnOnce(&mut Assembler), helper: i32, flags: i32) {
     set_device(p);
     p.set(Register::R2, flags);
-    p.call(how);
+    p.call(helper);
     p.exit();
 }
 

@@ -22,8 +22,8 @@ struct Bench {
     guests: Vec<Guest>,
 }
 
-fn mac(of: u32) -> MacAddr {
-    MacAddr::new([2, 0, 0, 0, 7, of as u8])
+fn mac(number: u32) -> MacAddr {
+    MacAddr::new([2, 0, 0, 0, 7, number as u8])
 }
 
 impl Guest {
@@ -41,7 +41,7 @@ impl Guest {
     }
 
     /// Adds the other guests' addresses to this guest's neighbour table.
-    fn meet(&self, guests: u32) {
+    fn add_neighbours(&self, guests: u32) {
         for other in (1..=guests).filter(|other| *other != self.port.0) {
             let lladdr = mac(other);
             self.netns.run(&format!("ip neigh replace 10.3.0.{other} lladdr {lladdr} dev eth0"));
@@ -70,7 +70,7 @@ impl Bench {
             // Frames sent by the guests' stacks on their own would be counted.
             netns.run("sysctl -qw net.ipv6.conf.all.disable_ipv6=1");
             netns.run(&format!("ip addr add 10.3.0.{port}/24 dev eth0"));
-            bench.guest(port).meet(guests);
+            bench.guest(port).add_neighbours(guests);
         }
         bench
     }
@@ -99,8 +99,8 @@ impl Bench {
                 PortId(port),
                 KernelPathPort { group: *group, is_learning: true, mtu: 1500 },
             );
-            let at = KernelPathAddress { port: PortId(port), is_static: false };
-            table.addresses.insert((*group, mac(port)), at);
+            let address = KernelPathAddress { port: PortId(port), is_static: false };
+            table.addresses.insert((*group, mac(port)), address);
         }
         table
     }
@@ -113,115 +113,116 @@ impl Bench {
 }
 
 #[test]
-fn frames_take_the_kernels_path_as_far_as_the_table_says() {
+fn frames_take_the_kernel_path_according_to_the_table() {
     let bench = Bench::new(3);
-    let [one, two, three] = [1, 2, 3].map(|port| bench.guest(port));
-    assert!(!one.reaches(2), "nobody has said so");
+    let [first, second, third] = [1, 2, 3].map(|port| bench.guest(port));
+    assert!(!first.reaches(2), "nobody has said so");
     assert!(bench.reaches_switch(1));
 
     bench.devices.set_kernel_paths(&bench.table(&[1, 1, 2])).unwrap();
-    assert!(one.reaches(2) && two.reaches(1));
-    assert!(!one.reaches(3) && !three.reaches(1), "another group");
+    assert!(first.reaches(2) && second.reaches(1));
+    assert!(!first.reaches(3) && !third.reaches(1), "another group");
     let (sent, received) = (bench.counters(1), bench.counters(2));
     assert_eq!((sent.sent_frames, sent.sent_bytes), (6, 6 * 98));
     assert_eq!((received.received_frames, received.received_bytes), (6, 6 * 98));
     assert_eq!(bench.counters(3), KernelPathCounters::default());
 
-    let heard = || {
+    let active_addresses = || {
         bench.devices.kernel_paths.lock().renewed_at = None;
         bench.devices.set_kernel_paths(&bench.table(&[1, 1, 2])).unwrap()
     };
-    assert_eq!(heard(), [(1, mac(1)), (1, mac(2))]);
-    assert_eq!(heard(), [], "nobody has sent since");
-    assert!(one.reaches(2));
+    assert_eq!(active_addresses(), [(1, mac(1)), (1, mac(2))]);
+    assert_eq!(active_addresses(), [], "nobody has sent since");
+    assert!(first.reaches(2));
     let mut closed = bench.table(&[1, 1, 2]);
     closed.ports.remove(&PortId(2));
     bench.devices.set_kernel_paths(&closed).unwrap();
-    assert!(!one.reaches(2) && !two.reaches(1));
+    assert!(!first.reaches(2) && !second.reaches(1));
     let mut unknown = bench.table(&[1, 1, 2]);
     unknown.addresses.remove(&(1, mac(1)));
     bench.devices.set_kernel_paths(&unknown).unwrap();
-    assert!(!one.reaches(2) && !two.reaches(1), "who sends is not known, or to whom");
+    assert!(!first.reaches(2) && !second.reaches(1), "who sends is not known, or to whom");
     assert!(bench.reaches_switch(2));
     bench.devices.set_kernel_paths(&bench.table(&[1, 1, 2])).unwrap();
-    assert!(one.reaches(2));
+    assert!(first.reaches(2));
 }
 
 #[test]
 fn an_address_that_moves_is_forgotten_at_once() {
     let bench = Bench::new(3);
-    let [one, two, three] = [1, 2, 3].map(|port| bench.guest(port));
+    let [first, second, third] = [1, 2, 3].map(|port| bench.guest(port));
     bench.devices.set_kernel_paths(&bench.table(&[1, 1, 1])).unwrap();
-    assert!(one.reaches(2) && three.reaches(2));
-    // Guest three uses the address of guest two.
-    three.netns.run(&format!("ip link set eth0 address {}", mac(2)));
-    three.meet(3);
-    assert!(!three.reaches(1));
+    assert!(first.reaches(2) && third.reaches(2));
+    // The third guest uses the address of the second one.
+    third.netns.run(&format!("ip link set eth0 address {}", mac(2)));
+    third.add_neighbours(3);
+    assert!(!third.reaches(1));
     assert!(bench.reaches_switch(3), "the switch learns it");
-    assert!(!one.reaches(2) && bench.reaches_switch(1), "it is nowhere");
+    assert!(!first.reaches(2) && bench.reaches_switch(1), "it is nowhere");
 
     // A configured address does not move, and ports with learning off learn no addresses.
     for (fixed, learns) in [(true, true), (false, false)] {
         let mut table = bench.table(&[1, 1, 1]);
-        let at = KernelPathAddress { port: PortId(2), is_static: fixed };
-        table.addresses.insert((1, mac(2)), at);
+        let address = KernelPathAddress { port: PortId(2), is_static: fixed };
+        table.addresses.insert((1, mac(2)), address);
         table.ports.insert(PortId(3), KernelPathPort { group: 1, is_learning: learns, mtu: 1500 });
         bench.devices.set_kernel_paths(&KernelPathTable::default()).unwrap();
         bench.devices.set_kernel_paths(&table).unwrap();
-        assert!(!three.reaches(1) && one.reaches(2) && two.reaches(1), "{fixed} {learns}");
+        assert!(!third.reaches(1) && first.reaches(2) && second.reaches(1), "{fixed} {learns}");
     }
 }
 
 #[test]
 fn frames_that_are_too_long_and_programs_of_others_are_left_alone() {
     let bench = Bench::new(2);
-    let one = bench.guest(1);
+    let guest = bench.guest(1);
     bench.devices.set_kernel_paths(&bench.table(&[1, 1])).unwrap();
     // The guests set their own MTU; the configured one applies.
     bench.guests.iter().for_each(|guest| drop(guest.netns.run("ip link set eth0 mtu 9000")));
     let pings = |bytes: u32| {
         let size = format!("-s{}", bytes - 28);
-        let arguments = ["netns", "exec", one.netns.name(), "ping", "-qc2", "-i.01", "-W1", &size];
+        let arguments =
+            ["netns", "exec", guest.netns.name(), "ping", "-qc2", "-i.01", "-W1", &size];
         Command::new("ip").args(arguments).arg("10.3.0.2").output().unwrap().status.success()
     };
     assert!(pings(1500) && !pings(1501) && !pings(9000));
     assert!(bench.reaches_switch(1));
     // Frames that are not permitted still reach the filters of other programs.
-    one.netns.run("ip link set lo up");
-    one.netns.run(
+    guest.netns.run("ip link set lo up");
+    guest.netns.run(
         "tc filter add dev eth0 egress prio 60000 protocol ip u32 match u32 0 0 \
          action mirred egress mirror dev lo",
     );
     assert!(pings(1500));
     assert!(!pings(1501));
-    let counted = one.netns.run("tc -s filter show dev eth0 egress");
-    assert!(counted.contains(" 2 pkt"), "{counted}");
+    let output = guest.netns.run("tc -s filter show dev eth0 egress");
+    assert!(output.contains(" 2 pkt"), "{output}");
 }
 
 #[test]
-fn what_is_put_on_the_way_itself_is_judged_again() {
+fn frames_sent_directly_to_the_path_device_are_checked_again() {
     let bench = Bench::new(2);
-    let one = bench.guest(1);
+    let guest = bench.guest(1);
     bench.devices.set_kernel_paths(&bench.table(&[1, 1])).unwrap();
-    assert!(one.reaches(2));
+    assert!(guest.reaches(2));
     let before = bench.counters(2);
     // Root in the first guest removes the program and sends arbitrary frames on the way: with the
     // other guest's address, and to an unknown one.
-    let index = one.netns.run("cat /sys/class/net/eth0/ifindex");
+    let index = guest.netns.run("cat /sys/class/net/eth0/ifindex");
     let veth = veth::name(index.trim().parse().unwrap());
-    one.netns.run("tc qdisc del dev eth0 clsact");
-    one.netns.run(&format!("ip addr add 10.3.1.1/24 dev {veth}"));
+    guest.netns.run("tc qdisc del dev eth0 clsact");
+    guest.netns.run(&format!("ip addr add 10.3.1.1/24 dev {veth}"));
     for (source, to) in [(mac(2), mac(2)), (mac(9), mac(2)), (mac(1), mac(9))] {
-        one.netns.run(&format!("ip link set {veth} address {source}"));
-        one.netns.run(&format!("ip neigh replace 10.3.1.2 lladdr {to} dev {veth}"));
-        let arguments = ["netns", "exec", one.netns.name(), "ping", "-qc2", "-i.01", "-W.1"];
+        guest.netns.run(&format!("ip link set {veth} address {source}"));
+        guest.netns.run(&format!("ip neigh replace 10.3.1.2 lladdr {to} dev {veth}"));
+        let arguments = ["netns", "exec", guest.netns.name(), "ping", "-qc2", "-i.01", "-W.1"];
         Command::new("ip").args(arguments).arg("10.3.1.2").output().unwrap();
     }
     assert_eq!(bench.counters(2), before);
 }
 
 #[test]
-fn it_goes_with_its_device_and_what_was_left_goes_before_the_next() {
+fn the_path_is_removed_with_its_device_and_leftovers_before_the_next() {
     let mut bench = Bench::new(2);
     let table = bench.table(&[1, 1]);
     bench.devices.set_kernel_paths(&table).unwrap();
@@ -229,7 +230,7 @@ fn it_goes_with_its_device_and_what_was_left_goes_before_the_next() {
     let filters = |bench: &Bench| {
         bench.guest(1).netns.run("tc filter show dev eth0 egress").contains("suimon")
     };
-    // Loopback, the TAP and the way.
+    // Loopback, the TAP and the device of the path.
     assert_eq!((links(&bench), filters(&bench)), (3, true));
 
     let live = PortDeviceSpec::Tap(bench.guest(1).spec(false));
@@ -243,16 +244,16 @@ fn it_goes_with_its_device_and_what_was_left_goes_before_the_next() {
     bench.guests[0].device = Some(device);
     bench.devices.set_kernel_paths(&table).unwrap();
     assert!(bench.guest(1).reaches(2));
-    let counted = bench.counters(1);
+    let counters = bench.counters(1);
 
     // As if the process had been killed: the path is not removed.
     bench.guests[0].device = None;
     assert_eq!((links(&bench), filters(&bench)), (2, false));
-    assert_eq!((bench.counters(1), counted.sent_frames), (counted, 3));
-    let inside = Namespace::open(Some(bench.guest(1).netns.name())).unwrap();
+    assert_eq!((bench.counters(1), counters.sent_frames), (counters, 3));
+    let namespace = Namespace::open(Some(bench.guest(1).netns.name())).unwrap();
     let paths = KernelPaths::default();
     for _ in 0..2 {
-        std::mem::forget(paths.attach(PortId(9), &inside, "eth0").unwrap());
+        std::mem::forget(paths.attach(PortId(9), &namespace, "eth0").unwrap());
         assert_eq!((links(&bench), filters(&bench)), (3, true), "one, however often");
     }
     bench.open(1);
@@ -260,15 +261,15 @@ fn it_goes_with_its_device_and_what_was_left_goes_before_the_next() {
     assert!(bench.guest(1).reaches(2));
     assert_eq!(links(&bench), 3);
     bench.guests[0].device = None;
-    std::mem::forget(paths.attach(PortId(9), &inside, "eth0").unwrap());
+    std::mem::forget(paths.attach(PortId(9), &namespace, "eth0").unwrap());
     bench.devices.remove_tap("eth0", Some(bench.guest(1).netns.name())).unwrap();
-    assert_eq!(links(&bench), 1, "the way goes with its TAP");
+    assert_eq!(links(&bench), 1, "the path is removed with its TAP");
 }
 
 #[test]
-fn it_is_for_other_namespaces_than_ours() {
-    let ours = Namespace::open(None).unwrap();
-    let refused = KernelPaths::default().attach(PortId(1), &ours, "lo").err().unwrap();
+fn the_path_is_refused_in_the_own_namespace() {
+    let own_namespace = Namespace::open(None).unwrap();
+    let refused = KernelPaths::default().attach(PortId(1), &own_namespace, "lo").err().unwrap();
     assert_eq!((refused.kind, refused.field), (DeviceErrorKind::Unsupported, "kernel_path"));
     assert!(refused.detail.contains("netns"), "{}", refused.detail);
 }

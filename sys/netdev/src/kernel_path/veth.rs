@@ -48,43 +48,43 @@ pub(super) fn name(tap: u32) -> String {
 /// Indices of both ends of a pair, each in its namespace.
 pub(super) struct VethPair {
     pub(super) index: u32,
-    pub(super) other: u32,
+    pub(super) peer: u32,
 }
 
 /// Creates the pair, in the guest's namespace.
 ///
 /// # Errors
 /// The kernel's error, with advice.
-pub(super) fn create(tap: u32, ours: &OwnedFd) -> Result<VethPair, DeviceError> {
+pub(super) fn create(tap: u32, netns: &OwnedFd) -> Result<VethPair, DeviceError> {
     let name = name(tap);
-    let made = || {
+    let create = || {
         let mut settings = Settings::open()?;
-        settings.make_pair(&name, VETH_MTU, VETH_NAME_PATTERN, ours.as_fd())?;
+        settings.make_pair(&name, VETH_MTU, VETH_NAME_PATTERN, netns.as_fd())?;
         Ok(settings)
     };
-    let mut settings = made().map_err(|errno: Errno| explain(&errno.into()))?;
+    let mut settings = create().map_err(|errno: Errno| explain(&errno.into()))?;
     let index = Link::new(&name)?.index()?;
     settings.disable_ipv6_autoconf(index);
     let other = settings.other_end(index).map_err(|errno| explain(&errno.into()))?;
-    Ok(VethPair { index, other })
+    Ok(VethPair { index, peer: other })
 }
 
 /// Attaches the programs to the end in the daemon's namespace and sets it up.
 ///
 /// # Errors
 /// The kernel's error, with advice.
-pub(super) fn attach_far_end(maps: MapFds, slot: u32, other: u32) -> Result<(), DeviceError> {
-    guard_end(maps, slot, other).map_err(|cause| explain(&cause))
+pub(super) fn attach_far_end(maps: MapFds, slot: u32, device: u32) -> Result<(), DeviceError> {
+    guard_end(maps, slot, device).map_err(|cause| explain(&cause))
 }
 
-fn guard_end(maps: MapFds, slot: u32, other: u32) -> io::Result<()> {
+fn guard_end(maps: MapFds, slot: u32, device: u32) -> io::Result<()> {
     let mut settings = Settings::open()?;
-    settings.disable_ipv6_autoconf(other);
+    settings.disable_ipv6_autoconf(device);
     let cross = suimon_bpf::load(Purpose::Classifier, &programs::forward(maps, slot))?;
-    settings.attach(other, Hook::Ingress, cross.as_fd())?;
+    settings.attach(device, Hook::Ingress, cross.as_fd())?;
     let shut = suimon_bpf::load(Purpose::Classifier, &programs::drop_all())?;
-    settings.attach(other, Hook::Egress, shut.as_fd())?;
-    settings.bring_up(other)?;
+    settings.attach(device, Hook::Egress, shut.as_fd())?;
+    settings.bring_up(device)?;
     Ok(())
 }
 
@@ -92,16 +92,21 @@ fn guard_end(maps: MapFds, slot: u32, other: u32) -> io::Result<()> {
 ///
 /// # Errors
 /// The kernel's error, with advice.
-pub(super) fn connect_pair(maps: MapFds, slot: u32, tap: u32, way: u32) -> Result<(), DeviceError> {
-    connect_tap(maps, slot, tap, way).map_err(|cause| explain(&cause))
+pub(super) fn connect_pair(
+    maps: MapFds,
+    slot: u32,
+    tap: u32,
+    veth: u32,
+) -> Result<(), DeviceError> {
+    connect_tap(maps, slot, tap, veth).map_err(|cause| explain(&cause))
 }
 
-fn connect_tap(maps: MapFds, slot: u32, tap: u32, way: u32) -> io::Result<()> {
+fn connect_tap(maps: MapFds, slot: u32, tap: u32, veth: u32) -> io::Result<()> {
     let mut settings = Settings::open()?;
     let arrive = suimon_bpf::load(Purpose::Classifier, &programs::tap_delivery(tap))?;
-    settings.attach(way, Hook::Ingress, arrive.as_fd())?;
-    settings.bring_up(way)?;
-    let leave = suimon_bpf::load(Purpose::Classifier, &programs::tap_egress(maps, slot, way))?;
+    settings.attach(veth, Hook::Ingress, arrive.as_fd())?;
+    settings.bring_up(veth)?;
+    let leave = suimon_bpf::load(Purpose::Classifier, &programs::tap_egress(maps, slot, veth))?;
     settings.attach(tap, Hook::Egress, leave.as_fd())?;
     Ok(())
 }

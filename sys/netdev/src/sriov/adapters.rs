@@ -70,14 +70,16 @@ impl SriovHost for SriovAdapters {
     fn adapters(&self) -> Result<Vec<PfProperties>, DeviceError> {
         let folders = self.sysfs.pci_devices();
         let folders = folders.map_err(|cause| host("device", "reading sysfs", &cause))?;
-        let found: Vec<_> =
+        let adapter_folders: Vec<_> =
             folders.into_iter().filter_map(|folder| Some((pf_address(&folder)?, folder))).collect();
-        if found.is_empty() {
+        if adapter_folders.is_empty() {
             return Ok(Vec::new());
         }
         let devices = NetDevs::find()?;
-        let mut adapters: Vec<_> =
-            found.iter().map(|(address, folder)| adapter(*address, folder, &devices)).collect();
+        let mut adapters: Vec<_> = adapter_folders
+            .iter()
+            .map(|(address, folder)| adapter(*address, folder, &devices))
+            .collect();
         adapters.sort_by_key(|adapter| adapter.address);
         Ok(adapters)
     }
@@ -107,13 +109,13 @@ impl SriovHost for SriovAdapters {
     ) -> Result<(), DeviceError> {
         let folder = self.folder(pf)?;
         let devices = NetDevs::find()?;
-        let placed = devices.of(&folder).ok_or_else(|| no_device(pf))?;
-        let name = placed.device.name.clone();
-        let told = messages(placed.device.index, index, change);
-        let counted = self.vf_count_set_at().get(&pf).copied();
-        placed.with_links(|links| {
-            told.iter().try_for_each(|(field, body)| {
-                let changed = change_settled(links, body, counted);
+        let netdev = devices.of(&folder).ok_or_else(|| no_device(pf))?;
+        let name = netdev.device.name.clone();
+        let messages = messages(netdev.device.index, index, change);
+        let count_set_at = self.vf_count_set_at().get(&pf).copied();
+        netdev.with_links(|links| {
+            messages.iter().try_for_each(|(field, body)| {
+                let changed = change_settled(links, body, count_set_at);
                 changed.map_err(|errno| refused_change(&name, index, field, errno))
             })
         })
@@ -127,12 +129,12 @@ impl SriovHost for SriovAdapters {
     ) -> Result<(), DeviceError> {
         let folder = self.folder(pf)?;
         let devices = NetDevs::find()?;
-        let placed = devices.of(&folder).ok_or_else(|| no_device(pf))?;
-        let (name, index) = (placed.device.name.clone(), placed.device.index);
-        placed.with_links(|links| {
+        let netdev = devices.of(&folder).ok_or_else(|| no_device(pf))?;
+        let (name, index) = (netdev.device.name.clone(), netdev.device.index);
+        netdev.with_links(|links| {
             links.set_fdb_entry(index, mac, is_there).map_err(|errno| {
-                let what = format!("adding the address {mac} to {name}");
-                let text = format!("{what}: {errno}; VFs cannot reach that address");
+                let operation = format!("adding the address {mac} to {name}");
+                let text = format!("{operation}: {errno}; VFs cannot reach that address");
                 error(DeviceErrorKind::Unsupported, "iov", text)
             })
         })
@@ -149,10 +151,14 @@ fn no_device(pf: PciAddress) -> DeviceError {
 
 /// Changes a device. Retries if the driver rejects the change within [`RETRY_TIME`] after the
 /// number of VFs was set.
-fn change_settled(links: &mut Links, body: &[u8], counted: Option<Instant>) -> Result<(), Errno> {
+fn change_settled(
+    links: &mut Links,
+    body: &[u8],
+    count_set_at: Option<Instant>,
+) -> Result<(), Errno> {
     loop {
         let changed = links.change(body);
-        let settles = counted.is_some_and(|counted| counted.elapsed() < RETRY_TIME);
+        let settles = count_set_at.is_some_and(|count_set_at| count_set_at.elapsed() < RETRY_TIME);
         if !settles || !matches!(changed, Err(Errno::INVAL | Errno::AGAIN | Errno::BUSY)) {
             return changed;
         }
@@ -175,16 +181,16 @@ fn vfs_max(folder: &Path) -> u16 {
 
 fn adapter(address: PciAddress, folder: &Path, devices: &NetDevs) -> PfProperties {
     let vfs_max = vfs_max(folder);
-    let placed = devices.of(folder);
-    let settings = placed.as_ref().map(|placed| placed.vfs()).transpose();
+    let netdev = devices.of(folder);
+    let settings = netdev.as_ref().map(|netdev| netdev.vfs()).transpose();
     let settings = settings.unwrap_or_else(|error| {
         tracing::debug!(pf = %address, %error, "cannot read the VFs of an adapter");
         None
     });
     PfProperties {
         address,
-        netns: placed.as_ref().and_then(|placed| placed.netns.clone()),
-        device: placed.map(|placed| placed.device.name),
+        netns: netdev.as_ref().and_then(|netdev| netdev.netns.clone()),
+        device: netdev.map(|netdev| netdev.device.name),
         driver: sysfs::link_name(&folder.join("driver")),
         vfs_max,
         iommu_group: iommu_group(folder),
@@ -205,21 +211,21 @@ fn vfs(
         Some((index, address))
     });
     let by_index: BTreeMap<u16, PciAddress> = links.collect();
-    let of = |(index, address): (u16, PciAddress)| {
+    let vf = |(index, address): (u16, PciAddress)| {
         let folder = folder.with_file_name(address.to_string());
-        let placed = devices.of(&folder);
+        let netdev = devices.of(&folder);
         VfProperties {
             index,
             address,
             driver: sysfs::link_name(&folder.join("driver")),
             iommu_group: iommu_group(&folder),
-            is_up: placed.as_ref().is_some_and(|placed| placed.device.is_up),
-            netns: placed.as_ref().and_then(|placed| placed.netns.clone()),
-            device: placed.map(|placed| placed.device.name),
+            is_up: netdev.as_ref().is_some_and(|netdev| netdev.device.is_up),
+            netns: netdev.as_ref().and_then(|netdev| netdev.netns.clone()),
+            device: netdev.map(|netdev| netdev.device.name),
             settings: settings.get(&index).cloned(),
         }
     };
-    by_index.into_iter().map(of).collect()
+    by_index.into_iter().map(vf).collect()
 }
 
 fn iommu_group(folder: &Path) -> Option<u32> {
@@ -232,8 +238,8 @@ fn numa_node(folder: &Path) -> Option<u16> {
 }
 
 /// Explains the kernel's rejection of a number of VFs (`sriov_numvfs_store`, drivers/pci).
-fn refused_count(pf: PciAddress, count: u16, most: u16, cause: &io::Error) -> DeviceError {
-    let what = format!("creating {count} VFs on {pf}");
+fn refused_count(pf: PciAddress, count: u16, max: u16, cause: &io::Error) -> DeviceError {
+    let operation = format!("creating {count} VFs on {pf}");
     let errno = cause.raw_os_error().map(Errno::from_raw_os_error);
     let (kind, advice) = match errno {
         Some(Errno::NOENT) => (
@@ -242,7 +248,7 @@ fn refused_count(pf: PciAddress, count: u16, most: u16, cause: &io::Error) -> De
                 .to_owned(),
         ),
         Some(Errno::RANGE) => {
-            (DeviceErrorKind::Unsupported, format!("the adapter supports at most {most} VFs"))
+            (DeviceErrorKind::Unsupported, format!("the adapter supports at most {max} VFs"))
         }
         Some(Errno::NOMEM | Errno::NOSPC) => (
             DeviceErrorKind::Unsupported,
@@ -261,13 +267,13 @@ fn refused_count(pf: PciAddress, count: u16, most: u16, cause: &io::Error) -> De
              only if its unit permits writes to /sys/devices; restart it"
                 .to_owned(),
         ),
-        _ => return host("vfs", &what, cause),
+        _ => return host("vfs", &operation, cause),
     };
-    error(kind, "vfs", format!("{what}: {cause}; {advice}"))
+    error(kind, "vfs", format!("{operation}: {cause}; {advice}"))
 }
 
 fn refused_change(device: &str, index: u16, field: &'static str, errno: Errno) -> DeviceError {
-    let what = format!("setting {field} of VF {index} of {device}");
+    let operation = format!("setting {field} of VF {index} of {device}");
     let advice = match (errno, field) {
         (Errno::OPNOTSUPP, _) => {
             "the adapter's driver does not support this setting; remove the key"
@@ -277,9 +283,9 @@ fn refused_change(device: &str, index: u16, field: &'static str, errno: Errno) -
              possibly no minimum"
         }
         (Errno::INVAL, _) => "the adapter's driver rejects this value",
-        _ => return host(field, &what, &errno.into()),
+        _ => return host(field, &operation, &errno.into()),
     };
-    error(DeviceErrorKind::Unsupported, field, format!("{what}: {errno}; {advice}"))
+    error(DeviceErrorKind::Unsupported, field, format!("{operation}: {errno}; {advice}"))
 }
 
 #[cfg(test)]

@@ -90,8 +90,8 @@ fn an_adapter_and_its_vfs_are_found() {
     let tree = Tree::new();
     assert_eq!(tree.adapters().adapters().unwrap(), []);
     tree.adapter();
-    let found = tree.adapters().adapters().unwrap();
-    let [pf] = found.as_slice() else { panic!("{found:?}") };
+    let actual = tree.adapters().adapters().unwrap();
+    let [pf] = actual.as_slice() else { panic!("{actual:?}") };
     assert_eq!(pf.address.to_string(), "0000:01:00.0");
     assert_eq!((pf.vfs_max, pf.iommu_group, pf.numa_node), (7, Some(12), None));
     assert_eq!(pf.driver.as_deref(), Some("igb"));
@@ -104,7 +104,7 @@ fn an_adapter_and_its_vfs_are_found() {
 }
 
 #[test]
-fn each_reason_against_it_is_told() {
+fn each_reason_against_support_is_reported() {
     let tree = Tree::new();
     tree.adapter();
     let support = || tree.adapters().adapters().unwrap()[0].support;
@@ -129,7 +129,7 @@ fn each_reason_against_it_is_told() {
 }
 
 #[test]
-fn a_number_is_written_by_way_of_none_and_refusals_say_what_to_do() {
+fn a_changed_vf_count_is_written_after_zero_and_refusals_contain_a_remedy() {
     let tree = Tree::new();
     tree.adapter();
     let adapters = tree.adapters();
@@ -157,7 +157,7 @@ fn a_number_is_written_by_way_of_none_and_refusals_say_what_to_do() {
 }
 
 #[test]
-fn what_is_no_file_of_sysfs_holds_nobody_up() {
+fn fifos_in_place_of_sysfs_files_do_not_block() {
     let tree = Tree::new();
     tree.adapter();
     let pf = tree.0.join(format!("devices/pci0000:00/{PF}"));
@@ -179,7 +179,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_content_makes_it_panic(
+    fn no_content_causes_a_panic(
         contents in prop::collection::vec("[0-9a-fx \\n-]{0,40}", 6),
         link in "[a-z0-9:./]{1,20}",
     ) {
@@ -194,8 +194,8 @@ proptest! {
         }
         tree.link(&format!("{PF}/virtfn1"), &link);
         tree.link(&format!("{PF}/iommu_group"), &link);
-        let found = tree.adapters().adapters().unwrap();
-        prop_assert!(found.len() <= 1);
+        let adapters = tree.adapters().adapters().unwrap();
+        prop_assert!(adapters.len() <= 1);
         let _ = tree.adapters().set_vf_count("0000:01:00.0".parse().unwrap(), 1);
     }
 }

@@ -59,8 +59,8 @@ pub(super) struct Links {
 /// Encodes the body of a message about a device: `struct ifinfomsg`.
 pub(super) fn link_message(device: u32) -> Vec<u8> {
     let mut body = vec![0; LINK_BYTES];
-    if let Some(place) = body.get_mut(4..8) {
-        place.copy_from_slice(&device.to_ne_bytes());
+    if let Some(field) = body.get_mut(4..8) {
+        field.copy_from_slice(&device.to_ne_bytes());
     }
     body
 }
@@ -84,12 +84,12 @@ impl Links {
     /// # Errors
     /// The kernel's errno.
     pub(super) fn all(&mut self) -> Result<Vec<NetDevice>, Errno> {
-        let mut found = Vec::new();
+        let mut devices = Vec::new();
         let flags = libc::NLM_F_REQUEST | libc::NLM_F_DUMP;
         self.request(libc::RTM_GETLINK, flags, &link_message(0), |body| {
-            found.extend(net_device(body));
+            devices.extend(net_device(body));
         })?;
-        Ok(found)
+        Ok(devices)
     }
 
     /// Returns the settings of a device's virtual functions, by their index.
@@ -99,14 +99,14 @@ impl Links {
     pub(super) fn vfs(&mut self, device: u32) -> Result<BTreeMap<u16, VfSettings>, Errno> {
         let mut body = link_message(device);
         push_attribute(&mut body, IFLA_EXT_MASK, &VF_FILTER.to_ne_bytes());
-        let mut found = BTreeMap::new();
+        let mut settings = BTreeMap::new();
         let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK;
         self.request(libc::RTM_GETLINK, flags, &body, |body| {
             let list = attributes(body.get(LINK_BYTES..).unwrap_or_default());
             let list = list.filter(|(kind, _)| *kind == VFINFO_LIST);
-            list.for_each(|(_, list)| found.append(&mut vf_list(list)));
+            list.for_each(|(_, list)| settings.append(&mut vf_list(list)));
         })?;
-        Ok(found)
+        Ok(settings)
     }
 
     /// Changes a device.
@@ -134,15 +134,15 @@ impl Links {
         body.extend(NUD_PERMANENT.to_ne_bytes());
         body.extend([NTF_SELF, 0]);
         push_attribute(&mut body, NDA_LLADDR, &mac.octets());
-        let (kind, more) = if is_there {
+        let (kind, flags) = if is_there {
             (libc::RTM_NEWNEIGH, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
         } else {
             (libc::RTM_DELNEIGH, 0)
         };
-        match self.request(kind, libc::NLM_F_REQUEST | libc::NLM_F_ACK | more, &body, |_| {}) {
+        match self.request(kind, libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags, &body, |_| {}) {
             Err(Errno::EXIST) if is_there => Ok(()),
             Err(Errno::NOENT) if !is_there => Ok(()),
-            done => done,
+            result => result,
         }
     }
 
@@ -158,13 +158,13 @@ impl Links {
         let mut request = Vec::with_capacity(HEADER_BYTES + body.len());
         push_message(&mut request, NetlinkMessage { kind, flags: flags as u16, sequence, body });
         send(&self.socket, &request, SendFlags::empty())?;
-        let mut room = vec![0; DATAGRAM_BYTES];
+        let mut buffer = vec![0; DATAGRAM_BYTES];
         for _ in 0..DATAGRAMS_MAX {
-            let len = match recv(&self.socket, &mut *room, RecvFlags::empty()) {
+            let len = match recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
                 Err(Errno::INTR) => continue,
                 received => received?.0,
             };
-            let datagram = room.get(..len).unwrap_or_default();
+            let datagram = buffer.get(..len).unwrap_or_default();
             for message in messages(datagram).filter(|message| message.sequence == sequence) {
                 match i32::from(message.kind) {
                     libc::NLMSG_DONE => return Ok(()),
@@ -179,7 +179,7 @@ impl Links {
 
 /// Decodes `struct nlmsgerr`: a negative errno, or 0 for success.
 fn verdict(body: &[u8]) -> Result<(), Errno> {
-    match u32_at(body, 0).map(|word| i32::from_ne_bytes(word.to_ne_bytes())) {
+    match u32_at(body, 0).map(|code| i32::from_ne_bytes(code.to_ne_bytes())) {
         Some(0) => Ok(()),
         Some(errno) if (ERRNO_LEAST..0).contains(&errno) => {
             Err(Errno::from_raw_os_error(errno.saturating_neg()))
@@ -229,29 +229,29 @@ mod tests {
 
     #[test]
     fn the_kernel_answers_in_the_threads_namespace() {
-        let inside = TestNetns::new();
-        inside.run("ip link add left address 02:00:00:00:00:07 type veth peer name right");
-        inside.run("ip link set left up");
-        let namespace = Namespace::open(Some(inside.name())).unwrap();
+        let netns = TestNetns::new();
+        netns.run("ip link add left address 02:00:00:00:00:07 type veth peer name right");
+        netns.run("ip link set left up");
+        let namespace = Namespace::open(Some(netns.name())).unwrap();
         namespace
             .run(|| {
                 let mut links = Links::open().unwrap();
-                let all = links.all().unwrap();
-                let left = all.iter().find(|device| device.name == "left").unwrap();
-                assert!(left.is_up);
-                assert_eq!(left.mac, Some(MacAddr::new([2, 0, 0, 0, 0, 7])));
-                assert_eq!(left.parent, None);
-                assert_eq!(links.vfs(left.index), Ok(BTreeMap::new()));
+                let devices = links.all().unwrap();
+                let left_link = devices.iter().find(|device| device.name == "left").unwrap();
+                assert!(left_link.is_up);
+                assert_eq!(left_link.mac, Some(MacAddr::new([2, 0, 0, 0, 0, 7])));
+                assert_eq!(left_link.parent, None);
+                assert_eq!(links.vfs(left_link.index), Ok(BTreeMap::new()));
                 assert_eq!(links.vfs(4711), Err(Errno::NODEV));
                 let change =
                     suimon_ports::VfSettingsChange { trust: Some(true), ..Default::default() };
-                let told = super::super::vf_change::messages(left.index, 0, &change);
-                assert_eq!(links.change(&told[0].1), Err(Errno::OPNOTSUPP));
+                let messages = super::super::vf_change::messages(left_link.index, 0, &change);
+                assert_eq!(links.change(&messages[0].1), Err(Errno::OPNOTSUPP));
                 let mac = MacAddr::new([2, 0, 0, 0, 0, 9]);
                 for is_there in [true, true, false, false] {
-                    assert_eq!(links.set_fdb_entry(left.index, mac, is_there), Ok(()));
-                    let shown = inside.run("bridge fdb show dev left");
-                    assert_eq!(shown.contains("02:00:00:00:00:09"), is_there, "{shown}");
+                    assert_eq!(links.set_fdb_entry(left_link.index, mac, is_there), Ok(()));
+                    let output = netns.run("bridge fdb show dev left");
+                    assert_eq!(output.contains("02:00:00:00:00:09"), is_there, "{output}");
                 }
                 Ok(())
             })

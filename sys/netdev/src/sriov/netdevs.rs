@@ -34,18 +34,19 @@ impl NetDevs {
     /// # Errors
     /// This process's namespace cannot be queried.
     pub(super) fn find() -> Result<Self, DeviceError> {
-        let mut found = BTreeMap::new();
-        let ours = all().map_err(|errno| refused("listing network devices", errno))?;
-        add(&mut found, None, ours);
+        let mut by_parent = BTreeMap::new();
+        let daemon_devices =
+            list_devices().map_err(|errno| refused("listing network devices", errno))?;
+        add(&mut by_parent, None, daemon_devices);
         for name in names() {
             let Ok(namespace) = Namespace::open(Some(&name)) else { continue };
             if namespace.is_daemon_netns() {
                 continue;
             }
-            let there =
-                namespace.run(|| all().map_err(|errno| refused("listing network devices", errno)));
-            match there {
-                Ok(devices) => add(&mut found, Some(&name), devices),
+            let result = namespace
+                .run(|| list_devices().map_err(|errno| refused("listing network devices", errno)));
+            match result {
+                Ok(devices) => add(&mut by_parent, Some(&name), devices),
                 Err(error) => tracing::debug!(
                     netns = name,
                     %error,
@@ -53,15 +54,15 @@ impl NetDevs {
                 ),
             }
         }
-        Ok(Self(found))
+        Ok(Self(by_parent))
     }
 
     /// Returns the device of the function in this directory. Kernels before 5.14 do not report a
     /// device's parent; sysfs does, for devices in this process's namespace.
     pub(super) fn of(&self, folder: &Path) -> Option<DeviceInNetns> {
         let name = folder.file_name()?.to_str()?;
-        if let Some(placed) = self.0.get(name) {
-            return Some(placed.clone());
+        if let Some(netdev) = self.0.get(name) {
+            return Some(netdev.clone());
         }
         let device = sysfs::names(&folder.join("net")).into_iter().next()?;
         let class = folder.join("net").join(&device);
@@ -100,27 +101,31 @@ impl DeviceInNetns {
     }
 }
 
-fn refused(what: &str, errno: Errno) -> DeviceError {
-    host("device", what, &errno.into())
+fn refused(operation: &str, errno: Errno) -> DeviceError {
+    host("device", operation, &errno.into())
 }
 
-fn all() -> Result<Vec<NetDevice>, Errno> {
+fn list_devices() -> Result<Vec<NetDevice>, Errno> {
     Links::open()?.all()
 }
 
-fn add(found: &mut BTreeMap<String, DeviceInNetns>, netns: Option<&str>, devices: Vec<NetDevice>) {
+fn add(
+    by_parent: &mut BTreeMap<String, DeviceInNetns>,
+    netns: Option<&str>,
+    devices: Vec<NetDevice>,
+) {
     for device in devices {
         // A function with several devices is represented by the first, which is its own port.
         if let Some(parent) = device.parent.clone() {
-            let placed = DeviceInNetns { netns: netns.map(str::to_owned), device };
-            found.entry(parent).or_insert(placed);
+            let netdev = DeviceInNetns { netns: netns.map(str::to_owned), device };
+            by_parent.entry(parent).or_insert(netdev);
         }
     }
 }
 
 fn names() -> Vec<String> {
-    let found = fs::read_dir(DIRECTORY).into_iter().flatten().flatten();
-    let mut names: Vec<_> = found
+    let entries = fs::read_dir(DIRECTORY).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries
         .filter_map(|entry| entry.file_name().into_string().ok())
         .take(NAMESPACES_MAX)
         .collect();

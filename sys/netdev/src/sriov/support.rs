@@ -61,8 +61,8 @@ fn lacks_buses(folder: &Path, address: PciAddress, vfs_max: u16) -> bool {
     };
     // `..` must be that of the device's directory; the entry in `bus/pci/devices` is a link.
     let Ok(real) = folder.canonicalize() else { return false };
-    let above = real.parent().map(|parent| parent.join("subordinate_bus_number"));
-    let Some(last_bus) = above.and_then(|path| sysfs::number::<u32>(&path)) else {
+    let bus_file = real.parent().map(|parent| parent.join("subordinate_bus_number"));
+    let Some(last_bus) = bus_file.and_then(|path| sysfs::number::<u32>(&path)) else {
         return false;
     };
     let steps = stride.saturating_mul(u32::from(vfs_max).saturating_sub(1));
@@ -78,9 +78,9 @@ fn shares_group(folder: &Path, address: PciAddress) -> bool {
         let Ok(other) = name.parse::<PciAddress>() else { return false };
         let is_same = (other.domain, other.bus, other.device)
             == (address.domain, address.bus, address.device);
-        let of = |file: &str| group.join(name).join(file);
-        let is_bridge = sysfs::hex(&of("class")).is_some_and(|class| class >> 8 == BRIDGE);
-        let is_own = sysfs::link_name(&of("physfn")) == Some(address.to_string());
+        let path = |file: &str| group.join(name).join(file);
+        let is_bridge = sysfs::hex(&path("class")).is_some_and(|class| class >> 8 == BRIDGE);
+        let is_own = sysfs::link_name(&path("physfn")) == Some(address.to_string());
         !is_same && !is_bridge && !is_own
     })
 }

@@ -29,13 +29,13 @@ impl Sysfs {
     /// The tree cannot be read.
     pub(super) fn pci_devices(&self) -> io::Result<Vec<PathBuf>> {
         let folder = self.root.join("bus/pci/devices");
-        let found = match std::fs::read_dir(&folder) {
+        let entries = match std::fs::read_dir(&folder) {
             // A machine without PCI.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            found => found?,
+            entries => entries?,
         };
         let mut paths: Vec<_> =
-            found.take(DEVICES_MAX).flatten().map(|entry| entry.path()).collect();
+            entries.take(DEVICES_MAX).flatten().map(|entry| entry.path()).collect();
         paths.sort_unstable();
         Ok(paths)
     }
@@ -81,9 +81,9 @@ pub(super) fn link_name(path: &Path) -> Option<String> {
 
 /// Returns the names in a directory; none if it does not exist.
 pub(super) fn names(folder: &Path) -> Vec<String> {
-    let found = std::fs::read_dir(folder).into_iter().flatten().take(DEVICES_MAX).flatten();
+    let entries = std::fs::read_dir(folder).into_iter().flatten().take(DEVICES_MAX).flatten();
     let mut names: Vec<_> =
-        found.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort_unstable();
     names
 }

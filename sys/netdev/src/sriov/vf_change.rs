@@ -34,15 +34,15 @@ pub(super) fn messages(
         // The priority in the tag is 0.
         changes.push(("vlan", VF_VLAN, words(&[vf, id, 0])));
     }
-    if let Some(on) = change.spoof_check {
-        changes.push(("spoof_check", VF_SPOOF_CHECK, words(&[vf, u32::from(on)])));
+    if let Some(enabled) = change.spoof_check {
+        changes.push(("spoof_check", VF_SPOOF_CHECK, words(&[vf, u32::from(enabled)])));
     }
-    if let Some(on) = change.trust {
-        changes.push(("trust", VF_TRUST, words(&[vf, u32::from(on)])));
+    if let Some(enabled) = change.trust {
+        changes.push(("trust", VF_TRUST, words(&[vf, u32::from(enabled)])));
     }
-    if let Some((least, most)) = change.rates_mbps {
-        let field = if least > 0 { "bandwidth_min_bps" } else { "bandwidth_max_bps" };
-        changes.push((field, VF_RATE, words(&[vf, least, most])));
+    if let Some((min, max)) = change.rates_mbps {
+        let field = if min > 0 { "bandwidth_min_bps" } else { "bandwidth_max_bps" };
+        changes.push((field, VF_RATE, words(&[vf, min, max])));
     }
     if let Some(state) = change.link_state {
         let state = link_state_number(state);
@@ -69,7 +69,7 @@ mod tests {
     use suimon_netif::netlink::LINK_BYTES;
 
     #[test]
-    fn what_is_told_is_what_would_be_read() {
+    fn encoded_changes_decode_to_the_same_settings() {
         let change = VfSettingsChange {
             mac: Some(MacAddr::new([2, 0, 0, 0, 0, 1])),
             vlan: Some(VlanId::new(7)),
@@ -78,16 +78,16 @@ mod tests {
             rates_mbps: Some((0, 50)),
             link_state: Some(VfLinkState::Enable),
         };
-        let all = messages(9, 2, &change);
-        let fields: Vec<_> = all.iter().map(|(field, _)| *field).collect();
+        let bodies = messages(9, 2, &change);
+        let fields: Vec<_> = bodies.iter().map(|(field, _)| *field).collect();
         let expected = ["mac", "vlan", "spoof_check", "trust", "bandwidth_max_bps", "link_state"];
         assert_eq!(fields, expected);
-        for (_, body) in &all {
+        for (_, body) in &bodies {
             assert_eq!(suimon_netif::attributes::u32_at(body, 4), Some(9));
         }
         // Combines the settings of all messages to those of one function.
         let mut info = Vec::new();
-        for (_, body) in &all {
+        for (_, body) in &bodies {
             let list = attribute(&body[LINK_BYTES..], VFINFO_LIST).unwrap();
             info.extend(attribute(list, VF_INFO).unwrap());
         }

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_driver_says_is_read_and_what_it_cannot_say_is_told_apart() {
+    fn reported_vf_settings_are_read_and_unsupported_ones_are_distinguished() {
         let mut list = info(&[
             (VF_MAC, address(3, [2, 0, 0, 0, 0, 9])),
             (VF_VLAN, words(&[3, 20, 0])),
@@ -132,15 +132,15 @@ mod tests {
             (VF_SPOOF_CHECK, words(&[0, u32::MAX])),
             (VF_LINK_STATE, words(&[0, 7])),
         ]));
-        let found = vf_list(&list);
-        assert_eq!(found.keys().copied().collect::<Vec<_>>(), [0, 3]);
-        let third = &found[&3];
+        let settings = vf_list(&list);
+        assert_eq!(settings.keys().copied().collect::<Vec<_>>(), [0, 3]);
+        let third = &settings[&3];
         assert_eq!(third.mac, MacAddr::new([2, 0, 0, 0, 0, 9]));
         assert_eq!(third.vlan, VlanId::new(20));
         assert_eq!((third.rate_min_mbps, third.rate_max_mbps), (10, 100));
         assert_eq!((third.spoof_check, third.trust), (Some(true), Some(false)));
         assert_eq!(third.link_state, Some(VfLinkState::Disable));
-        let first = &found[&0];
+        let first = &settings[&0];
         assert_eq!((first.vlan, first.spoof_check, first.trust), (None, None, None));
         assert_eq!(first.link_state, None);
     }

@@ -18,10 +18,10 @@ const WRITE_SEEDS: &str = "SUIMON_WRITE_SEEDS";
 const SMALL: u8 = 0;
 const LARGE: u8 = 1;
 
-fn step(kind: u8, rest: &[u8]) -> [u8; 8] {
+fn step(kind: u8, arguments: &[u8]) -> [u8; 8] {
     let mut step = [0; 8];
     step[0] = kind;
-    step[1..=rest.len()].copy_from_slice(rest);
+    step[1..=arguments.len()].copy_from_slice(arguments);
     step
 }
 
@@ -30,9 +30,9 @@ fn script(mtu: u8, steps: &[[u8; 8]]) -> Vec<u8> {
 }
 
 /// Encodes the arrival of a frame, or of a piece of one, of `len` bytes.
-fn arrive(len: u16, more: u8, how: u8) -> [u8; 8] {
+fn arrive(len: u16, continues: u8, mode: u8) -> [u8; 8] {
     let [a, b] = len.to_le_bytes();
-    step(ARRIVE, &[a, b, 0, more, 0, 1, how])
+    step(ARRIVE, &[a, b, 0, continues, 0, 1, mode])
 }
 
 fn send(len: u16, tag: u8) -> [u8; 8] {
@@ -50,7 +50,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>, Outcome)> {
     let woken = step(FLAGS, &[1, 1, 1, 1]);
     let round = [arrive(60, 0, 0), arrive(1514, 0, 0), receive, step(ARM, &[])].repeat(8);
     let sending = [send(60, 0), send(1514, 3), flush, complete, complete].repeat(8);
-    let pieces = [arrive(1792, 1, 0), arrive(1792, 1, 0), receive, arrive(900, 0, 0), receive];
+    let steps = [arrive(1792, 1, 0), arrive(1792, 1, 0), receive, arrive(900, 0, 0), receive];
     let large =
         [vec![send(9000, 0), flush], vec![complete; 5], vec![send(8000, 1), flush]].concat();
     let full = [vec![send(64, 0); 12], vec![flush], vec![complete; 12], vec![send(70, 0), flush]];
@@ -60,7 +60,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>, Outcome)> {
         step(ARRIVE, &[100, 0, 0, 0, 0xf0, 7, 1]),
         receive,
     ];
-    let beyond = [
+    let out_of_range = [
         step(INDEX, &[0, 0xff, 0xff, 0xff, 0xff]),
         receive,
         step(INDEX, &[7, 9, 0, 0, 0x80]),
@@ -73,12 +73,12 @@ fn seeds() -> Vec<(&'static str, Vec<u8>, Outcome)> {
     vec![
         ("received", script(SMALL, &round), outcome(16, 0, 0, true)),
         ("sent", script(SMALL, &sending), outcome(0, 0, 16, true)),
-        ("received-in-pieces", script(LARGE, &pieces), outcome(1, 0, 0, true)),
+        ("received-in-pieces", script(LARGE, &steps), outcome(1, 0, 0, true)),
         ("sent-in-pieces", script(LARGE, &large), outcome(0, 0, 2, true)),
         ("full", script(SMALL, &full.concat()), outcome(0, 0, 9, true)),
         ("woken", script(SMALL, &[&[woken], &sending[..]].concat()), outcome(0, 0, 16, true)),
         ("outside", script(SMALL, &outside), outcome(0, 3, 0, false)),
-        ("beyond", script(SMALL, &beyond), outcome(0, 8, 1, false)),
+        ("beyond", script(SMALL, &out_of_range), outcome(0, 8, 1, false)),
     ]
 }
 

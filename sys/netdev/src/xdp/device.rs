@@ -50,7 +50,7 @@ pub(crate) struct XdpDevice {
     index: u32,
     watch: LinkWatch,
     state: XdpState,
-    shape: ChunkLayout,
+    layout: ChunkLayout,
     queues: Vec<Arc<XdpQueue>>,
     host: Arc<dyn QueueHost>,
     installed: AttachedDevices,
@@ -67,7 +67,7 @@ pub(crate) struct XdpDevice {
 struct Sockets {
     attached: Attached,
     opened: Vec<(XdpSocket, Receiver, Sender)>,
-    shape: ChunkLayout,
+    layout: ChunkLayout,
 }
 
 impl XdpDevice {
@@ -76,10 +76,10 @@ impl XdpDevice {
         spec: &UplinkSpec,
         queue_host: Arc<dyn QueueHost>,
         watcher: &LinkWatcher,
-        held: &AttachedDevices,
+        attached_devices: &AttachedDevices,
         observer: Arc<dyn PortObserver>,
     ) -> Result<Self, DeviceError> {
-        let (link, index) = check(spec, held)?;
+        let (link, index) = check(spec, attached_devices)?;
         if let Some(mtu) = spec.mtu {
             link.set_mtu(mtu)?;
         }
@@ -92,9 +92,9 @@ impl XdpDevice {
         let took_tags_out = disable_tag_removal(&link)?;
         let sockets =
             open_sockets(spec, &link, index, mtu).inspect_err(|_| restore(&link, took_tags_out))?;
-        let Sockets { attached, opened, shape } = sockets;
+        let Sockets { attached, opened, layout } = sockets;
         let device: Arc<str> = spec.device.as_str().into();
-        let state = state(&attached, &opened, shape);
+        let state = state(&attached, &opened, layout);
         let watch = watch(watcher, &link, index, &device, port, observer)
             .inspect_err(|_| restore(&link, took_tags_out))?;
         let mut queues = Vec::new();
@@ -110,7 +110,7 @@ impl XdpDevice {
             queues.push(queue);
         }
         let steering = Steering::new(rules, spec.queue_pairs.max(1));
-        held.get().insert(index);
+        attached_devices.get().insert(index);
         Ok(Self {
             port,
             spec: spec.clone(),
@@ -118,10 +118,10 @@ impl XdpDevice {
             index,
             watch,
             state,
-            shape,
+            layout,
             queues,
             host: queue_host,
-            installed: held.clone(),
+            installed: attached_devices.clone(),
             took_tags_out,
             steering,
             attached: Some(attached),
@@ -134,18 +134,26 @@ impl XdpDevice {
 ///
 /// # Errors
 /// The error that opening would return, as far as it is known in advance.
-pub(crate) fn probe(spec: &UplinkSpec, held: &AttachedDevices) -> Result<(), DeviceError> {
-    check(spec, held).map(drop)
+pub(crate) fn probe(
+    spec: &UplinkSpec,
+    attached_devices: &AttachedDevices,
+) -> Result<(), DeviceError> {
+    check(spec, attached_devices).map(drop)
 }
 
-fn check(spec: &UplinkSpec, held: &AttachedDevices) -> Result<(Link, u32), DeviceError> {
+fn check(
+    spec: &UplinkSpec,
+    attached_devices: &AttachedDevices,
+) -> Result<(Link, u32), DeviceError> {
     let link = Link::new(&spec.device)?;
     let index = link.ethernet_index()?;
     check_queues(spec, &link)?;
     let program = Settings::open().and_then(|mut settings| settings.xdp_program(index));
     let program = program.map_err(|errno| opening(spec, &errno.into()))?;
     match program {
-        Some(program) if !held.get().contains(&index) => Err(taken(&spec.device, program)),
+        Some(program) if !attached_devices.get().contains(&index) => {
+            Err(program_in_use(&spec.device, program))
+        }
         _ => Ok((link, index)),
     }
 }
@@ -153,21 +161,21 @@ fn check(spec: &UplinkSpec, held: &AttachedDevices) -> Result<(Link, u32), Devic
 /// Checks the number of queues: frames of a receive queue without a socket would not reach the
 /// switch.
 fn check_queues(spec: &UplinkSpec, link: &Link) -> Result<(), DeviceError> {
-    let UplinkSpec { device, queue_pairs: wanted, .. } = spec;
+    let UplinkSpec { device, queue_pairs: requested, .. } = spec;
     // If the driver does not report its queues, binding detects the error.
     let Some((receiving, sending)) = link.queues()? else { return Ok(()) };
-    let wanted = u32::from((*wanted).max(1));
-    let detail = if receiving > wanted {
+    let requested = u32::from((*requested).max(1));
+    let detail = if receiving > requested {
         format!(
             "device {device} receives on {receiving} queues, and frames of a queue without a \
              socket do not reach the switch; set queues = {receiving}, or set the device to \
-             {wanted} with `ethtool -L {device}`"
+             {requested} with `ethtool -L {device}`"
         )
-    } else if receiving < wanted || sending < wanted {
-        let there = receiving.min(sending);
+    } else if receiving < requested || sending < requested {
+        let available = receiving.min(sending);
         format!(
             "device {device} has {receiving} receive queues and {sending} transmit queues; set \
-             queues = {there}, or set the device to {wanted} with `ethtool -L {device}`"
+             queues = {available}, or set the device to {requested} with `ethtool -L {device}`"
         )
     } else {
         return Ok(());
@@ -175,10 +183,10 @@ fn check_queues(spec: &UplinkSpec, link: &Link) -> Result<(), DeviceError> {
     Err(error(DeviceErrorKind::Unsupported, "queues", detail))
 }
 
-fn taken(device: &str, program: u32) -> DeviceError {
-    let which = if program == 0 { String::new() } else { format!(" (number {program})") };
+fn program_in_use(device: &str, program: u32) -> DeviceError {
+    let number_text = if program == 0 { String::new() } else { format!(" (number {program})") };
     let detail = format!(
-        "device {device} already has an XDP program{which}; remove it with `ip link set dev \
+        "device {device} already has an XDP program{number_text}; remove it with `ip link set dev \
          {device} xdp off`, stop the program that attached it, or set driver = \"af_packet\""
     );
     error(DeviceErrorKind::Busy, "device", detail)
@@ -206,10 +214,11 @@ fn restore(link: &Link, took_tags_out: bool) {
 }
 
 /// Returns the layout of frames in chunks for this MTU.
-fn shape(mtu: u16, copies: bool) -> ChunkLayout {
-    let fits = |chunk: usize| frame_bytes(mtu) <= chunk - RECEIVE_HEADROOM;
-    let chunk_bytes = if fits(SMALL_CHUNK_BYTES) { SMALL_CHUNK_BYTES } else { LARGE_CHUNK_BYTES };
-    ChunkLayout { chunk_bytes, multi_buffer: !fits(chunk_bytes), copies }
+fn chunk_layout(mtu: u16, copies: bool) -> ChunkLayout {
+    let fits_chunk = |chunk: usize| frame_bytes(mtu) <= chunk - RECEIVE_HEADROOM;
+    let chunk_bytes =
+        if fits_chunk(SMALL_CHUNK_BYTES) { SMALL_CHUNK_BYTES } else { LARGE_CHUNK_BYTES };
+    ChunkLayout { chunk_bytes, multi_buffer: !fits_chunk(chunk_bytes), copies }
 }
 
 /// Returns the host's addresses on the device. The device's MAC address is read again, because it
@@ -225,30 +234,30 @@ fn open_sockets(
     index: u32,
     mtu: u16,
 ) -> Result<Sockets, DeviceError> {
-    let several = shape(mtu, false).multi_buffer;
+    let several = chunk_layout(mtu, false).multi_buffer;
     let queues = u32::from(spec.queue_pairs.max(1));
     let host = host_addresses(spec, link)?;
     let attached = Attached::new(index, queues, several, host).map_err(|cause| {
-        if is_taken(&cause) { taken(&spec.device, 0) } else { opening(spec, &cause) }
+        if is_taken(&cause) { program_in_use(&spec.device, 0) } else { opening(spec, &cause) }
     })?;
-    let shape = shape(mtu, attached.hook == suimon_bpf::XdpHook::Generic);
+    let layout = chunk_layout(mtu, attached.hook == suimon_bpf::XdpHook::Generic);
     let mut opened = Vec::new();
     for queue in 0..queues {
-        let place = Binding { index, queue };
-        let fail = |(step, cause)| explain(spec, mtu, place, shape, step, &cause);
-        opened.push(XdpSocket::open(shape, place).map_err(fail)?);
+        let binding = Binding { index, queue };
+        let fail = |(step, cause)| explain(spec, mtu, binding, layout, step, &cause);
+        opened.push(XdpSocket::open(layout, binding).map_err(fail)?);
     }
     for (queue, (socket, ..)) in (0..).zip(&opened) {
         attached.set(queue, socket.fd()).map_err(|cause| opening(spec, &cause))?;
     }
-    Ok(Sockets { attached, opened, shape })
+    Ok(Sockets { attached, opened, layout })
 }
 
 fn explain(
     spec: &UplinkSpec,
     mtu: u16,
-    place: Binding,
-    shape: ChunkLayout,
+    binding: Binding,
+    layout: ChunkLayout,
     step: Step,
     cause: &io::Error,
 ) -> DeviceError {
@@ -265,7 +274,7 @@ fn explain(
             format!(
                 "the buffers of queue {} of device {device} cannot be locked in memory: {cause}; \
                  give suimond CAP_IPC_LOCK or raise its limit of locked memory (LimitMEMLOCK)",
-                place.queue
+                binding.queue
             ),
         ),
         (Step::Bind, Some(Errno::BUSY)) => error(
@@ -274,10 +283,10 @@ fn explain(
             format!(
                 "another process has an AF_XDP socket on queue {} of device {device}; stop that \
                  process or choose another device",
-                place.queue
+                binding.queue
             ),
         ),
-        (Step::Bind, Some(Errno::INVAL | Errno::OPNOTSUPP)) if shape.multi_buffer => unsupported(
+        (Step::Bind, Some(Errno::INVAL | Errno::OPNOTSUPP)) if layout.multi_buffer => unsupported(
             "mtu",
             format!(
                 "frames of MTU {mtu} need several buffers each, which this kernel (before 6.6) or \
@@ -287,7 +296,10 @@ fn explain(
         ),
         (Step::Bind, Some(Errno::INVAL)) => unsupported(
             "queues",
-            format!("device {device} has no queue {}; set queues = {}", place.queue, place.queue),
+            format!(
+                "device {device} has no queue {}; set queues = {}",
+                binding.queue, binding.queue
+            ),
         ),
         _ => opening(spec, cause),
     }
@@ -296,7 +308,7 @@ fn explain(
 fn state(
     attached: &Attached,
     opened: &[(XdpSocket, Receiver, Sender)],
-    shape: ChunkLayout,
+    layout: ChunkLayout,
 ) -> XdpState {
     XdpState {
         hook: match attached.hook {
@@ -305,8 +317,8 @@ fn state(
         },
         // A driver supports zero-copy for all of its queues or for none.
         zero_copy: opened.iter().all(|(socket, ..)| socket.zero_copy),
-        multi_buffer: shape.multi_buffer,
-        chunk_bytes: shape.chunk_bytes as u16,
+        multi_buffer: layout.multi_buffer,
+        chunk_bytes: layout.chunk_bytes as u16,
         lost_frames: 0,
     }
 }
@@ -315,10 +327,10 @@ fn state(
 /// segmentation.
 fn egress(spec: &UplinkSpec, completes_checksums: bool) -> Offloads {
     let allowed = offload::egress(spec.offload.mirrored(), false);
-    allowed.intersection(carried(completes_checksums))
+    allowed.intersection(egress_offloads(completes_checksums))
 }
 
-fn carried(completes_checksums: bool) -> Offloads {
+fn egress_offloads(completes_checksums: bool) -> Offloads {
     Offloads { checksum: completes_checksums, ..Offloads::NONE }
 }
 
@@ -348,7 +360,7 @@ impl PortDevice for XdpDevice {
             speed: self.watch.speed(),
             queue_pairs: self.spec.queue_pairs.max(1),
             ingress: Offloads::NONE,
-            egress: carried(completes),
+            egress: egress_offloads(completes),
             virtio_features: None,
             mac: link.mac,
             mtu: link.mtu.or(self.spec.mtu).unwrap_or_default(),
@@ -362,33 +374,34 @@ impl PortDevice for XdpDevice {
         self.steering.set(rules);
     }
 
-    fn change(&mut self, to: &PortDeviceSpec) -> Result<bool, DeviceError> {
-        let PortDeviceSpec::Uplink(to) = to else { return Ok(false) };
+    fn change(&mut self, spec: &PortDeviceSpec) -> Result<bool, DeviceError> {
+        let PortDeviceSpec::Uplink(spec) = spec else { return Ok(false) };
         let live = UplinkSpec {
-            mtu: to.mtu,
-            host_addresses: to.host_addresses.clone(),
-            offload: to.offload,
+            mtu: spec.mtu,
+            host_addresses: spec.host_addresses.clone(),
+            offload: spec.offload,
             ..self.spec.clone()
         };
         // The MTU must fit the present layout of chunks.
-        let fits = to.mtu.is_none_or(|mtu| shape(mtu, self.shape.copies) == self.shape);
-        if live != *to || !fits {
+        let has_same_chunks =
+            spec.mtu.is_none_or(|mtu| chunk_layout(mtu, self.layout.copies) == self.layout);
+        if live != *spec || !has_same_chunks {
             return Ok(false);
         }
         if let Some(attached) = &mut self.attached {
-            let host = host_addresses(to, &self.link)?;
-            attached.set_host(host).map_err(|cause| opening(to, &cause))?;
+            let host = host_addresses(spec, &self.link)?;
+            attached.set_host(host).map_err(|cause| opening(spec, &cause))?;
         }
-        if let Some(mtu) = to.mtu {
+        if let Some(mtu) = spec.mtu {
             self.link.set_mtu(mtu)?;
             for queue in &self.queues {
                 queue.frame_bytes_max.store(frame_bytes(mtu), Ordering::Relaxed);
             }
         }
         for queue in &self.queues {
-            queue.egress.store(egress(to, queue.socket.completes_checksums));
+            queue.egress.store(egress(spec, queue.socket.completes_checksums));
         }
-        self.spec = to.clone();
+        self.spec = spec.clone();
         Ok(true)
     }
 }

@@ -101,11 +101,11 @@ impl DeviceFlowTable {
             return Ok(ANY_LOCATION);
         }
         let (socket, device) = self.link.request_socket();
-        let (taken, size) = flow_calls::flow_table(socket, device, count.rules)?;
+        let (used, size) = flow_calls::flow_table(socket, device, count.rules)?;
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         // The last n + 1 locations contain a free one if n are used.
-        let places = (0..size).rev().take(taken.len() + 1);
-        places.into_iter().find(|at| !taken.contains(at)).ok_or(FlowError::Full)
+        let locations = (0..size).rev().take(used.len() + 1);
+        locations.into_iter().find(|location| !used.contains(location)).ok_or(FlowError::Full)
     }
 
     fn insert_now(&self, rule: &FlowRule) -> Result<u32, FlowError> {
@@ -116,7 +116,7 @@ impl DeviceFlowTable {
     /// Switches flow rules on. Returns true if they were off and are now on.
     fn switch_on(&mut self) -> bool {
         let (socket, device) = self.link.request_socket();
-        let is_off = has_feature(socket, device, HEEDS_FLOW_RULES).is_ok_and(|on| !on);
+        let is_off = has_feature(socket, device, HEEDS_FLOW_RULES).is_ok_and(|is_on| !is_on);
         let is_switched = is_off && set_feature(socket, device, HEEDS_FLOW_RULES, true).is_ok();
         self.was_switched_on |= is_switched;
         is_switched
@@ -131,9 +131,9 @@ impl FlowTable for DeviceFlowTable {
         }
         let (socket, device) = self.link.request_socket();
         let (locations, _) = flow_calls::flow_table(socket, device, rules)?;
-        let rule = |at: u32| {
-            let answer = self.call(flow_calls::READ, FlowRequest::for_location(at)).ok()?;
-            Some((at, answer.rule()?))
+        let rule = |location: u32| {
+            let answer = self.call(flow_calls::READ, FlowRequest::for_location(location)).ok()?;
+            Some((location, answer.rule()?))
         };
         Ok(locations.into_iter().filter_map(rule).collect())
     }
@@ -143,7 +143,7 @@ impl FlowTable for DeviceFlowTable {
             Err(FlowError::Unsupported(_) | FlowError::Form(_)) if self.switch_on() => {
                 self.insert_now(rule)
             }
-            done => done,
+            result => result,
         }
     }
 

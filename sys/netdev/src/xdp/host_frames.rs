@@ -47,34 +47,39 @@ pub(super) struct Registers {
     pub(super) scratch: [Register; 2],
 }
 
-/// Appends instructions that jump to `kept` for frames that the host receives, and continue with
-/// the next instruction for other frames.
-pub(super) fn emit_filter(p: &mut Assembler, of: &Registers, host: &HostAddresses, kept: Label) {
-    let others = p.label();
-    let Registers { start, scratch: [ethertype, scratch], .. } = *of;
-    check_length(p, of, ETHERNET_BYTES, kept);
+/// Appends instructions that jump to `host_frame` for frames that the host receives, and continue
+/// with the next instruction for other frames.
+pub(super) fn emit_filter(
+    p: &mut Assembler,
+    registers: &Registers,
+    host: &HostAddresses,
+    host_frame: Label,
+) {
+    let other_types = p.label();
+    let Registers { start, scratch: [ethertype, scratch], .. } = *registers;
+    check_length(p, registers, ETHERNET_BYTES, host_frame);
     p.load(Width::Half, ethertype, start, ETHERTYPE_AT);
-    for one in LINK_LOCAL_TYPES {
-        p.jump_if(ethertype, If::Equal, on_wire(one), kept);
+    for link_local_type in LINK_LOCAL_TYPES {
+        p.jump_if(ethertype, If::Equal, on_wire(link_local_type), host_frame);
     }
     if !host.ips.is_empty() {
-        check_bytes(p, of, 0, &host.mac.octets(), kept);
+        check_bytes(p, registers, 0, &host.mac.octets(), host_frame);
         let (v4, v6) = by_version(&host.ips);
         let after_arp = p.label();
         p.jump_if(ethertype, If::NotEqual, on_wire(ARP), after_arp);
-        check_length(p, of, i32::from(ARP_TARGET_AT) + 4, others);
-        v4.iter().for_each(|ip| check_bytes(p, of, ARP_TARGET_AT, &ip.octets(), kept));
-        p.jump(others);
+        check_length(p, registers, i32::from(ARP_TARGET_AT) + 4, other_types);
+        v4.iter().for_each(|ip| check_bytes(p, registers, ARP_TARGET_AT, &ip.octets(), host_frame));
+        p.jump(other_types);
         p.bind(after_arp);
-        p.jump_if(ethertype, If::NotEqual, on_wire(IPV6), others);
-        check_length(p, of, i32::from(SOLICITED_AT) + 16, others);
+        p.jump_if(ethertype, If::NotEqual, on_wire(IPV6), other_types);
+        check_length(p, registers, i32::from(SOLICITED_AT) + 16, other_types);
         p.load(Width::Byte, scratch, start, NEXT_HEADER_AT);
-        p.jump_if(scratch, If::NotEqual, ICMPV6, others);
+        p.jump_if(scratch, If::NotEqual, ICMPV6, other_types);
         p.load(Width::Byte, scratch, start, ICMPV6_TYPE_AT);
-        p.jump_if(scratch, If::NotEqual, NEIGHBOUR_SOLICITATION, others);
-        v6.iter().for_each(|ip| check_bytes(p, of, SOLICITED_AT, &ip.octets(), kept));
+        p.jump_if(scratch, If::NotEqual, NEIGHBOUR_SOLICITATION, other_types);
+        v6.iter().for_each(|ip| check_bytes(p, registers, SOLICITED_AT, &ip.octets(), host_frame));
     }
-    p.bind(others);
+    p.bind(other_types);
 }
 
 fn by_version(ips: &[IpAddr]) -> (Vec<Ipv4Addr>, Vec<Ipv6Addr>) {
@@ -89,22 +94,22 @@ fn by_version(ips: &[IpAddr]) -> (Vec<Ipv4Addr>, Vec<Ipv6Addr>) {
 }
 
 /// Jumps to `otherwise` if the frame is shorter than `bytes`.
-fn check_length(p: &mut Assembler, of: &Registers, bytes: i32, otherwise: Label) {
-    let scratch = of.scratch[1];
-    p.copy(scratch, of.start);
+fn check_length(p: &mut Assembler, registers: &Registers, bytes: i32, otherwise: Label) {
+    let scratch = registers.scratch[1];
+    p.copy(scratch, registers.start);
     p.add(scratch, bytes);
-    p.jump_if_registers(scratch, If::Greater, of.end, otherwise);
+    p.jump_if_registers(scratch, If::Greater, registers.end, otherwise);
 }
 
-/// Jumps to `then` if the frame contains these bytes at this offset.
-fn check_bytes(p: &mut Assembler, of: &Registers, at: i16, bytes: &[u8], then: Label) {
+/// Jumps to `matched` if the frame contains these bytes at this offset.
+fn check_bytes(p: &mut Assembler, registers: &Registers, start: i16, bytes: &[u8], matched: Label) {
     let differs = p.label();
-    for (pair, at) in bytes.chunks_exact(2).zip((at..).step_by(2)) {
+    for (pair, offset) in bytes.chunks_exact(2).zip((start..).step_by(2)) {
         let pair = pair.iter().fold(0, |word, byte| word << 8 | u16::from(*byte));
-        p.load(Width::Half, of.scratch[1], of.start, at);
-        p.jump_if(of.scratch[1], If::NotEqual, on_wire(pair), differs);
+        p.load(Width::Half, registers.scratch[1], registers.start, offset);
+        p.jump_if(registers.scratch[1], If::NotEqual, on_wire(pair), differs);
     }
-    p.jump(then);
+    p.jump(matched);
     p.bind(differs);
 }
 

@@ -18,27 +18,27 @@ const BROADCAST: MacAddr = MacAddr::new([0xff; 6]);
 const SOLICITED: MacAddr = MacAddr::new([0x33, 0x33, 0xff, 0xaa, 0xbb, 7]);
 
 /// Returns a frame to an address, with these bytes from its EtherType on.
-fn frame(to: MacAddr, rest: &[u8]) -> Frame {
+fn frame(to: MacAddr, payload: &[u8]) -> Frame {
     let mut frame = plain_frame(100);
     let bytes = frame.bytes_mut();
     bytes[..6].copy_from_slice(&to.octets());
-    bytes[12..12 + rest.len()].copy_from_slice(rest);
+    bytes[12..12 + payload.len()].copy_from_slice(payload);
     frame
 }
 
 fn arp(target: [u8; 4]) -> Frame {
-    let mut rest = vec![0x08, 0x06, 0, 1, 0x08, 0, 6, 4, 0, 1];
-    rest.extend([2, 0, 0, 0, 0, 2, 192, 0, 2, 1, 0, 0, 0, 0, 0, 0]);
-    rest.extend(target);
-    frame(BROADCAST, &rest)
+    let mut payload = vec![0x08, 0x06, 0, 1, 0x08, 0, 6, 4, 0, 1];
+    payload.extend([2, 0, 0, 0, 0, 2, 192, 0, 2, 1, 0, 0, 0, 0, 0, 0]);
+    payload.extend(target);
+    frame(BROADCAST, &payload)
 }
 
 fn icmpv6(kind: u8, target: [u8; 16]) -> Frame {
-    let mut rest = vec![0x86, 0xdd, 0x60, 0, 0, 0, 0, 32, 58, 255];
-    rest.extend([0xfd; 32]);
-    rest.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
-    rest.extend(target);
-    frame(SOLICITED, &rest)
+    let mut payload = vec![0x86, 0xdd, 0x60, 0, 0, 0, 0, 32, 58, 255];
+    payload.extend([0xfd; 32]);
+    payload.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
+    payload.extend(target);
+    frame(SOLICITED, &payload)
 }
 
 fn short(mut frame: Frame, bytes: usize) -> Frame {
@@ -55,16 +55,16 @@ impl Bench {
         self.far_sink.transmit(frame).unwrap();
         self.far_sink.transmit(&last).unwrap();
         let limit = Instant::now() + LIMIT;
-        let (mut batch, mut seen) = (FrameBatch::new(), Vec::new());
-        while seen.last().is_none_or(|bytes| bytes != last.bytes()) {
+        let (mut batch, mut received) = (FrameBatch::new(), Vec::new());
+        while received.last().is_none_or(|bytes| bytes != last.bytes()) {
             assert!(Instant::now() < limit, "the last one did not come");
             wait_readable(self.source.as_ref(), 50);
             batch.clear();
             self.source.receive(&mut batch).unwrap();
-            let ours = batch.frames().iter().filter(|frame| is_ours(frame));
-            seen.extend(ours.map(|frame| frame.bytes().to_vec()));
+            let own_frames = batch.frames().iter().filter(|frame| is_ours(frame));
+            received.extend(own_frames.map(|frame| frame.bytes().to_vec()));
         }
-        seen.iter().any(|bytes| bytes == frame.bytes())
+        received.iter().any(|bytes| bytes == frame.bytes())
     }
 
     fn add_host_addresses(&mut self, ips: &[IpAddr]) {
@@ -74,13 +74,17 @@ impl Bench {
 }
 
 #[test]
-fn the_host_gets_what_is_for_its_addresses_and_the_switch_the_rest() {
+fn the_host_gets_frames_to_its_addresses_and_the_switch_all_others() {
     let mut bench = Bench::new(None);
-    let own = bench.status().mac.unwrap();
+    let own_mac = bench.status().mac.unwrap();
     let mut tagged = arp(HOST_V4);
     tagged.meta.tag = Some(VlanTag::for_vlan(VlanId::new(7).unwrap()));
-    let of_the_host =
-        [frame(own, &[0x88, 0xb5]), frame(own, &[0x08, 0x00]), arp(HOST_V4), icmpv6(135, HOST_V6)];
+    let of_the_host = [
+        frame(own_mac, &[0x88, 0xb5]),
+        frame(own_mac, &[0x08, 0x00]),
+        arp(HOST_V4),
+        icmpv6(135, HOST_V6),
+    ];
     let of_the_switch = [
         frame(mac(1), &[0x08, 0x00]),
         frame(BROADCAST, &[0x08, 0x00]),
@@ -92,15 +96,16 @@ fn the_host_gets_what_is_for_its_addresses_and_the_switch_the_rest() {
         short(arp(HOST_V4), 41),
         short(icmpv6(135, HOST_V6), 77),
     ];
-    let all = [HOST_V4.into(), HOST_V6.into(), IpAddr::from([192, 0, 2, 9])];
-    for ips in [&[][..], &all, &all[1..2], &[]] {
+    let all_ips = [HOST_V4.into(), HOST_V6.into(), IpAddr::from([192, 0, 2, 9])];
+    for ips in [&[][..], &all_ips, &all_ips[1..2], &[]] {
         bench.add_host_addresses(ips);
-        for (nth, frame) in of_the_switch.iter().enumerate() {
-            assert!(bench.reaches_the_switch(frame), "{ips:?}: {nth}");
+        for (index, frame) in of_the_switch.iter().enumerate() {
+            assert!(bench.reaches_the_switch(frame), "{ips:?}: {index}");
         }
-        let kept = [!ips.is_empty(), !ips.is_empty(), ips.contains(&all[0]), !ips.is_empty()];
-        for (nth, (frame, kept)) in of_the_host.iter().zip(kept).enumerate() {
-            assert_eq!(bench.reaches_the_switch(frame), !kept, "{ips:?}: {nth}");
+        let to_host =
+            [!ips.is_empty(), !ips.is_empty(), ips.contains(&all_ips[0]), !ips.is_empty()];
+        for (index, (frame, to_host)) in of_the_host.iter().zip(to_host).enumerate() {
+            assert_eq!(bench.reaches_the_switch(frame), !to_host, "{ips:?}: {index}");
         }
     }
 }
@@ -108,8 +113,8 @@ fn the_host_gets_what_is_for_its_addresses_and_the_switch_the_rest() {
 #[test]
 fn as_many_addresses_as_a_host_may_have_are_accepted_by_the_kernel() {
     let mut bench = Bench::new(Some(9000));
-    let all: Vec<IpAddr> = (0..16).map(|n| [0xfd00, 0, 0, 0, 0, 0, 0, n].into()).collect();
-    bench.add_host_addresses(&all);
+    let ip_addrs: Vec<IpAddr> = (0..16).map(|n| [0xfd00, 0, 0, 0, 0, 0, 0, n].into()).collect();
+    bench.add_host_addresses(&ip_addrs);
     let mut last = [0; 16];
     (last[0], last[15]) = (0xfd, 15);
     assert!(!bench.reaches_the_switch(&icmpv6(135, last)));

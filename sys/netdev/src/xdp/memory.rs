@@ -81,8 +81,8 @@ pub(super) struct UmemArea {
 /// Divides a UMEM into an area of `first_chunks` chunks and one of all others. `chunk_bytes` is a
 /// power of two.
 pub(super) fn areas(umem: Mapping, chunk_bytes: usize, first_chunks: usize) -> [UmemArea; 2] {
-    let whole = umem.bytes() - umem.bytes() % chunk_bytes;
-    let middle = first_chunks.saturating_mul(chunk_bytes).min(whole);
+    let usable = umem.bytes() - umem.bytes() % chunk_bytes;
+    let middle = first_chunks.saturating_mul(chunk_bytes).min(usable);
     let umem = Arc::new(umem);
     let area = |first, end: usize| UmemArea {
         umem: Arc::clone(&umem),
@@ -90,21 +90,21 @@ pub(super) fn areas(umem: Mapping, chunk_bytes: usize, first_chunks: usize) -> [
         bytes: end - first,
         chunk_bytes,
     };
-    [area(0, middle), area(middle, whole)]
+    [area(0, middle), area(middle, usable)]
 }
 
 impl UmemArea {
     /// Returns the addresses of the chunks in the format of descriptors: byte offsets in the UMEM.
     pub(super) fn chunks(&self) -> impl Iterator<Item = u64> + use<> {
         let (first, chunk) = (self.first, self.chunk_bytes);
-        (0..self.bytes / chunk).map(move |nth| (first + nth * chunk) as u64)
+        (0..self.bytes / chunk).map(move |index| (first + index * chunk) as u64)
     }
 
     /// Returns the chunk that contains an address; `None` if it is not in this area.
     pub(super) fn chunk_containing(&self, address: u64) -> Option<u64> {
         let address = usize::try_from(address).ok()?;
-        let inside = address.checked_sub(self.first).is_some_and(|at| at < self.bytes);
-        inside.then_some((address - address % self.chunk_bytes) as u64)
+        let is_inside = address.checked_sub(self.first).is_some_and(|offset| offset < self.bytes);
+        is_inside.then_some((address - address % self.chunk_bytes) as u64)
     }
 
     /// Copies from `address` on to `to`. Returns `false` without copying if the range is not within
@@ -136,13 +136,13 @@ impl UmemArea {
     #[inline]
     fn pointer_to(&self, address: u64, bytes: usize) -> Option<*mut u8> {
         let chunk = self.chunk_containing(address)? as usize;
-        let at = address as usize;
-        if bytes > self.chunk_bytes - (at - chunk) {
+        let offset = address as usize;
+        if bytes > self.chunk_bytes - (offset - chunk) {
             return None;
         }
-        // SAFETY: the chunk lies in the mapping, and so does what begins at `at` and ends
+        // SAFETY: the chunk lies in the mapping, and so does what begins at `offset` and ends
         // within the chunk.
-        Some(unsafe { self.umem.start().as_ptr().add(at) })
+        Some(unsafe { self.umem.start().as_ptr().add(offset) })
     }
 }
 

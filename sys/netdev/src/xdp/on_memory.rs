@@ -52,19 +52,19 @@ impl XdpOnMemory {
     /// Length of the file in bytes.
     pub const BYTES: u64 = Self::CHUNKS_AT + 2 * Self::CHUNKS as u64 * Self::CHUNK_BYTES as u64;
 
-    /// Opens the queue over `file`, for frames of this MTU. `called` receives the system calls that
+    /// Opens the queue over `file`, for frames of this MTU. `fd` receives the system calls that
     /// would wake the kernel.
     ///
     /// # Errors
     /// The file could not be mapped.
-    pub fn open(file: BorrowedFd<'_>, called: OwnedFd, mtu: u16) -> io::Result<Self> {
-        let (source, sink) = Self::parts(file, called, mtu)?;
+    pub fn open(file: BorrowedFd<'_>, fd: OwnedFd, mtu: u16) -> io::Result<Self> {
+        let (source, sink) = Self::parts(file, fd, mtu)?;
         Ok(Self { source: Box::new(source), sink: Box::new(sink) })
     }
 
     pub(super) fn parts(
         file: BorrowedFd<'_>,
-        called: OwnedFd,
+        fd: OwnedFd,
         mtu: u16,
     ) -> io::Result<(XdpSource, XdpSink)> {
         let fill = Producer::new(ring(file, Self::FILL_AT)?);
@@ -75,7 +75,7 @@ impl XdpOnMemory {
         let umem = Mapping::ring(file, Self::CHUNKS_AT, bytes)?;
         let [receiving, sending] = areas(umem, Self::CHUNK_BYTES, Self::CHUNKS as usize);
         let device: Arc<str> = "memory".into();
-        let socket = XdpSocket::on(called.try_clone()?, called);
+        let socket = XdpSocket::on(fd.try_clone()?, fd);
         let queue = XdpQueue::new(socket, device, Offloads::NONE, frame_bytes(mtu));
         let queue = Arc::new(queue);
         let receiver = Receiver::new(fill, rx, receiving);
@@ -84,13 +84,13 @@ impl XdpOnMemory {
     }
 }
 
-fn ring<T: Entry>(file: BorrowedFd<'_>, at: u64) -> io::Result<MappedCells<T>> {
-    let places = libc::xdp_ring_offset {
+fn ring<T: Entry>(file: BorrowedFd<'_>, offset: u64) -> io::Result<MappedCells<T>> {
+    let offsets = libc::xdp_ring_offset {
         producer: XdpOnMemory::PRODUCER_AT,
         consumer: XdpOnMemory::CONSUMER_AT,
         flags: XdpOnMemory::FLAGS_AT,
         desc: XdpOnMemory::ENTRIES_AT,
     };
-    let map = Mapping::ring(file, at, 0x1000)?;
-    MappedCells::new(map, &places, XdpOnMemory::CHUNKS)
+    let map = Mapping::ring(file, offset, 0x1000)?;
+    MappedCells::new(map, &offsets, XdpOnMemory::CHUNKS)
 }

@@ -80,11 +80,11 @@ impl XdpSource {
 
     /// Returns the number of descriptors from `first` on that belong to one frame; `None` if its
     /// end has not arrived.
-    fn descriptor_count(&self, first: u32, known: u32) -> Option<u32> {
+    fn descriptor_count(&self, first: u32, available: u32) -> Option<u32> {
         let mut count = 1;
         while self.receiver.rx.peek(first + count - 1)?.options & libc::XDP_PKT_CONTD != 0 {
             count += 1;
-            if first + count > known {
+            if first + count > available {
                 return None;
             }
         }
@@ -93,13 +93,13 @@ impl XdpSource {
 
     /// Copies the frame in these descriptors and admits it. Returns `false` for a frame that is too
     /// long, invalid, or not within chunks.
-    fn read(&self, frame: &mut Frame, first: u32, pieces: u32) -> bool {
+    fn read(&self, frame: &mut Frame, first: u32, descriptors: u32) -> bool {
         let mut len = 0;
-        for nth in first..first + pieces {
-            let Some(piece) = self.receiver.rx.peek(nth) else { return false };
-            let end = len + piece.len as usize;
-            let Some(room) = frame.space_mut().get_mut(len..end) else { return false };
-            if !self.receiver.area.read(piece.addr, room) {
+        for index in first..first + descriptors {
+            let Some(descriptor) = self.receiver.rx.peek(index) else { return false };
+            let end = len + descriptor.len as usize;
+            let Some(target) = frame.space_mut().get_mut(len..end) else { return false };
+            if !self.receiver.area.read(descriptor.addr, target) {
                 return false;
             }
             len = end;
@@ -109,10 +109,12 @@ impl XdpSource {
     }
 
     /// Returns the chunks of these descriptors to the fill ring.
-    fn refill(&mut self, first: u32, pieces: u32) {
-        for nth in first..first + pieces {
-            let chunk = self.receiver.rx.peek(nth).map(|piece| piece.addr);
-            if let Some(chunk) = chunk.and_then(|at| self.receiver.area.chunk_containing(at)) {
+    fn refill(&mut self, first: u32, descriptors: u32) {
+        for index in first..first + descriptors {
+            let chunk = self.receiver.rx.peek(index).map(|descriptor| descriptor.addr);
+            if let Some(chunk) =
+                chunk.and_then(|address| self.receiver.area.chunk_containing(address))
+            {
                 // The ring has as many entries as there are chunks, so there is space.
                 self.receiver.fill.push(chunk);
             }
@@ -124,25 +126,25 @@ impl FrameSource for XdpSource {
     fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         let before = batch.len();
         self.queue.is_stalled();
-        let known = self.receiver.rx.available();
-        let mut done = 0;
+        let available = self.receiver.rx.available();
+        let mut consumed = 0;
         // Malformed frames are counted too, so that the loop is bounded.
         for _ in 0..BATCH_FRAMES_MAX {
-            if done >= known {
+            if consumed >= available {
                 break;
             }
-            let Some(pieces) = self.descriptor_count(done, known) else { break };
+            let Some(descriptors) = self.descriptor_count(consumed, available) else { break };
             let Some(frame) = batch.spare() else { break };
-            if self.read(frame, done, pieces) {
+            if self.read(frame, consumed, descriptors) {
                 batch.commit();
             } else {
                 self.malformed += 1;
             }
-            self.refill(done, pieces);
-            done += pieces;
+            self.refill(consumed, descriptors);
+            consumed += descriptors;
         }
-        if done > 0 {
-            self.receiver.rx.release(done);
+        if consumed > 0 {
+            self.receiver.rx.release(consumed);
             self.receiver.fill.submit();
             if self.receiver.fill.requires_wakeup() {
                 self.queue.socket.wake_receiving();
@@ -199,15 +201,17 @@ impl XdpSink {
 
     /// Takes back the chunks of sent frames, at most as many as there are.
     fn reclaim(&mut self) {
-        let sent = self.sender.completion.available();
-        for nth in 0..sent {
-            let address = self.sender.completion.peek(nth);
+        let completed = self.sender.completion.available();
+        for index in 0..completed {
+            let address = self.sender.completion.peek(index);
             let address = address.filter(|_| self.free.len() < self.chunks);
-            if let Some(chunk) = address.and_then(|at| self.sender.area.chunk_containing(at)) {
+            if let Some(chunk) =
+                address.and_then(|chunk_address| self.sender.area.chunk_containing(chunk_address))
+            {
                 self.free.push(chunk);
             }
         }
-        self.sender.completion.release(sent);
+        self.sender.completion.release(completed);
     }
 
     /// Submits the written frames to the kernel, and makes it send as many as the device accepts
@@ -234,12 +238,12 @@ impl XdpSink {
                 Err(_) => {}
             }
             self.reclaim();
-            let left = self.sender.tx.waiting();
-            if left >= waiting {
+            let remaining = self.sender.tx.waiting();
+            if remaining >= waiting {
                 self.queue.needs_wakeup.store(true, Ordering::Relaxed);
                 return Ok(());
             }
-            waiting = left;
+            waiting = remaining;
         }
         self.queue.needs_wakeup.store(false, Ordering::Relaxed);
         Ok(())
@@ -253,12 +257,12 @@ impl XdpSink {
     }
 
     /// Writes a frame to `descriptor_count` chunks, which must be free.
-    fn write(&mut self, wire: &WireFrame<'_>, pieces: usize) {
+    fn write(&mut self, wire: &WireFrame<'_>, descriptors: usize) {
         let piece_bytes = self.sender.segment_bytes();
         let tag = wire.tag.as_ref().map_or(&[][..], |tag| &tag[..]);
         let mut parts = [wire.front, tag, wire.rest].into_iter();
         let mut part = parts.next().unwrap_or_default();
-        for nth in 1..=pieces {
+        for index in 1..=descriptors {
             let Some(chunk) = self.free.pop() else { return };
             let start = chunk + self.sender.headroom as u64;
             let mut len = 0;
@@ -267,13 +271,13 @@ impl XdpSink {
                     let Some(next) = parts.next() else { break };
                     part = next;
                 }
-                let (now, later) = part.split_at(part.len().min(piece_bytes - len));
+                let (now, rest) = part.split_at(part.len().min(piece_bytes - len));
                 self.sender.area.write(start + len as u64, now);
                 len += now.len();
-                part = later;
+                part = rest;
             }
-            let mut options = if nth < pieces { libc::XDP_PKT_CONTD } else { 0 };
-            if nth == 1 && wire.header.flags & VnetHeader::NEEDS_CSUM != 0 {
+            let mut options = if index < descriptors { libc::XDP_PKT_CONTD } else { 0 };
+            if index == 1 && wire.header.flags & VnetHeader::NEEDS_CSUM != 0 {
                 options |= libc::XDP_TX_METADATA;
                 self.sender.area.write(chunk, &checksum_request(&wire.header));
             }
@@ -299,17 +303,17 @@ impl FrameSink for XdpSink {
             self.discarded += 1;
             return Ok(TransmitResult::Accepted);
         }
-        let pieces = len.div_ceil(self.sender.segment_bytes());
-        if self.free.len() < pieces {
+        let descriptors = len.div_ceil(self.sender.segment_bytes());
+        if self.free.len() < descriptors {
             self.reclaim();
         }
-        if self.free.len() < pieces {
+        if self.free.len() < descriptors {
             self.submit()?;
-            if self.free.len() < pieces {
+            if self.free.len() < descriptors {
                 return Ok(TransmitResult::Full);
             }
         }
-        self.write(&wire, pieces);
+        self.write(&wire, descriptors);
         Ok(TransmitResult::Accepted)
     }
 

@@ -14,13 +14,13 @@ use crate::xdp::XdpOnMemory as Layout;
 fn chunks_do_not_multiply_however_often_they_come_back() {
     let file = memfd_create("umem", MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&file, Layout::BYTES).unwrap();
-    let called = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
-    let (_source, mut sink) = Layout::parts(file.as_fd(), called, 1500).unwrap();
+    let fd = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+    let (_source, mut sink) = Layout::parts(file.as_fd(), fd, 1500).unwrap();
     let file = File::from(file);
     let chunk = u64::from(Layout::CHUNKS) * Layout::CHUNK_BYTES as u64;
     for entry in 0..u64::from(Layout::CHUNKS) {
-        let at = Layout::COMPLETION_AT + Layout::ENTRIES_AT + 8 * entry;
-        file.write_all_at(&chunk.to_ne_bytes(), at).unwrap();
+        let offset = Layout::COMPLETION_AT + Layout::ENTRIES_AT + 8 * entry;
+        file.write_all_at(&chunk.to_ne_bytes(), offset).unwrap();
     }
     for round in 1..100_u32 {
         let producer = (round * Layout::CHUNKS).to_ne_bytes();

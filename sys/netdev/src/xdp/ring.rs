@@ -90,11 +90,11 @@ impl<T, C: RingCells<T>> Consumer<T, C> {
         self.known
     }
 
-    /// Returns entry `nth` of those counted by [`Consumer::available`]. The kernel does not overwrite
-    /// them before [`Consumer::release`].
+    /// Returns entry `index` of those counted by [`Consumer::available`]. The kernel does not
+    /// overwrite them before [`Consumer::release`].
     #[inline]
-    pub(super) fn peek(&self, nth: u32) -> Option<T> {
-        (nth < self.known).then(|| self.cells.read(self.next.wrapping_add(nth)))
+    pub(super) fn peek(&self, index: u32) -> Option<T> {
+        (index < self.known).then(|| self.cells.read(self.next.wrapping_add(index)))
     }
 
     /// Returns the first `count` of the entries counted by [`Consumer::available`] to the kernel.

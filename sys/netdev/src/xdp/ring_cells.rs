@@ -62,22 +62,27 @@ impl<T: Entry> MappedCells<T> {
     /// not a power of two.
     pub(super) fn new(
         map: Mapping,
-        places: &libc::xdp_ring_offset,
+        offsets: &libc::xdp_ring_offset,
         entries: u32,
     ) -> io::Result<Self> {
-        let place = |at: u64, bytes: usize, alignment: usize| {
-            let at = usize::try_from(at).ok()?;
-            let fits = at.checked_add(bytes)? <= map.bytes() && at % alignment == 0;
-            fits.then_some(at)
+        let check_offset = |offset: u64, bytes: usize, alignment: usize| {
+            let offset = usize::try_from(offset).ok()?;
+            let is_valid = offset.checked_add(bytes)? <= map.bytes() && offset % alignment == 0;
+            is_valid.then_some(offset)
         };
-        let word = |at| place(at, size_of::<u32>(), align_of::<u32>());
+        let word_offset = |offset| check_offset(offset, size_of::<u32>(), align_of::<u32>());
         let entry_bytes = (entries as usize).saturating_mul(size_of::<T>());
-        let found = (|| {
-            let producer = word(places.producer)?;
-            let (consumer, flags) = (word(places.consumer)?, word(places.flags)?);
-            Some((producer, consumer, flags, place(places.desc, entry_bytes, align_of::<T>())?))
+        let layout = (|| {
+            let producer = word_offset(offsets.producer)?;
+            let (consumer, flags) = (word_offset(offsets.consumer)?, word_offset(offsets.flags)?);
+            Some((
+                producer,
+                consumer,
+                flags,
+                check_offset(offsets.desc, entry_bytes, align_of::<T>())?,
+            ))
         })();
-        let (Some((producer, consumer, flags, first)), true) = (found, entries.is_power_of_two())
+        let (Some((producer, consumer, flags, first)), true) = (layout, entries.is_power_of_two())
         else {
             return Err(io::Error::other("the kernel's ring does not fit its mapping"));
         };
@@ -86,17 +91,17 @@ impl<T: Entry> MappedCells<T> {
     }
 
     #[inline]
-    fn word(&self, at: usize) -> &AtomicU32 {
+    fn word(&self, offset: usize) -> &AtomicU32 {
         // SAFETY: `new` saw that the word lies in the mapping, aligned; both sides of a
         // ring use it as an atomic only, and it lives as long as the mapping.
-        unsafe { AtomicU32::from_ptr(self.map.start().as_ptr().add(at).cast()) }
+        unsafe { AtomicU32::from_ptr(self.map.start().as_ptr().add(offset).cast()) }
     }
 
     #[inline]
     fn entry(&self, index: u32) -> *mut T {
-        let place = (index & self.mask) as usize;
+        let cell = (index & self.mask) as usize;
         // SAFETY: `new` saw that all entries lie in the mapping, aligned.
-        unsafe { self.map.start().as_ptr().add(self.entries).cast::<T>().add(place) }
+        unsafe { self.map.start().as_ptr().add(self.entries).cast::<T>().add(cell) }
     }
 }
 
@@ -157,18 +162,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rings_whose_places_are_wrong_are_refused() {
+    fn rings_with_invalid_offsets_are_refused() {
         const PLACES: libc::xdp_ring_offset =
             libc::xdp_ring_offset { producer: 0, consumer: 64, desc: 128, flags: 8 };
-        let refused = |places, entries| {
+        let refused = |offsets, entries| {
             let map = Mapping::anonymous(4096).unwrap();
-            MappedCells::<u64>::new(map, &places, entries).is_err()
+            MappedCells::<u64>::new(map, &offsets, entries).is_err()
         };
         assert!(!refused(PLACES, 8));
         assert!(refused(PLACES, 7) && refused(PLACES, 0) && refused(PLACES, 1 << 20));
-        for wrong in [2, 4093, 4096, u64::MAX, u64::MAX - 3] {
-            assert!(refused(libc::xdp_ring_offset { producer: wrong, ..PLACES }, 8));
-            assert!(refused(libc::xdp_ring_offset { desc: wrong, ..PLACES }, 8));
+        for invalid in [2, 4093, 4096, u64::MAX, u64::MAX - 3] {
+            assert!(refused(libc::xdp_ring_offset { producer: invalid, ..PLACES }, 8));
+            assert!(refused(libc::xdp_ring_offset { desc: invalid, ..PLACES }, 8));
         }
     }
 }

@@ -90,13 +90,13 @@ fn a_full_ring_takes_nothing_and_indices_run_over() {
 fn entries_are_seen_once_they_are_counted_and_no_more_than_a_ring_holds() {
     let mut cells = Shared::new(ENTRIES as usize, u32::MAX);
     let mut ring = Consumer::new(cells.clone());
-    for nth in 0..ENTRIES {
-        cells.write(u32::MAX.wrapping_add(nth), nth.into());
+    for index in 0..ENTRIES {
+        cells.write(u32::MAX.wrapping_add(index), index.into());
     }
     cells.set_producer(4);
     assert_eq!((ring.peek(0), ring.available()), (None, 5));
-    let seen: Vec<_> = (0..6).map_while(|nth| ring.peek(nth)).collect();
-    assert_eq!(seen, [0, 1, 2, 3, 4]);
+    let entries: Vec<_> = (0..6).map_while(|index| ring.peek(index)).collect();
+    assert_eq!(entries, [0, 1, 2, 3, 4]);
     ring.release(2);
     assert_eq!((ring.peek(0), ring.peek(3)), (Some(2), None));
     ring.release(100);
@@ -122,15 +122,15 @@ fn all_entries_pass_between_two_threads_in_order() {
             std::thread::yield_now();
         }
     });
-    let mut seen = 0_u64;
-    while seen < COUNT {
-        let there = consumer.available();
-        for nth in 0..there {
-            let expected = seen.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            assert_eq!(consumer.peek(nth), Some(expected), "{seen}");
-            seen += 1;
+    let mut count = 0_u64;
+    while count < COUNT {
+        let available = consumer.available();
+        for index in 0..available {
+            let expected = count.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            assert_eq!(consumer.peek(index), Some(expected), "{count}");
+            count += 1;
         }
-        consumer.release(there);
+        consumer.release(available);
         std::thread::yield_now();
     }
     pushes.join().unwrap();
@@ -193,7 +193,7 @@ fn kernel_goes_to_sleep(processor: &SimulatedCpu) -> bool {
 
 #[test]
 fn no_interleaving_leaves_an_entry_to_a_kernel_that_sleeps() {
-    check(EMPTY, submits, kernel_goes_to_sleep, |wakes, found| !wakes && !found);
+    check(EMPTY, submits, kernel_goes_to_sleep, |wakes, is_found| !wakes && !is_found);
 }
 
 /// Full ring, with entry 11.
@@ -212,9 +212,9 @@ fn takes_two(processor: &SimulatedCpu) -> bool {
     let mut ring = Consumer::<u32, _>::new(processor);
     let mut expected = [11, 22].into_iter();
     (0..2).all(|_| {
-        let there = ring.available();
-        let is_right = (0..there).all(|nth| ring.peek(nth) == expected.next());
-        ring.release(there);
+        let available = ring.available();
+        let is_right = (0..available).all(|index| ring.peek(index) == expected.next());
+        ring.release(available);
         is_right
     })
 }
@@ -224,10 +224,10 @@ fn takes_two_wrongly(processor: &SimulatedCpu) -> bool {
     let mut ring = Consumer::<u32, _>::new(processor);
     let mut expected = [11, 22].into_iter();
     (0..2).all(|_| {
-        let there = ring.available();
-        ring.cells.set_consumer(ring.next.wrapping_add(there));
-        let is_right = (0..there).all(|nth| ring.peek(nth) == expected.next());
-        ring.release(there);
+        let available = ring.available();
+        ring.cells.set_consumer(ring.next.wrapping_add(available));
+        let is_right = (0..available).all(|index| ring.peek(index) == expected.next());
+        ring.release(available);
         is_right
     })
 }
@@ -235,9 +235,9 @@ fn takes_two_wrongly(processor: &SimulatedCpu) -> bool {
 #[test]
 fn no_interleaving_shows_an_entry_before_it_is_written_or_after_it_is_given_back() {
     let is_wrong = |_pushed, is_right: bool| !is_right;
-    let found = explore(FULL, true, pushes, takes_two, is_wrong);
-    assert!(found.executions > 500, "{found:?}");
-    assert_eq!(found.losses, 0, "{found:?}");
-    let found = explore(FULL, true, pushes, takes_two_wrongly, is_wrong);
-    assert!(found.losses > 0, "the search is too weak to prove anything: {found:?}");
+    let outcome = explore(FULL, true, pushes, takes_two, is_wrong);
+    assert!(outcome.executions > 500, "{outcome:?}");
+    assert_eq!(outcome.losses, 0, "{outcome:?}");
+    let outcome = explore(FULL, true, pushes, takes_two_wrongly, is_wrong);
+    assert!(outcome.losses > 0, "the search is too weak to prove anything: {outcome:?}");
 }

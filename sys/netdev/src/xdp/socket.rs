@@ -138,27 +138,27 @@ impl XdpSocket {
     /// # Errors
     /// The step that failed, and the errno of its call.
     pub(super) fn open(
-        shape: ChunkLayout,
-        place: Binding,
+        layout: ChunkLayout,
+        binding: Binding,
     ) -> Result<(Self, Receiver, Sender), (Step, io::Error)> {
-        let at = |step| move |cause| (step, cause);
-        let sending = socket().map_err(at(Step::Socket))?;
+        let at_step = |step| move |cause| (step, cause);
+        let sending = socket().map_err(at_step(Step::Socket))?;
         let chunks = (RECEIVE_CHUNKS + SEND_CHUNKS) as usize;
-        let umem = Mapping::anonymous(chunks * shape.chunk_bytes).map_err(at(Step::Umem))?;
+        let umem = Mapping::anonymous(chunks * layout.chunk_bytes).map_err(at_step(Step::Umem))?;
         let fd = sending.as_fd();
-        let has_metadata = register(fd, &umem, shape.chunk_bytes).map_err(at(Step::Umem))?;
-        let (fill, tx, completion) = sending_rings(fd).map_err(at(Step::Rings))?;
-        bind(fd, &first_socket_address(shape, place)).map_err(at(Step::Bind))?;
+        let has_metadata = register(fd, &umem, layout.chunk_bytes).map_err(at_step(Step::Umem))?;
+        let (fill, tx, completion) = sending_rings(fd).map_err(at_step(Step::Rings))?;
+        bind(fd, &first_socket_address(layout, binding)).map_err(at_step(Step::Bind))?;
         let options = get_option(fd, libc::SOL_XDP, libc::XDP_OPTIONS);
-        let options = options.map(u32::from_ne_bytes).map_err(at(Step::Bind))?;
+        let options = options.map(u32::from_ne_bytes).map_err(at_step(Step::Bind))?;
         let zero_copy = options & libc::XDP_OPTIONS_ZEROCOPY != 0;
-        let receiving = socket().map_err(at(Step::Socket))?;
-        let rx = receiving_ring(receiving.as_fd()).map_err(at(Step::Rings))?;
-        bind(receiving.as_fd(), &address_beside(fd, place)).map_err(at(Step::Bind))?;
-        let [receive_area, send_area] = areas(umem, shape.chunk_bytes, RECEIVE_CHUNKS as usize);
+        let receiving = socket().map_err(at_step(Step::Socket))?;
+        let rx = receiving_ring(receiving.as_fd()).map_err(at_step(Step::Rings))?;
+        bind(receiving.as_fd(), &address_beside(fd, binding)).map_err(at_step(Step::Bind))?;
+        let [receive_area, send_area] = areas(umem, layout.chunk_bytes, RECEIVE_CHUNKS as usize);
         let receiver = Receiver::new(fill, rx, receive_area);
         let headroom = if has_metadata { METADATA_BYTES } else { 0 };
-        let sender = Sender::new(tx, completion, send_area, shape.chunk_bytes, headroom);
+        let sender = Sender::new(tx, completion, send_area, layout.chunk_bytes, headroom);
         // With zero-copy the driver completes checksums, and not all drivers support the request.
         let completes_checksums = has_metadata && !zero_copy;
         Ok((Self { receiving, sending, zero_copy, completes_checksums }, receiver, sender))
@@ -186,21 +186,21 @@ impl XdpSocket {
     /// Makes the driver process the fill ring.
     pub(super) fn wake_receiving(&self) {
         // A failure is reported by the link's notifications.
-        let mut nothing: [u8; 0] = [];
-        let _ = recv(&self.receiving, &mut nothing[..], RecvFlags::DONTWAIT);
+        let mut empty: [u8; 0] = [];
+        let _ = recv(&self.receiving, &mut empty[..], RecvFlags::DONTWAIT);
     }
 
     /// Returns the number of frames that the kernel could not deliver to this socket: no chunk was
     /// available, the frame was too long, or the RX ring was full (`struct xdp_statistics`). Frames
     /// dropped by the driver are not included.
     pub(super) fn lost(&self) -> u64 {
-        let told: [u8; 48] =
+        let statistics: [u8; 48] =
             get_option(self.fd(), libc::SOL_XDP, libc::XDP_STATISTICS).unwrap_or([0; 48]);
-        let at = |at: usize| {
-            let eight = told.get(at..).and_then(|rest| rest.first_chunk().copied());
+        let counter_at = |offset: usize| {
+            let eight = statistics.get(offset..).and_then(|rest| rest.first_chunk().copied());
             eight.map_or(0, u64::from_ne_bytes)
         };
-        at(0).saturating_add(at(24))
+        counter_at(0).saturating_add(counter_at(24))
     }
 }
 
@@ -231,7 +231,7 @@ fn register(fd: BorrowedFd<'_>, umem: &Mapping, chunk_bytes: usize) -> io::Resul
         tx_metadata_len: METADATA_BYTES as u32,
         ..plain
     };
-    let register = |shape| set_option(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, shape);
+    let register = |layout| set_option(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, layout);
     match register(asking) {
         Ok(()) => Ok(true),
         Err(cause) if Errno::from_io_error(&cause) == Some(Errno::INVAL) => {
@@ -282,19 +282,19 @@ fn receiving_ring(fd: BorrowedFd<'_>) -> io::Result<Consumer<xdp_desc>> {
 fn map<T: Entry>(
     fd: BorrowedFd<'_>,
     offset: u64,
-    places: &libc::xdp_ring_offset,
+    offsets: &libc::xdp_ring_offset,
     entries: u32,
 ) -> io::Result<Mapping> {
     let entries = entries as usize * size_of::<T>();
-    Mapping::ring(fd, offset, (places.desc as usize).saturating_add(entries))
+    Mapping::ring(fd, offset, (offsets.desc as usize).saturating_add(entries))
 }
 
 /// Returns the layouts of the RX, TX, fill and completion rings in their mappings (`struct
 /// xdp_mmap_offsets`).
 fn offsets(fd: BorrowedFd<'_>) -> io::Result<[libc::xdp_ring_offset; 4]> {
     const BYTES: usize = size_of::<libc::xdp_mmap_offsets>();
-    let told: [u8; BYTES] = get_option(fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
-    let mut words = told
+    let bytes: [u8; BYTES] = get_option(fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
+    let mut words = bytes
         .chunks_exact(8)
         .map(|eight| u64::from_ne_bytes(eight.first_chunk().copied().unwrap_or_default()));
     let mut word = || words.next().unwrap_or_default();
@@ -307,28 +307,28 @@ fn offsets(fd: BorrowedFd<'_>) -> io::Result<[libc::xdp_ring_offset; 4]> {
 }
 
 /// Returns the address of the socket that registered the UMEM.
-fn first_socket_address(shape: ChunkLayout, place: Binding) -> libc::sockaddr_xdp {
-    let flag = |on: bool, flag| if on { flag } else { 0 };
+fn first_socket_address(layout: ChunkLayout, binding: Binding) -> libc::sockaddr_xdp {
+    let flag = |is_set: bool, flag| if is_set { flag } else { 0 };
     libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
         // Without XDP_COPY the kernel uses zero-copy if the driver supports it.
         sxdp_flags: libc::XDP_USE_NEED_WAKEUP
-            | flag(shape.copies, libc::XDP_COPY)
-            | flag(shape.multi_buffer, libc::XDP_USE_SG),
-        sxdp_ifindex: place.index,
-        sxdp_queue_id: place.queue,
+            | flag(layout.copies, libc::XDP_COPY)
+            | flag(layout.multi_buffer, libc::XDP_USE_SG),
+        sxdp_ifindex: binding.index,
+        sxdp_queue_id: binding.queue,
         sxdp_shared_umem_fd: 0,
     }
 }
 
 /// Returns the address of a socket that shares the UMEM, and therefore the mode, of another on the
 /// same queue.
-fn address_beside(first: BorrowedFd<'_>, place: Binding) -> libc::sockaddr_xdp {
+fn address_beside(first: BorrowedFd<'_>, binding: Binding) -> libc::sockaddr_xdp {
     libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
         sxdp_flags: libc::XDP_SHARED_UMEM,
-        sxdp_ifindex: place.index,
-        sxdp_queue_id: place.queue,
+        sxdp_ifindex: binding.index,
+        sxdp_queue_id: binding.queue,
         // Open descriptors are not negative.
         sxdp_shared_umem_fd: first.as_raw_fd() as u32,
     }

@@ -38,8 +38,8 @@ struct InstalledRule {
 
 impl<T: FlowTable> Steering<T> {
     pub(super) fn new(mut table: T, queues: u16) -> Self {
-        let left = table.rules().unwrap_or_default();
-        for (location, rule) in &left {
+        let stale_rules = table.rules().unwrap_or_default();
+        for (location, rule) in &stale_rules {
             match table.remove(*location) {
                 Ok(()) => tracing::info!(?rule, "removed a flow rule of an earlier daemon"),
                 Err(error) => tracing::warn!(
@@ -49,36 +49,30 @@ impl<T: FlowTable> Steering<T> {
                 ),
             }
         }
-        if !left.is_empty() {
+        if !stale_rules.is_empty() {
             // The earlier process may have restricted other frames to some queues.
             let _ = table.spread(&[]);
         }
-        let (wanted, held) = (Vec::new(), Vec::new());
+        let (configured, installed) = (Vec::new(), Vec::new());
         let (spread_over, is_exclusive) = (Vec::new(), false);
-        Self {
-            table,
-            queues,
-            configured: wanted,
-            installed: held,
-            spread_over,
-            is_exclusive,
-            refusal: None,
-        }
+        Self { table, queues, configured, installed, spread_over, is_exclusive, refusal: None }
     }
 
     /// Applies these rules and no others, as far as the device accepts them. A rejected rule is
     /// retried when the required rules change.
-    pub(super) fn set(&mut self, wanted: &[SteeringRule]) {
-        if wanted != self.configured {
-            self.configured = wanted.to_vec();
+    pub(super) fn set(&mut self, rules: &[SteeringRule]) {
+        if rules != self.configured {
+            self.configured = rules.to_vec();
             self.apply();
         }
     }
 
     /// Returns the rules in effect, exclusivity, and the first rejection.
     pub(super) fn state(&self) -> SteeringState {
-        let in_effect =
-            |held: &InstalledRule| SteeringRule { vlan: held.rule.vlan, ..held.configured };
+        let in_effect = |installed: &InstalledRule| SteeringRule {
+            vlan: installed.rule.vlan,
+            ..installed.configured
+        };
         let mut rules: Vec<SteeringRule> = self.installed.iter().map(in_effect).collect();
         rules.sort_by_key(|rule| rule.queue);
         let refusal = self.refusal.map(|error| error.to_string());
@@ -88,10 +82,10 @@ impl<T: FlowTable> Steering<T> {
     fn apply(&mut self) {
         self.refusal = None;
         self.remove_unwanted();
-        let wanted = self.configured.iter().copied();
-        let missing: Vec<SteeringRule> = wanted
+        let configured = self.configured.iter().copied();
+        let missing: Vec<SteeringRule> = configured
             .filter(|rule| rule.queue < self.queues)
-            .filter(|rule| !self.installed.iter().any(|held| held.configured == *rule))
+            .filter(|rule| !self.installed.iter().any(|installed| installed.configured == *rule))
             .collect();
         for rule in missing {
             let Err(error) = self.add(rule) else { continue };
@@ -105,52 +99,53 @@ impl<T: FlowTable> Steering<T> {
 
     /// Removes rules no longer required. A failed removal is retried with the next change.
     fn remove_unwanted(&mut self) {
-        let Self { table, configured: wanted, installed: held, .. } = self;
-        held.retain(|held| {
-            if wanted.contains(&held.configured) {
+        let Self { table, configured, installed, .. } = self;
+        installed.retain(|installed_rule| {
+            if configured.contains(&installed_rule.configured) {
                 return true;
             }
-            let removed = table.remove(held.location);
+            let removed = table.remove(installed_rule.location);
             if let Err(error) = removed {
-                tracing::warn!(rule = ?held.rule, %error, "cannot remove a flow rule");
+                tracing::warn!(rule = ?installed_rule.rule, %error, "cannot remove a flow rule");
             }
             removed.is_err()
         });
     }
 
-    fn add(&mut self, wanted: SteeringRule) -> Result<(), FlowError> {
-        let SteeringRule { mac, vlan, queue, .. } = wanted;
+    fn add(&mut self, configured: SteeringRule) -> Result<(), FlowError> {
+        let SteeringRule { mac, vlan, queue, .. } = configured;
         let rule = FlowRule { mac, vlan, queue };
         let any_vlan = FlowRule { vlan: None, ..rule };
         let mut inserted = self.table.insert(&rule).map(|location| (location, rule));
         let refuses = matches!(inserted, Err(FlowError::Unsupported(_) | FlowError::Form(_)));
         if refuses && vlan.is_some() {
-            if self.installed.iter().any(|held| held.rule.mac == mac) {
+            if self.installed.iter().any(|installed| installed.rule.mac == mac) {
                 return Err(FlowError::Ambiguous);
             }
             inserted = self.table.insert(&any_vlan).map(|location| (location, any_vlan));
         }
         let (location, rule) = inserted?;
-        self.installed.push(InstalledRule { location, rule, configured: wanted });
+        self.installed.push(InstalledRule { location, rule, configured });
         Ok(())
     }
 
     fn restrict_other_frames(&mut self) {
-        let taken: BTreeSet<u16> = self.installed.iter().map(|held| held.rule.queue).collect();
-        let others: Vec<u16> = if taken.is_empty() {
+        let used: BTreeSet<u16> =
+            self.installed.iter().map(|installed| installed.rule.queue).collect();
+        let other_queues: Vec<u16> = if used.is_empty() {
             Vec::new()
         } else {
-            (0..self.queues).filter(|queue| !taken.contains(queue)).collect()
+            (0..self.queues).filter(|queue| !used.contains(queue)).collect()
         };
-        if others != self.spread_over {
-            match self.table.spread(&others) {
-                Ok(()) => self.spread_over.clone_from(&others),
+        if other_queues != self.spread_over {
+            match self.table.spread(&other_queues) {
+                Ok(()) => self.spread_over.clone_from(&other_queues),
                 Err(error) => {
                     tracing::info!(%error, "other frames also arrive on the queues of flow rules");
                 }
             }
         }
-        self.is_exclusive = !others.is_empty() && others == self.spread_over;
+        self.is_exclusive = !other_queues.is_empty() && other_queues == self.spread_over;
     }
 }
 

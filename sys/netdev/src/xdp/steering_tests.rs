@@ -20,7 +20,7 @@ struct Device(Arc<Mutex<Inner>>);
 struct Inner {
     rules: BTreeMap<u32, FlowRule>,
     spread: Vec<u16>,
-    room: usize,
+    capacity: usize,
     refuses: Option<FlowError>,
     refuses_vlans: bool,
     refuses_to_spread: bool,
@@ -29,9 +29,9 @@ struct Inner {
 }
 
 impl Device {
-    fn with_room(room: usize) -> Self {
+    fn with_room(space: usize) -> Self {
         let device = Self::default();
-        device.change(|inner| inner.room = room);
+        device.change(|inner| inner.capacity = space);
         device
     }
 
@@ -56,7 +56,9 @@ impl Device {
 
 impl FlowTable for Device {
     fn rules(&self) -> Result<Vec<(u32, FlowRule)>, FlowError> {
-        self.change(|inner| Ok(inner.rules.iter().map(|(at, rule)| (*at, *rule)).collect()))
+        self.change(|inner| {
+            Ok(inner.rules.iter().map(|(location, rule)| (*location, *rule)).collect())
+        })
     }
 
     fn insert(&mut self, rule: &FlowRule) -> Result<u32, FlowError> {
@@ -68,10 +70,11 @@ impl FlowTable for Device {
             if rule.vlan.is_some() && inner.refuses_vlans {
                 return Err(FlowError::Form(Errno::INVAL));
             }
-            let free = (0..inner.room as u32).find(|at| !inner.rules.contains_key(at));
-            let at = free.ok_or(FlowError::Full)?;
-            inner.rules.insert(at, *rule);
-            Ok(at)
+            let free =
+                (0..inner.capacity as u32).find(|location| !inner.rules.contains_key(location));
+            let location = free.ok_or(FlowError::Full)?;
+            inner.rules.insert(location, *rule);
+            Ok(location)
         })
     }
 
@@ -103,7 +106,7 @@ fn rule(nic: u32, vlan: Option<u16>, queue: u16) -> SteeringRule {
 }
 
 #[test]
-fn rules_follow_what_is_wanted_and_go_with_the_uplink() {
+fn rules_follow_the_specification_and_are_removed_with_the_uplink() {
     let device = Device::with_room(8);
     let mut steering = Steering::new(device.clone(), 4);
     let (web, db) = (rule(1, Some(10), 1), rule(2, None, 2));
@@ -132,7 +135,7 @@ fn rules_follow_what_is_wanted_and_go_with_the_uplink() {
 }
 
 #[test]
-fn what_a_killed_process_left_is_taken_away() {
+fn rules_of_a_killed_process_are_removed() {
     let device = Device::with_room(8);
     let mut killed = Steering::new(device.clone(), 4);
     killed.set(&[rule(1, None, 1), rule(2, None, 3)]);
@@ -144,7 +147,7 @@ fn what_a_killed_process_left_is_taken_away() {
 }
 
 #[test]
-fn a_device_without_rules_is_asked_once_and_its_words_are_told() {
+fn a_device_without_rules_is_tried_once_and_its_error_is_reported() {
     let device = Device::with_room(8);
     device.change(|inner| inner.refuses = Some(FlowError::Unsupported(Errno::OPNOTSUPP)));
     let mut steering = Steering::new(device.clone(), 4);
@@ -152,8 +155,8 @@ fn a_device_without_rules_is_asked_once_and_its_words_are_told() {
     assert_eq!((device.calls(), device.rules()), (1, vec![]));
     let state = steering.state();
     assert!(state.rules.is_empty() && !state.is_exclusive);
-    let told = "does not support flow rules by destination address (Operation not supported";
-    assert!(state.refusal.unwrap().contains(told));
+    let expected = "does not support flow rules by destination address (Operation not supported";
+    assert!(state.refusal.unwrap().contains(expected));
     // The device's firmware may have changed.
     device.change(|inner| inner.refuses = None);
     steering.set(&[rule(1, None, 1)]);
@@ -189,7 +192,7 @@ fn a_device_that_looks_at_no_vlans_steers_by_address() {
 }
 
 #[test]
-fn queues_that_are_not_there_and_failures_to_undo_do_no_harm() {
+fn missing_queues_and_failures_to_undo_are_tolerated() {
     let device = Device::with_room(8);
     let mut steering = Steering::new(device.clone(), 2);
     device.change(|inner| inner.refuses_to_spread = true);
@@ -219,6 +222,6 @@ fn a_veth_refuses_and_carries_on() {
     device.steer(&[rule(1, Some(10), 1), rule(2, None, 2)]);
     let state = device.status().steering.unwrap();
     assert!(state.rules.is_empty() && !state.is_exclusive);
-    let told = "does not support flow rules by destination address (Operation not supported";
-    assert!(state.refusal.as_ref().unwrap().contains(told), "{state:?}");
+    let expected = "does not support flow rules by destination address (Operation not supported";
+    assert!(state.refusal.as_ref().unwrap().contains(expected), "{state:?}");
 }

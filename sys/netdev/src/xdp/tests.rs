@@ -101,12 +101,13 @@ impl Bench {
     /// Exchanges a frame in both directions and compares every byte.
     fn exchange(&mut self, frame: &Frame) {
         self.send(frame);
-        let got = receive_where(&mut self.far_source, is_ours).expect("the frame at the far end");
-        assert_eq!((got.bytes(), got.meta.tag), (frame.bytes(), frame.meta.tag));
+        let received =
+            receive_where(&mut self.far_source, is_ours).expect("the frame at the far end");
+        assert_eq!((received.bytes(), received.meta.tag), (frame.bytes(), frame.meta.tag));
         self.far_sink.transmit(frame).unwrap();
-        let got = receive_where(self.source.as_mut(), is_ours).expect("the frame here");
-        assert_eq!((got.bytes(), got.meta.tag), (frame.bytes(), frame.meta.tag));
-        assert_eq!((got.meta.checksum, got.meta.gso), (Checksum::Unknown, None));
+        let received = receive_where(self.source.as_mut(), is_ours).expect("the frame here");
+        assert_eq!((received.bytes(), received.meta.tag), (frame.bytes(), frame.meta.tag));
+        assert_eq!((received.meta.checksum, received.meta.gso), (Checksum::Unknown, None));
     }
 }
 
@@ -114,17 +115,17 @@ impl Bench {
 fn patterned(len: usize) -> Frame {
     let mut frame = plain_frame(len);
     let body = frame.bytes_mut().iter_mut().enumerate().skip(14);
-    body.for_each(|(at, byte)| *byte = (at * 7 + at / 256) as u8 ^ len as u8);
+    body.for_each(|(index, byte)| *byte = (index * 7 + index / 256) as u8 ^ len as u8);
     frame
 }
 
-fn lengths_up_to(most: usize) -> Vec<usize> {
-    let mut lengths: Vec<usize> = vec![14, 15, 60, 64, 65, 128, 511, 1000, most - 1, most];
+fn lengths_up_to(max: usize) -> Vec<usize> {
+    let mut lengths: Vec<usize> = vec![14, 15, 60, 64, 65, 128, 511, 1000, max - 1, max];
     // Lengths around the capacity of one chunk, in both directions.
     for edge in [1792, 2024, 2048, 3840, 4072, 4096, 2 * 3840, 2 * 4072, 8192] {
         lengths.extend([edge - 1, edge, edge + 1]);
     }
-    lengths.retain(|len| *len <= most);
+    lengths.retain(|len| *len <= max);
     lengths
 }
 
@@ -164,46 +165,46 @@ fn tags_pass_both_ways_in_the_bytes() {
 #[test]
 fn many_frames_pass_in_batches_of_mixed_lengths() {
     let mut bench = Bench::new(Some(9000));
-    let lengths: Vec<usize> = (0..4000).map(|nth| 14 + nth * 37 % 9001).collect();
-    let (mut batch, mut there) = (FrameBatch::new(), Vec::new());
+    let lengths: Vec<usize> = (0..4000).map(|index| 14 + index * 37 % 9001).collect();
+    let (mut batch, mut forwarded) = (FrameBatch::new(), Vec::new());
     // 80 rounds through rings of 2048 entries, with up to three entries per frame.
-    for some in lengths.chunks(50) {
-        for len in some {
+    for chunk in lengths.chunks(50) {
+        for len in chunk {
             assert_eq!(bench.sink.transmit(&patterned(*len)).unwrap(), TransmitResult::Accepted);
         }
         bench.sink.flush().unwrap();
-        let before = there.len();
+        let before = forwarded.len();
         let limit = Instant::now() + LIMIT;
-        while there.len() < before + some.len() && Instant::now() < limit {
+        while forwarded.len() < before + chunk.len() && Instant::now() < limit {
             wait_readable(&bench.far_source, 50);
             batch.clear();
             bench.far_source.receive(&mut batch).unwrap();
             for frame in batch.frames().iter().filter(|frame| is_ours(frame)) {
                 assert_eq!(frame.bytes(), patterned(frame.len()).bytes());
-                there.push(frame.len());
+                forwarded.push(frame.len());
             }
         }
     }
-    assert_eq!(there, lengths);
+    assert_eq!(forwarded, lengths);
     for len in &lengths[..600] {
         bench.far_sink.transmit(&patterned(*len)).unwrap();
     }
-    let mut here = Vec::new();
+    let mut received = Vec::new();
     let limit = Instant::now() + LIMIT;
-    while here.len() < 600 && Instant::now() < limit {
+    while received.len() < 600 && Instant::now() < limit {
         wait_readable(bench.source.as_ref(), 50);
         batch.clear();
         bench.source.receive(&mut batch).unwrap();
         for frame in batch.frames().iter().filter(|frame| is_ours(frame)) {
             assert_eq!(frame.bytes(), patterned(frame.len()).bytes());
-            here.push(frame.len());
+            received.push(frame.len());
         }
     }
-    assert_eq!(here, lengths[..600]);
+    assert_eq!(received, lengths[..600]);
 }
 
 #[test]
-fn a_full_ring_loses_what_comes_then_and_nothing_later() {
+fn a_full_ring_loses_frames_only_while_it_is_full() {
     let mut bench = Bench::new(None);
     // Until the ring is full. A veth whose CPU is busy may have lost frames before.
     let limit = Instant::now() + LIMIT;
@@ -233,14 +234,14 @@ fn a_full_ring_loses_what_comes_then_and_nothing_later() {
 #[test]
 fn more_frames_than_there_are_chunks_are_sent_all_the_same() {
     let mut bench = Bench::new(None);
-    for nth in 0..3000_u32 {
+    for index in 0..3000_u32 {
         assert_eq!(
             bench.sink.transmit(&patterned(100)).unwrap(),
             TransmitResult::Accepted,
-            "{nth}"
+            "{index}"
         );
         let drained = &mut FrameBatch::new();
-        if nth % 512 == 511 {
+        if index % 512 == 511 {
             while bench.far_source.receive(drained).unwrap() > 0 {
                 drained.clear();
             }
@@ -266,14 +267,14 @@ fn frames_of_the_link_go_to_the_kernel_and_not_to_the_switch() {
     for frame in [&slow, &lldp, &last] {
         bench.far_sink.transmit(frame).unwrap();
     }
-    let got = receive_where(bench.source.as_mut(), is_ours).unwrap();
-    assert_eq!(got.bytes(), last.bytes());
+    let received = receive_where(bench.source.as_mut(), is_ours).unwrap();
+    assert_eq!(received.bytes(), last.bytes());
     // The kernel may deliver it shortly after the switch received the last frame.
-    let (mut heard, limit) = (Vec::new(), Instant::now() + LIMIT);
-    while heard.is_empty() && Instant::now() < limit {
-        control.receive(&mut |frame| heard.push(frame.bytes.to_vec())).unwrap();
+    let (mut frames, limit) = (Vec::new(), Instant::now() + LIMIT);
+    while frames.is_empty() && Instant::now() < limit {
+        control.receive(&mut |frame| frames.push(frame.bytes.to_vec())).unwrap();
     }
-    assert_eq!(heard, [slow.bytes()]);
+    assert_eq!(frames, [slow.bytes()]);
 }
 
 /// Returns a UDP/IPv4 frame with a partial checksum.
@@ -304,9 +305,9 @@ fn pseudo(payload: usize) -> Sum {
 fn checksums_are_left_to_the_kernel_and_large_frames_are_not() {
     for mtu in [1500, 9000] {
         let mut bench = Bench::new(Some(mtu));
-        let takes = bench.sink.offloads();
-        assert_eq!(takes.without_segmentation(), takes);
-        assert!(takes.checksum, "Linux 6.8 and later");
+        let offloads = bench.sink.offloads();
+        assert_eq!(offloads.without_segmentation(), offloads);
+        assert!(offloads.checksum, "Linux 6.8 and later");
         // The sending kernel then completes the checksums, instead of the receiver.
         run(&format!("ethtool -K {} tx off", bench.cable.near));
         for payload in [0, 1, 13, 1472, usize::from(mtu) - 28] {
@@ -314,13 +315,16 @@ fn checksums_are_left_to_the_kernel_and_large_frames_are_not() {
                 let mut frame = datagram(payload);
                 frame.meta.tag = tag;
                 bench.send(&frame);
-                let got = receive_where(&mut bench.far_source, is_ours).expect("the datagram");
-                assert_eq!((got.len(), got.meta.tag), (frame.len(), tag));
-                assert!(!matches!(got.meta.checksum, Checksum::Partial { .. }), "{got:?}");
-                let sum = pseudo(payload).concat(Sum::from_bytes(&got.bytes()[34..])).word();
+                let received = receive_where(&mut bench.far_source, is_ours).expect("the datagram");
+                assert_eq!((received.len(), received.meta.tag), (frame.len(), tag));
+                assert!(
+                    !matches!(received.meta.checksum, Checksum::Partial { .. }),
+                    "{received:?}"
+                );
+                let sum = pseudo(payload).concat(Sum::from_bytes(&received.bytes()[34..])).word();
                 assert_eq!(sum, 0xffff, "{payload} {tag:?}");
-                assert_eq!(got.bytes()[..40], frame.bytes()[..40]);
-                assert_eq!(got.bytes()[42..], frame.bytes()[42..]);
+                assert_eq!(received.bytes()[..40], frame.bytes()[..40]);
+                assert_eq!(received.bytes()[42..], frame.bytes()[42..]);
             }
         }
         let offload = OffloadToggles { tx_checksum: false, ..OffloadToggles::default() };
@@ -392,8 +396,8 @@ fn the_program_goes_with_the_device_and_another_program_is_respected() {
     assert!(has_program() && !rx_vlan_offload());
     // The uplink is open; its own program is not a foreign one.
     bench.devices.probe_uplink(&bench.spec).unwrap();
-    let others = NetDevices::new().unwrap();
-    let error = others.probe_uplink(&bench.spec).unwrap_err();
+    let other_devices = NetDevices::new().unwrap();
+    let error = other_devices.probe_uplink(&bench.spec).unwrap_err();
     assert_eq!((error.kind, error.field), (DeviceErrorKind::Busy, "device"), "{error}");
     assert!(error.detail.contains(&format!("ip link set dev {near} xdp off")), "{error}");
     drop(bench.device.take());
@@ -412,9 +416,9 @@ fn the_program_goes_with_the_device_and_another_program_is_respected() {
     drop(anothers);
     // The earlier sockets may take some time to release their queue.
     drop((bench.source, bench.sink));
-    let again = open().unwrap();
+    let reopened = open().unwrap();
     assert!(has_program());
-    drop(again);
+    drop(reopened);
     assert!(!has_program());
 }
 

@@ -23,13 +23,13 @@ fn required_settings(files: &PowerFiles, plan: PowerPlan) -> Vec<RequiredSetting
 fn carry_out(files: &PowerFiles, plan: Option<PowerPlan>, records: &Records) -> Records {
     let mut records = records.clone();
     for _ in 0..3 {
-        let wanted = plan.map(|plan| required_settings(files, plan)).unwrap_or_default();
-        let todo = reconcile(&wanted, &files.settings(), &records, &Overwrite::All);
+        let required = plan.map(|plan| required_settings(files, plan)).unwrap_or_default();
+        let todo = reconcile(&required, &files.settings(), &records, &Overwrite::All);
         records = todo.records;
-        for one in &todo.writes {
-            files.write(one.id, &one.value).unwrap();
-            if todo.restored.contains(&one.id) {
-                records.remove(&one.id);
+        for write in &todo.writes {
+            files.write(write.id, &write.value).unwrap();
+            if todo.restored.contains(&write.id) {
+                records.remove(&write.id);
             }
         }
     }
@@ -37,7 +37,7 @@ fn carry_out(files: &PowerFiles, plan: Option<PowerPlan>, records: &Records) -> 
 }
 
 #[test]
-fn each_driver_is_told_what_it_understands_and_all_is_as_before_afterwards() {
+fn each_driver_gets_supported_values_and_the_originals_are_restored() {
     for make in [acpi_cpufreq, intel_pstate, amd_pstate_epp] {
         let sysfs = FakeSysfs::new();
         make(&sysfs);
@@ -46,8 +46,13 @@ fn each_driver_is_told_what_it_understands_and_all_is_as_before_afterwards() {
         let mut records = Records::new();
         for plan in PowerPlan::ALL {
             records = carry_out(&files, Some(plan), &records);
-            for of in required_settings(&files, plan) {
-                assert_eq!(files.settings().value(of.id), Some(of.value), "{plan:?} {}", of.id);
+            for setting in required_settings(&files, plan) {
+                assert_eq!(
+                    files.settings().value(setting.id),
+                    Some(setting.value),
+                    "{plan:?} {}",
+                    setting.id
+                );
             }
         }
         records = carry_out(&files, Some(PowerPlan::HighPerformance), &records);
@@ -58,26 +63,34 @@ fn each_driver_is_told_what_it_understands_and_all_is_as_before_afterwards() {
 }
 
 #[test]
-fn intel_pstate_switches_turbo_the_other_way_round() {
+fn intel_pstate_has_an_inverted_turbo_switch() {
     let sysfs = FakeSysfs::new();
     intel_pstate(&sysfs);
     let files = PowerFiles::new(sysfs.root());
     let turbo = SettingId::Turbo(TurboFile::NoTurbo);
-    let of =
-        |plan| required_settings(&files, plan).into_iter().find(|of| of.id == turbo).unwrap().value;
-    assert_eq!((of(PowerPlan::Balanced), of(PowerPlan::HighPerformance)), ("1".into(), "0".into()));
+    let value_for = |plan| {
+        required_settings(&files, plan)
+            .into_iter()
+            .find(|setting| setting.id == turbo)
+            .unwrap()
+            .value
+    };
+    assert_eq!(
+        (value_for(PowerPlan::Balanced), value_for(PowerPlan::HighPerformance)),
+        ("1".into(), "0".into())
+    );
     let governor = |plan| {
-        let all = required_settings(&files, plan);
-        all.into_iter().find(|of| of.id == SettingId::Governor(0)).unwrap().value
+        let settings = required_settings(&files, plan);
+        settings.into_iter().find(|setting| setting.id == SettingId::Governor(0)).unwrap().value
     };
     assert_eq!(governor(PowerPlan::Balanced), "powersave", "the driver chooses itself");
     let preference = SettingId::Preference(0);
     let saver = required_settings(&files, PowerPlan::PowerSaver);
-    assert_eq!(saver.iter().find(|of| of.id == preference).unwrap().value, "power");
+    assert_eq!(saver.iter().find(|setting| setting.id == preference).unwrap().value, "power");
 }
 
 #[test]
-fn without_cpufreq_every_wish_says_why_it_is_not_so() {
+fn without_cpufreq_every_setting_has_a_reason_for_its_absence() {
     let sysfs = FakeSysfs::new();
     sysfs.cpus(2);
     let files = PowerFiles::new(sysfs.root());
@@ -85,8 +98,11 @@ fn without_cpufreq_every_wish_says_why_it_is_not_so() {
     let kinds: Vec<SettingKind> = targets.iter().map(|target| target.kind).collect();
     assert!(kinds.contains(&SettingKind::Governor) && kinds.contains(&SettingKind::Turbo));
     for target in targets {
-        let why = target.why_not.unwrap().to_string();
-        assert!(why.contains("cpufreq driver") || why.contains("no turbo switch"), "{why}");
+        let reason = target.why_not.unwrap().to_string();
+        assert!(
+            reason.contains("cpufreq driver") || reason.contains("no turbo switch"),
+            "{reason}"
+        );
         assert!(target.settings.is_empty());
     }
     assert!(files.energy().is_empty());
@@ -94,7 +110,7 @@ fn without_cpufreq_every_wish_says_why_it_is_not_so() {
 }
 
 #[test]
-fn a_write_that_fails_says_why() {
+fn a_failed_write_is_reported_with_its_reason() {
     let sysfs = FakeSysfs::new();
     acpi_cpufreq(&sysfs);
     let files = PowerFiles::new(sysfs.root());
@@ -146,19 +162,19 @@ fn zones_are_read_through_links_and_drivers_are_none() {
 
 /// Does not occur in sysfs, but with another file system in its place.
 #[test]
-fn pipes_loops_and_endless_files_do_not_keep_anybody_waiting() {
+fn pipes_loops_and_endless_files_do_not_block() {
     let sysfs = FakeSysfs::new();
     acpi_cpufreq(&sysfs);
     let governor = sysfs.root().join(SettingId::Governor(0).file());
     std::fs::remove_file(&governor).unwrap();
-    let made = std::process::Command::new("mkfifo").arg(&governor).status().unwrap();
-    assert!(made.success());
+    let status = std::process::Command::new("mkfifo").arg(&governor).status().unwrap();
+    assert!(status.success());
     let preference = sysfs.root().join(SettingId::Preference(0).file());
     symlink("/dev/zero", &preference).unwrap();
     let loops = sysfs.root().join(SettingId::Boost(0).file());
     symlink(&loops, &loops).unwrap();
     let files = PowerFiles::new(sysfs.root());
-    let began = Instant::now();
+    let started_at = Instant::now();
     let machine = files.settings();
     assert_eq!(machine.policies[0].governor, None);
     assert_eq!(machine.policies[0].preference, None);
@@ -167,7 +183,7 @@ fn pipes_loops_and_endless_files_do_not_keep_anybody_waiting() {
         assert!(files.write(id, "performance").is_err());
     }
     // A file that blocked the call would block it indefinitely.
-    assert!(began.elapsed() < Duration::from_secs(60));
+    assert!(started_at.elapsed() < Duration::from_secs(60));
 }
 
 proptest! {
@@ -175,7 +191,7 @@ proptest! {
     /// Arbitrary contents of files cause no panic, and no CPU or policy that does not exist is
     /// reported.
     #[test]
-    fn whatever_files_say_is_survived(
+    fn arbitrary_contents_of_files_are_tolerated(
         contents in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 24),
     ) {
         let sysfs = FakeSysfs::new();
@@ -187,9 +203,9 @@ proptest! {
         let machine = files.settings();
         for plan in PowerPlan::ALL {
             let todo = decide(&PowerSpec::of(plan), &machine);
-            let settings: Vec<RequiredSetting> = todo.into_iter().flat_map(|of| of.settings).collect();
+            let settings: Vec<RequiredSetting> = todo.into_iter().flat_map(|action| action.settings).collect();
             let todo = reconcile(&settings, &machine, &Records::new(), &Overwrite::All);
-            prop_assert!(todo.writes.iter().all(|of| machine.value(of.id).is_some()));
+            prop_assert!(todo.writes.iter().all(|write| machine.value(write.id).is_some()));
         }
         files.energy();
         files.energy_unavailable_reason();
@@ -213,18 +229,18 @@ fn the_sysfs_of_this_machine_is_read_and_idle_states_are_put_back() {
         machine.policies.len(),
         todo.writes.len()
     );
-    for one in &todo.writes {
-        match files.write(one.id, &one.value) {
-            Ok(()) => assert_eq!(files.settings().value(one.id).as_ref(), Some(&one.value)),
+    for write in &todo.writes {
+        match files.write(write.id, &write.value) {
+            Ok(()) => assert_eq!(files.settings().value(write.id).as_ref(), Some(&write.value)),
             Err(error) => {
                 println!("{error}");
                 break;
             }
         }
     }
-    let back = reconcile(&[], &files.settings(), &todo.records, &Overwrite::Nothing);
-    for one in &back.writes {
-        files.write(one.id, &one.value).unwrap();
+    let restored = reconcile(&[], &files.settings(), &todo.records, &Overwrite::Nothing);
+    for write in &restored.writes {
+        files.write(write.id, &write.value).unwrap();
     }
     assert_eq!(files.settings(), machine);
 }

@@ -97,20 +97,20 @@ impl Accelerators {
     /// Returns the accelerator for a VM with this preference.
     pub(crate) fn choose(
         &self,
-        wanted: Option<VmAccelerator>,
+        requested: Option<VmAccelerator>,
         qemu: &Path,
         rights: Rights,
     ) -> Result<VmAccelerator, VmError> {
-        if wanted == Some(VmAccelerator::Tcg) {
+        if requested == Some(VmAccelerator::Tcg) {
             return Ok(VmAccelerator::Tcg);
         }
         let mut kvm = self.kvm.lock().unwrap_or_else(PoisonError::into_inner);
-        match (kvm.result(|| kvm_runs(qemu, rights)), wanted) {
+        match (kvm.result(|| kvm_runs(qemu, rights)), requested) {
             (Ok(()), _) => Ok(VmAccelerator::Kvm),
             (Err(_), None) => Ok(VmAccelerator::Tcg),
-            (Err(why), Some(_)) => {
+            (Err(reason), Some(_)) => {
                 let text = format!(
-                    "KVM cannot run guests on this host: {why}; without `kvm`, QEMU emulates the \
+                    "KVM cannot run guests on this host: {reason}; without `kvm`, QEMU emulates the \
                      CPU"
                 );
                 Err(VmError::new(VmErrorKind::Host, text))
@@ -121,14 +121,15 @@ impl Accelerators {
 
 /// Returns the group that may open `/dev/kvm`, unless it is root's.
 pub(crate) fn kvm_group() -> Option<u32> {
-    fs::metadata("/dev/kvm").ok().map(|found| found.gid()).filter(|group| *group != 0)
+    fs::metadata("/dev/kvm").ok().map(|metadata| metadata.gid()).filter(|group| *group != 0)
 }
 
 fn kvm_runs(qemu: &Path, rights: Rights) -> Result<(), GuestError> {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let mut flags = cpu.lines().filter(|line| line.starts_with("flags"));
-    let can = |line: &str| line.split_whitespace().any(|flag| matches!(flag, "vmx" | "svm"));
-    if !flags.next().is_some_and(can) {
+    let has_virtualization =
+        |line: &str| line.split_whitespace().any(|flag| matches!(flag, "vmx" | "svm"));
+    if !flags.next().is_some_and(has_virtualization) {
         return Err(GuestError::Failed("the CPU has neither vmx nor svm".to_owned()));
     }
     if !Path::new("/dev/kvm").exists() {
@@ -143,7 +144,7 @@ fn kvm_runs(qemu: &Path, rights: Rights) -> Result<(), GuestError> {
 /// # Errors
 /// The reason why it could not be started or did not end as expected.
 fn guest_runs(
-    by: VmAccelerator,
+    kind: VmAccelerator,
     qemu: &Path,
     rights: Rights,
     limit: Duration,
@@ -155,11 +156,11 @@ fn guest_runs(
     let log = File::from(memfd_create("log", MemfdFlags::CLOEXEC).map_err(|e| failed(e.into()))?);
     let folder = open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
     let folder = folder.map_err(|errno| failed(errno.into()))?;
-    let accelerator = if by == VmAccelerator::Kvm { "kvm" } else { "tcg" };
+    let accelerator = if kind == VmAccelerator::Kvm { "kvm" } else { "tcg" };
     let number = firmware.as_raw_fd();
     let bios = format!("/proc/self/fd/{number}");
     let exit = format!("isa-debug-exit,iobase=0x{PORT:x},iosize=1");
-    let words = [
+    let arguments = [
         "-nodefaults",
         "-no-user-config",
         "-display",
@@ -178,20 +179,20 @@ fn guest_runs(
     .map(str::to_owned);
     let spec = ChildSpec {
         program: qemu,
-        words: &words,
+        arguments: &arguments,
         user: NOBODY,
         rights,
-        kvm_group: if by == VmAccelerator::Kvm { kvm_group() } else { None },
+        kvm_group: if kind == VmAccelerator::Kvm { kvm_group() } else { None },
         folder: folder.as_fd(),
         log: log.as_fd(),
         control_group: None,
         inherited: &[number],
     };
     let mut child = spawn(&spec).map_err(failed)?;
-    let until = Instant::now() + limit;
+    let deadline = Instant::now() + limit;
     let status = loop {
         match child.try_wait() {
-            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
             Ok(status) => break status,
             Err(error) => {
                 let _ = child.kill();
@@ -213,8 +214,8 @@ fn guest_runs(
 
 fn firmware() -> std::io::Result<File> {
     let mut bytes = vec![0; FIRMWARE_BYTES];
-    if let Some(place) = bytes.get_mut(START_AT..START_AT + PROGRAM.len()) {
-        place.copy_from_slice(&PROGRAM);
+    if let Some(target) = bytes.get_mut(START_AT..START_AT + PROGRAM.len()) {
+        target.copy_from_slice(&PROGRAM);
     }
     let mut file = File::from(memfd_create("firmware", MemfdFlags::CLOEXEC)?);
     file.write_all(&bytes)?;
@@ -231,14 +232,14 @@ mod tests {
 
     /// The guest runs under TCG. If the guest were faulty, every detection of KVM would fail.
     #[test]
-    fn the_guest_says_its_word() {
+    fn the_guest_writes_its_message() {
         let qemu = Qemu::new(None);
         let (path, _) = qemu.find().unwrap();
         guest_runs(VmAccelerator::Tcg, path, Rights::of_this_process(), PATIENCE).unwrap();
     }
 
     #[test]
-    fn what_says_another_word_is_no_guest() {
+    fn a_process_without_the_message_is_not_a_guest() {
         let program = Path::new("/bin/true");
         let ended = guest_runs(VmAccelerator::Tcg, program, Rights::of_this_process(), PATIENCE);
         assert!(ended.unwrap_err().to_string().contains("exit status: 0"));

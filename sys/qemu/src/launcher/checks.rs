@@ -35,10 +35,10 @@ fn check_files(spec: &VmSpec, rights: Rights) -> Result<(), VmError> {
         }
     }
     files.extend(spec.cdrom.as_deref().map(|cdrom| ("CD", cdrom)));
-    for (what, path) in files {
+    for (kind, path) in files {
         open_as(spec.user, rights, path).map_err(|error| {
             let (path, user) = (path.display(), spec.user);
-            host(format!("the {what} {path} cannot be read by the VM's user {user}: {error}"))
+            host(format!("the {kind} {path} cannot be read by the VM's user {user}: {error}"))
         })?;
     }
     Ok(())
@@ -49,14 +49,14 @@ fn check_memory(spec: &VmSpec, meminfo: &str) -> Result<(), VmError> {
         let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         line.split_whitespace().next()?.parse::<u64>().ok()
     };
-    let wanted = spec.memory_bytes;
+    let memory_bytes = spec.memory_bytes;
     let mib = |bytes: u64| bytes >> 20;
     if !spec.huge_pages {
         let free = number("MemAvailable").unwrap_or(0).saturating_mul(KIB);
-        if wanted > free {
-            let (wanted, free) = (mib(wanted), mib(free));
+        if memory_bytes > free {
+            let (requested_mib, free) = (mib(memory_bytes), mib(free));
             let text = format!(
-                "the VM needs {wanted} MiB of memory, and the host has {free} MiB available"
+                "the VM needs {requested_mib} MiB of memory, and the host has {free} MiB available"
             );
             return Err(host(text));
         }
@@ -64,16 +64,16 @@ fn check_memory(spec: &VmSpec, meminfo: &str) -> Result<(), VmError> {
     }
     let page = number("Hugepagesize").unwrap_or(0).saturating_mul(KIB);
     let pages = number("HugePages_Free").unwrap_or(0);
-    let left = pages.saturating_sub(number("HugePages_Rsvd").unwrap_or(0));
-    if page == 0 || wanted % page != 0 {
+    let available = pages.saturating_sub(number("HugePages_Rsvd").unwrap_or(0));
+    if page == 0 || memory_bytes % page != 0 {
         return Err(host(format!(
-            "memory_bytes {wanted} is not a multiple of the huge page size {page}"
+            "memory_bytes {memory_bytes} is not a multiple of the huge page size {page}"
         )));
     }
-    if wanted / page > left {
-        let needed = wanted / page;
+    if memory_bytes / page > available {
+        let required = memory_bytes / page;
         let text = format!(
-            "the VM needs {needed} huge pages of {} KiB, and {left} are free; raise \
+            "the VM needs {required} huge pages of {} KiB, and {available} are free; raise \
              vm.nr_hugepages",
             page / KIB
         );

@@ -36,7 +36,7 @@ fn memory_that_is_left_is_enough() {
 }
 
 #[test]
-fn huge_pages_that_nobody_has_reserved_are_enough() {
+fn unreserved_huge_pages_are_enough() {
     check_memory(&spec(8, true), MEMINFO).unwrap();
     let error = check_memory(&spec(10, true), MEMINFO).unwrap_err();
     assert!(error.text.contains("5 huge pages") && error.text.contains("4 are free"), "{error}");

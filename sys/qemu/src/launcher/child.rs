@@ -19,7 +19,7 @@ const CAPABILITIES_MAX: u64 = 63;
 #[derive(Debug)]
 pub(crate) struct ChildSpec<'a> {
     pub(crate) program: &'a Path,
-    pub(crate) words: &'a [String],
+    pub(crate) arguments: &'a [String],
     /// User id, also used as the group id.
     pub(crate) user: u32,
     pub(crate) rights: Rights,
@@ -38,7 +38,7 @@ pub(crate) struct ChildSpec<'a> {
 /// Forks and executes QEMU as specified.
 pub(crate) fn spawn(spec: &ChildSpec<'_>) -> io::Result<Child> {
     let mut command = Command::new(spec.program);
-    command.args(spec.words).env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
+    command.args(spec.arguments).env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
     command.stdin(Stdio::null());
     command.stdout(spec.log.try_clone_to_owned()?).stderr(spec.log.try_clone_to_owned()?);
     let (user, kvm_group) = (spec.user, spec.kvm_group);
@@ -81,13 +81,13 @@ fn checked(result: i64) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Lowers a resource limit of the process to at most `most`.
-fn limit(resource: u32, most: u64) -> io::Result<()> {
+/// Lowers a resource limit of the process to at most `max`.
+fn limit(resource: u32, max: u64) -> io::Result<()> {
     let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the call writes one valid structure of this type.
     checked(unsafe { libc::prlimit64(0, resource, std::ptr::null(), &raw mut limit) }.into())?;
-    let most = most.min(limit.rlim_max);
-    let limit = libc::rlimit64 { rlim_cur: most, rlim_max: most };
+    let max = max.min(limit.rlim_max);
+    let limit = libc::rlimit64 { rlim_cur: max, rlim_max: max };
     // SAFETY: the call reads one valid structure of this type.
     checked(unsafe { libc::prlimit64(0, resource, &raw const limit, std::ptr::null_mut()) }.into())
 }

@@ -11,11 +11,11 @@ use rustix::fs::{Mode, OFlags, open};
 const FOLDER: &str = "suimon";
 
 /// Returns the folder of the launcher's own control group (version 2).
-fn own() -> Option<PathBuf> {
+fn own_control_group() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let mount = mounts.lines().find_map(|line| {
-        let (place, kind) = line.split_once(" - ")?;
-        (kind.split(' ').next() == Some("cgroup2")).then(|| place.split(' ').nth(4))?
+        let (mount, kind) = line.split_once(" - ")?;
+        (kind.split(' ').next() == Some("cgroup2")).then(|| mount.split(' ').nth(4))?
     })?;
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
@@ -25,8 +25,9 @@ fn own() -> Option<PathBuf> {
 /// Creates a VM's group. Returns its `cgroup.procs`: writing a process id there moves the process
 /// into the group.
 pub(crate) fn make(vm: &str) -> io::Result<OwnedFd> {
-    let own = own().ok_or_else(|| io::Error::other("the host has no cgroup v2 hierarchy"))?;
-    let folder = own.join(FOLDER).join(vm);
+    let own_group = own_control_group()
+        .ok_or_else(|| io::Error::other("the host has no cgroup v2 hierarchy"))?;
+    let folder = own_group.join(FOLDER).join(vm);
     fs::create_dir_all(&folder)?;
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     Ok(open(folder.join("cgroup.procs"), flags, Mode::empty())?)
@@ -34,7 +35,7 @@ pub(crate) fn make(vm: &str) -> io::Result<OwnedFd> {
 
 /// Removes a VM's group, which must be empty.
 pub(crate) fn remove(vm: &str) {
-    if let Some(own) = own() {
-        let _ = fs::remove_dir(own.join(FOLDER).join(vm));
+    if let Some(own_group) = own_control_group() {
+        let _ = fs::remove_dir(own_group.join(FOLDER).join(vm));
     }
 }

@@ -46,8 +46,8 @@ pub(crate) struct Folder {
     folder: OwnedFd,
 }
 
-fn refused(path: &Path, why: &str) -> VmError {
-    VmError::new(VmErrorKind::Refused, format!("the folder {} {why}", path.display()))
+fn refused(path: &Path, reason: &str) -> VmError {
+    VmError::new(VmErrorKind::Refused, format!("the folder {} {reason}", path.display()))
 }
 
 fn host(path: &Path, error: impl Into<io::Error>) -> VmError {
@@ -58,8 +58,8 @@ fn host(path: &Path, error: impl Into<io::Error>) -> VmError {
 /// Creates a folder and its missing ancestors. Users of VMs must be able to search all of them,
 /// regardless of the caller's umask.
 fn make_passable(path: &Path) -> io::Result<()> {
-    if let Some(above) = path.parent().filter(|above| !above.exists()) {
-        make_passable(above)?;
+    if let Some(parent) = path.parent().filter(|parent| !parent.exists()) {
+        make_passable(parent)?;
     }
     match std::fs::create_dir(path) {
         Ok(()) => std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)),
@@ -71,20 +71,20 @@ fn make_passable(path: &Path) -> io::Result<()> {
 impl Root {
     /// Opens the root folder; creates it if it does not exist.
     pub(crate) fn open(path: &Path, rights: Rights) -> io::Result<Self> {
-        let wrong = |why: &str| {
-            let text = format!("the folder of all VMs {} {why}", path.display());
+        let unusable = |reason: &str| {
+            let text = format!("the folder of all VMs {} {reason}", path.display());
             io::Error::other(text)
         };
         if !path.is_absolute() {
-            return Err(wrong("is not an absolute path"));
+            return Err(unusable("is not an absolute path"));
         }
-        let failed = |error: io::Error| wrong(&format!("cannot be used: {error}"));
+        let failed = |error: io::Error| unusable(&format!("cannot be used: {error}"));
         make_passable(path).map_err(failed)?;
         let folder = rustix::fs::open(path, FOLDER_FLAGS, Mode::empty());
         let folder = folder.map_err(|errno| failed(errno.into()))?;
         let stat = fstat(&folder)?;
         if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
-            return Err(wrong("is owned by another user, or writable by others"));
+            return Err(unusable("is owned by another user, or writable by others"));
         }
         // A restrictive umask would deny VMs access to their folders.
         fchmod(&folder, Mode::from_raw_mode(0o755))?;
@@ -104,8 +104,8 @@ impl Root {
     /// # Errors
     /// The path is not a VM's folder.
     fn name<'a>(&self, path: &'a Path) -> Result<&'a str, VmError> {
-        let below = path.strip_prefix(&self.path).ok();
-        let mut parts = below.map(Path::components).into_iter().flatten();
+        let relative = path.strip_prefix(&self.path).ok();
+        let mut parts = relative.map(Path::components).into_iter().flatten();
         match (parts.next(), parts.next()) {
             (Some(Component::Normal(name)), None) => name.to_str().filter(|name| is_name(name)),
             _ => None,
@@ -141,11 +141,11 @@ impl Root {
             unsearchable_folder(user, self.rights, path).map_err(|error| host(path, error))?;
         let Some(closed) = closed else { return Ok(()) };
         let closed = closed.display();
-        let why = format!(
+        let reason = format!(
             "cannot be reached by the VM's user {user}, who has no search permission on {closed}; \
              permit it with `chmod o+x {closed}`, or set another vm_folder"
         );
-        Err(refused(path, &why))
+        Err(refused(path, &reason))
     }
 
     /// Opens an existing VM folder that is owned by the launcher.
@@ -205,8 +205,8 @@ impl Root {
     /// Removes a VM's folder with its files. Succeeds if it does not exist.
     pub(crate) fn remove(&self, path: &Path) -> Result<(), VmError> {
         let name = self.name(path)?;
-        let found = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW);
-        if found.is_err_and(|errno| errno == rustix::io::Errno::NOENT) {
+        let result = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW);
+        if result.is_err_and(|errno| errno == rustix::io::Errno::NOENT) {
             return Ok(());
         }
         let folder = self.find(path)?;
@@ -282,7 +282,7 @@ impl Folder {
         name: &str,
         user: u32,
         rights: Rights,
-        from: &mut File,
+        source: &mut File,
     ) -> io::Result<()> {
         if statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
             return Ok(());
@@ -292,7 +292,7 @@ impl Folder {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         let mut file = File::from(openat(&self.folder, new.as_str(), flags, mode)?);
-        io::copy(from, &mut file)?;
+        io::copy(source, &mut file)?;
         if rights == Rights::Root {
             fchown(&file, Some(Uid::from_raw(user)), Some(Gid::from_raw(user)))?;
         }

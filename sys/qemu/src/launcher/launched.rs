@@ -74,7 +74,7 @@ impl Launched {
         }
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
         let (is_success, status) = match waitid(WaitId::PidFd(self.descriptor()), options) {
-            Ok(Some(how)) => match (how.exit_status(), how.terminating_signal()) {
+            Ok(Some(status)) => match (status.exit_status(), status.terminating_signal()) {
                 (Some(0), _) => (Some(true), "QEMU ended with status 0".to_owned()),
                 (Some(code), _) => (Some(false), format!("QEMU ended with status {code}")),
                 (None, Some(signal)) => (Some(false), format!("QEMU was ended by signal {signal}")),

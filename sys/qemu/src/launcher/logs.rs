@@ -56,7 +56,7 @@ mod tests {
     use crate::launcher::user::Rights;
 
     #[test]
-    fn a_log_keeps_its_end_and_whoever_writes_goes_on_behind_it() {
+    fn a_truncated_log_keeps_its_end_and_writers_continue() {
         let root_folder = tempfile::tempdir().unwrap();
         let root = Root::open(root_folder.path(), Rights::Own).unwrap();
         let path = root_folder.path().join("vm");

@@ -16,8 +16,8 @@ const OLDEST: Version = Version::new(7, 2, 0);
 /// Path and version of QEMU, once they are determined.
 #[derive(Debug)]
 pub(crate) struct Qemu {
-    named: Option<PathBuf>,
-    found: OnceLock<(PathBuf, Version)>,
+    configured: Option<PathBuf>,
+    detected: OnceLock<(PathBuf, Version)>,
 }
 
 fn host(text: String) -> VmError {
@@ -26,42 +26,44 @@ fn host(text: String) -> VmError {
 
 impl Qemu {
     pub(crate) fn new(named: Option<PathBuf>) -> Self {
-        Self { named, found: OnceLock::new() }
+        Self { configured: named, detected: OnceLock::new() }
     }
 
     /// Returns path and version of QEMU. Searches until the first success.
     pub(crate) fn find(&self) -> Result<&(PathBuf, Version), VmError> {
-        if let Some(found) = self.found.get() {
-            return Ok(found);
+        if let Some(path) = self.detected.get() {
+            return Ok(path);
         }
-        let path = match &self.named {
+        let path = match &self.configured {
             Some(path) => path.clone(),
             None => {
                 PLACES.iter().map(PathBuf::from).find(|path| path.exists()).ok_or_else(|| {
-                    let places = PLACES.join(", ");
+                    let paths = PLACES.join(", ");
                     host(format!(
-                        "QEMU is not installed ({places}); install the package qemu-system-x86"
+                        "QEMU is not installed ({paths}); install the package qemu-system-x86"
                     ))
                 })?
             }
         };
         let version = version_of(&path)?;
-        Ok(self.found.get_or_init(|| (path, version)))
+        Ok(self.detected.get_or_init(|| (path, version)))
     }
 }
 
 fn version_of(path: &Path) -> Result<Version, VmError> {
-    let shown = path.display();
+    let display = path.display();
     let mut command = Command::new(path);
     command.arg("--version").env_clear().stdin(Stdio::null());
     let output = command.output().map_err(|error| {
-        host(format!("QEMU cannot be started: {shown}: {error}; install qemu-system-x86"))
+        host(format!("QEMU cannot be started: {display}: {error}; install qemu-system-x86"))
     })?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let version = Version::parse_program_output(&said)
-        .ok_or_else(|| host(format!("{shown} reports no version of QEMU")))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let version = Version::parse_program_output(&text)
+        .ok_or_else(|| host(format!("{display} reports no version of QEMU")))?;
     if version < OLDEST {
-        return Err(host(format!("{shown} is QEMU {version}; QEMU {OLDEST} or later is required")));
+        return Err(host(format!(
+            "{display} is QEMU {version}; QEMU {OLDEST} or later is required"
+        )));
     }
     Ok(version)
 }

@@ -37,9 +37,9 @@ impl Registry {
             let Some(identity) = record.filter(|identity| identity.folder == path) else {
                 continue;
             };
-            if let Some(found) = Launched::find(identity, folder, false) {
-                tracing::info!(vm = found.identity.name, "adopted a running VM");
-                vms.insert(name, Arc::new(found));
+            if let Some(vm) = Launched::find(identity, folder, false) {
+                tracing::info!(vm = vm.identity.name, "adopted a running VM");
+                vms.insert(name, Arc::new(vm));
             }
         }
     }
@@ -69,9 +69,9 @@ impl Registry {
     }
 
     /// Reaps processes that have ended, and truncates logs. Must be called once a second.
-    pub(crate) fn look_after(&self) {
-        let all: Vec<_> = self.lock().values().cloned().collect();
-        for vm in all {
+    pub(crate) fn maintain(&self) {
+        let vms: Vec<_> = self.lock().values().cloned().collect();
+        for vm in vms {
             if vm.poll_end().is_some() {
                 clean(&vm.folder, &vm.identity.name);
             }

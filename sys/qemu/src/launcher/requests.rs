@@ -21,9 +21,9 @@ pub(crate) fn serve(starter: &Starter, client: BorrowedFd<'_>) {
         let answer = if envelope.protocol == PROTOCOL {
             handle(starter, envelope.request, client)
         } else {
-            let theirs = envelope.protocol;
+            let daemon_protocol = envelope.protocol;
             let text = format!(
-                "the VM launcher has protocol version {PROTOCOL}, the daemon {theirs}; stop the \
+                "the VM launcher has protocol version {PROTOCOL}, the daemon {daemon_protocol}; stop the \
                  launcher (VMs keep running) and restart the daemon"
             );
             Err(VmError::new(VmErrorKind::Host, text))
@@ -59,7 +59,7 @@ fn handle(starter: &Starter, request: Request, client: BorrowedFd<'_>) -> Result
         Request::Find(identity) => {
             let vm = starter.registry.find(&identity)?;
             match vm.poll_end() {
-                Some(ended) => Err(connection_lost(&identity, &ended.text())),
+                Some(exit) => Err(connection_lost(&identity, &exit.text())),
                 None => Ok(Reply::Done),
             }
         }
@@ -72,8 +72,8 @@ fn handle(starter: &Starter, request: Request, client: BorrowedFd<'_>) -> Result
         }
         Request::GiveVf { identity, vf, memory_bytes } => {
             let vm = starter.registry.find(&identity)?;
-            let given = starter.vfs.give(&vm, address(&vf)?, memory_bytes, starter.rights);
-            given.map(|()| Reply::Done)
+            let result = starter.vfs.give(&vm, address(&vf)?, memory_bytes, starter.rights);
+            result.map(|()| Reply::Done)
         }
         Request::TakeVf { vf, vm } => starter.vfs.take(address(&vf)?, &vm).map(|()| Reply::Done),
         Request::List => {
@@ -87,8 +87,8 @@ fn address(text: &str) -> Result<PciAddress, VmError> {
     text.parse().map_err(|error| VmError::new(VmErrorKind::Refused, format!("{text:?}: {error}")))
 }
 
-fn connection_lost(identity: &VmIdentity, how: &str) -> VmError {
-    let text = format!("VM {} has ended: {how}", identity.name);
+fn connection_lost(identity: &VmIdentity, reason: &str) -> VmError {
+    let text = format!("VM {} has ended: {reason}", identity.name);
     VmError::new(VmErrorKind::NotRunning, text)
 }
 
@@ -115,7 +115,7 @@ fn kill(starter: &Starter, identity: &VmIdentity) -> Result<(), VmError> {
         let text = format!("VM {name}: process {process} does not end: {error}");
         VmError::new(VmErrorKind::Timeout, text)
     })?;
-    starter.registry.look_after();
+    starter.registry.maintain();
     Ok(())
 }
 
@@ -127,9 +127,9 @@ fn watch(
 ) -> Result<Reply, VmError> {
     let vm = starter.registry.find(identity)?;
     loop {
-        if let Some(ended) = vm.poll_end() {
-            starter.registry.look_after();
-            return Ok(Reply::Ended(ended));
+        if let Some(exit) = vm.poll_end() {
+            starter.registry.maintain();
+            return Ok(Reply::Ended(exit));
         }
         let [has_ended, has_words] = wait_readable([vm.descriptor(), client.as_fd()], None)
             .map_err(|error| VmError::new(VmErrorKind::Host, error.to_string()))?;

@@ -87,7 +87,7 @@ impl Launcher {
     /// # Errors
     /// The socket cannot be polled.
     pub fn serve(&self) -> io::Result<()> {
-        let mut needed = Instant::now();
+        let mut last_needed = Instant::now();
         let mut round = Instant::now();
         loop {
             let [has_client] = wait_readable([self.socket.as_fd()], Some(ROUND))?;
@@ -96,13 +96,13 @@ impl Launcher {
             }
             if round.elapsed() >= ROUND {
                 round = Instant::now();
-                self.starter.registry.look_after();
-                self.starter.vfs.look_after();
+                self.starter.registry.maintain();
+                self.starter.vfs.maintain();
             }
             let clients = self.clients.load(Ordering::Relaxed);
             if clients > 0 || !self.starter.registry.running().is_empty() {
-                needed = Instant::now();
-            } else if self.ends_unneeded && needed.elapsed() >= UNNEEDED_LIMIT {
+                last_needed = Instant::now();
+            } else if self.ends_unneeded && last_needed.elapsed() >= UNNEEDED_LIMIT {
                 tracing::info!("no VM runs and no client is connected; the launcher ends");
                 return Ok(());
             }
@@ -168,24 +168,24 @@ fn refuse(client: BorrowedFd<'_>, error: VmError) {
 
 /// Listens on the path. Replaces the socket of a launcher that has ended.
 fn listen_at(path: &Path) -> io::Result<OwnedFd> {
-    let at =
+    let to_error =
         |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     if let Some(folder) = path.parent() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(at)?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(to_error)?;
     }
     if connect_to(path).is_ok() {
         let text = format!("another launcher is running at {}", path.display());
         return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
     }
     match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(to_error(error)),
         _ => {}
     }
     let socket = new_socket()?;
     let before = umask(Mode::from_raw_mode(0o177));
     let bound = SocketAddrUnix::new(path).and_then(|address| bind(&socket, &address));
     umask(before);
-    bound.map_err(|errno| at(errno.into()))?;
+    bound.map_err(|errno| to_error(errno.into()))?;
     listen(&socket, BACKLOG)?;
     Ok(socket)
 }

@@ -47,8 +47,8 @@ pub(crate) struct Starter {
     pub(crate) vfs: Vfs,
 }
 
-fn host(what: &str, error: &io::Error) -> VmError {
-    VmError::new(VmErrorKind::Host, format!("{what}: {error}"))
+fn host(operation: &str, error: &io::Error) -> VmError {
+    VmError::new(VmErrorKind::Host, format!("{operation}: {error}"))
 }
 
 impl Starter {
@@ -112,7 +112,7 @@ impl Starter {
         let is_kvm = machine.accelerator == VmAccelerator::Kvm;
         let child = spawn(&ChildSpec {
             program,
-            words: &command_line(spec, machine, inherited),
+            arguments: &command_line(spec, machine, inherited),
             user: spec.user,
             rights: self.rights,
             kvm_group: if is_kvm { kvm_group() } else { None },
@@ -157,17 +157,17 @@ impl Starter {
 }
 
 /// Checks that the local QEMU is not older than the QEMU that the VM migrates from.
-fn check_version(arrival: &MigrationSource, here: Version) -> Result<(), VmError> {
-    let left = &arrival.qemu_version;
-    let there = Version::from_text(left).ok_or_else(|| {
-        VmError::new(VmErrorKind::Refused, format!("{left:?} is not a version of QEMU"))
+fn check_version(arrival: &MigrationSource, local_version: Version) -> Result<(), VmError> {
+    let version_text = &arrival.qemu_version;
+    let source_version = Version::from_text(version_text).ok_or_else(|| {
+        VmError::new(VmErrorKind::Refused, format!("{version_text:?} is not a version of QEMU"))
     })?;
-    if (here.major, here.minor) >= (there.major, there.minor) {
+    if (local_version.major, local_version.minor) >= (source_version.major, source_version.minor) {
         return Ok(());
     }
     let text = format!(
-        "the destination has QEMU {here}, and the VM was started by QEMU {there}; install QEMU \
-         {there} or later on the destination"
+        "the destination has QEMU {local_version}, and the VM was started by QEMU {source_version}; install QEMU \
+         {source_version} or later on the destination"
     );
     Err(VmError::new(VmErrorKind::Host, text))
 }

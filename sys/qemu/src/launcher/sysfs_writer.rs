@@ -64,12 +64,12 @@ impl Drop for Counted {
 impl SysfsWriters {
     /// Counts another child process; `None` if there are `max` already.
     fn count(&self, max: usize) -> Option<Counted> {
-        let more = |count| (count < max).then_some(count + 1);
-        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
+        let increment = |count| (count < max).then_some(count + 1);
+        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, increment).ok()?;
         Some(Counted(self.clone()))
     }
 
-    /// Starts the writes. The child process keeps a copy of the descriptor `kept` open until it
+    /// Starts the writes. The child process keeps a copy of the descriptor `retained` open until it
     /// ends.
     ///
     /// # Errors
@@ -78,11 +78,11 @@ impl SysfsWriters {
     pub(crate) fn start(
         &self,
         writes: &[SysfsWrite],
-        kept: BorrowedFd<'_>,
+        retained: BorrowedFd<'_>,
         max: usize,
     ) -> io::Result<SysfsWriter> {
-        let kept = kept.as_raw_fd();
-        let counted = self.count(max).ok_or_else(|| {
+        let retained = retained.as_raw_fd();
+        let count_guard = self.count(max).ok_or_else(|| {
             let text = format!(
                 "{max} changes of drivers have not ended; see the kernel's log for drivers that \
                  do not respond"
@@ -94,23 +94,23 @@ impl SysfsWriters {
         let flags = c_long::from(libc::CLONE_PIDFD | libc::SIGCHLD);
         let (mut process, none): (c_int, c_long) = (-1, 0);
         // SAFETY: without a stack and without shared memory, the call is a fork. The kernel writes
-        // the descriptor to a valid variable of the parent. The child makes system calls only, takes
-        // no lock, allocates no memory, reads only data that was created before the fork, and ends
-        // without running destructors.
+        // the descriptor to a valid variable of the parent. The child makes system calls only,
+        // takes no lock, allocates no memory, reads only data that was created before the fork, and
+        // ends without running destructors.
         let child =
             unsafe { libc::syscall(libc::SYS_clone, flags, none, &raw mut process, none, none) };
         match child {
             -1 => Err(io::Error::last_os_error()),
             0 => {
                 let status =
-                    close_all_except(kept).and_then(|()| writes.iter().try_for_each(write));
+                    close_all_except(retained).and_then(|()| writes.iter().try_for_each(write));
                 // SAFETY: ends the child at once.
                 unsafe { libc::_exit(status.err().unwrap_or(0)) }
             }
             _ => {
                 // SAFETY: the kernel has created this descriptor for the caller.
                 let process = unsafe { OwnedFd::from_raw_fd(process) };
-                Ok(SysfsWriter { process, _counted: counted })
+                Ok(SysfsWriter { process, _counted: count_guard })
             }
         }
     }
@@ -129,9 +129,9 @@ impl SysfsWriter {
             }
         }
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
-        let ended =
+        let result =
             rustix::io::retry_on_intr(|| waitid(WaitId::PidFd(self.process.as_fd()), options));
-        let status = match ended {
+        let status = match result {
             Ok(status) => status?.exit_status(),
             // The process was reaped already.
             Err(Errno::CHILD) => return Some(Err(Errno::CHILD.into())),
@@ -146,10 +146,10 @@ impl SysfsWriter {
 }
 
 /// Closes all descriptors of the process except one. Returns the error number on failure.
-fn close_all_except(kept: RawFd) -> Result<(), c_int> {
-    let kept = libc::c_uint::try_from(kept).map_err(|_| libc::EBADF)?;
-    let after = kept.saturating_add(1);
-    let before = kept.checked_sub(1).map(|last| (0, last));
+fn close_all_except(retained: RawFd) -> Result<(), c_int> {
+    let retained = libc::c_uint::try_from(retained).map_err(|_| libc::EBADF)?;
+    let after = retained.saturating_add(1);
+    let before = retained.checked_sub(1).map(|last| (0, last));
     for (first, last) in before.into_iter().chain([(after, libc::c_uint::MAX)]) {
         // SAFETY: takes numbers only; the process uses none of these descriptors any more.
         checked(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) })?;

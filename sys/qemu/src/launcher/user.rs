@@ -37,13 +37,13 @@ pub(crate) fn check_user(user: u32, rights: Rights) -> Result<(), VmError> {
     if !(USER_MIN..=USER_MAX).contains(&user) {
         return refused(format!("user ID {user} is below {USER_MIN}, the lowest of VMs"));
     }
-    for (file, what) in [("/etc/passwd", "user"), ("/etc/group", "group")] {
+    for (file, kind) in [("/etc/passwd", "user"), ("/etc/group", "group")] {
         let text = fs::read_to_string(file).unwrap_or_default();
         let number = user.to_string();
-        let named = text.lines().find(|line| line.split(':').nth(2) == Some(number.as_str()));
-        if let Some(name) = named.and_then(|line| line.split(':').next()) {
+        let line = text.lines().find(|line| line.split(':').nth(2) == Some(number.as_str()));
+        if let Some(name) = line.and_then(|line| line.split(':').next()) {
             return refused(format!(
-                "{what} ID {user} belongs to {name}; VMs use only unassigned IDs"
+                "{kind} ID {user} belongs to {name}; VMs use only unassigned IDs"
             ));
         }
     }
@@ -76,13 +76,13 @@ pub(crate) fn unsearchable_folder(
     // The path may contain a symbolic link that leads through an inaccessible folder.
     let folder = fs::canonicalize(folder)?;
     as_user(user, || {
-        let mut ways: Vec<&Path> = folder.ancestors().collect();
-        ways.reverse();
-        for way in ways {
-            match fs::metadata(way.join(".")) {
+        let mut ancestors: Vec<&Path> = folder.ancestors().collect();
+        ancestors.reverse();
+        for ancestor in ancestors {
+            match fs::metadata(ancestor.join(".")) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    return Ok(Some(way.to_owned()));
+                    return Ok(Some(ancestor.to_owned()));
                 }
                 Err(error) => return Err(error),
             }

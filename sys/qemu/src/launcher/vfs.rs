@@ -86,8 +86,8 @@ fn refused(text: String) -> VmError {
     VmError::new(VmErrorKind::Refused, text)
 }
 
-fn host(what: &str, error: &io::Error) -> VmError {
-    VmError::new(VmErrorKind::Host, format!("{what}: {error}"))
+fn host(operation: &str, error: &io::Error) -> VmError {
+    VmError::new(VmErrorKind::Host, format!("{operation}: {error}"))
 }
 
 fn link_name(path: &Path) -> Option<String> {
@@ -134,15 +134,15 @@ impl Vfs {
                 format!("process {process} does not exist any more"),
             )
         })?;
-        let given = self.bind(&vf, &lock).and_then(|()| {
+        let result = self.bind(&vf, &lock).and_then(|()| {
             raise_memlock(process, memory_bytes)?;
             self.own_group(&vf, user)
         });
         // A further change must wait until the change in progress has ended.
-        if given.as_ref().is_err_and(|error| error.kind != VmErrorKind::Busy) {
+        if result.as_ref().is_err_and(|error| error.kind != VmErrorKind::Busy) {
             let _ = self.release(&vf, &lock);
         }
-        given
+        result
     }
 
     /// Removes a VF from a VM. Does not wait for processes that have it open.
@@ -151,7 +151,7 @@ impl Vfs {
     /// [`VmErrorKind::Busy`] while a process has the VF open, or a change of it is in progress.
     pub(crate) fn take(&self, address: PciAddress, vm: &str) -> Result<(), VmError> {
         let Ok(vf) = self.find(address) else { return Ok(()) };
-        let taken = lock(&vf).and_then(|lock| {
+        let result = lock(&vf).and_then(|lock| {
             let group = self.groups.join(&vf.group);
             // This comes first. Otherwise QEMU could open the VF again.
             if group.exists() {
@@ -162,7 +162,7 @@ impl Vfs {
             }
             self.release(&vf, &lock)
         });
-        taken.map_err(|error| match error.kind {
+        result.map_err(|error| match error.kind {
             VmErrorKind::Busy if !vm.is_empty() => {
                 let reason = error.text;
                 let text = format!(
@@ -176,7 +176,7 @@ impl Vfs {
 
     /// Reaps child processes of changes that exceeded their time limit. Must be called once a
     /// second, and is called before each change.
-    pub(crate) fn look_after(&self) {
+    pub(crate) fn maintain(&self) {
         let mut unfinished = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner);
         unfinished.retain(|writer| writer.wait(Duration::ZERO).is_none());
     }
@@ -198,7 +198,7 @@ impl Vfs {
             |error| host(&format!("cannot change the driver of VF {}", vf.address), &error);
         let writes = writes.iter().map(|(path, text)| SysfsWrite::new(path, text));
         let writes = writes.collect::<io::Result<Vec<_>>>().map_err(failed)?;
-        self.look_after();
+        self.maintain();
         let writer = self.writers.start(&writes, lock.as_fd(), self.changes_max);
         let writer = writer.map_err(|error| match error.kind() {
             io::ErrorKind::ResourceBusy => VmError::new(VmErrorKind::Busy, error.to_string()),
@@ -315,8 +315,8 @@ fn changing(address: PciAddress) -> VmError {
 fn raise_memlock(process: u32, memory_bytes: u64) -> Result<(), VmError> {
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| refused(format!("{process} is not a process ID")))?;
-    let wanted = Some(memory_bytes.saturating_add(MORE_BYTES));
-    prlimit(Some(pid), Resource::Memlock, Rlimit { current: wanted, maximum: wanted })
+    let limit = Some(memory_bytes.saturating_add(MORE_BYTES));
+    prlimit(Some(pid), Resource::Memlock, Rlimit { current: limit, maximum: limit })
         .map(drop)
         .map_err(|errno| host("the VM has no permission to lock its memory", &errno.into()))
 }

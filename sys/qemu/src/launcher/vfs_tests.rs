@@ -13,19 +13,19 @@ const ADDRESS: &str = "0000:01:10.0";
 /// on it.
 fn tree(driver: &str) -> (tempfile::TempDir, Vfs) {
     let root = tempfile::tempdir().unwrap();
-    let at = |path: &str| root.path().join(path);
-    let folder = at("sys/bus/pci/devices").join(ADDRESS);
+    let path_to = |path: &str| root.path().join(path);
+    let folder = path_to("sys/bus/pci/devices").join(ADDRESS);
     for path in ["sys/kernel/iommu_groups/7/devices/x", "dev", "sys/pf", "sys/drivers"] {
-        create_dir_all(at(path)).unwrap();
+        create_dir_all(path_to(path)).unwrap();
     }
-    create_dir_all(at("sys/drivers").join(driver)).unwrap();
+    create_dir_all(path_to("sys/drivers").join(driver)).unwrap();
     create_dir_all(&folder).unwrap();
     write(folder.join("class"), "0x020000\n").unwrap();
-    symlink(at("sys/pf"), folder.join("physfn")).unwrap();
-    symlink(at("sys/kernel/iommu_groups/7"), folder.join("iommu_group")).unwrap();
-    symlink(at("sys/drivers").join(driver), folder.join("driver")).unwrap();
-    write(at("dev/7"), "").unwrap();
-    let vfs = Vfs { sysfs: at("sys"), groups: at("dev"), ..Vfs::default() };
+    symlink(path_to("sys/pf"), folder.join("physfn")).unwrap();
+    symlink(path_to("sys/kernel/iommu_groups/7"), folder.join("iommu_group")).unwrap();
+    symlink(path_to("sys/drivers").join(driver), folder.join("driver")).unwrap();
+    write(path_to("dev/7"), "").unwrap();
+    let vfs = Vfs { sysfs: path_to("sys"), groups: path_to("dev"), ..Vfs::default() };
     (root, vfs)
 }
 
@@ -36,11 +36,11 @@ fn error(vfs: &Vfs) -> String {
 #[test]
 fn only_an_isolated_function_of_an_adapter_is_given() {
     let (root, vfs) = tree("igbvf");
-    let at = |path: &str| root.path().join(path);
+    let path_to = |path: &str| root.path().join(path);
     assert_eq!(vfs.find(ADDRESS.parse().unwrap()).unwrap().group, "7");
-    create_dir_all(at("sys/kernel/iommu_groups/7/devices/y")).unwrap();
+    create_dir_all(path_to("sys/kernel/iommu_groups/7/devices/y")).unwrap();
     assert!(error(&vfs).contains("with 1 more devices"));
-    let folder = at("sys/bus/pci/devices").join(ADDRESS);
+    let folder = path_to("sys/bus/pci/devices").join(ADDRESS);
     fs::remove_file(folder.join("iommu_group")).unwrap();
     assert!(error(&vfs).contains("intel_iommu=on"));
     fs::remove_file(folder.join("physfn")).unwrap();
@@ -52,16 +52,16 @@ fn only_an_isolated_function_of_an_adapter_is_given() {
 }
 
 #[test]
-fn a_function_that_vfio_does_not_take_is_said_so_and_one_that_is_taken_back_is_nobodys() {
+fn a_function_refused_by_vfio_is_reported_and_a_released_one_is_unassigned() {
     let (root, vfs) = tree("igbvf");
-    let at = |path: &str| root.path().join(path);
+    let path_to = |path: &str| root.path().join(path);
     let vf = vfs.find(ADDRESS.parse().unwrap()).unwrap();
     let text = vfs.bind(&vf, &lock(&vf).unwrap()).unwrap_err().text;
     assert!(text.contains("modprobe vfio-pci"), "{text}");
-    let folder = at("sys/bus/pci/devices").join(ADDRESS);
+    let folder = path_to("sys/bus/pci/devices").join(ADDRESS);
     assert_eq!(read_to_string(folder.join("driver_override")).unwrap(), VFIO);
-    assert_eq!(read_to_string(at("sys/drivers/igbvf/unbind")).unwrap(), ADDRESS);
-    assert_eq!(read_to_string(at("sys/bus/pci/drivers_probe")).unwrap(), ADDRESS);
+    assert_eq!(read_to_string(path_to("sys/drivers/igbvf/unbind")).unwrap(), ADDRESS);
+    assert_eq!(read_to_string(path_to("sys/bus/pci/drivers_probe")).unwrap(), ADDRESS);
     if Rights::of_this_process() == Rights::Own {
         return;
     }
@@ -70,8 +70,8 @@ fn a_function_that_vfio_does_not_take_is_said_so_and_one_that_is_taken_back_is_n
     vfs.own_group(&vf, 70_000).unwrap();
     let owner = || {
         use std::os::unix::fs::MetadataExt;
-        let found = fs::metadata(root.path().join("dev/7")).unwrap();
-        (found.uid(), found.gid(), found.mode() & 0o777)
+        let metadata = fs::metadata(root.path().join("dev/7")).unwrap();
+        (metadata.uid(), metadata.gid(), metadata.mode() & 0o777)
     };
     assert_eq!(owner(), (70_000, 70_000, 0o600));
     vfs.take(ADDRESS.parse().unwrap(), "web").unwrap();
@@ -99,9 +99,9 @@ fn a_qemu_that_keeps_a_vf_open_blocks_no_thread_and_one_change_is_pending() {
     let unbind = hold(root.path(), &mut vfs);
     let probed = root.path().join("sys/bus/pci/drivers_probe");
     for _ in 0..3 {
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let error = error_of_take(&vfs);
-        assert!(begun.elapsed() < Duration::from_secs(60));
+        assert!(started_at.elapsed() < Duration::from_secs(60));
         assert_eq!(error.kind, VmErrorKind::Busy);
         for part in [ADDRESS, "VM web", "`suimon vm kill web`"] {
             assert!(error.text.contains(part), "{}", error.text);
@@ -112,9 +112,9 @@ fn a_qemu_that_keeps_a_vf_open_blocks_no_thread_and_one_change_is_pending() {
     let limit = Duration::from_secs(600);
     let next =
         Vfs { sysfs: vfs.sysfs.clone(), groups: vfs.groups.clone(), limit, ..Vfs::default() };
-    let begun = Instant::now();
+    let started_at = Instant::now();
     assert_eq!(error_of_take(&next).kind, VmErrorKind::Busy);
-    assert!(begun.elapsed() < limit / 2);
+    assert!(started_at.elapsed() < limit / 2);
     assert!(!probed.exists());
     // QEMU closes the VF: the pending change continues, and the VF is free afterwards.
     fs::remove_file(root.path().join("sys/bus/pci/devices").join(ADDRESS).join("driver")).unwrap();
@@ -127,7 +127,7 @@ fn a_qemu_that_keeps_a_vf_open_blocks_no_thread_and_one_change_is_pending() {
     }
     vfs.take(ADDRESS.parse().unwrap(), "web").unwrap();
     assert_eq!(read_to_string(probed).unwrap(), ADDRESS);
-    vfs.look_after();
+    vfs.maintain();
     assert!(vfs.unfinished.lock().unwrap().is_empty());
 }
 
@@ -190,13 +190,13 @@ fn every_child_is_reaped_also_after_errors() {
     // The same for a change that has exceeded its time limit.
     let unbind = hold(root.path(), &mut vfs);
     assert_eq!(error_of_take(&vfs).kind, VmErrorKind::Busy);
-    without_descriptors(|| vfs.look_after());
+    without_descriptors(|| vfs.maintain());
     assert_eq!(vfs.unfinished.lock().unwrap().len(), 1);
     assert_eq!(read_to_string(&unbind).unwrap(), ADDRESS);
     let limit = Instant::now() + Duration::from_secs(20);
     while !vfs.unfinished.lock().unwrap().is_empty() {
         assert!(Instant::now() < limit, "the child is not reaped");
-        vfs.look_after();
+        vfs.maintain();
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(has_no_child());
@@ -217,15 +217,15 @@ fn the_number_of_changes_in_progress_is_bounded() {
     assert_eq!(error_of_take(&vfs).kind, VmErrorKind::Busy);
     // Another VF.
     let vf = vfs.find(ADDRESS.parse().unwrap()).unwrap();
-    let other = Vf { folder: root.path().join("sys/pf"), ..vf };
-    let lock_of_other = lock(&other).unwrap();
+    let set = Vf { folder: root.path().join("sys/pf"), ..vf };
+    let lock_of_other = lock(&set).unwrap();
     let writes = [(root.path().join("sys/written"), "x".to_owned())];
-    let error = vfs.write(&other, &lock_of_other, &writes).unwrap_err();
+    let error = vfs.write(&set, &lock_of_other, &writes).unwrap_err();
     assert_eq!(error.kind, VmErrorKind::Busy);
     assert!(error.text.contains("1 changes of drivers have not ended"), "{}", error.text);
     assert_eq!(read_to_string(&unbind).unwrap(), ADDRESS);
     let limit = Instant::now() + Duration::from_secs(20);
-    while vfs.write(&other, &lock_of_other, &writes).is_err() {
+    while vfs.write(&set, &lock_of_other, &writes).is_err() {
         assert!(Instant::now() < limit, "ended changes count");
         std::thread::sleep(Duration::from_millis(5));
     }

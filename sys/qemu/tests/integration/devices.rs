@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 
 use crate::support::backend::{Backend, listen_for_all};
-use crate::support::{Notices, Site, firmware, let_go};
+use crate::support::{Notices, Site, complete_unplug, firmware};
 use suimon_frame::MacAddr;
 use suimon_ports::{
     VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmErrorKind, VmHost, VmNicKind, VmNicSpec, VmSpec,
@@ -56,17 +56,17 @@ fn nics_come_and_go() {
     let emulated = nic("third.x", VmNicKind::Legacy, third);
     for nic in [&virtio, &emulated] {
         vm.execute(&VmCommand::PlugNic(nic.clone())).unwrap();
-        let again = vm.execute(&VmCommand::PlugNic(nic.clone())).unwrap_err();
-        assert_eq!(again.kind, VmErrorKind::Refused, "{again}");
+        let error = vm.execute(&VmCommand::PlugNic(nic.clone())).unwrap_err();
+        assert_eq!(error.kind, VmErrorKind::Refused, "{error}");
     }
     assert_eq!(plugged.connections.load(Ordering::Relaxed), 1);
     legacy.accept().unwrap();
 
     for name in ["second", "third.x", "first"] {
         vm.execute(&VmCommand::Unplug(VmDevice::Nic(name.to_owned()))).unwrap();
-        let_go(&*vm, &notices, VmDevice::Nic(name.to_owned()));
-        let gone = vm.execute(&VmCommand::Unplug(VmDevice::Nic(name.to_owned()))).unwrap_err();
-        assert_eq!(gone.kind, VmErrorKind::Refused, "{gone}");
+        complete_unplug(&*vm, &notices, VmDevice::Nic(name.to_owned()));
+        let error = vm.execute(&VmCommand::Unplug(VmDevice::Nic(name.to_owned()))).unwrap_err();
+        assert_eq!(error.kind, VmErrorKind::Refused, "{error}");
     }
     // All objects were removed, so the same NICs can be added again.
     for nic in [&virtio, &emulated] {
@@ -91,7 +91,7 @@ fn a_nic_is_adopted_with_its_vm_and_taken_away_by_another_daemon() {
     let vm = host.adopt(&identity, observer).unwrap();
     let device = VmDevice::Nic("late".to_owned());
     vm.execute(&VmCommand::Unplug(device.clone())).unwrap();
-    let_go(&*vm, &notices, device);
+    complete_unplug(&*vm, &notices, device);
     vm.execute(&VmCommand::PlugNic(late)).unwrap();
     host.kill(&vm.identity()).unwrap();
 }
@@ -103,16 +103,16 @@ fn virtio_disks_come_and_go_and_there_are_only_so_many_ports() {
     let mut spec = site.spec("disks");
     host.prepare(&spec.folder, spec.user).unwrap();
     let path = |name: &str| spec.folder.join(name);
-    let (own, late) = (path("own.sock"), path("late.sock"));
-    let (_own, _late) = (Backend::listen(&own), Backend::listen(&late));
+    let (own_socket, late) = (path("own.sock"), path("late.sock"));
+    let (_own, _late) = (Backend::listen(&own_socket), Backend::listen(&late));
     let virtio = |socket: &Path| VmDiskKind::Virtio { socket: socket.to_owned(), queues: 2 };
-    spec.disks = vec![disk("own", virtio(&own))];
+    spec.disks = vec![disk("own", virtio(&own_socket))];
     let (vm, notices) = site.start(&host, &spec);
     let late_disk = disk("late", virtio(&late));
     vm.execute(&VmCommand::PlugDisk(late_disk.clone())).unwrap();
     let device = VmDevice::Disk("late".to_owned());
     vm.execute(&VmCommand::Unplug(device.clone())).unwrap();
-    let_go(&*vm, &notices, device);
+    complete_unplug(&*vm, &notices, device);
     vm.execute(&VmCommand::PlugDisk(late_disk)).unwrap();
 
     for number in 0..14 {
@@ -123,9 +123,9 @@ fn virtio_disks_come_and_go_and_there_are_only_so_many_ports() {
     let ide = VmDiskKind::Ide { socket: late };
     let fixed = vm.execute(&VmCommand::PlugDisk(disk("ide", ide))).unwrap_err();
     assert_eq!(fixed.kind, VmErrorKind::Refused);
-    let nobody = virtio(&spec.folder.join("nobody.sock"));
-    let nobody = vm.execute(&VmCommand::PlugDisk(disk("nobody", nobody))).unwrap_err();
-    assert_eq!(nobody.kind, VmErrorKind::Host, "{nobody}");
+    let kind = virtio(&spec.folder.join("nobody.sock"));
+    let error = vm.execute(&VmCommand::PlugDisk(disk("nobody", kind))).unwrap_err();
+    assert_eq!(error.kind, VmErrorKind::Host, "{error}");
     host.kill(&vm.identity()).unwrap();
 }
 
@@ -162,7 +162,7 @@ impl NbdServer {
             .stdin(Stdio::null())
             .spawn()
             .unwrap();
-        support::until("qemu-nbd", || socket.exists().then_some(()));
+        support::wait_until("qemu-nbd", || socket.exists().then_some(()));
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o660)).unwrap();
         Self(child)
@@ -177,7 +177,7 @@ impl Drop for NbdServer {
 }
 
 /// Checks that a BIOS boots from the first disk if there are other disks and a CD.
-fn starts_from(name: &str, kind: fn(PathBuf) -> VmDiskKind, other: fn(PathBuf) -> VmDiskKind) {
+fn starts_from(name: &str, kind: fn(PathBuf) -> VmDiskKind, other_kind: fn(PathBuf) -> VmDiskKind) {
     let site = Site::new();
     let host = site.host();
     let mut spec = site.spec(name);
@@ -193,12 +193,12 @@ fn starts_from(name: &str, kind: fn(PathBuf) -> VmDiskKind, other: fn(PathBuf) -
     let long = "a-disk-with-a-name-of-more-than-thirty-one-bytes";
     let _servers =
         [NbdServer::start(&first, long, &image), NbdServer::start(&second, "second", &empty)];
-    spec.disks = vec![disk(long, kind(first)), disk("second", other(second))];
+    spec.disks = vec![disk(long, kind(first)), disk("second", other_kind(second))];
     spec.cdrom = Some(cdrom);
     let (vm, _notices) = site.start(&host, &spec);
     let log = spec.folder.join("console.log");
-    support::until("word of the boot sector", || {
-        std::fs::read_to_string(&log).ok().filter(|said| said.contains(firmware::WORD))
+    support::wait_until("word of the boot sector", || {
+        std::fs::read_to_string(&log).ok().filter(|content| content.contains(firmware::WORD))
     });
     host.kill(&vm.identity()).unwrap();
 }

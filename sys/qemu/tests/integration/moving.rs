@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use crate::support::backend::listen_for_all;
-use crate::support::{Notices, Site, let_go, until};
+use crate::support::{Notices, Site, complete_unplug, wait_until};
 use suimon_frame::MacAddr;
 use suimon_ports::{
     MigrationSource, MigrationSpec, SendingPhase, Vm, VmCommand, VmDevice, VmErrorKind, VmHost,
@@ -17,17 +17,17 @@ const SPEC: MigrationSpec =
     MigrationSpec { downtime: Duration::from_millis(300), bytes_per_second: None };
 
 /// Returns the specification of the VM at its destination.
-fn arriving(site: &Site, name: &str, from: &dyn Vm) -> VmSpec {
+fn arriving(site: &Site, name: &str, source_vm: &dyn Vm) -> VmSpec {
     let arrival = MigrationSource {
-        machine: from.layout().unwrap().machine,
-        qemu_version: from.status().qemu_version,
+        machine: source_vm.layout().unwrap().machine,
+        qemu_version: source_vm.status().qemu_version,
     };
     VmSpec { migration_source: Some(arrival), ..site.obedient(name) }
 }
 
-fn wait_phase(vm: &dyn Vm, wanted: &SendingPhase) {
-    until(&format!("{wanted:?}"), || {
-        (vm.migration_status().unwrap().phase == *wanted).then_some(())
+fn wait_phase(vm: &dyn Vm, expected: &SendingPhase) {
+    wait_until(&format!("{expected:?}"), || {
+        (vm.migration_status().unwrap().phase == *expected).then_some(())
     });
 }
 
@@ -36,9 +36,9 @@ fn echoes(vm: &dyn Vm, letter: u8) {
     let mut console = UnixStream::from(vm.console().unwrap());
     console.set_read_timeout(Some(support::LIMIT)).unwrap();
     console.write_all(&[letter]).unwrap();
-    let mut back = [0];
-    while back[0] != letter {
-        console.read_exact(&mut back).unwrap();
+    let mut echo = [0];
+    while echo[0] != letter {
+        console.read_exact(&mut echo).unwrap();
     }
 }
 
@@ -64,34 +64,34 @@ fn a_vm_goes_on_where_it_was_sent() {
 
     let spec = arriving(&far, "a", &*vm);
     far_host.probe(&spec).unwrap();
-    let (there, there_notices) = far.start(&far_host, &spec);
-    assert_eq!(there.status().state, VmRunState::Paused);
-    let near_end = there.migrate_in().unwrap();
+    let (remote, there_notices) = far.start(&far_host, &spec);
+    assert_eq!(remote.status().state, VmRunState::Paused);
+    let near_end = remote.migrate_in().unwrap();
     vm.migrate_out(near_end, &SPEC).unwrap();
     wait_phase(&*vm, &SendingPhase::Waiting);
     notices.wait(&VmNotice::State(VmRunState::Paused));
     vm.execute(&VmCommand::FinishMigration).unwrap();
     wait_phase(&*vm, &SendingPhase::Done);
-    wait_phase(&*there, &SendingPhase::Done);
-    let sent = vm.migration_status().unwrap();
-    assert!(sent.bytes_sent > 0 && sent.remaining_bytes == 0, "{sent:?}");
+    wait_phase(&*remote, &SendingPhase::Done);
+    let status = vm.migration_status().unwrap();
+    assert!(status.bytes_sent > 0 && status.remaining_bytes == 0, "{status:?}");
 
     // No CPU of either VM runs before the command to resume, which the destination gets here.
     assert_eq!(vm.status().state, VmRunState::Paused);
-    assert_eq!(there.status().state, VmRunState::Paused);
-    there.execute(&VmCommand::Resume).unwrap();
-    there.execute(&VmCommand::Announce).unwrap();
+    assert_eq!(remote.status().state, VmRunState::Paused);
+    remote.execute(&VmCommand::Resume).unwrap();
+    remote.execute(&VmCommand::Announce).unwrap();
     there_notices.wait(&VmNotice::State(VmRunState::Running));
     vm.execute(&VmCommand::Quit).unwrap();
     notices.wait_end();
     // The guest sends its greeting only when it starts.
-    let mut console = UnixStream::from(there.console().unwrap());
+    let mut console = UnixStream::from(remote.console().unwrap());
     console.set_read_timeout(Some(support::LIMIT)).unwrap();
     console.write_all(b"y").unwrap();
     let mut first = [0];
     console.read_exact(&mut first).unwrap();
     assert_eq!(first, *b"y");
-    far_host.kill(&there.identity()).unwrap();
+    far_host.kill(&remote.identity()).unwrap();
 }
 
 /// Returns the next byte that the guest sends.
@@ -104,7 +104,7 @@ fn next_byte(console: &mut UnixStream) -> u8 {
 /// Between two rounds of copying, the guest writes more than may remain when it is stopped, and
 /// less than is copied meanwhile. Several rounds are therefore necessary.
 #[test]
-fn nothing_is_lost_of_what_a_guest_writes_while_its_memory_is_copied() {
+fn writes_of_a_guest_during_memory_copying_are_not_lost() {
     const SLOW: MigrationSpec =
         MigrationSpec { downtime: Duration::from_millis(100), bytes_per_second: Some(1 << 20) };
     const MOVES: usize = 3;
@@ -116,23 +116,23 @@ fn nothing_is_lost_of_what_a_guest_writes_while_its_memory_is_copied() {
         console.set_read_timeout(Some(support::LIMIT)).unwrap();
         console
     };
-    let mut here = console(&*vm);
+    let mut local_console = console(&*vm);
     for _ in 0..MOVES {
-        here.write_all(b"w").unwrap();
-        while next_byte(&mut here) != b'w' {}
+        local_console.write_all(b"w").unwrap();
+        while next_byte(&mut local_console) != b'w' {}
         let far = Site::new();
-        let (there, _told) = far.start(&far.host(), &arriving(&far, "a", &*vm));
-        let near_end = there.migrate_in().unwrap();
+        let (remote, _told) = far.start(&far.host(), &arriving(&far, "a", &*vm));
+        let near_end = remote.migrate_in().unwrap();
         vm.migrate_out(near_end, &SLOW).unwrap();
         wait_phase(&*vm, &SendingPhase::Waiting);
         vm.execute(&VmCommand::FinishMigration).unwrap();
-        wait_phase(&*there, &SendingPhase::Done);
-        there.execute(&VmCommand::Resume).unwrap();
+        wait_phase(&*remote, &SendingPhase::Done);
+        remote.execute(&VmCommand::Resume).unwrap();
         vm.execute(&VmCommand::Quit).unwrap();
-        here = console(&*there);
-        vm = there;
-        here.write_all(b"?").unwrap();
-        assert_eq!(next_byte(&mut here), b'k', "the guest's memory lacks writes");
+        local_console = console(&*remote);
+        vm = remote;
+        local_console.write_all(b"?").unwrap();
+        assert_eq!(next_byte(&mut local_console), b'k', "the guest's memory lacks writes");
         sites.push(far);
     }
 }
@@ -144,40 +144,40 @@ fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
     let (vm, notices) = site.start(&host, &site.obedient("a"));
     let spec = arriving(&far, "a", &*vm);
     let receiver = || {
-        let (there, told) = far.start(&far_host, &spec);
-        let near_end = there.migrate_in().unwrap();
-        (there, told, near_end)
+        let (remote, far_notices) = far.start(&far_host, &spec);
+        let near_end = remote.migrate_in().unwrap();
+        (remote, far_notices, near_end)
     };
     // The migration is cancelled while it waits with only the final part not sent.
-    let (_there, told, near_end) = receiver();
+    let (_there, far_notices, near_end) = receiver();
     vm.migrate_out(near_end, &SPEC).unwrap();
     wait_phase(&*vm, &SendingPhase::Waiting);
     vm.execute(&VmCommand::CancelMigration).unwrap();
     notices.wait(&VmNotice::State(VmRunState::Running));
     echoes(&*vm, b'1');
     assert!(matches!(vm.migration_status().unwrap().phase, SendingPhase::Failed(_)));
-    assert!(!told.wait_end().0);
+    assert!(!far_notices.wait_end().0);
 
     // The destination ends while the source is waiting.
-    let (there, told, near_end) = receiver();
+    let (remote, far_notices, near_end) = receiver();
     vm.migrate_out(near_end, &SPEC).unwrap();
     wait_phase(&*vm, &SendingPhase::Waiting);
-    far_host.kill(&there.identity()).unwrap();
-    told.wait_end();
+    far_host.kill(&remote.identity()).unwrap();
+    far_notices.wait_end();
     vm.execute(&VmCommand::FinishMigration).unwrap();
-    until("failure", || {
+    wait_until("failure", || {
         matches!(vm.migration_status().unwrap().phase, SendingPhase::Failed(_)).then_some(())
     });
-    until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
+    wait_until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
     echoes(&*vm, b'2');
 
     // Everything was sent, and the VM is nevertheless resumed at the source.
-    let (there, _told, near_end) = receiver();
+    let (remote, _told, near_end) = receiver();
     vm.migrate_out(near_end, &SPEC).unwrap();
     wait_phase(&*vm, &SendingPhase::Waiting);
     vm.execute(&VmCommand::FinishMigration).unwrap();
     wait_phase(&*vm, &SendingPhase::Done);
-    far_host.kill(&there.identity()).unwrap();
+    far_host.kill(&remote.identity()).unwrap();
     vm.execute(&VmCommand::Resume).unwrap();
     notices.wait(&VmNotice::State(VmRunState::Running));
     echoes(&*vm, b'3');
@@ -194,22 +194,22 @@ fn is_taken(vm: &dyn Vm, port: Option<u8>, mac: Option<MacAddr>) -> bool {
     let nic = VmNicSpec { mac, ..legacy("second", &spec, port) };
     let _listener = listen_for_all(&nic.socket);
     let spec = VmSpec { nics: vec![nic], ..spec };
-    let (there, _told) = far.start(&far_host, &spec);
-    let near_end = there.migrate_in().unwrap();
+    let (remote, _told) = far.start(&far_host, &spec);
+    let near_end = remote.migrate_in().unwrap();
     vm.migrate_out(near_end, &SPEC).unwrap();
     wait_phase(vm, &SendingPhase::Waiting);
     vm.execute(&VmCommand::FinishMigration).unwrap();
-    let is_taken = until("the end", || match vm.migration_status().unwrap().phase {
+    let is_taken = wait_until("the end", || match vm.migration_status().unwrap().phase {
         SendingPhase::Done => Some(true),
         SendingPhase::Failed(_) => Some(false),
         _ => None,
     });
-    let _ = far_host.kill(&there.identity());
+    let _ = far_host.kill(&remote.identity());
     is_taken
 }
 
 #[test]
-fn what_was_plugged_in_has_to_be_where_it_was() {
+fn plugged_devices_keep_their_slots() {
     let site = Site::new();
     let host = site.host();
     let spec = site.obedient("a");
@@ -220,23 +220,23 @@ fn what_was_plugged_in_has_to_be_where_it_was() {
     let (vm, notices) = site.start(&host, &spec);
     vm.execute(&VmCommand::PlugNic(second)).unwrap();
     let device = |name: &str| VmDevice::Nic(name.to_owned());
-    let places = || {
+    let placements = || {
         let plugged = vm.layout().unwrap().plugged;
-        plugged.into_iter().map(|of| (of.device, of.port)).collect::<Vec<_>>()
+        plugged.into_iter().map(|entry| (entry.device, entry.port)).collect::<Vec<_>>()
     };
-    assert_eq!(places(), [(device("first"), 0), (device("second"), 1)]);
+    assert_eq!(placements(), [(device("first"), 0), (device("second"), 1)]);
     vm.execute(&VmCommand::Unplug(device("first"))).unwrap();
-    let_go(&*vm, &notices, device("first"));
+    complete_unplug(&*vm, &notices, device("first"));
     let layout = vm.layout().unwrap();
     assert!(layout.machine.starts_with("pc-q35-"), "{layout:?}");
-    assert_eq!(places(), [(device("second"), 1)]);
+    assert_eq!(placements(), [(device("second"), 1)]);
     let mac = layout.plugged[0].mac;
 
     assert!(!is_taken(&*vm, None, mac));
-    until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
+    wait_until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
     // QEMU assigns a second NIC another address than an only one.
     assert!(!is_taken(&*vm, Some(1), None));
-    until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
+    wait_until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
     assert!(is_taken(&*vm, Some(1), mac));
     host.kill(&vm.identity()).unwrap();
 }

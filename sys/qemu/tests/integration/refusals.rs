@@ -20,7 +20,7 @@ fn start_error(host: &QemuHost, spec: &VmSpec) -> suimon_ports::VmError {
 
 #[test]
 fn a_qemu_that_is_not_there_or_is_none() {
-    for (qemu, word) in [("/nonexistent/qemu", "install"), ("/bin/true", "no version")] {
+    for (qemu, text) in [("/nonexistent/qemu", "install"), ("/bin/true", "no version")] {
         let mut site = Site::empty();
         site.start_launcher(Some(qemu));
         let host = site.host();
@@ -28,7 +28,7 @@ fn a_qemu_that_is_not_there_or_is_none() {
         host.prepare(&spec.folder, spec.user).unwrap();
         for error in [host.probe(&spec).unwrap_err(), start_error(&host, &spec)] {
             assert_eq!(error.kind, VmErrorKind::Host);
-            assert!(error.text.contains(qemu) && error.text.contains(word), "{error}");
+            assert!(error.text.contains(qemu) && error.text.contains(text), "{error}");
         }
     }
 }
@@ -39,21 +39,21 @@ fn a_folder_that_the_vms_user_cannot_reach() {
     let host = site.host();
     let spec = site.spec("closed");
     host.prepare(&spec.folder, spec.user).unwrap();
-    let above = site.path("");
-    fs::set_permissions(&above, fs::Permissions::from_mode(0o700)).unwrap();
+    let parent = site.path("");
+    fs::set_permissions(&parent, fs::Permissions::from_mode(0o700)).unwrap();
     let error = start_error(&host, &spec);
     assert_eq!(error.kind, VmErrorKind::Refused);
-    let remedy = format!("chmod o+x {}", above.display().to_string().trim_end_matches('/'));
+    let remedy = format!("chmod o+x {}", parent.display().to_string().trim_end_matches('/'));
     assert!(error.text.contains(&remedy), "{error}");
     assert!(error.text.contains(&spec.user.to_string()), "{error}");
     // Once permitted, the VM starts without being prepared again.
-    fs::set_permissions(&above, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&parent, fs::Permissions::from_mode(0o755)).unwrap();
     let (vm, _notices) = site.start(&host, &spec);
     host.kill(&vm.identity()).unwrap();
 }
 
 #[test]
-fn a_launcher_that_fails_says_why() {
+fn a_failed_launcher_reports_the_reason() {
     let site = Site::empty();
     let mut command = Command::new("/bin/sh");
     command.args(["-c", "echo 'the folder is not there'; echo more >&2; exit 1"]);
@@ -64,7 +64,7 @@ fn a_launcher_that_fails_says_why() {
 }
 
 #[test]
-fn a_qemu_that_ends_at_once_says_why() {
+fn a_qemu_that_exits_at_once_reports_the_reason() {
     let site = Site::new();
     let host = site.host();
     // Firmware of a length that no flash device has.
@@ -76,8 +76,8 @@ fn a_qemu_that_ends_at_once_says_why() {
     assert_eq!(error.kind, VmErrorKind::Host);
     assert!(error.text.contains("status 1") && error.text.contains("invalid size"), "{error}");
     assert!(host.running().unwrap().is_empty());
-    for left in ["qmp.sock", "console.sock", "launched.json"] {
-        assert!(!spec.folder.join(left).exists(), "{left}");
+    for name in ["qmp.sock", "console.sock", "launched.json"] {
+        assert!(!spec.folder.join(name).exists(), "{name}");
     }
     spec.boot = VmBoot::Bios;
     let (vm, _notices) = site.start(&host, &spec);
@@ -85,7 +85,7 @@ fn a_qemu_that_ends_at_once_says_why() {
 }
 
 #[test]
-fn what_the_host_lacks() {
+fn resources_missing_from_the_host_are_reported() {
     let site = Site::new();
     let host = site.host();
     let refuse = |spec: &VmSpec, word: &str| {
@@ -108,8 +108,8 @@ fn what_the_host_lacks() {
     refuse(&VmSpec { boot: secret, ..site.spec("copier") }, "/etc/shadow");
     let has_kvm = fs::read_to_string("/proc/cpuinfo").unwrap();
     if !has_kvm.split_whitespace().any(|flag| matches!(flag, "vmx" | "svm")) {
-        let wanted = Some(VmAccelerator::Kvm);
-        refuse(&VmSpec { accelerator: wanted, ..site.spec("kvm") }, "KVM");
+        let accelerator = Some(VmAccelerator::Kvm);
+        refuse(&VmSpec { accelerator, ..site.spec("kvm") }, "KVM");
         host.probe(&VmSpec { accelerator: None, ..site.spec("any") }).unwrap();
     }
 }
@@ -131,15 +131,15 @@ fn folders_that_are_none_of_a_vm() {
     let site = Site::new();
     let host = site.host();
     let spec = site.spec("real");
-    let elsewhere = site.path("elsewhere");
-    fs::create_dir(&elsewhere).unwrap();
-    fs::write(elsewhere.join("file"), "x").unwrap();
-    symlink(&elsewhere, site.vm_folder("link")).unwrap();
+    let other_folder = site.path("elsewhere");
+    fs::create_dir(&other_folder).unwrap();
+    fs::write(other_folder.join("file"), "x").unwrap();
+    symlink(&other_folder, site.vm_folder("link")).unwrap();
     let root = site.vm_folder("x");
     let root = root.parent().unwrap();
-    let wrong = [
+    let invalid = [
         site.vm_folder("link"),
-        elsewhere.clone(),
+        other_folder.clone(),
         root.join("../elsewhere"),
         root.join("a/b"),
         root.join(".."),
@@ -147,7 +147,7 @@ fn folders_that_are_none_of_a_vm() {
         Path::new("/etc").to_owned(),
         Path::new("relative").to_owned(),
     ];
-    for folder in &wrong {
+    for folder in &invalid {
         let prepared = host.prepare(folder, spec.user).unwrap_err();
         let removed = host.remove(folder).unwrap_err();
         let started = start_error(&host, &VmSpec { folder: folder.clone(), ..spec.clone() });
@@ -155,7 +155,7 @@ fn folders_that_are_none_of_a_vm() {
             assert_eq!(error.kind, VmErrorKind::Refused, "{folder:?}: {error}");
         }
     }
-    assert!(elsewhere.join("file").exists());
+    assert!(other_folder.join("file").exists());
     // The folders were not prepared, were prepared for another user, or are writable by others.
     assert_eq!(start_error(&host, &spec).kind, VmErrorKind::Refused);
     host.prepare(&spec.folder, spec.user + 1_000_000).unwrap();
@@ -207,7 +207,7 @@ fn strangers_are_refused() {
         .gid(3_999_999)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{stderr}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{stderr}");
 }

@@ -12,13 +12,13 @@ use suimon_ports::{Vm, VmAccelerator, VmCommand, VmErrorKind, VmHost, VmNotice, 
 /// Reads the guest's output until it ends with `end`.
 fn read_until(console: &mut UnixStream, end: &str) -> String {
     console.set_read_timeout(Some(support::LIMIT)).unwrap();
-    let mut said = String::new();
-    while !said.ends_with(end) {
+    let mut output = String::new();
+    while !output.ends_with(end) {
         let mut byte = [0];
         console.read_exact(&mut byte).unwrap();
-        said.push(char::from(byte[0]));
+        output.push(char::from(byte[0]));
     }
-    said
+    output
 }
 
 fn console(vm: &dyn Vm) -> UnixStream {
@@ -26,7 +26,7 @@ fn console(vm: &dyn Vm) -> UnixStream {
 }
 
 #[test]
-fn a_vm_runs_pauses_and_ends_when_it_is_told() {
+fn a_vm_runs_pauses_and_ends_on_command() {
     let site = Site::new();
     let host = site.host();
     let spec = site.spec("plain");
@@ -56,8 +56,8 @@ fn a_vm_runs_pauses_and_ends_when_it_is_told() {
     assert_eq!(vm.execute(&VmCommand::Pause).unwrap_err().kind, VmErrorKind::NotRunning);
     assert_eq!(vm.status().state, VmRunState::Off);
     // The launcher may not have detected the end yet.
-    let again = host.kill(&vm.identity());
-    assert!(again.is_ok() || again.unwrap_err().kind == VmErrorKind::NotRunning);
+    let result = host.kill(&vm.identity());
+    assert!(result.is_ok() || result.unwrap_err().kind == VmErrorKind::NotRunning);
     host.remove(&spec.folder).unwrap();
     assert!(!spec.folder.exists());
 }
@@ -99,7 +99,7 @@ fn a_vms_process_has_no_rights() {
 }
 
 #[test]
-fn a_guest_talks_on_its_console_panics_resets_and_turns_itself_off() {
+fn a_guest_uses_its_console_panics_resets_and_powers_off() {
     let site = Site::new();
     let host = site.host();
     let spec = site.obedient("talker");
@@ -123,7 +123,7 @@ fn a_guest_talks_on_its_console_panics_resets_and_turns_itself_off() {
     drop(line);
 
     // Another client may connect to the console now.
-    let mut line = support::until("console", || vm.console().ok().map(UnixStream::from));
+    let mut line = support::wait_until("console", || vm.console().ok().map(UnixStream::from));
     line.write_all(b"o").unwrap();
     let (is_orderly, reason) = notices.wait_end();
     assert!(is_orderly, "{reason}");
@@ -139,7 +139,7 @@ fn a_guest_talks_on_its_console_panics_resets_and_turns_itself_off() {
 }
 
 #[test]
-fn a_vm_that_is_killed_says_by_what() {
+fn a_killed_vm_reports_the_signal() {
     let site = Site::new();
     let host = site.host();
     let (vm, notices) = site.start(&host, &site.spec("victim"));
@@ -211,12 +211,12 @@ fn a_vm_outlives_its_launcher() {
     host.kill(&vm.identity()).unwrap();
     let (is_orderly, reason) = notices.wait_end();
     assert!(!is_orderly && reason.contains("earlier launcher"), "{reason}");
-    support::until("end of the process", || (!is_running(identity.process)).then_some(()));
+    support::wait_until("end of the process", || (!is_running(identity.process)).then_some(()));
     assert!(host.running().unwrap().is_empty());
 }
 
 #[test]
-fn a_launcher_that_nobody_needs_ends_and_one_that_has_a_vm_does_not() {
+fn an_unused_launcher_exits_and_one_with_a_vm_does_not() {
     let site = Site::empty();
     assert!(support::start_passing(&site));
     assert!(!support::start_passing(&site), "one is there");
@@ -228,8 +228,8 @@ fn a_launcher_that_nobody_needs_ends_and_one_that_has_a_vm_does_not() {
     notices.wait_end();
     drop(vm);
     let socket = site.socket();
-    let gone = || UnixStream::connect(&socket).err();
-    support::until("end of the launcher", || {
-        gone().filter(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+    let connect_error = || UnixStream::connect(&socket).err();
+    support::wait_until("end of the launcher", || {
+        connect_error().filter(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
     });
 }

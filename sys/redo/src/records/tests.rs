@@ -27,7 +27,7 @@ fn changes(numbers: std::ops::Range<u64>) -> Vec<MetadataChange> {
 }
 
 #[test]
-fn what_was_kept_is_loaded_by_another_process_until_it_is_forgotten() {
+fn records_are_loaded_by_another_process_until_they_are_removed() {
     let (_folder, records) = records();
     assert!(records.load("8-77").unwrap().is_none());
     let mut record = records.create("8-77", OPENED).unwrap();
@@ -49,7 +49,7 @@ fn what_was_kept_is_loaded_by_another_process_until_it_is_forgotten() {
 }
 
 #[test]
-fn a_record_of_another_boot_says_nothing_and_goes() {
+fn a_record_of_another_boot_is_ignored_and_removed() {
     let (_folder, records) = records();
     records.create("a", OPENED).unwrap().append(&changes(0..5), 0).unwrap();
     assert!(records.after_a_boot().load("a").unwrap().is_none());
@@ -60,8 +60,8 @@ fn a_record_of_another_boot_says_nothing_and_goes() {
 #[test]
 fn what_is_stale_goes_when_the_records_are_opened() {
     let (_folder, records) = records();
-    let mut kept = records.create("kept", OPENED).unwrap();
-    kept.append(&changes(0..1), 0).unwrap();
+    let mut retained = records.create("kept", OPENED).unwrap();
+    retained.append(&changes(0..1), 0).unwrap();
     drop(records.after_a_boot().create("other-boot", OPENED).unwrap());
     fs::write(records.folder.join("half.new"), "a process was killed here").unwrap();
     drop(records.create("empty", OPENED).unwrap());
@@ -69,15 +69,15 @@ fn what_is_stale_goes_when_the_records_are_opened() {
     abandoned.append(&changes(0..1), 0).unwrap();
     abandoned.abandon().unwrap();
     assert!(records.load("abandoned").unwrap().is_none());
-    let again = FileRecords::open(&records.folder).unwrap();
+    let reopened = FileRecords::open(&records.folder).unwrap();
     // A file that cannot be removed does not prevent the removal of others.
     fs::create_dir(records.folder.join("folder.new")).unwrap();
-    assert!(again.sweep().is_err());
+    assert!(reopened.sweep().is_err());
     fs::remove_dir(records.folder.join("folder.new")).unwrap();
-    let left: Vec<_> =
-        fs::read_dir(&again.folder).unwrap().map(|of| of.unwrap().file_name()).collect();
-    assert_eq!(left, ["kept.redo"]);
-    assert_eq!(again.load("kept").unwrap().unwrap().changes, changes(0..1));
+    let names: Vec<_> =
+        fs::read_dir(&reopened.folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["kept.redo"]);
+    assert_eq!(reopened.load("kept").unwrap().unwrap().changes, changes(0..1));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_folder_or_record_that_others_may_have_made_is_refused() {
 
 /// Programs that change an image beside the daemon find records of any owner, and change none.
 #[test]
-fn what_is_left_is_found_in_a_folder_of_any_owner_and_stays() {
+fn pending_records_are_found_in_a_folder_of_any_owner_and_kept() {
     let (folder, records) = records();
     let find = |key: &str| FileRecords::find_pending(&records.folder, key);
     assert_eq!(FileRecords::find_pending(&folder.path().join("nothing"), "a").unwrap(), None);
@@ -127,10 +127,10 @@ fn a_damaged_entry_does_not_hide_those_behind_it() {
     record.append(&changes(0..9), 0).unwrap();
     record.truncate_before(2).unwrap();
     let path = records.path("a").unwrap();
-    let whole = fs::read(&path).unwrap();
-    let flipped = |at: usize| {
-        let mut bytes = whole.clone();
-        bytes[at] ^= 1;
+    let complete = fs::read(&path).unwrap();
+    let flipped = |index: usize| {
+        let mut bytes = complete.clone();
+        bytes[index] ^= 1;
         fs::write(&path, bytes).unwrap();
         records.load("a")
     };
@@ -142,13 +142,13 @@ fn a_damaged_entry_does_not_hide_those_behind_it() {
     // needed.
     assert_eq!(flipped(location(8) as usize + 20).unwrap().unwrap().changes, changes(2..8));
     assert_eq!(flipped(location(1) as usize + 20).unwrap().unwrap().changes, changes(2..9));
-    for at in 64..80 {
-        assert!(flipped(at).is_err(), "{at}");
+    for index in 64..80 {
+        assert!(flipped(index).is_err(), "{index}");
     }
 }
 
 #[test]
-fn what_is_no_file_is_no_record_and_is_not_waited_for() {
+fn a_fifo_is_not_a_record_and_does_not_block() {
     let (_folder, records) = records();
     let fifo = records.path("a").unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
@@ -171,21 +171,21 @@ fn where_there_is_no_room_nothing_is_left() {
 fn a_full_record_keeps_nothing_more_until_something_is_forgotten() {
     let (_folder, records) = records();
     let mut record = records.create("a", OPENED).unwrap();
-    let room = u64::from(ROOM);
-    assert!(record.append(&changes(0..room), 0).unwrap());
-    assert!(!record.append(&changes(room..room + 1), 0).unwrap());
-    assert_eq!(record.next_position(), room);
+    let space = u64::from(ROOM);
+    assert!(record.append(&changes(0..space), 0).unwrap());
+    assert!(!record.append(&changes(space..space + 1), 0).unwrap());
+    assert_eq!(record.next_position(), space);
     record.truncate_before(10).unwrap();
-    assert!(!record.append(&changes(room..room + 11), 0).unwrap());
-    assert!(record.append(&changes(room..room + 10), 0).unwrap());
-    assert_eq!(records.load("a").unwrap().unwrap().changes, changes(10..room + 10));
+    assert!(!record.append(&changes(space..space + 11), 0).unwrap());
+    assert!(record.append(&changes(space..space + 10), 0).unwrap());
+    assert_eq!(records.load("a").unwrap().unwrap().changes, changes(10..space + 10));
     // The size is bounded.
     let file = records.path("a").unwrap();
-    assert_eq!(fs::metadata(file).unwrap().len(), location(room));
+    assert_eq!(fs::metadata(file).unwrap().len(), location(space));
 }
 
 #[test]
-fn what_is_no_record_and_what_is_no_key_is_an_error() {
+fn invalid_records_and_keys_are_errors() {
     let (_folder, records) = records();
     fs::write(records.path("a").unwrap(), [0; 500]).unwrap();
     let error = records.load("a").unwrap_err();

@@ -28,8 +28,8 @@ impl<const RECORDS: bool> AnyOrder for PackedQueue<RECORDS> {
     }
 
     #[inline(always)]
-    fn complete_taken(&mut self, taken: TakenChain, written: u32) {
-        let TakenChain { index, descriptors, entries } = taken;
+    fn complete_taken(&mut self, chain: TakenChain, written: u32) {
+        let TakenChain { index, descriptors, entries } = chain;
         self.done.push(CompletedChain {
             position: self.next_used,
             id: index,

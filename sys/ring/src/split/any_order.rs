@@ -23,14 +23,14 @@ impl<const RECORDS: bool> AnyOrder for SplitQueue<RECORDS> {
     }
 
     #[inline(always)]
-    fn complete_taken(&mut self, taken: TakenChain, written: u32) {
-        self.cells.write_used(self.next_used, taken.index, written);
+    fn complete_taken(&mut self, chain: TakenChain, written: u32) {
+        self.cells.write_used(self.next_used, chain.index, written);
         if RECORDS {
             if let Some(inflight) = &mut self.inflight {
-                inflight.record_completed(taken.index);
+                inflight.record_completed(chain.index);
             }
         }
-        self.outstanding.complete(taken.index);
+        self.outstanding.complete(chain.index);
         self.next_used = self.next_used.wrapping_add(1);
     }
 

@@ -49,30 +49,30 @@ fn transmit_survives(features: u64) -> usize {
     assert_eq!(receive_all(&mut ring, &mut batch).len(), 3);
     assert_eq!(driver.reap(features).len(), 3);
     let sent: Vec<_> = (10..17).map(|seed| pattern(seed, 50 + seed)).collect();
-    for (nth, frame) in sent.iter().enumerate() {
+    for (index, frame) in sent.iter().enumerate() {
         let total = (HEADER + frame.len()) as u32;
-        let lens = if nth % 3 == 0 { vec![12, 20, total - 32] } else { vec![total] };
+        let lens = if index % 3 == 0 { vec![12, 20, total - 32] } else { vec![total] };
         driver.add(&lens, false, &[vec![0; HEADER], frame.clone()].concat()).unwrap();
     }
-    let all = crash_everywhere(&vm, &file, || {
+    let snapshots = crash_everywhere(&vm, &file, || {
         ring.receive(&mut batch).unwrap();
     });
     // The ring belongs to the process that died.
     core::mem::forget(ring);
     // The front-end does not have the ring's position.
     setup.base = if features & RING_PACKED == 0 { 0x1234 } else { 0x8000 };
-    let points = all.len();
-    for (nth, remains) in all.into_iter().enumerate() {
-        if nth % 3 == 2 {
+    let points = snapshots.len();
+    for (index, remains) in snapshots.into_iter().enumerate() {
+        if index % 3 == 2 {
             // The second process dies while it recovers.
             let (region, file) = region_of(&remains.region, features);
             let memory = remains.vm.map();
-            let again = crash_everywhere(&remains.vm, &file, || {
+            let nested = crash_everywhere(&remains.vm, &file, || {
                 let mut ring = TxRing::with_tracking(memory, &setup, records(&region)).unwrap();
                 ring.receive(&mut batch).unwrap();
                 core::mem::forget(ring);
             });
-            for remains in again {
+            for remains in nested {
                 finish_transmit(&driver, &remains, features, &setup, &sent, &mut batch);
             }
         } else {
@@ -140,16 +140,16 @@ fn receive_survives(features: u64) -> usize {
     // The second frame fills several buffers, which become visible together or not at all.
     let frames: Vec<_> =
         [(1, 60), (2, 700), (3, 90)].iter().map(|(seed, len)| pattern(*seed, *len)).collect();
-    let held: Vec<_> = frames.iter().map(|bytes| frame(bytes)).collect();
-    let all = crash_everywhere(&vm, &file, || {
-        for frame in &held {
+    let sent_frames: Vec<_> = frames.iter().map(|bytes| frame(bytes)).collect();
+    let snapshots = crash_everywhere(&vm, &file, || {
+        for frame in &sent_frames {
             assert_eq!(ring.transmit(frame).unwrap(), TransmitResult::Accepted);
         }
         ring.flush().unwrap();
     });
     core::mem::forget(ring);
     setup.base = if features & RING_PACKED == 0 { 0x1234 } else { 0x8000 };
-    for remains in &all {
+    for remains in &snapshots {
         let vm = remains.vm.copy();
         let mut driver = driver.in_copy(&vm);
         let used = driver.reap(features);
@@ -166,11 +166,11 @@ fn receive_survives(features: u64) -> usize {
             accepted.push(bytes);
         }
         ring.flush().unwrap();
-        let more = driver.reap(features);
-        assert_eq!(used.len() + more.len(), offered, "every buffer is filled once");
-        assert_eq!(driver.read_frames(&more), accepted);
+        let remaining_used = driver.reap(features);
+        assert_eq!(used.len() + remaining_used.len(), offered, "every buffer is filled once");
+        assert_eq!(driver.read_frames(&remaining_used), accepted);
     }
-    all.len()
+    snapshots.len()
 }
 
 #[test]
@@ -210,22 +210,22 @@ fn a_packed_receive_ring_survives_any_death() {
 fn every_store_is_looked_at() {
     let vm = Vm::new(SIZE);
     let watched = [Watched { file: &vm.file, bytes: RING_BYTES }];
-    let ring_byte = |at: u64| GuestAddress(GUEST_BASE + at);
-    let mut seen = Vec::new();
+    let ring_byte = |offset: u64| GuestAddress(GUEST_BASE + offset);
+    let mut observed = Vec::new();
     let stores = step_through(
         &watched,
         || {
-            for (at, value) in [(0, 1_u8), (1, 2), (1, 2), (RING_BYTES as u64 - 1, 3)] {
-                vm.memory.write_obj(value, ring_byte(at)).unwrap();
+            for (index, value) in [(0, 1_u8), (1, 2), (1, 2), (RING_BYTES as u64 - 1, 3)] {
+                vm.memory.write_obj(value, ring_byte(index)).unwrap();
             }
             vm.memory.write_obj(4_u8, ring_byte(0x10_0000)).unwrap();
         },
         || {
-            let byte = |at| -> u8 { vm.memory.read_obj(ring_byte(at)).unwrap() };
-            seen.push([byte(0), byte(1), byte(RING_BYTES as u64 - 1)]);
+            let byte = |index| -> u8 { vm.memory.read_obj(ring_byte(index)).unwrap() };
+            observed.push([byte(0), byte(1), byte(RING_BYTES as u64 - 1)]);
         },
     );
-    assert_eq!(seen, [[1, 0, 0], [1, 2, 0], [1, 2, 0], [1, 2, 3]]);
+    assert_eq!(observed, [[1, 0, 0], [1, 2, 0], [1, 2, 0], [1, 2, 3]]);
     assert_eq!(stores, 4);
     assert_eq!(vm.memory.read_obj::<u8>(ring_byte(0x10_0000)).unwrap(), 4);
 }

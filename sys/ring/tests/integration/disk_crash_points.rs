@@ -15,13 +15,13 @@ const EVENT_IDX: u64 = 1 << 29;
 
 /// Makes a write to this sector available.
 fn offer(driver: &mut AnyDriver<'_>, sector: u64) {
-    let wanted = Wanted::write(sector, vec![sector as u8; 512]);
-    let (mut lens, mut readable) = wanted.usual();
+    let request = Wanted::write(sector, vec![sector as u8; 512]);
+    let (mut lens, mut readable) = request.usual();
     if sector % 3 == 0 {
         lens = vec![16, 200, 312, 1];
         readable = 3;
     }
-    let bytes = [wanted.readable(), vec![0xee]].concat();
+    let bytes = [request.readable(), vec![0xee]].concat();
     driver.add_request(&lens, readable, sector % 4 == 1, &bytes).unwrap();
 }
 
@@ -31,10 +31,10 @@ fn sector_of(vm: &Vm, driver: &AnyDriver<'_>, head: u16) -> u64 {
 }
 
 /// Receives requests from the queue, at most `max`, and returns their sectors.
-fn asked(disk: &mut MemoryDisk, queue: &mut dyn DiskQueue, max: usize) -> Vec<u64> {
-    let known = disk.under_way.len();
-    while disk.receive(queue, max - (disk.under_way.len() - known)) > 0 {}
-    disk.under_way.iter().skip(known).map(|request| request.range.offset() / 512).collect()
+fn receive_sectors(disk: &mut MemoryDisk, queue: &mut dyn DiskQueue, max: usize) -> Vec<u64> {
+    let count = disk.under_way.len();
+    while disk.receive(queue, max - (disk.under_way.len() - count)) > 0 {}
+    disk.under_way.iter().skip(count).map(|request| request.range.offset() / 512).collect()
 }
 
 fn survives(features: u64) -> usize {
@@ -50,25 +50,25 @@ fn survives(features: u64) -> usize {
     for sector in 0..4 {
         offer(&mut driver, sector);
     }
-    assert_eq!(asked(&mut disk, &mut *queue, 4), [0, 1, 2, 3]);
-    for nth in [2, 0] {
-        disk.carry_out(&mut *queue, nth);
+    assert_eq!(receive_sectors(&mut disk, &mut *queue, 4), [0, 1, 2, 3]);
+    for index in [2, 0] {
+        disk.carry_out(&mut *queue, index);
     }
     queue.flush().unwrap();
-    let answered: Vec<_> =
+    let completed: Vec<_> =
         driver.reap_any_order().iter().map(|used| sector_of(&vm, &driver, used.head)).collect();
-    assert_eq!(answered, [2, 0]);
+    assert_eq!(completed, [2, 0]);
     for sector in 10..14 {
         offer(&mut driver, sector);
     }
     // 1 and 3 are in flight, and three of 10 to 13 are taken.
-    let all = crash_everywhere(&vm, &file, || {
-        assert_eq!(asked(&mut disk, &mut *queue, 2), [10, 11]);
-        for nth in [2, 1] {
-            disk.carry_out(&mut *queue, nth);
+    let snapshots = crash_everywhere(&vm, &file, || {
+        assert_eq!(receive_sectors(&mut disk, &mut *queue, 2), [10, 11]);
+        for index in [2, 1] {
+            disk.carry_out(&mut *queue, index);
         }
         queue.flush().unwrap();
-        assert_eq!(asked(&mut disk, &mut *queue, 1), [12]);
+        assert_eq!(receive_sectors(&mut disk, &mut *queue, 1), [12]);
         disk.carry_out(&mut *queue, 0);
         queue.flush().unwrap();
     });
@@ -76,26 +76,26 @@ fn survives(features: u64) -> usize {
     core::mem::forget(queue);
     // The front-end does not have the ring's position.
     setup.base = if features & RING_PACKED == 0 { 0x1234 } else { 0x8000 };
-    let points = all.len();
+    let points = snapshots.len();
     let mut ends = Vec::new();
-    for (nth, remains) in all.iter().enumerate() {
+    for (index, remains) in snapshots.iter().enumerate() {
         ends.push(finish(&driver, remains, features, &setup));
-        if nth % 3 == 2 {
+        if index % 3 == 2 {
             // The second process dies while it recovers.
             let (region, file) = region_of(&remains.region, features);
             let memory = remains.vm.map();
-            let again = crash_everywhere(&remains.vm, &file, || {
+            let nested = crash_everywhere(&remains.vm, &file, || {
                 let ring = DiskRing::with_tracking(memory, &setup, records(&region), facts());
                 let mut queue = ring.unwrap().into_queue();
                 let mut disk = MemoryDisk::new(DISK_BYTES);
-                asked(&mut disk, &mut *queue, 3);
+                receive_sectors(&mut disk, &mut *queue, 3);
                 while let Some(last) = disk.under_way.len().checked_sub(1) {
                     disk.carry_out(&mut *queue, last);
                 }
                 queue.flush().unwrap();
                 core::mem::forget(queue);
             });
-            for remains in again {
+            for remains in nested {
                 finish(&driver, &remains, features, &setup);
             }
         }
@@ -109,11 +109,11 @@ fn survives(features: u64) -> usize {
 fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &RingSetup) -> usize {
     let vm = remains.vm.copy();
     let mut driver = driver.in_copy(&vm);
-    let mut left: Vec<_> = [1, 3, 10, 11, 12, 13].into();
+    let mut remaining: Vec<_> = [1, 3, 10, 11, 12, 13].into();
     for used in driver.reap_any_order() {
         let sector = sector_of(&vm, &driver, used.head);
-        let at = left.iter().position(|other| *other == sector);
-        left.remove(at.expect("answered twice"));
+        let index = remaining.iter().position(|other| *other == sector);
+        remaining.remove(index.expect("answered twice"));
     }
     let (region, _file) = region_of(&remains.region, features);
     let memory = vm.map();
@@ -121,16 +121,16 @@ fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &Ring
     let state = ring.state();
     let mut queue = ring.into_queue();
     let mut disk = MemoryDisk::new(DISK_BYTES);
-    assert_eq!(asked(&mut disk, &mut *queue, 100), left);
+    assert_eq!(receive_sectors(&mut disk, &mut *queue, 100), remaining);
     while let Some(last) = disk.under_way.len().checked_sub(1) {
         disk.carry_out(&mut *queue, last);
     }
-    for sector in &left {
-        let at = *sector as usize * 512;
-        assert!(disk.bytes[at..at + 512].iter().all(|byte| u64::from(*byte) == *sector));
+    for sector in &remaining {
+        let offset = *sector as usize * 512;
+        assert!(disk.bytes[offset..offset + 512].iter().all(|byte| u64::from(*byte) == *sector));
     }
     queue.flush().unwrap();
-    assert_eq!(driver.reap_any_order().len(), left.len());
+    assert_eq!(driver.reap_any_order().len(), remaining.len());
     assert!(region.queue(1).unwrap().was_abandoned());
     drop(queue);
     assert!(!region.queue(1).unwrap().was_abandoned(), "given up in order");
@@ -142,13 +142,13 @@ fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &Ring
     for sector in 20..25 {
         offer(&mut driver, sector);
     }
-    assert_eq!(asked(&mut disk, &mut *queue, 100), [20, 21, 22, 23, 24]);
+    assert_eq!(receive_sectors(&mut disk, &mut *queue, 100), [20, 21, 22, 23, 24]);
     while let Some(last) = disk.under_way.len().checked_sub(1) {
         disk.carry_out(&mut *queue, last);
     }
     queue.flush().unwrap();
     assert_eq!(driver.reap_any_order().len(), 5);
-    left.len()
+    remaining.len()
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_packed_ring_survives_any_death() {
 
 /// A ring that is dropped with requests in flight leaves them to the next ring.
 #[test]
-fn what_is_under_way_when_a_ring_is_dropped_is_done_again() {
+fn requests_in_flight_when_a_ring_is_dropped_are_repeated() {
     for features in [DISK_FEATURES, DISK_FEATURES | RING_PACKED] {
         let vm = Vm::new(SIZE);
         let mut driver = AnyDriver::new(&vm, SIZE, features);
@@ -182,16 +182,16 @@ fn what_is_under_way_when_a_ring_is_dropped_is_done_again() {
         for sector in 0..4 {
             offer(&mut driver, sector);
         }
-        assert_eq!(asked(&mut disk, &mut *queue, 3), [0, 1, 2]);
+        assert_eq!(receive_sectors(&mut disk, &mut *queue, 3), [0, 1, 2]);
         disk.carry_out(&mut *queue, 1);
         drop(queue);
         assert_eq!(driver.reap_any_order().len(), 1, "what was answered is returned");
         assert!(region.queue(1).unwrap().was_abandoned());
         let mut disk = MemoryDisk::new(DISK_BYTES);
         let mut queue = open().into_queue();
-        assert_eq!(asked(&mut disk, &mut *queue, 100), [0, 2, 3]);
-        for nth in [2, 0, 0] {
-            disk.carry_out(&mut *queue, nth);
+        assert_eq!(receive_sectors(&mut disk, &mut *queue, 100), [0, 2, 3]);
+        for index in [2, 0, 0] {
+            disk.carry_out(&mut *queue, index);
         }
         drop(queue);
         assert_eq!(driver.reap_any_order().len(), 3);
@@ -215,22 +215,23 @@ fn what_is_taken_back_is_received_again() {
         for sector in 0..4 {
             offer(&mut driver, sector);
         }
-        let mut taken = Vec::new();
-        assert_eq!(queue.receive(3, &mut taken).unwrap(), 3);
-        assert!(queue.reclaim(taken[2]) && queue.reclaim(taken[0]));
+        let mut requests = Vec::new();
+        assert_eq!(queue.receive(3, &mut requests).unwrap(), 3);
+        assert!(queue.reclaim(requests[2]) && queue.reclaim(requests[0]));
         assert_eq!(queue.arm(), ArmResult::Pending);
-        let mut again = Vec::new();
-        assert_eq!(queue.receive(1, &mut again).unwrap(), 1);
-        assert_eq!(queue.receive(8, &mut again).unwrap(), 2);
-        let sectors: Vec<u64> = again.iter().map(|request| request.range.offset() / 512).collect();
+        let mut repeated = Vec::new();
+        assert_eq!(queue.receive(1, &mut repeated).unwrap(), 1);
+        assert_eq!(queue.receive(8, &mut repeated).unwrap(), 2);
+        let sectors: Vec<u64> =
+            repeated.iter().map(|request| request.range.offset() / 512).collect();
         assert_eq!(sectors, [2, 0, 3]);
-        assert_eq!(again[..2], [taken[2], taken[0]]);
+        assert_eq!(repeated[..2], [requests[2], requests[0]]);
         // The next ring has all of them, in the order in which they were offered.
-        assert!(queue.reclaim(again[1]));
+        assert!(queue.reclaim(repeated[1]));
         drop(queue);
         let mut disk = MemoryDisk::new(DISK_BYTES);
         let mut queue = open().into_queue();
-        assert_eq!(asked(&mut disk, &mut *queue, 100), [0, 1, 2, 3]);
+        assert_eq!(receive_sectors(&mut disk, &mut *queue, 100), [0, 1, 2, 3]);
         for _ in 0..4 {
             disk.carry_out(&mut *queue, 0);
         }

@@ -39,22 +39,22 @@ fn fault_of(features: u64, chain: Chain<'_>) -> String {
     };
     let setup = RingSetup { error, ..driver.setup(features, &call) };
     let mut queue = DiskRing::new(vm.map(), &setup, facts()).unwrap().into_queue();
-    let good = Wanted::read(1, 512);
-    let (lens, readable) = good.usual();
-    let head = driver.add_request(&lens, readable, false, &good.readable()).unwrap();
-    let more = |nth: usize| if nth + 1 < chain.len() { NEXT } else { 0 };
+    let valid = Wanted::read(1, 512);
+    let (lens, readable) = valid.usual();
+    let head = driver.add_request(&lens, readable, false, &valid.readable()).unwrap();
+    let next_flag = |number: usize| if number + 1 < chain.len() { NEXT } else { 0 };
     match &mut driver {
         AnyDriver::Split(driver) => {
-            for (nth, (addr, len, flags)) in chain.iter().enumerate() {
-                let slot = nth as u16 + 5;
-                driver.store(slot, *addr, *len, flags | more(nth), slot + 1);
+            for (number, (addr, len, flags)) in chain.iter().enumerate() {
+                let slot = number as u16 + 5;
+                driver.store(slot, *addr, *len, flags | next_flag(number), slot + 1);
             }
             driver.offer(5);
         }
         AnyDriver::Packed(driver) => {
-            for (nth, (addr, len, flags)) in chain.iter().enumerate() {
-                let index = nth as u16 + lens.len() as u16;
-                driver.store(index, *addr, *len, 9, flags | more(nth) | AVAIL);
+            for (number, (addr, len, flags)) in chain.iter().enumerate() {
+                let index = number as u16 + lens.len() as u16;
+                driver.store(index, *addr, *len, 9, flags | next_flag(number) | AVAIL);
             }
         }
     }
@@ -101,15 +101,15 @@ fn chains_that_are_no_requests_are_named() {
 }
 
 #[test]
-fn a_descriptor_that_is_under_way_is_not_taken_again() {
+fn a_descriptor_in_flight_is_not_received_again() {
     let vm = Vm::new(16);
     let mut driver = Driver::new(&vm, 16);
     let (call, _far) = call_line();
     let setup = driver.setup(DISK_FEATURES, None, &call);
     let mut queue = DiskRing::new(vm.map(), &setup, facts()).unwrap().into_queue();
     let mut disk = MemoryDisk::new(DISK_BYTES);
-    let wanted = Wanted::flush();
-    let head = driver.add_request(&[16, 1], 1, false, &wanted.readable()).unwrap();
+    let request = Wanted::flush();
+    let head = driver.add_request(&[16, 1], 1, false, &request.readable()).unwrap();
     assert_eq!(disk.receive(&mut *queue, 8), 1);
     disk.carry_out(&mut *queue, 0);
     // The request was completed, but the used index was not published.
@@ -127,10 +127,10 @@ fn a_driver_that_laps_a_packed_ring_is_not_followed() {
     let mut queue = DiskRing::new(vm.map(), &setup, facts()).unwrap().into_queue();
     vm.memory.write_slice(&Wanted::flush().readable(), GuestAddress(AREA)).unwrap();
     let mut disk = MemoryDisk::new(DISK_BYTES);
-    let offer = |turn: u16| {
+    let offer = |wrap_flags: u16| {
         for pair in 0..2 {
-            driver.store(2 * pair, AREA, 16, pair, turn | NEXT);
-            driver.store(2 * pair + 1, AREA + 64, 1, pair, turn | WRITE);
+            driver.store(2 * pair, AREA, 16, pair, wrap_flags | NEXT);
+            driver.store(2 * pair + 1, AREA + 64, 1, pair, wrap_flags | WRITE);
         }
     };
     offer(AVAIL);
@@ -163,14 +163,14 @@ fn rings_that_no_disk_has_are_refused() {
 fn logged(log: &File) -> Vec<u64> {
     let mut bytes = vec![0; log.metadata().unwrap().len() as usize];
     log.read_exact_at(&mut bytes, 0).unwrap();
-    let bits = bytes.iter().enumerate().flat_map(|(at, byte)| {
-        (0..8).filter(move |bit| byte >> bit & 1 != 0).map(move |bit| at as u64 * 8 + bit)
+    let bits = bytes.iter().enumerate().flat_map(|(index, byte)| {
+        (0..8).filter(move |bit| byte >> bit & 1 != 0).map(move |bit| index as u64 * 8 + bit)
     });
     bits.collect()
 }
 
 #[test]
-fn what_is_written_is_in_the_log_when_it_is_answered() {
+fn written_pages_are_in_the_dirty_log_before_the_completion() {
     for features in [DISK_FEATURES, DISK_FEATURES | RING_PACKED] {
         let vm = Vm::new(16);
         let file =
@@ -189,12 +189,12 @@ fn what_is_written_is_in_the_log_when_it_is_answered() {
         let lens = [16, 0x1000, 0x2000, 1];
         let head = driver.add_request(&lens, 1, false, &read.readable()).unwrap();
         let write = Wanted::write(0, vec![1; 0x2000]);
-        let written = driver.add_request(&[16, 0x2000, 1], 2, true, &write.readable()).unwrap();
+        let write_head = driver.add_request(&[16, 0x2000, 1], 2, true, &write.readable()).unwrap();
         assert_eq!(disk.receive(&mut *queue, 8), 2);
         assert!(logged(&file).is_empty());
-        let pages = |head, from| {
+        let pages = |head, first| {
             let mut pages = Vec::new();
-            for piece in &driver.pieces(head)[from..] {
+            for piece in &driver.pieces(head)[first..] {
                 pages.extend(piece.addr / 4096..=(piece.addr + u64::from(piece.len) - 1) / 4096);
             }
             pages.dedup();
@@ -203,10 +203,10 @@ fn what_is_written_is_in_the_log_when_it_is_answered() {
         disk.carry_out(&mut *queue, 0);
         assert_eq!(logged(&file), pages(head, 1));
         disk.carry_out(&mut *queue, 0);
-        let mut both = [pages(head, 1), pages(written, 2)].concat();
-        both.sort_unstable();
-        both.dedup();
-        assert_eq!(logged(&file), both);
+        let mut expected = [pages(head, 1), pages(write_head, 2)].concat();
+        expected.sort_unstable();
+        expected.dedup();
+        assert_eq!(logged(&file), expected);
     }
 }
 
@@ -215,7 +215,7 @@ proptest! {
 
     /// Any contents of the region: the ring is rejected, or serves requests until it ends.
     #[test]
-    fn an_in_flight_region_of_any_content_is_borne(
+    fn an_in_flight_region_of_any_content_is_tolerated(
         is_packed in any::<bool>(),
         bytes in prop::collection::vec(prop_oneof![4 => 0..20_u8, 1 => any::<u8>()], 0..700),
         from in 0..3_usize,
@@ -224,8 +224,8 @@ proptest! {
         let vm = Vm::new(SIZE);
         let mut driver = AnyDriver::new(&vm, SIZE, features);
         for sector in 0..4 {
-            let wanted = Wanted::write(sector, vec![1; 512]);
-            driver.add_request(&[16, 512, 1], 2, false, &wanted.readable()).unwrap();
+            let request = Wanted::write(sector, vec![1; 512]);
+            driver.add_request(&[16, 512, 1], 2, false, &request.readable()).unwrap();
         }
         let (call, _far) = call_line();
         let setup = driver.setup(features, &call);

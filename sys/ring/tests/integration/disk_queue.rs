@@ -26,84 +26,84 @@ struct Answer {
 }
 
 /// Executes a request on `disk` as the specification states.
-fn answer(disk: &mut [u8], wanted: &Wanted) -> Answer {
-    let inside = |status, bytes| Answer { bytes, status, is_inside: true };
-    let asked = |bytes| Answer { bytes, status: S_OK, is_inside: false };
-    let place = |sector: u64, bytes: u64| {
+fn answer(disk: &mut [u8], request: &Wanted) -> Answer {
+    let in_ring = |status, bytes| Answer { bytes, status, is_inside: true };
+    let submitted = |bytes| Answer { bytes, status: S_OK, is_inside: false };
+    let byte_range = |sector: u64, bytes: u64| {
         let from = sector.checked_mul(512)?;
         let end = from.checked_add(bytes)?;
         (bytes % 512 == 0 && end <= disk.len() as u64).then_some(from as usize..end as usize)
     };
-    match wanted.kind {
-        T_IN => match place(wanted.sector, wanted.room as u64) {
-            Some(range) if range.is_empty() => inside(S_OK, vec![]),
-            Some(range) => asked(disk[range].to_vec()),
-            None => inside(S_IOERR, vec![]),
+    match request.kind {
+        T_IN => match byte_range(request.sector, request.capacity as u64) {
+            Some(range) if range.is_empty() => in_ring(S_OK, vec![]),
+            Some(range) => submitted(disk[range].to_vec()),
+            None => in_ring(S_IOERR, vec![]),
         },
-        T_OUT => match place(wanted.sector, wanted.payload.len() as u64) {
-            Some(range) if range.is_empty() => inside(S_OK, vec![]),
+        T_OUT => match byte_range(request.sector, request.payload.len() as u64) {
+            Some(range) if range.is_empty() => in_ring(S_OK, vec![]),
             Some(range) => {
-                disk[range].copy_from_slice(&wanted.payload);
-                asked(vec![])
+                disk[range].copy_from_slice(&request.payload);
+                submitted(vec![])
             }
-            None => inside(S_IOERR, vec![]),
+            None => in_ring(S_IOERR, vec![]),
         },
-        T_FLUSH => asked(vec![]),
+        T_FLUSH => submitted(vec![]),
         T_GET_ID => {
             let mut id = SERIAL.as_bytes().to_vec();
             id.resize(20, 0);
-            id.truncate(wanted.room);
-            inside(S_OK, id)
+            id.truncate(request.capacity);
+            in_ring(S_OK, id)
         }
         T_DISCARD | T_WRITE_ZEROES => {
-            let payload = &wanted.payload;
+            let payload = &request.payload;
             if payload.is_empty() || payload.len() % 16 != 0 {
-                return inside(S_IOERR, vec![]);
+                return in_ring(S_IOERR, vec![]);
             }
             let sector = u64::from_le_bytes(payload[..8].try_into().unwrap());
             let sectors = u32::from_le_bytes(payload[8..12].try_into().unwrap());
             let flags = u32::from_le_bytes(payload[12..16].try_into().unwrap());
-            let known = u32::from(wanted.kind == T_WRITE_ZEROES);
-            if payload.len() > 16 || flags & !known != 0 {
-                return inside(S_UNSUPP, vec![]);
+            let known_flags = u32::from(request.kind == T_WRITE_ZEROES);
+            if payload.len() > 16 || flags & !known_flags != 0 {
+                return in_ring(S_UNSUPP, vec![]);
             }
-            match place(sector, u64::from(sectors) * 512) {
-                Some(range) if range.is_empty() => inside(S_OK, vec![]),
+            match byte_range(sector, u64::from(sectors) * 512) {
+                Some(range) if range.is_empty() => in_ring(S_OK, vec![]),
                 Some(range) => {
-                    if wanted.kind == T_WRITE_ZEROES {
+                    if request.kind == T_WRITE_ZEROES {
                         disk[range].fill(0);
                     }
-                    asked(vec![])
+                    submitted(vec![])
                 }
-                None => inside(S_IOERR, vec![]),
+                None => in_ring(S_IOERR, vec![]),
             }
         }
-        _ => inside(S_UNSUPP, vec![]),
+        _ => in_ring(S_UNSUPP, vec![]),
     }
 }
 
 /// Returns the expected used length: bytes written without a gap.
-fn length(wanted: &Wanted, answer: &Answer) -> u32 {
+fn length(request: &Wanted, answer: &Answer) -> u32 {
     let written = answer.bytes.len();
-    (written + usize::from(written == wanted.room)) as u32
+    (written + usize::from(written == request.capacity)) as u32
 }
 
-fn wanted() -> impl Strategy<Value = Wanted> {
+fn any_request() -> impl Strategy<Value = Wanted> {
     let bytes = || prop_oneof![4 => (0..6_usize).prop_map(|n| n * 512), 1 => 0..3000_usize];
     let sector = || prop_oneof![6 => 0..64_u64, 1 => 60..70_u64, 1 => any::<u64>()];
-    let room = prop_oneof![4 => Just(0_usize), 1 => 0..40_usize];
+    let space = prop_oneof![4 => Just(0_usize), 1 => 0..40_usize];
     prop_oneof![
         4 => (sector(), bytes()).prop_map(|(sector, bytes)| Wanted::read(sector, bytes)),
-        4 => (sector(), bytes(), any::<u8>(), room.clone()).prop_map(|(sector, bytes, seed, room)| {
+        4 => (sector(), bytes(), any::<u8>(), space.clone()).prop_map(|(sector, bytes, seed, space)| {
             let payload = (0..bytes).map(|at| (at * 13) as u8 ^ seed).collect();
-            Wanted { room, ..Wanted::write(sector, payload) }
+            Wanted { space, ..Wanted::write(sector, payload) }
         }),
         1 => Just(Wanted::flush()),
-        1 => (0..40_usize).prop_map(|room| Wanted { kind: T_GET_ID, room, ..Wanted::flush() }),
-        2 => (prop::bool::ANY, sector(), 0..10_u32, 0..3_u32, room).prop_map(
-            |(zeroes, sector, sectors, flags, room)| {
+        1 => (0..40_usize).prop_map(|space| Wanted { kind: T_GET_ID, space, ..Wanted::flush() }),
+        2 => (prop::bool::ANY, sector(), 0..10_u32, 0..3_u32, space).prop_map(
+            |(zeroes, sector, sectors, flags, space)| {
                 let kind = if zeroes { T_WRITE_ZEROES } else { T_DISCARD };
-                Wanted { room, ..Wanted::range(kind, sector, sectors, flags) }
+                Wanted { space, ..Wanted::range(kind, sector, sectors, flags) }
             }
         ),
         1 => (0..50_usize).prop_map(|len| Wanted {
@@ -143,7 +143,7 @@ impl Round {
 
 fn rounds() -> impl Strategy<Value = Vec<Round>> {
     let cuts = prop_oneof![3 => Just(vec![]), 2 => prop::collection::vec(any::<u16>(), 1..4)];
-    let request = (wanted(), cuts, any::<bool>());
+    let request = (any_request(), cuts, any::<bool>());
     let round = (
         prop::collection::vec(request, 0..24),
         1..40_usize,
@@ -182,24 +182,24 @@ impl Letter {
 
     /// Takes at most `max` requests that reach the disk.
     fn receive(&mut self, max: usize) -> (usize, usize) {
-        let (mut count, mut inside) = (0, 0);
+        let (mut count, mut inside_count) = (0, 0);
         while count < max {
             let Some(offered) = self.offered.pop_front() else { break };
             // On a copy of the disk, only to determine whether the request reaches the disk.
             let answer = answer(&mut self.disk.clone(), &offered.wanted);
             if answer.is_inside {
                 self.answered.push((offered, answer));
-                inside += 1;
+                inside_count += 1;
             } else {
                 self.under_way.push_back(offered);
                 count += 1;
             }
         }
-        (count, inside)
+        (count, inside_count)
     }
 
-    fn carry_out(&mut self, nth: usize) {
-        let offered = self.under_way.remove(nth).unwrap();
+    fn carry_out(&mut self, index: usize) {
+        let offered = self.under_way.remove(index).unwrap();
         let answer = answer(&mut self.disk, &offered.wanted);
         self.answered.push((offered, answer));
     }
@@ -215,7 +215,7 @@ impl Letter {
         assert_eq!(used, lengths.collect::<Vec<_>>());
         for (offered, answer) in expected {
             let mut bytes = answer.bytes;
-            bytes.resize(offered.wanted.room, 0xee);
+            bytes.resize(offered.wanted.capacity, 0xee);
             bytes.push(answer.status);
             assert_eq!(writable_bytes(vm, driver, &offered), bytes, "{offered:?}");
         }
@@ -244,23 +244,24 @@ impl<'a> Reference<'a> {
         for used in used {
             self.queue.add_used(memory, used.head, used.len).unwrap();
         }
-        let wanted = if self.event_idx {
+        let is_required = if self.event_idx {
             self.queue.needs_notification(memory).unwrap()
         } else {
             flags & 1 == 0
         };
         assert_eq!(self.driver.reap(), used);
-        wanted && !used.is_empty()
+        is_required && !used.is_empty()
     }
 }
 
 fn agrees(size: u16, features: u64, rounds: Vec<Round>) {
-    let (ours, theirs) = (Vm::new(size), Vm::new(size));
-    let mut driver = AnyDriver::new(&ours, size, features);
-    let mut twin = (features & RING_PACKED == 0).then(|| Reference::new(&theirs, size, features));
+    let (vm, reference_vm) = (Vm::new(size), Vm::new(size));
+    let mut driver = AnyDriver::new(&vm, size, features);
+    let mut twin =
+        (features & RING_PACKED == 0).then(|| Reference::new(&reference_vm, size, features));
     let (call, interrupts) = call_line();
     let setup = driver.setup(features, &call);
-    let ring = DiskRing::new(ours.map(), &setup, facts()).unwrap();
+    let ring = DiskRing::new(vm.map(), &setup, facts()).unwrap();
     let state = ring.state();
     let mut queue = ring.into_queue();
     let mut disk = MemoryDisk::new(DISK_BYTES);
@@ -282,12 +283,12 @@ fn agrees(size: u16, features: u64, rounds: Vec<Round>) {
                 driver.set_avail_flags(u16::from(round.no_interrupt));
             }
         };
-        let mut seen = |driver: &mut AnyDriver<'_>, letter: &mut Letter, calls: u64| {
-            let used = letter.reap(&ours, driver);
+        let mut compare = |driver: &mut AnyDriver<'_>, letter: &mut Letter, calls: u64| {
+            let used = letter.reap(&vm, driver);
             if let Some(twin) = &mut twin {
-                let wanted = twin.give_back(&used, u16::from(round.no_interrupt));
+                let expects_call = twin.give_back(&used, u16::from(round.no_interrupt));
                 if !used.is_empty() {
-                    assert!(wanted == (calls > 0) || is_first, "{calls} calls for {used:?}");
+                    assert!(expects_call == (calls > 0) || is_first, "{calls} calls for {used:?}");
                     is_first = false;
                 }
                 event(&twin.driver);
@@ -298,22 +299,22 @@ fn agrees(size: u16, features: u64, rounds: Vec<Round>) {
         };
         // The driver's events are set before any chain is returned.
         count(&interrupts);
-        seen(&mut driver, &mut letter, 0);
-        let taken = disk.receive(&mut *queue, round.max);
+        compare(&mut driver, &mut letter, 0);
+        let received = disk.receive(&mut *queue, round.max);
         let calls = count(&interrupts);
-        let (expected, inside) = letter.receive(round.max);
-        assert_eq!(taken, expected);
-        assert!(inside > 0 || calls == 0);
-        seen(&mut driver, &mut letter, calls);
-        for nth in round.answers.iter().take(disk.under_way.len().min(round.answers.len())) {
-            let nth = usize::from(*nth) % disk.under_way.len();
-            disk.carry_out(&mut *queue, nth);
-            letter.carry_out(nth);
+        let (expected, inside_count) = letter.receive(round.max);
+        assert_eq!(received, expected);
+        assert!(inside_count > 0 || calls == 0);
+        compare(&mut driver, &mut letter, calls);
+        for index in round.answers.iter().take(disk.under_way.len().min(round.answers.len())) {
+            let index = usize::from(*index) % disk.under_way.len();
+            disk.carry_out(&mut *queue, index);
+            letter.carry_out(index);
         }
         assert!(driver.reap_any_order().is_empty(), "answers appear when they are flushed");
         queue.flush().unwrap();
         let calls = count(&interrupts);
-        seen(&mut driver, &mut letter, calls);
+        compare(&mut driver, &mut letter, calls);
         assert_eq!(disk.bytes, letter.disk);
     }
     assert!(driver.outstanding().is_empty() && disk.under_way.is_empty());

@@ -33,10 +33,10 @@ impl<'a> One<'a> {
     }
 
     /// Executes one request. Returns the operation that reached the disk, and the status.
-    fn ask(&mut self, wanted: Wanted) -> (Option<DiskOp>, u8) {
-        let offered = offer(&mut self.driver, &(wanted, vec![], false)).unwrap();
-        let asked = self.disk.receive(&mut *self.queue, 8);
-        let op = (asked > 0).then(|| self.disk.carry_out(&mut *self.queue, 0).op);
+    fn ask(&mut self, request: Wanted) -> (Option<DiskOp>, u8) {
+        let offered = offer(&mut self.driver, &(request, vec![], false)).unwrap();
+        let count = self.disk.receive(&mut *self.queue, 8);
+        let op = (count > 0).then(|| self.disk.carry_out(&mut *self.queue, 0).op);
         self.queue.flush().unwrap();
         assert_eq!(self.driver.reap_any_order().len(), 1);
         let status = writable_bytes(self.vm, &self.driver, &offered).pop().unwrap();
@@ -76,47 +76,47 @@ fn writes_are_durable_unless_there_is_a_cache_that_can_be_flushed() {
 fn a_read_only_disk_is_only_read() {
     for features in [DISK_FEATURES, DISK_FEATURES | RING_PACKED] {
         let vm = Vm::new(16);
-        let mut one = One::new(&vm, features, facts_of(512, true));
-        assert_eq!(one.ask(Wanted::read(0, 512)), (Some(DiskOp::Read), S_OK));
-        assert_eq!(one.ask(Wanted::flush()), (Some(DiskOp::Flush), S_OK));
-        for wanted in [
+        let mut single = One::new(&vm, features, facts_of(512, true));
+        assert_eq!(single.ask(Wanted::read(0, 512)), (Some(DiskOp::Read), S_OK));
+        assert_eq!(single.ask(Wanted::flush()), (Some(DiskOp::Flush), S_OK));
+        for request in [
             Wanted::write(0, vec![0; 512]),
             Wanted::range(T_DISCARD, 0, 1, 0),
             Wanted::range(T_WRITE_ZEROES, 0, 1, 0),
         ] {
-            assert_eq!(one.ask(wanted), (None, S_IOERR));
+            assert_eq!(single.ask(request), (None, S_IOERR));
         }
     }
 }
 
 #[test]
-fn what_was_not_negotiated_is_not_supported() {
+fn requests_that_were_not_negotiated_are_unsupported() {
     let vm = Vm::new(16);
-    let mut one = One::new(&vm, 1 << 32, facts());
-    assert_eq!(one.ask(Wanted::range(T_DISCARD, 0, 1, 0)), (None, S_UNSUPP));
-    assert_eq!(one.ask(Wanted::range(T_WRITE_ZEROES, 0, 1, 0)), (None, S_UNSUPP));
+    let mut single = One::new(&vm, 1 << 32, facts());
+    assert_eq!(single.ask(Wanted::range(T_DISCARD, 0, 1, 0)), (None, S_UNSUPP));
+    assert_eq!(single.ask(Wanted::range(T_WRITE_ZEROES, 0, 1, 0)), (None, S_UNSUPP));
 }
 
 #[test]
 fn large_sectors_are_whole_and_a_resized_disk_is_as_long_as_it_is_now() {
     let vm = Vm::new(16);
     let disk = facts_of(4096, false);
-    let mut one = One::new(&vm, DISK_FEATURES, Arc::clone(&disk));
-    assert_eq!(one.ask(Wanted::read(8, 4096)), (Some(DiskOp::Read), S_OK));
-    assert_eq!(one.ask(Wanted::read(1, 4096)), (None, S_IOERR));
-    assert_eq!(one.ask(Wanted::read(8, 512)), (None, S_IOERR));
-    assert_eq!(one.ask(Wanted::range(T_DISCARD, 8, 1, 0)), (None, S_IOERR));
+    let mut single = One::new(&vm, DISK_FEATURES, Arc::clone(&disk));
+    assert_eq!(single.ask(Wanted::read(8, 4096)), (Some(DiskOp::Read), S_OK));
+    assert_eq!(single.ask(Wanted::read(1, 4096)), (None, S_IOERR));
+    assert_eq!(single.ask(Wanted::read(8, 512)), (None, S_IOERR));
+    assert_eq!(single.ask(Wanted::range(T_DISCARD, 8, 1, 0)), (None, S_IOERR));
     let last = || Wanted::read(DISK_BYTES as u64 / 512 - 8, 4096);
-    assert_eq!(one.ask(last()), (Some(DiskOp::Read), S_OK));
+    assert_eq!(single.ask(last()), (Some(DiskOp::Read), S_OK));
     disk.resize(DISK_BYTES as u64 - 4096);
-    assert_eq!(one.ask(last()), (None, S_IOERR));
+    assert_eq!(single.ask(last()), (None, S_IOERR));
 }
 
 #[test]
-fn failures_are_told_and_a_read_that_failed_has_no_length() {
+fn failures_are_reported_and_a_failed_read_has_no_length() {
     for features in [DISK_FEATURES, DISK_FEATURES | RING_PACKED] {
         let vm = Vm::new(16);
-        let mut one = One::new(&vm, features, facts());
+        let mut single = One::new(&vm, features, facts());
         let outcomes = [
             (DiskOutcome::Failed, S_IOERR),
             (DiskOutcome::NoSpace, S_IOERR),
@@ -124,17 +124,18 @@ fn failures_are_told_and_a_read_that_failed_has_no_length() {
             (DiskOutcome::Unsupported, S_UNSUPP),
         ];
         for (outcome, status) in outcomes {
-            let offered = offer(&mut one.driver, &(Wanted::read(0, 512), vec![], false)).unwrap();
-            one.disk.receive(&mut *one.queue, 1);
-            let request = one.disk.under_way.pop_back().unwrap();
-            one.queue.zero_payload(request.tag, 500, 8);
-            one.queue.complete(request.tag, outcome);
+            let offered =
+                offer(&mut single.driver, &(Wanted::read(0, 512), vec![], false)).unwrap();
+            single.disk.receive(&mut *single.queue, 1);
+            let request = single.disk.under_way.pop_back().unwrap();
+            single.queue.zero_payload(request.tag, 500, 8);
+            single.queue.complete(request.tag, outcome);
             // The tag is free: a second completion and one of an unknown tag have no effect.
-            one.queue.complete(request.tag, outcome);
-            one.queue.complete(u32::MAX, outcome);
-            one.queue.flush().unwrap();
-            assert_eq!(one.driver.reap_any_order(), [Used { head: offered.head, len: 0 }]);
-            let bytes = writable_bytes(&vm, &one.driver, &offered);
+            single.queue.complete(request.tag, outcome);
+            single.queue.complete(u32::MAX, outcome);
+            single.queue.flush().unwrap();
+            assert_eq!(single.driver.reap_any_order(), [Used { head: offered.head, len: 0 }]);
+            let bytes = writable_bytes(&vm, &single.driver, &offered);
             assert_eq!(
                 bytes[496..],
                 [[0xee; 4], [0; 4], [0; 4], [0xee; 4]].concat()[..]
@@ -148,26 +149,26 @@ fn failures_are_told_and_a_read_that_failed_has_no_length() {
 }
 
 #[test]
-fn a_ring_is_woken_by_requests_and_not_by_those_under_way() {
+fn a_ring_is_woken_by_new_requests_only() {
     for features in [DISK_FEATURES, DISK_FEATURES | EVENT_IDX, DISK_FEATURES | RING_PACKED] {
         let vm = Vm::new(16);
-        let mut one = One::new(&vm, features, facts());
+        let mut single = One::new(&vm, features, facts());
         for _ in 0..5 {
-            offer(&mut one.driver, &(Wanted::flush(), vec![], false)).unwrap();
+            offer(&mut single.driver, &(Wanted::flush(), vec![], false)).unwrap();
         }
-        assert_eq!(one.queue.arm(), ArmResult::Pending);
-        one.queue.disarm();
-        assert_eq!(one.disk.receive(&mut *one.queue, 3), 3);
-        assert_eq!(one.queue.arm(), ArmResult::Pending, "two are left");
-        one.queue.disarm();
-        assert_eq!(one.disk.receive(&mut *one.queue, 3), 2);
-        assert_eq!(one.queue.arm(), ArmResult::Armed);
-        one.queue.disarm();
-        one.disk.carry_out(&mut *one.queue, 4);
-        one.queue.flush().unwrap();
-        assert_eq!(one.queue.arm(), ArmResult::Armed, "four are under way");
-        offer(&mut one.driver, &(Wanted::flush(), vec![], false)).unwrap();
-        assert_eq!(one.queue.arm(), ArmResult::Pending);
+        assert_eq!(single.queue.arm(), ArmResult::Pending);
+        single.queue.disarm();
+        assert_eq!(single.disk.receive(&mut *single.queue, 3), 3);
+        assert_eq!(single.queue.arm(), ArmResult::Pending, "two are left");
+        single.queue.disarm();
+        assert_eq!(single.disk.receive(&mut *single.queue, 3), 2);
+        assert_eq!(single.queue.arm(), ArmResult::Armed);
+        single.queue.disarm();
+        single.disk.carry_out(&mut *single.queue, 4);
+        single.queue.flush().unwrap();
+        assert_eq!(single.queue.arm(), ArmResult::Armed, "four are under way");
+        offer(&mut single.driver, &(Wanted::flush(), vec![], false)).unwrap();
+        assert_eq!(single.queue.arm(), ArmResult::Pending);
     }
 }
 
@@ -175,19 +176,20 @@ fn a_ring_is_woken_by_requests_and_not_by_those_under_way() {
 fn a_whole_ring_is_under_way_and_comes_back_in_the_reverse_order() {
     for features in [DISK_FEATURES, DISK_FEATURES | RING_PACKED] {
         let vm = Vm::new(16);
-        let mut one = One::new(&vm, features, facts());
+        let mut single = One::new(&vm, features, facts());
         for _ in 0..100 {
             let mut heads = Vec::new();
-            while let Some(offered) = offer(&mut one.driver, &(Wanted::flush(), vec![], true)) {
+            while let Some(offered) = offer(&mut single.driver, &(Wanted::flush(), vec![], true)) {
                 heads.push(offered.head);
             }
             assert_eq!(heads.len(), 16);
-            assert_eq!(one.disk.receive(&mut *one.queue, 100), 16);
-            while let Some(last) = one.disk.under_way.len().checked_sub(1) {
-                one.disk.carry_out(&mut *one.queue, last);
+            assert_eq!(single.disk.receive(&mut *single.queue, 100), 16);
+            while let Some(last) = single.disk.under_way.len().checked_sub(1) {
+                single.disk.carry_out(&mut *single.queue, last);
             }
-            one.queue.flush().unwrap();
-            let used: Vec<_> = one.driver.reap_any_order().iter().map(|used| used.head).collect();
+            single.queue.flush().unwrap();
+            let used: Vec<_> =
+                single.driver.reap_any_order().iter().map(|used| used.head).collect();
             heads.reverse();
             assert_eq!(used, heads);
         }
@@ -206,13 +208,13 @@ fn a_drained_ring_goes_on_where_it_stood() {
             let ring = DiskRing::new(vm.map(), &setup, facts()).unwrap();
             let state = ring.state();
             let mut queue = ring.into_queue();
-            for nth in 0..5 {
-                let wanted = Wanted::write(nth, vec![round; 512]);
-                offer(&mut driver, &(wanted, vec![], nth == 3)).unwrap();
+            for index in 0..5 {
+                let request = Wanted::write(index, vec![round; 512]);
+                offer(&mut driver, &(request, vec![], index == 3)).unwrap();
             }
             assert_eq!(disk.receive(&mut *queue, 3), 3);
-            for nth in [1, 1, 0] {
-                disk.carry_out(&mut *queue, nth);
+            for index in [1, 1, 0] {
+                disk.carry_out(&mut *queue, index);
             }
             drop(queue);
             assert_eq!(driver.reap_any_order().len(), 3);

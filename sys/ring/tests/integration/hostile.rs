@@ -123,10 +123,10 @@ fn transmit_chains_that_break_the_rules_are_named() {
 #[test]
 fn indirect_tables_that_break_the_rules_are_named() {
     let table = GUEST_BASE + 0x10_0000;
-    let entry = |driver: &Driver<'_>, nth: u64, addr: u64, len: u32, flags: u16, next: u16| {
+    let entry = |driver: &Driver<'_>, index: u64, addr: u64, len: u32, flags: u16, next: u16| {
         let words = (addr, u64::from(len) | u64::from(flags) << 32 | u64::from(next) << 48);
-        driver.vm.memory.write_obj(words.0, GuestAddress(table + 16 * nth)).unwrap();
-        driver.vm.memory.write_obj(words.1, GuestAddress(table + 16 * nth + 8)).unwrap();
+        driver.vm.memory.write_obj(words.0, GuestAddress(table + 16 * index)).unwrap();
+        driver.vm.memory.write_obj(words.1, GuestAddress(table + 16 * index + 8)).unwrap();
     };
     let loops = tx_fault(FEATURES, |driver| {
         entry(driver, 0, table, 4, NEXT, 1);
@@ -167,16 +167,16 @@ fn a_lying_header_costs_that_frame_only() {
     let mut driver = Driver::new(&vm, 16);
     let mut ring = tx(&driver, FEATURES);
     let mut batch = FrameBatch::new();
-    let mut lie = vec![0; 72];
-    lie[0] = 1;
-    driver.add(&[72], false, false, &lie).unwrap();
+    let mut header = vec![0; 72];
+    header[0] = 1;
+    driver.add(&[72], false, false, &header).unwrap();
     driver.add(&[11], false, false, &[]).unwrap();
     driver.add(&[12 + 13], false, false, &[]).unwrap();
     driver.add(&[4, 7], false, false, &[]).unwrap();
     driver.add(&[72], false, false, &[0; 72]).unwrap();
     // The header claims a verified checksum: the frame is admitted, the claim removed.
-    lie[0] = 2;
-    driver.add(&[72], false, false, &lie).unwrap();
+    header[0] = 2;
+    driver.add(&[72], false, false, &header).unwrap();
     assert_eq!(ring.receive(&mut batch).unwrap(), 2);
     assert_eq!(ring.malformed(), 4);
     assert_eq!(batch.frames()[1].meta.checksum, suimon_frame::Checksum::Unknown);
@@ -230,9 +230,9 @@ fn a_frame_that_does_not_fit_leaves_the_ring_as_it_was() {
 fn rings_in_bad_places_are_refused() {
     let vm = Vm::new(16);
     let driver = Driver::new(&vm, 16);
-    let good = driver.setup(FEATURES, None, &Arc::new(InterruptLine::new()));
+    let valid = driver.setup(FEATURES, None, &Arc::new(InterruptLine::new()));
     let error = |change: &dyn Fn(&mut RingSetup)| {
-        let mut setup = good.clone();
+        let mut setup = valid.clone();
         change(&mut setup);
         let PortFault { detail, .. } = TxRing::new(vm.map(), &setup).err().unwrap();
         detail
@@ -306,7 +306,7 @@ proptest! {
     #[test]
     fn random_rings_never_hang_or_crash(
         bytes in prop::collection::vec(any::<u8>(), 16 * 8 + 64),
-        near in prop::collection::vec((0..8_usize, 0..0x30_0000_u64, 0..3000_u32, 0..8_u16, 0..9_u16), 0..8),
+        descriptors in prop::collection::vec((0..8_usize, 0..0x30_0000_u64, 0..3000_u32, 0..8_u16, 0..9_u16), 0..8),
         avail in 0..20_u16,
         heads in prop::collection::vec(0..9_u16, 8),
         features in any::<u64>(),
@@ -314,12 +314,12 @@ proptest! {
         let vm = Vm::new(8);
         let driver = Driver::new(&vm, 8);
         vm.memory.write_slice(&bytes, GuestAddress(GUEST_BASE)).unwrap();
-        for (slot, addr, len, flags, next) in near {
+        for (slot, addr, len, flags, next) in descriptors {
             driver.store(slot as u16, GUEST_BASE + addr, len, flags, next);
         }
         driver.available.idx().store(avail);
-        for (nth, head) in heads.iter().enumerate() {
-            driver.available.ring().ref_at(nth).unwrap().store(*head);
+        for (index, head) in heads.iter().enumerate() {
+            driver.available.ring().ref_at(index).unwrap().store(*head);
         }
         let features = features | 1 << VIRTIO_RING_F_EVENT_IDX;
         let mut source = tx(&driver, features);

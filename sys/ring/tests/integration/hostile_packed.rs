@@ -116,9 +116,9 @@ fn rings_in_bad_places_are_refused() {
     let vm = Vm::new(16);
     let driver = PackedDriver::new(&vm, 16);
     let (call, _far) = call_line();
-    let good = driver.setup(FEATURES, None, &call);
+    let valid = driver.setup(FEATURES, None, &call);
     let refuse = |change: &dyn Fn(&mut RingSetup)| {
-        let mut setup = good.clone();
+        let mut setup = valid.clone();
         change(&mut setup);
         TxRing::new(vm.map(), &setup).err().expect("a bad setup").detail
     };
@@ -137,7 +137,7 @@ fn rings_in_bad_places_are_refused() {
     }
 }
 
-fn shape(is_packed: bool) -> InflightLayout {
+fn layout_of(is_packed: bool) -> InflightLayout {
     InflightLayout { queues: 1, queue_size: 16, is_packed }
 }
 
@@ -145,7 +145,7 @@ fn shape(is_packed: bool) -> InflightLayout {
 const REGION_BYTES: usize = 32 + 16 * 32 + 32;
 
 fn region_of(bytes: &[u8], is_packed: bool) -> RingTracking {
-    let (region, fd) = Inflight::create(shape(is_packed)).unwrap();
+    let (region, fd) = Inflight::create(layout_of(is_packed)).unwrap();
     File::from(fd).write_all_at(bytes, 0).unwrap();
     RingTracking { log: None, inflight: region.queue(0) }
 }
@@ -159,7 +159,7 @@ fn regions_that_cannot_be_are_refused_by_name() {
         TxRing::with_tracking(vm.map(), setup, records).err().expect("a bad region").detail
     };
     assert!(refuse(&packed, region_of(&[], false)).contains("for the other ring format"));
-    let (small, _) = Inflight::create(InflightLayout { queue_size: 8, ..shape(true) }).unwrap();
+    let (small, _) = Inflight::create(InflightLayout { queue_size: 8, ..layout_of(true) }).unwrap();
     let small = RingTracking { log: None, inflight: small.queue(0) };
     assert!(refuse(&packed, small).contains("smaller ring"));
     assert!(refuse(&packed, region_of(&[0, 0, 0, 0, 0, 0, 0, 0, 2, 0], true)).contains("version"));
@@ -177,10 +177,10 @@ fn regions_that_cannot_be_are_refused_by_name() {
     let mut bytes = vec![0; 16 + 16 * 16];
     (bytes[8], bytes[16]) = (1, 1);
     assert!(refuse(&split, region_of(&bytes, false)).contains("more buffers are in flight"));
-    let error = Inflight::create(InflightLayout { queues: 0, ..shape(true) }).unwrap_err();
+    let error = Inflight::create(InflightLayout { queues: 0, ..layout_of(true) }).unwrap_err();
     assert!(error.to_string().contains("0 queues"), "{error}");
-    let (_, fd) = Inflight::create(shape(true)).unwrap();
-    let error = Inflight::map(fd.as_fd(), 0, 100, shape(true)).unwrap_err();
+    let (_, fd) = Inflight::create(layout_of(true)).unwrap();
+    let error = Inflight::map(fd.as_fd(), 0, 100, layout_of(true)).unwrap_err();
     assert!(error.to_string().contains("0x64"), "{error}");
     assert!(rustix::fs::ftruncate(&fd, 0).is_err(), "the region's length is sealed");
 }
@@ -193,8 +193,8 @@ fn buffers_of_a_device_without_order_are_taken_from_the_region() {
     let driver = PackedDriver::new(&vm, 16);
     let (call, _far) = call_line();
     let frame = |byte: u8| [vec![0; 12], vec![byte; 60]].concat();
-    for (nth, byte) in [1_u8, 2, 3].into_iter().enumerate() {
-        vm.memory.write_slice(&frame(byte), GuestAddress(AREA + 0x1000 * nth as u64)).unwrap();
+    for (index, byte) in [1_u8, 2, 3].into_iter().enumerate() {
+        vm.memory.write_slice(&frame(byte), GuestAddress(AREA + 0x1000 * index as u64)).unwrap();
     }
     // Three buffers were made available with ids 5, 6 and 7; 7 was returned, at the first position.
     driver.store(0, AREA, 0, 7, AVAIL | USED);
@@ -204,16 +204,16 @@ fn buffers_of_a_device_without_order_are_taken_from_the_region() {
     // Version 1, 16 entries, free list from 2, position 1 on the first lap.
     region[8..24].copy_from_slice(&[1, 0, 16, 0, 2, 0, 2, 0, 1, 0, 1, 0, 1, 1, 0, 0]);
     for (entry, id, counter) in [(0_usize, 5_u8, 9_u8), (1, 6, 10)] {
-        let at = 32 + 32 * entry;
-        region[at] = 1;
-        region[at + 4] = entry as u8;
-        region[at + 6] = 1;
-        region[at + 8] = counter;
-        region[at + 16] = id;
-        region[at + 18..at + 20].copy_from_slice(&AVAIL.to_le_bytes());
-        region[at + 20] = 72;
+        let offset = 32 + 32 * entry;
+        region[offset] = 1;
+        region[offset + 4] = entry as u8;
+        region[offset + 6] = 1;
+        region[offset + 8] = counter;
+        region[offset + 16] = id;
+        region[offset + 18..offset + 20].copy_from_slice(&AVAIL.to_le_bytes());
+        region[offset + 20] = 72;
         let addr = AREA + 0x1000 * entry as u64;
-        region[at + 24..at + 32].copy_from_slice(&addr.to_le_bytes());
+        region[offset + 24..offset + 32].copy_from_slice(&addr.to_le_bytes());
     }
     for entry in 2..16 {
         region[32 + 32 * entry + 2] = entry as u8 + 1;
@@ -225,8 +225,8 @@ fn buffers_of_a_device_without_order_are_taken_from_the_region() {
     let bytes: Vec<u8> = batch.frames().iter().map(|frame| frame.bytes()[30]).collect();
     assert_eq!(bytes, [1, 2]);
     let tail = |index| -> u64 {
-        let at = GuestAddress(driver.descriptor_at(index).0 + 8);
-        u64::from_le(vm.memory.read_obj(at).unwrap())
+        let address = GuestAddress(driver.descriptor_at(index).0 + 8);
+        u64::from_le(vm.memory.read_obj(address).unwrap())
     };
     // The buffers are returned after the first one, in the order in which they were taken.
     assert_eq!([tail(1) >> 32 & 0xffff, tail(2) >> 32 & 0xffff], [5, 6]);
@@ -244,14 +244,14 @@ fn heads_of_a_device_without_order_are_taken_from_the_region() {
     let heads: Vec<u16> =
         (1..4).map(|byte| driver.add(&[72], false, false, &frame(byte)).unwrap()).collect();
     // The second head was returned; the first and the third were not.
-    let at = driver.used_at.0;
-    vm.memory.write_obj([u32::from(heads[1]), 0], GuestAddress(at + 4)).unwrap();
-    vm.memory.write_obj(1_u16, GuestAddress(at + 2)).unwrap();
+    let offset = driver.used_at.0;
+    vm.memory.write_obj([u32::from(heads[1]), 0], GuestAddress(offset + 4)).unwrap();
+    vm.memory.write_obj(1_u16, GuestAddress(offset + 2)).unwrap();
     let mut region = vec![0; 16 + 16 * 16];
     (region[8], region[10], region[14]) = (1, 16, 1);
     for (head, counter) in [(heads[0], 4_u8), (heads[2], 6)] {
-        let at = 16 + 16 * usize::from(head);
-        (region[at], region[at + 8]) = (1, counter);
+        let offset = 16 + 16 * usize::from(head);
+        (region[offset], region[offset + 8]) = (1, counter);
     }
     let setup = RingSetup { base: 0x55, ..driver.setup(FEATURES, None, &call) };
     let mut ring = TxRing::with_tracking(vm.map(), &setup, region_of(&region, false)).unwrap();
@@ -279,16 +279,16 @@ fn heads_from_the_region_do_not_come_again() {
     let part = records.inflight.clone().unwrap();
     let mut ring = TxRing::with_tracking(vm.map(), &setup, records).unwrap();
     let mut batch = FrameBatch::new();
-    for turn in 0..=1 << 16 {
-        if turn > 0 {
+    for chain in 0..=1 << 16 {
+        if chain > 0 {
             // A chain of two slots changes the heads of the following chains.
-            let lens: &[u32] = if turn == 5 { &[12, 60] } else { &[72] };
+            let lens: &[u32] = if chain == 5 { &[12, 60] } else { &[72] };
             driver.add(lens, false, false, &[]).unwrap();
         }
         let head = driver.outstanding()[0];
         assert_eq!(ring.receive(&mut batch).unwrap(), 1);
         batch.clear();
-        assert_eq!(driver.reap(), [Used { head, len: 0 }], "chain {turn}");
+        assert_eq!(driver.reap(), [Used { head, len: 0 }], "chain {chain}");
     }
     drop(ring);
     assert!(!part.was_abandoned(), "nothing is in flight");
@@ -306,7 +306,7 @@ proptest! {
         writable in any::<bool>(),
     ) {
         (region[8], region[9]) = (1, 0);
-        let region = &region[..shape(is_packed).bytes() as usize];
+        let region = &region[..layout_of(is_packed).bytes() as usize];
         let vm = Vm::new(16);
         let (call, _far) = call_line();
         let setup = if is_packed {

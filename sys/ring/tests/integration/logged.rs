@@ -55,7 +55,7 @@ impl<'a> Watched<'a> {
     /// did not mark.
     fn unmarked<T>(&mut self, operation: impl FnOnce() -> T) -> (T, BTreeSet<u64>) {
         self.vm.file.read_exact_at(&mut self.before, 0).unwrap();
-        let done = operation();
+        let result = operation();
         let mut after = vec![0; self.before.len()];
         self.vm.file.read_exact_at(&mut after, 0).unwrap();
         let pages = self.before.chunks(PAGE as usize).zip(after.chunks(PAGE as usize));
@@ -67,7 +67,7 @@ impl<'a> Watched<'a> {
         changed.retain(|page| bits[(page / 8) as usize] >> (page % 8) & 1 == 0);
         bits.fill(0);
         self.log.write_all_at(&bits, 0).unwrap();
-        (done, changed)
+        (result, changed)
     }
 }
 
@@ -102,14 +102,14 @@ proptest! {
             watched.unmarked(|| RxRing::with_tracking(vm.map(), &setup, records, mask).unwrap());
         prop_assert_eq!(missing, BTreeSet::new(), "when it starts");
         let mut sink = ring.into_sink();
-        for (nth, (buffers, lens)) in steps.iter().enumerate() {
+        for (index, (buffers, lens)) in steps.iter().enumerate() {
             for _ in 0..*buffers {
                 driver.add(&[3000, 2000], true, &[]);
             }
             let (accepted, mut missing) = watched.unmarked(|| {
                 let mut accepted = 0;
                 for len in lens {
-                    let sent = sink.transmit(&frame(*len, nth as u8 + 1)).unwrap();
+                    let sent = sink.transmit(&frame(*len, index as u8 + 1)).unwrap();
                     accepted += usize::from(sent == TransmitResult::Accepted);
                 }
                 sink.flush().unwrap();
@@ -120,7 +120,7 @@ proptest! {
                 // one.
                 missing.remove(&(GUEST_BASE / PAGE));
             }
-            prop_assert_eq!(missing, BTreeSet::new(), "step {}", nth);
+            prop_assert_eq!(missing, BTreeSet::new(), "step {}", index);
             driver.reap(features);
         }
         driver.add(&[3000], true, &[]);
@@ -178,8 +178,8 @@ proptest! {
         prop_assert_eq!(missing, BTreeSet::new(), "when it starts");
         let mut queue = ring.into_queue();
         let mut disk = MemoryDisk::new(DISK_BYTES);
-        for (kind, arms, nth) in steps {
-            let wanted = match kind {
+        for (kind, arms, number) in steps {
+            let request = match kind {
                 0 => Wanted::read(1, 0x3000),
                 1 => Wanted::write(2, vec![3; 0x1200]),
                 2 => Wanted::flush(),
@@ -187,12 +187,12 @@ proptest! {
                 // Unknown request type.
                 _ => Wanted { kind: 99, ..Wanted::read(0, 512) },
             };
-            offer(&mut driver, &(wanted, Vec::new(), nth % 2 == 0));
+            offer(&mut driver, &(request, Vec::new(), number % 2 == 0));
             let (_, missing) = watched.unmarked(|| disk.receive(&mut *queue, 8));
             prop_assert_eq!(missing, BTreeSet::new(), "taken");
             let ((), missing) = watched.unmarked(|| {
-                if !disk.under_way.is_empty() && nth % 3 != 0 {
-                    disk.carry_out(&mut *queue, nth % disk.under_way.len());
+                if !disk.under_way.is_empty() && number % 3 != 0 {
+                    disk.carry_out(&mut *queue, number % disk.under_way.len());
                 }
                 queue.flush().unwrap();
             });

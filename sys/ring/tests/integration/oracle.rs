@@ -69,8 +69,9 @@ fn reference_round(
         returned = true;
         frames.push(bytes);
     }
-    let wanted = if event_idx { queue.needs_notification(memory).unwrap() } else { flags & 1 == 0 };
-    (frames, returned && wanted)
+    let is_required =
+        if event_idx { queue.needs_notification(memory).unwrap() } else { flags & 1 == 0 };
+    (frames, returned && is_required)
 }
 
 proptest! {
@@ -84,12 +85,12 @@ proptest! {
         rounds in rounds(),
     ) {
         let size = 1 << size_log;
-        let (ours, theirs) = (Vm::new(size), Vm::new(size));
-        let mut driver = Driver::starting_at(&ours, size, base);
-        let mut twin = Driver::starting_at(&theirs, size, base);
+        let (local_vm, reference_vm) = (Vm::new(size), Vm::new(size));
+        let mut driver = Driver::starting_at(&local_vm, size, base);
+        let mut twin = Driver::starting_at(&reference_vm, size, base);
         let (call, interrupts) = call_line();
         let kick = Arc::new(event());
-        let mut ring = TxRing::new(ours.map(), &driver.setup(features, Some(&kick), &call)).unwrap();
+        let mut ring = TxRing::new(local_vm.map(), &driver.setup(features, Some(&kick), &call)).unwrap();
         let mut reference = twin.reference(features & EVENT_IDX != 0);
         let header = header_bytes(features);
         let mut batch = FrameBatch::new();
@@ -122,9 +123,9 @@ proptest! {
                 received.extend(batch.frames().iter().map(|f| f.bytes().to_vec()));
             }
             prop_assert_eq!(received.len(), frames.len());
-            for ((got, want), (_, written)) in received.iter().zip(&frames).zip(&sent) {
-                prop_assert_eq!(&want[..], &written[..]);
-                prop_assert_eq!(&got[..], &want[header..]);
+            for ((actual, expected), (_, written)) in received.iter().zip(&frames).zip(&sent) {
+                prop_assert_eq!(&expected[..], &written[..]);
+                prop_assert_eq!(&actual[..], &expected[header..]);
             }
             prop_assert_eq!(driver.reap(), twin.reap());
             // The first interrupt after a start is unconditional. Several batches may interrupt
@@ -139,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn receive_rings_deliver_whole_frames_or_nothing(
+    fn receive_rings_deliver_complete_frames_or_nothing(
         size_log in 2..7_u32,
         base in prop_oneof![Just(0_u16), Just(0xfff0), any::<u16>()],
         features in features(),
@@ -159,9 +160,9 @@ proptest! {
         let mut supply = buffers.iter().cycle();
         for (seed, (len, tagged, flush)) in frames.into_iter().enumerate() {
             while driver.free_slots() > 0 {
-                let (spec, room) = supply.next().unwrap();
-                let room = if spec.frame_bytes > 2000 { spec.frame_bytes + 16 } else { *room + header };
-                let lens = spec.lens(room);
+                let (spec, capacity) = supply.next().unwrap();
+                let capacity = if spec.frame_bytes > 2000 { spec.frame_bytes + 16 } else { *capacity + header };
+                let lens = spec.lens(capacity);
                 if driver.add(&lens, spec.indirect, true, &[]).is_none() { break; }
             }
             let bytes = pattern(seed, len);
@@ -196,27 +197,27 @@ fn check_delivery(
     expected: &mut std::collections::VecDeque<Vec<u8>>,
 ) -> Result<usize, TestCaseError> {
     let used = driver.reap();
-    let mut at = used.iter();
+    let mut entries = used.iter();
     let mut frames = 0;
-    while let Some(first) = at.next() {
+    while let Some(first) = entries.next() {
         let mut bytes = driver.contents(first.head, first.len as usize);
         prop_assert_eq!(bytes.len(), first.len as usize);
-        let mut more = 1;
+        let mut buffer_count = 1;
         if header == 12 {
             // A driver needs the whole header to obtain the number of buffers. If the first buffer
             // is shorter, it continues in the next one.
-            let mut all = bytes.clone();
-            let mut rest = at.clone();
-            while all.len() < 12 {
-                let next = rest.next().expect("the header is incomplete");
-                all.extend(driver.contents(next.head, next.len as usize));
+            let mut content = bytes.clone();
+            let mut lookahead = entries.clone();
+            while content.len() < 12 {
+                let next = lookahead.next().expect("the header is incomplete");
+                content.extend(driver.contents(next.head, next.len as usize));
             }
-            more = usize::from(u16::from_le_bytes([all[10], all[11]]));
+            buffer_count = usize::from(u16::from_le_bytes([content[10], content[11]]));
         }
-        prop_assert!(more >= 1);
-        prop_assert!(more == 1 || features & MERGEABLE != 0);
-        for _ in 1..more {
-            let next = at.next().expect("num_buffers says more than was used");
+        prop_assert!(buffer_count >= 1);
+        prop_assert!(buffer_count == 1 || features & MERGEABLE != 0);
+        for _ in 1..buffer_count {
+            let next = entries.next().expect("num_buffers says more than was used");
             bytes.extend(driver.contents(next.head, next.len as usize));
         }
         let wire = expected.pop_front().expect("a frame that nobody sent");
@@ -263,7 +264,7 @@ fn offloads_travel_in_the_header() {
 }
 
 #[test]
-fn a_polled_ring_suppresses_kicks_and_an_armed_one_asks_for_them() {
+fn a_polled_ring_suppresses_kicks_and_an_armed_one_requests_them() {
     for features in [VERSION_1, VERSION_1 | EVENT_IDX] {
         let vm = Vm::new(16);
         let mut driver = Driver::new(&vm, 16);

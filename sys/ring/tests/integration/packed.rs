@@ -19,9 +19,9 @@ const BASE: u64 = 1 << 32 | INDIRECT_DESC;
 const HEADER: usize = 12;
 
 /// Generates any ring size, not only powers of two, and any position in the ring.
-fn place() -> impl Strategy<Value = (u16, u16)> {
+fn any_position() -> impl Strategy<Value = (u16, u16)> {
     (1..70_u16, any::<u16>(), any::<bool>())
-        .prop_map(|(size, at, wrap)| (size, at % size | u16::from(wrap) << 15))
+        .prop_map(|(size, position, wrap)| (size, position % size | u16::from(wrap) << 15))
 }
 
 fn features() -> impl Strategy<Value = u64> {
@@ -46,10 +46,14 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
     prop::collection::vec(round, 1..8)
 }
 
-/// Returns the position at distance `ahead` from another.
-fn ahead(size: u16, from: u16, ahead: u16) -> u16 {
-    let at = (from & 0x7fff) + ahead % size;
-    if at < size { at | from & 0x8000 } else { (at - size) | (from & 0x8000 ^ 0x8000) }
+/// Returns the position at distance `distance` from another.
+fn advanced(size: u16, start: u16, distance: u16) -> u16 {
+    let position = (start & 0x7fff) + distance % size;
+    if position < size {
+        position | start & 0x8000
+    } else {
+        (position - size) | (start & 0x8000 ^ 0x8000)
+    }
 }
 
 proptest! {
@@ -57,7 +61,7 @@ proptest! {
 
     #[test]
     fn transmit_rings_take_every_frame_and_return_every_chain(
-        (size, base) in place(),
+        (size, base) in any_position(),
         features in features(),
         rounds in rounds(),
     ) {
@@ -81,7 +85,7 @@ proptest! {
                 }
             }
             let before = driver.used_position();
-            let wanted_at = ahead(size, before, round.event_ahead);
+            let wanted_at = advanced(size, before, round.event_ahead);
             let flags = if features & EVENT_IDX == 0 { round.event_flags % 2 } else { round.event_flags };
             driver.set_driver_event(wanted_at, flags);
             let mut received = Vec::new();
@@ -111,13 +115,13 @@ proptest! {
             prop_assert_eq!(ring.state().next_avail(), driver.base());
         }
         prop_assert_eq!(ring.malformed(), 0);
-        let (place, number) = (u32::from(driver.base()), ring.state().vring_base());
-        prop_assert_eq!(number, place | place << 16);
+        let (any_position, number) = (u32::from(driver.base()), ring.state().vring_base());
+        prop_assert_eq!(number, any_position | any_position << 16);
     }
 
     #[test]
-    fn receive_rings_deliver_whole_frames_or_nothing(
-        (size, base) in place(),
+    fn receive_rings_deliver_complete_frames_or_nothing(
+        (size, base) in any_position(),
         features in features(),
         buffers in prop::collection::vec((chain(), 1..4000_usize), 1..100),
         frames in prop::collection::vec((frame_bytes(), any::<bool>()), 1..60),
@@ -133,9 +137,9 @@ proptest! {
         let mut supply = buffers.iter().cycle();
         for (seed, (len, flush)) in frames.into_iter().enumerate() {
             loop {
-                let (spec, room) = supply.next().unwrap();
-                let room = if spec.frame_bytes > 2000 { spec.frame_bytes + 16 } else { *room + HEADER };
-                if driver.add(&spec.lens(room), spec.indirect, true, &[]).is_none() { break; }
+                let (spec, capacity) = supply.next().unwrap();
+                let capacity = if spec.frame_bytes > 2000 { spec.frame_bytes + 16 } else { *capacity + HEADER };
+                if driver.add(&spec.lens(capacity), spec.indirect, true, &[]).is_none() { break; }
             }
             let bytes = pattern(seed, len);
             let mut frame = Frame::new(seed);
@@ -159,8 +163,8 @@ proptest! {
 
     /// A ring that is dropped and created again from its position continues there.
     #[test]
-    fn a_ring_goes_on_from_its_position(
-        (size, base) in place(),
+    fn a_ring_continues_from_its_position(
+        (size, base) in any_position(),
         steps in prop::collection::vec(0..20_usize, 1..30),
     ) {
         let vm = Vm::new(size);
@@ -199,20 +203,20 @@ fn check_delivery(
 ) -> Result<usize, TestCaseError> {
     let used = driver.reap();
     let mut frames = 0;
-    let mut at = used.iter();
-    while let Some(first) = at.next() {
+    let mut entries = used.iter();
+    while let Some(first) = entries.next() {
         let mut bytes = driver.contents(first.head, first.len as usize);
         let mut buffers = 1;
         while bytes.len() < HEADER {
-            let next = at.next().expect("the header is incomplete");
+            let next = entries.next().expect("the header is incomplete");
             bytes.extend(driver.contents(next.head, next.len as usize));
             buffers += 1;
         }
-        let more = u16::from_le_bytes([bytes[10], bytes[11]]);
-        prop_assert!(more >= buffers);
-        prop_assert!(more == 1 || features & MERGEABLE != 0);
-        for _ in buffers..more {
-            let next = at.next().expect("num_buffers says more than was used");
+        let buffer_count = u16::from_le_bytes([bytes[10], bytes[11]]);
+        prop_assert!(buffer_count >= buffers);
+        prop_assert!(buffer_count == 1 || features & MERGEABLE != 0);
+        for _ in buffers..buffer_count {
+            let next = entries.next().expect("num_buffers says more than was used");
             bytes.extend(driver.contents(next.head, next.len as usize));
         }
         let wire = expected.pop_front().expect("a frame that nobody sent");
@@ -223,7 +227,7 @@ fn check_delivery(
 }
 
 #[test]
-fn a_polled_ring_suppresses_kicks_and_an_armed_one_asks_for_them() {
+fn a_polled_ring_suppresses_kicks_and_an_armed_one_requests_them() {
     for features in [BASE, BASE | EVENT_IDX] {
         let vm = Vm::new(13);
         let mut driver = PackedDriver::new(&vm, 13);
@@ -274,8 +278,8 @@ fn with_in_order_one_element_returns_a_batch() {
     let mut batch = FrameBatch::new();
     assert_eq!(ring.receive(&mut batch).unwrap(), 10);
     let tail = |index| {
-        let at = vm_memory::GuestAddress(driver.descriptor_at(index).0 + 8);
-        u64::from_le(vm_memory::Bytes::read_obj::<u64>(&vm.memory, at).unwrap())
+        let address = vm_memory::GuestAddress(driver.descriptor_at(index).0 + 8);
+        u64::from_le(vm_memory::Bytes::read_obj::<u64>(&vm.memory, address).unwrap())
     };
     assert_eq!(tail(0) >> 32 & 0xffff, u64::from(ids[9]));
     assert_eq!(tail(0) >> 48, 0x8080, "used, nothing written");

@@ -29,7 +29,7 @@ const HEADER: usize = 12;
 const FRONT_BYTES: usize = 576;
 
 /// Returns a virtio-net header and a TCP/IPv4 frame of this length.
-fn large(seed: usize, len: usize) -> Vec<u8> {
+fn large_frame(seed: usize, len: usize) -> Vec<u8> {
     let header = VnetHeader {
         flags: VnetHeader::NEEDS_CSUM,
         gso_type: VnetHeader::GSO_TCPV4,
@@ -40,7 +40,7 @@ fn large(seed: usize, len: usize) -> Vec<u8> {
         num_buffers: 1,
     };
     let mut bytes = header.encode().to_vec();
-    bytes.extend((0..len).map(|at| (at * 31 + seed * 7 + at / 251) as u8));
+    bytes.extend((0..len).map(|position| (position * 31 + seed * 7 + position / 251) as u8));
     let frame = &mut bytes[HEADER..];
     frame[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
     frame[20..22].copy_from_slice(&[0, 0]);
@@ -50,7 +50,7 @@ fn large(seed: usize, len: usize) -> Vec<u8> {
 }
 
 fn plain(seed: usize, len: usize) -> Vec<u8> {
-    let mut bytes = large(seed, len);
+    let mut bytes = large_frame(seed, len);
     bytes[..HEADER].fill(0);
     bytes
 }
@@ -65,7 +65,7 @@ fn receiver(driver: &AnyDriver<'_>, vm: &Vm, features: u64) -> RxRing {
 }
 
 /// Returns a sender's ring and the batch with its only frame, from buffers of these lengths.
-fn taken<'vm>(
+fn taken_frames<'vm>(
     vm: &'vm Vm,
     form: u64,
     lens: &[usize],
@@ -81,12 +81,12 @@ fn taken<'vm>(
 
 /// Returns buffer lengths with the sum `total`: `lens` repeated cyclically, the last one shortened.
 fn cut(total: usize, lens: &[usize]) -> Vec<u32> {
-    let mut left = total;
+    let mut remaining = total;
     let mut cut = Vec::new();
     for len in lens.iter().cycle() {
-        cut.push((*len).min(left) as u32);
-        left -= (*len).min(left);
-        if left == 0 {
+        cut.push((*len).min(remaining) as u32);
+        remaining -= (*len).min(remaining);
+        if remaining == 0 {
             return cut;
         }
     }
@@ -102,7 +102,7 @@ fn offer_all(driver: &mut AnyDriver<'_>, lens: &[u32]) {
 /// the release.
 fn carry(
     tx: &mut TxRing,
-    from: &mut AnyDriver<'_>,
+    driver: &mut AnyDriver<'_>,
     rx: &mut RxRing,
     batch: &mut FrameBatch,
     features: u64,
@@ -111,15 +111,15 @@ fn carry(
     let count = tx.receive(batch).unwrap();
     assert_eq!(count, batch.len());
     assert!(batch.has_tails());
-    assert_eq!(from.reap(features), [], "the chains are still needed");
+    assert_eq!(driver.reap(features), [], "the chains are still needed");
     for frame in batch.frames() {
         assert_eq!(rx.transmit(frame).unwrap(), TransmitResult::Accepted);
     }
     rx.flush().unwrap();
-    assert_eq!(from.reap(features), []);
+    assert_eq!(driver.reap(features), []);
     batch.clear();
     tx.release();
-    from.reap(features)
+    driver.reap(features)
 }
 
 /// The longest permitted headers of a large frame are within the bytes copied at once, also with a
@@ -177,27 +177,27 @@ fn large_frames_arrive_whole_and_their_chains_come_back_when_released() {
     let cuts: [&[usize]; 5] = [&[90_000], &[12, 90_000], &[12, 54, 32_768], &[4096], &[3000, 1]];
     let kinds = [(MERGEABLE, 2000, &[2000][..]), (0, 66_000, &[66_000]), (0, 66_000, &[700, 5000])];
     for form in forms {
-        for (mergeable, room, room_cuts) in kinds {
+        for (mergeable, space, room_cuts) in kinds {
             let (from_vm, to_vm) = (Vm::new(SIZE), Vm::new(SIZE));
-            let mut from = AnyDriver::new(&from_vm, SIZE, form);
-            let mut to = AnyDriver::new(&to_vm, SIZE, form);
-            let mut tx = sender(&from, &from_vm, SENDS | form);
-            let mut rx = receiver(&to, &to_vm, RECEIVES | mergeable | form);
+            let mut source_driver = AnyDriver::new(&from_vm, SIZE, form);
+            let mut target_driver = AnyDriver::new(&to_vm, SIZE, form);
+            let mut tx = sender(&source_driver, &from_vm, SENDS | form);
+            let mut rx = receiver(&target_driver, &to_vm, RECEIVES | mergeable | form);
             let mut batch = FrameBatch::new();
             for round in 0..40 {
-                let sent = [large(round, 30_000 + 900 * round), plain(round, 60)];
+                let sent = [large_frame(round, 30_000 + 900 * round), plain(round, 60)];
                 let mut offered = Vec::new();
                 for bytes in &sent {
                     let lens = cut(bytes.len(), cuts[round % cuts.len()]);
-                    offered.extend(from.add(&lens, false, bytes));
+                    offered.extend(source_driver.add(&lens, false, bytes));
                 }
                 assert_eq!(offered.len(), 2);
-                offer_all(&mut to, &cut(room, room_cuts));
-                let back = carry(&mut tx, &mut from, &mut rx, &mut batch, form);
-                assert_eq!(back.iter().map(|used| used.head).collect::<Vec<_>>(), offered);
+                offer_all(&mut target_driver, &cut(space, room_cuts));
+                let used = carry(&mut tx, &mut source_driver, &mut rx, &mut batch, form);
+                assert_eq!(used.iter().map(|used| used.head).collect::<Vec<_>>(), offered);
                 // Receive buffers are always returned individually.
-                let used = to.reap(form & !IN_ORDER);
-                let frames = to.read_frames(&used);
+                let used = target_driver.reap(form & !IN_ORDER);
+                let frames = target_driver.read_frames(&used);
                 assert_eq!(frames.len(), 2);
                 for (frame, bytes) in frames.iter().zip(&sent) {
                     assert!(frame[..] == bytes[HEADER..], "round {round}, form {form:#x}");
@@ -212,8 +212,8 @@ fn large_frames_arrive_whole_and_their_chains_come_back_when_released() {
 #[test]
 fn a_gathered_frame_is_the_one_that_was_sent() {
     let vm = Vm::new(SIZE);
-    let bytes = large(1, 65_000);
-    let (_driver, _ring, mut batch) = taken(&vm, 0, &[5000], &bytes);
+    let bytes = large_frame(1, 65_000);
+    let (_driver, _ring, mut batch) = taken_frames(&vm, 0, &[5000], &bytes);
     let frame = &mut batch.frames_mut()[0];
     let mut copy = Frame::new(0);
     copy.copy_from(frame);
@@ -231,9 +231,9 @@ fn chains_of_frames_without_tails_come_back_at_once() {
         let mut batch = FrameBatch::new();
         // A large frame that is short, a long frame without segmentation, and a rejected one that
         // uses an offload that was not offered.
-        let mut refused = large(3, 40_000);
+        let mut refused = large_frame(3, 40_000);
         refused[1] = VnetHeader::GSO_TCPV6;
-        for bytes in [large(1, 8000), plain(2, 65_000), refused] {
+        for bytes in [large_frame(1, 8000), plain(2, 65_000), refused] {
             for lens in [&[90_000][..], &[12, 3000]] {
                 batch.clear();
                 driver.add(&cut(bytes.len(), lens), false, &bytes).unwrap();
@@ -250,29 +250,29 @@ fn chains_of_frames_without_tails_come_back_at_once() {
 /// A sender that modifies a frame after it was taken changes only its payload; headers and metadata
 /// are those validated.
 #[test]
-fn a_guest_that_writes_what_it_sent_spoils_its_payload_only() {
+fn a_guest_that_modifies_a_sent_frame_changes_only_its_payload() {
     for form in [0, RING_PACKED] {
         let (from_vm, to_vm) = (Vm::new(SIZE), Vm::new(SIZE));
-        let mut from = AnyDriver::new(&from_vm, SIZE, form);
-        let mut to = AnyDriver::new(&to_vm, SIZE, form);
-        let mut tx = sender(&from, &from_vm, SENDS | form);
-        let mut rx = receiver(&to, &to_vm, RECEIVES | form);
+        let mut source_driver = AnyDriver::new(&from_vm, SIZE, form);
+        let mut target_driver = AnyDriver::new(&to_vm, SIZE, form);
+        let mut tx = sender(&source_driver, &from_vm, SENDS | form);
+        let mut rx = receiver(&target_driver, &to_vm, RECEIVES | form);
         let mut batch = FrameBatch::new();
-        let bytes = large(1, 40_000);
-        let head = from.add(&[bytes.len() as u32], false, &bytes).unwrap();
-        offer_all(&mut to, &[66_000]);
+        let bytes = large_frame(1, 40_000);
+        let head = source_driver.add(&[bytes.len() as u32], false, &bytes).unwrap();
+        offer_all(&mut target_driver, &[66_000]);
         tx.receive(&mut batch).unwrap();
-        let Piece { addr, len } = from.pieces(head)[0];
+        let Piece { addr, len } = source_driver.pieces(head)[0];
         from_vm.memory.write_slice(&vec![0xff; len as usize], GuestAddress(addr)).unwrap();
         let frame = &batch.frames()[0];
         assert_eq!(frame.len(), 40_000);
         assert_eq!(rx.transmit(frame).unwrap(), TransmitResult::Accepted);
         rx.flush().unwrap();
-        let used = to.reap(form);
-        let got = to.contents(used[0].head, used[0].len as usize);
-        assert_eq!(got.len(), bytes.len());
-        assert!(got[..HEADER + FRONT_BYTES] == bytes[..HEADER + FRONT_BYTES]);
-        assert!(got[HEADER + FRONT_BYTES..].iter().all(|byte| *byte == 0xff));
+        let used = target_driver.reap(form);
+        let received = target_driver.contents(used[0].head, used[0].len as usize);
+        assert_eq!(received.len(), bytes.len());
+        assert!(received[..HEADER + FRONT_BYTES] == bytes[..HEADER + FRONT_BYTES]);
+        assert!(received[HEADER + FRONT_BYTES..].iter().all(|byte| *byte == 0xff));
     }
 }
 
@@ -280,33 +280,33 @@ fn a_guest_that_writes_what_it_sent_spoils_its_payload_only() {
 fn a_frame_that_found_no_room_is_whole_when_it_does() {
     for (form, mergeable) in [(0, MERGEABLE), (RING_PACKED, MERGEABLE), (0, 0), (RING_PACKED, 0)] {
         let (from_vm, to_vm) = (Vm::new(SIZE), Vm::new(SIZE));
-        let mut from = AnyDriver::new(&from_vm, SIZE, form);
-        let mut to = AnyDriver::new(&to_vm, SIZE, form);
-        let mut tx = sender(&from, &from_vm, SENDS | form);
-        let mut rx = receiver(&to, &to_vm, RECEIVES | mergeable | form);
+        let mut source_driver = AnyDriver::new(&from_vm, SIZE, form);
+        let mut target_driver = AnyDriver::new(&to_vm, SIZE, form);
+        let mut tx = sender(&source_driver, &from_vm, SENDS | form);
+        let mut rx = receiver(&target_driver, &to_vm, RECEIVES | mergeable | form);
         let mut batch = FrameBatch::new();
-        let bytes = large(1, 60_000);
-        from.add(&cut(bytes.len(), &[4096]), false, &bytes).unwrap();
+        let bytes = large_frame(1, 60_000);
+        source_driver.add(&cut(bytes.len(), &[4096]), false, &bytes).unwrap();
         // Buffers for a large part of the frame.
         for _ in 0..3 {
-            to.add(&[17_000], true, &[]).unwrap();
+            target_driver.add(&[17_000], true, &[]).unwrap();
         }
         tx.receive(&mut batch).unwrap();
         for _ in 0..2 {
             assert_eq!(rx.transmit(&batch.frames()[0]).unwrap(), TransmitResult::Full);
             rx.flush().unwrap();
-            assert_eq!(to.reap(form), [], "the ring is as it was");
+            assert_eq!(target_driver.reap(form), [], "the ring is as it was");
         }
         if mergeable == 0 {
             // Only a chain that holds the whole frame suffices, so this ring cannot receive it.
             continue;
         }
-        to.add(&[17_000], true, &[]).unwrap();
+        target_driver.add(&[17_000], true, &[]).unwrap();
         assert_eq!(rx.transmit(&batch.frames()[0]).unwrap(), TransmitResult::Accepted);
         rx.flush().unwrap();
-        let used = to.reap(form);
+        let used = target_driver.reap(form);
         assert_eq!(used.len(), 4);
-        assert!(to.read_frames(&used)[0] == bytes[HEADER..]);
+        assert!(target_driver.read_frames(&used)[0] == bytes[HEADER..]);
     }
 }
 
@@ -315,8 +315,8 @@ fn a_frame_that_found_no_room_is_whole_when_it_does() {
 fn a_tail_outlives_its_ring() {
     for form in [0, RING_PACKED] {
         let vm = Vm::new(SIZE);
-        let bytes = large(1, 50_000);
-        let (mut driver, ring, mut batch) = taken(&vm, form, &[bytes.len()], &bytes);
+        let bytes = large_frame(1, 50_000);
+        let (mut driver, ring, mut batch) = taken_frames(&vm, form, &[bytes.len()], &bytes);
         let state = ring.state();
         let before = state.next_avail();
         drop(ring);
@@ -337,7 +337,7 @@ fn the_next_batch_releases_the_one_before() {
         let mut driver = AnyDriver::new(&vm, SIZE, form);
         let mut ring = sender(&driver, &vm, SENDS | form);
         let mut batch = FrameBatch::new();
-        let bytes = large(1, 9000);
+        let bytes = large_frame(1, 9000);
         for round in 0..50 {
             batch.clear();
             driver.add(&[bytes.len() as u32], false, &bytes).unwrap();
@@ -357,17 +357,17 @@ fn chains_are_in_flight_until_they_are_released() {
     for form in [0, RING_PACKED, IN_ORDER, RING_PACKED | IN_ORDER] {
         let vm = Vm::new(SIZE);
         let mut driver = AnyDriver::new(&vm, SIZE, form);
-        let shape =
+        let layout =
             InflightLayout { queues: 1, queue_size: SIZE, is_packed: form & RING_PACKED != 0 };
-        let (_, fd) = Inflight::create(shape).unwrap();
+        let (_, fd) = Inflight::create(layout).unwrap();
         let file = File::from(fd);
         let setup = driver.setup(SENDS | form, &call_line().0);
         let open = || {
-            let region = Inflight::map(file.as_fd(), 0, shape.bytes(), shape).unwrap();
+            let region = Inflight::map(file.as_fd(), 0, layout.bytes(), layout).unwrap();
             let records = RingTracking { log: None, inflight: region.queue(0) };
             TxRing::with_tracking(vm.map(), &setup, records).unwrap()
         };
-        let bytes = large(1, 40_000);
+        let bytes = large_frame(1, 40_000);
         for _ in 0..2 {
             driver.add(&cut(bytes.len(), &[9000]), false, &bytes).unwrap();
         }
@@ -393,7 +393,7 @@ fn a_tail_that_leaves_memory_ends_its_ring() {
     let mut driver = Driver::new(&vm, 16);
     let (call, _far) = call_line();
     let mut ring = TxRing::new(vm.map(), &driver.setup(SENDS, None, &call)).unwrap();
-    let bytes = large(1, 40_000);
+    let bytes = large_frame(1, 40_000);
     let start = GUEST_BASE + 0x100_0000 - 10_000;
     vm.memory.write_slice(&bytes[..10_000], GuestAddress(start)).unwrap();
     driver.store(3, start, 40_012, 0, 0);
@@ -410,21 +410,21 @@ fn a_tail_that_leaves_memory_ends_its_ring() {
 #[test]
 fn memory_cut_short_under_a_tail_hurts_its_owner_only() {
     let (from_vm, to_vm) = (Vm::new(SIZE), Vm::new(SIZE));
-    let bytes = large(1, 40_000);
-    let (_from, mut tx, mut batch) = taken(&from_vm, 0, &[bytes.len()], &bytes);
-    let mut to = AnyDriver::new(&to_vm, SIZE, 0);
-    let mut rx = receiver(&to, &to_vm, RECEIVES);
-    offer_all(&mut to, &[66_000]);
+    let bytes = large_frame(1, 40_000);
+    let (_from, mut tx, mut batch) = taken_frames(&from_vm, 0, &[bytes.len()], &bytes);
+    let mut target_driver = AnyDriver::new(&to_vm, SIZE, 0);
+    let mut rx = receiver(&target_driver, &to_vm, RECEIVES);
+    offer_all(&mut target_driver, &[66_000]);
     ftruncate(&from_vm.file, 0).unwrap();
     for _ in 0..2 {
         assert_eq!(rx.transmit(&batch.frames()[0]).unwrap(), TransmitResult::Accepted);
         rx.flush().unwrap();
     }
-    let used = to.reap(0);
+    let used = target_driver.reap(0);
     assert_eq!(used.len(), 2);
-    let got = to.contents(used[0].head, used[0].len as usize);
-    assert!(got[..FRONT_BYTES] == bytes[..FRONT_BYTES]);
-    assert!(got[HEADER + FRONT_BYTES..].iter().all(|byte| *byte == 0));
+    let received = target_driver.contents(used[0].head, used[0].len as usize);
+    assert!(received[..FRONT_BYTES] == bytes[..FRONT_BYTES]);
+    assert!(received[HEADER + FRONT_BYTES..].iter().all(|byte| *byte == 0));
     batch.clear();
     tx.release();
     let fault = loop {

@@ -66,6 +66,6 @@ fn a_store_on_a_full_disk_can_be_read_and_written_again_when_there_is_space() {
         .env(DIRECTORY, directory.path())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}\n{said}", String::from_utf8_lossy(&output.stdout));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}\n{stderr}", String::from_utf8_lossy(&output.stdout));
 }

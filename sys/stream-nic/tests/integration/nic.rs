@@ -69,9 +69,9 @@ impl Rack {
         let mut filled = Frame::new(0);
         filled.fill(frame);
         filled.validate_ingress_plain().unwrap();
-        let sent = sink.transmit(&filled).unwrap();
+        let result = sink.transmit(&filled).unwrap();
         sink.flush().unwrap();
-        sent
+        result
     }
 }
 
@@ -100,9 +100,9 @@ impl Bench {
         let spec = StreamSpec { socket, mac: None, mtu: 1500 };
         StreamNic::probe(&spec).unwrap();
         let rack = Arc::new(Rack::default());
-        let (ear, notices) = channel();
+        let (sender, notices) = channel();
         let runtime = SocketRuntime::new("nics", 1, ThreadHooks::default()).unwrap();
-        let (host, observer) = (Arc::clone(&rack), Arc::new(NoticeSender(ear)));
+        let (host, observer) = (Arc::clone(&rack), Arc::new(NoticeSender(sender)));
         let nic = StreamNic::open(PortId(7), &spec, host, observer, &runtime).unwrap();
         Self { nic, rack, notices, spec, _folder: folder }
     }
@@ -119,8 +119,8 @@ impl Bench {
 
     /// Receives until frames or a fault arrive.
     fn receive(&self) -> (usize, Option<PortFault>) {
-        let until = Instant::now() + LIMIT;
-        while Instant::now() < until {
+        let deadline = Instant::now() + LIMIT;
+        while Instant::now() < deadline {
             let received = self.rack.receive();
             if received.0 > 0 || received.1.is_some() {
                 return received;
@@ -146,9 +146,9 @@ fn frames_pass_both_ways_and_the_next_qemu_comes_in() {
         qemu.write_all(&framed(&[number; 60])).unwrap();
         assert_eq!(bench.receive().0, 1);
         assert_eq!(bench.rack.send(&[number; 60]), TransmitResult::Accepted);
-        let mut seen = [0; 64];
-        qemu.read_exact(&mut seen).unwrap();
-        assert_eq!(seen[..], framed(&[number; 60]));
+        let mut received = [0; 64];
+        qemu.read_exact(&mut received).unwrap();
+        assert_eq!(received[..], framed(&[number; 60]));
         drop(qemu);
         assert_eq!(bench.receive().1.unwrap().kind, FaultKind::Disconnected);
         let reason = "QEMU closed the connection".to_owned();
@@ -158,7 +158,7 @@ fn frames_pass_both_ways_and_the_next_qemu_comes_in() {
 }
 
 #[test]
-fn who_breaks_the_protocol_is_cut_off_and_another_one_is_served() {
+fn a_client_that_violates_the_protocol_is_disconnected_and_the_next_is_served() {
     let bench = Bench::new();
     let mut hostile = bench.connect();
     assert_eq!(bench.next_notice(), DeviceNotice::LinkUp);
@@ -201,13 +201,13 @@ fn a_qemu_that_does_not_read_costs_frames_and_gets_the_rest_when_it_reads() {
     }
     // No further frames are sent: the NIC itself sends the pending data.
     for number in 0..accepted {
-        let mut seen = vec![0; 9004];
-        qemu.read_exact(&mut seen).unwrap();
-        assert!(seen == framed(&[number as u8; 9000]), "frame {number} of {accepted}");
+        let mut received = vec![0; 9004];
+        qemu.read_exact(&mut received).unwrap();
+        assert!(received == framed(&[number as u8; 9000]), "frame {number} of {accepted}");
     }
-    let until = Instant::now() + LIMIT;
+    let deadline = Instant::now() + LIMIT;
     while bench.rack.send(&[1; 60]) == TransmitResult::Full {
-        assert!(Instant::now() < until, "there is room again");
+        assert!(Instant::now() < deadline, "there is room again");
     }
 }
 
@@ -219,12 +219,12 @@ fn its_owner_changes_and_closes_it() {
     let changed = StreamSpec { mtu: 9000, ..bench.spec.clone() };
     assert!(bench.nic.change(&PortDeviceSpec::Stream(changed.clone())).unwrap());
     assert_eq!((bench.nic.status().mtu, bench.nic.status().link_up), (9000, true));
-    let long = StreamSpec { mtu: 9217, ..changed.clone() };
-    let error = bench.nic.change(&PortDeviceSpec::Stream(long)).unwrap_err();
+    let too_large = StreamSpec { mtu: 9217, ..changed.clone() };
+    let error = bench.nic.change(&PortDeviceSpec::Stream(too_large)).unwrap_err();
     assert_eq!((error.kind, error.field), (DeviceErrorKind::Unsupported, "mtu"));
-    let elsewhere = StreamSpec { socket: PathBuf::from("/nowhere/n-old"), ..changed };
-    assert_eq!(StreamNic::probe(&elsewhere).unwrap_err().kind, DeviceErrorKind::Missing);
-    assert!(!bench.nic.change(&PortDeviceSpec::Stream(elsewhere)).unwrap());
+    let missing_folder = StreamSpec { socket: PathBuf::from("/nowhere/n-old"), ..changed };
+    assert_eq!(StreamNic::probe(&missing_folder).unwrap_err().kind, DeviceErrorKind::Missing);
+    assert!(!bench.nic.change(&PortDeviceSpec::Stream(missing_folder)).unwrap());
     let (socket, rack) = (bench.spec.socket.clone(), Arc::clone(&bench.rack));
     drop(bench.nic);
     assert_eq!(qemu.read(&mut [0; 1]).unwrap_or(0), 0, "the connection is closed");
@@ -260,12 +260,12 @@ fn a_descriptor_attached_to_a_frame_blocks_no_thread() {
         std::thread::spawn(move || report.send(rack.receive()));
         reports.recv_timeout(LIMIT).expect("the worker blocks");
         drop(qemu);
-        let until = Instant::now() + LIMIT;
+        let deadline = Instant::now() + LIMIT;
         loop {
             bench.rack.receive();
             match bench.notices.try_recv() {
                 Ok(DeviceNotice::LinkDown { .. }) => break,
-                _ => assert!(Instant::now() < until, "the connection does not end"),
+                _ => assert!(Instant::now() < deadline, "the connection does not end"),
             }
             std::thread::yield_now();
         }
@@ -280,8 +280,8 @@ fn send_with(qemu: &UnixStream, bytes: &[u8], attached: std::net::TcpStream) {
     let mut control = SendAncillaryBuffer::new(&mut space);
     let descriptors = [attached.as_fd()];
     assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)));
-    let sent = sendmsg(qemu, &[std::io::IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL);
-    if sent.is_err() {
+    let result = sendmsg(qemu, &[std::io::IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL);
+    if result.is_err() {
         rustix::net::sockopt::set_socket_linger(&attached, None).unwrap();
     }
     // The receiver may have closed its descriptor before: then this close is the last one.

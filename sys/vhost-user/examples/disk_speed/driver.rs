@@ -24,10 +24,10 @@ impl Ring<'_> {
         }
     }
 
-    fn add(&mut self, slot: u16, asked: SlotRequest) {
+    fn add(&mut self, slot: u16, request: SlotRequest) {
         match self {
-            Self::Split(ring) => ring.add(slot, asked),
-            Self::Packed(ring) => ring.add(slot, asked),
+            Self::Split(ring) => ring.add(slot, request),
+            Self::Packed(ring) => ring.add(slot, request),
         }
     }
 
@@ -81,8 +81,8 @@ impl Driver<'_> {
     }
 
     fn submit(&mut self, slot: u16) {
-        let asked = self.requests.make(slot);
-        self.ring.add(slot, asked);
+        let request = self.requests.make(slot);
+        self.ring.add(slot, request);
     }
 
     fn publish(&mut self) -> Result<()> {

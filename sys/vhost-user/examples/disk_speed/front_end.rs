@@ -89,11 +89,11 @@ impl FrontEnd {
         Ok(Self { stream, has_protocol: false })
     }
 
-    /// Negotiates those of the `wanted` features that are offered, and all `required` ones.
+    /// Negotiates those of the `requested` features that are offered, and all `required` ones.
     ///
     /// # Errors
     /// A required feature is not offered, or the back-end does not reply.
-    pub(crate) fn negotiate(&mut self, wanted: u64, required: u64) -> Result<Disk> {
+    pub(crate) fn negotiate(&mut self, requested: u64, required: u64) -> Result<Disk> {
         let offered = self.number(GET_FEATURES)?;
         for (feature, name) in [(VERSION_1, "VIRTIO_F_VERSION_1"), (PACKED, "VIRTIO_F_RING_PACKED")]
         {
@@ -110,19 +110,19 @@ impl FrontEnd {
         self.send(SET_OWNER, &[], &[])?;
         // Limits that cannot be read from configuration space are not negotiated.
         let limits = if has_config { SIZE_MAX | SEG_MAX } else { 0 };
-        let features = offered & (wanted | required | limits | READ_ONLY | PROTOCOL_FEATURES);
+        let features = offered & (requested | required | limits | READ_ONLY | PROTOCOL_FEATURES);
         self.send(SET_FEATURES, &features.to_ne_bytes(), &[])?;
         let mut disk = Disk { features, size: None, size_max: u64::MAX, seg_max: u64::MAX };
         if has_config {
             let config = self.config()?;
-            let word = |at: usize| {
-                let bytes = config.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+            let word = |offset: usize| {
+                let bytes = config.get(offset..offset + 4).and_then(|bytes| bytes.try_into().ok());
                 bytes.map_or(0, |bytes| u64::from(u32::from_le_bytes(bytes)))
             };
             disk.size = Some((word(0) | word(4) << 32).saturating_mul(512));
             // A limit of 0 means no limit.
-            let limit = |bit, at| {
-                let limit = word(at);
+            let limit = |bit, offset| {
+                let limit = word(offset);
                 if features & bit == 0 || limit == 0 { u64::MAX } else { limit }
             };
             (disk.size_max, disk.seg_max) = (limit(SIZE_MAX, 8), limit(SEG_MAX, 12));
@@ -131,11 +131,14 @@ impl FrontEnd {
     }
 
     fn config(&mut self) -> Result<Vec<u8>> {
-        let mut asked = [0, CONFIG_BYTES, 0].map(u32::to_ne_bytes).concat();
-        asked.resize(asked.len() + CONFIG_BYTES as usize, 0);
-        self.send(GET_CONFIG, &asked, &[])?;
+        let mut request = [0, CONFIG_BYTES, 0].map(u32::to_ne_bytes).concat();
+        request.resize(request.len() + CONFIG_BYTES as usize, 0);
+        self.send(GET_CONFIG, &request, &[])?;
         let answer = self.reply(GET_CONFIG)?;
-        ensure!(answer.len() == asked.len(), "the back-end does not tell its configuration space");
+        ensure!(
+            answer.len() == request.len(),
+            "the back-end does not tell its configuration space"
+        );
         Ok(answer[12..].to_vec())
     }
 
@@ -155,7 +158,7 @@ impl FrontEnd {
         self.send(SET_VRING_NUM, &state(ring.entries.into()), &[])?;
         self.send(SET_VRING_BASE, &state(ring.base), &[])?;
         let [descriptors, device, driver] =
-            [ring.descriptors, ring.device, ring.driver].map(|at| USER_BASE + at);
+            [ring.descriptors, ring.device, ring.driver].map(|address| USER_BASE + address);
         let addresses = [0, descriptors, device, driver, 0].map(u64::to_ne_bytes).concat();
         self.send(SET_VRING_ADDR, &addresses, &[])?;
         let first = 0_u64.to_ne_bytes();
@@ -175,33 +178,37 @@ impl FrontEnd {
 
     fn send(&self, request: u32, payload: &[u8], fds: &[BorrowedFd<'_>]) -> Result<()> {
         let length = u32::try_from(payload.len()).context("a message is too long")?;
-        let head = [request, VERSION, length].map(u32::to_ne_bytes).concat();
-        let message = [head, payload.to_vec()].concat();
+        let header = [request, VERSION, length].map(u32::to_ne_bytes).concat();
+        let message = [header, payload.to_vec()].concat();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
             bail!("a message has more descriptors than one");
         }
-        let pieces = [IoSlice::new(&message)];
-        let sent = sendmsg(&self.stream, &pieces, &mut control, SendFlags::NOSIGNAL);
+        let slices = [IoSlice::new(&message)];
+        let sent = sendmsg(&self.stream, &slices, &mut control, SendFlags::NOSIGNAL);
         let sent = sent.with_context(|| format!("the back-end takes no message {request}"))?;
         ensure!(sent == message.len(), "the back-end took a part of message {request}");
         Ok(())
     }
 
     fn reply(&mut self, request: u32) -> Result<Vec<u8>> {
-        let what = || format!("the back-end does not answer message {request}");
-        let mut head = [0; 12];
-        self.stream.read_exact(&mut head).with_context(what)?;
-        let word = |at: usize| {
-            let bytes = [head[at], head[at + 1], head[at + 2], head[at + 3]];
+        let context = || format!("the back-end does not answer message {request}");
+        let mut header = [0; 12];
+        self.stream.read_exact(&mut header).with_context(context)?;
+        let word = |offset: usize| {
+            let bytes =
+                [header[offset], header[offset + 1], header[offset + 2], header[offset + 3]];
             u32::from_ne_bytes(bytes)
         };
-        let (of, flags, length) = (word(0), word(4), word(8));
-        let is_answer = of == request && flags & REPLY != 0 && length <= PAYLOAD_MAX;
-        ensure!(is_answer, "the back-end answers message {request} with {of}, {length} bytes");
+        let (reply_to, flags, length) = (word(0), word(4), word(8));
+        let is_answer = reply_to == request && flags & REPLY != 0 && length <= PAYLOAD_MAX;
+        ensure!(
+            is_answer,
+            "the back-end answers message {request} with {reply_to}, {length} bytes"
+        );
         let mut payload = vec![0; length as usize];
-        self.stream.read_exact(&mut payload).with_context(what)?;
+        self.stream.read_exact(&mut payload).with_context(context)?;
         Ok(payload)
     }
 }

@@ -103,12 +103,12 @@ impl Running {
             .spawn()
             .context("taskset, which starts back-ends, cannot be run")?;
         let mut running = Self(child);
-        let until = Instant::now() + START_LIMIT;
+        let deadline = Instant::now() + START_LIMIT;
         while !socket.exists() {
             if let Some(status) = running.0.try_wait()? {
                 bail!("the back-end `{command}` ended with {status} before it listened");
             }
-            ensure!(Instant::now() < until, "the back-end `{command}` does not listen");
+            ensure!(Instant::now() < deadline, "the back-end `{command}` does not listen");
             std::thread::sleep(Duration::from_millis(1));
         }
         std::thread::sleep(Duration::from_millis(100));
@@ -123,30 +123,30 @@ impl Drop for Running {
     }
 }
 
-fn measure(peer: &Peer, wanted: &Parameters) -> Result<Rates> {
+fn measure(peer: &Peer, parameters: &Parameters) -> Result<Rates> {
     match &peer.behind {
         Behind::Command(command) => {
             let folder = tempfile::tempdir().context("there is no temporary folder")?;
             let socket = folder.path().join("disk.sock");
             let running = Running::start(command, &socket)?;
-            measure_at(&socket, Some(&running), wanted)
+            measure_at(&socket, Some(&running), parameters)
         }
-        Behind::Socket(socket) => measure_at(socket, None, wanted),
+        Behind::Socket(socket) => measure_at(socket, None, parameters),
     }
 }
 
-fn measure_at(socket: &Path, running: Option<&Running>, wanted: &Parameters) -> Result<Rates> {
+fn measure_at(socket: &Path, running: Option<&Running>, parameters: &Parameters) -> Result<Rates> {
     let mut front_end = FrontEnd::connect(socket)?;
-    let form = if wanted.is_packed { PACKED } else { 0 };
+    let form = if parameters.is_packed { PACKED } else { 0 };
     // Without FLUSH the back-end would have to write through.
-    let disk = front_end.negotiate(wanted.features | FLUSH, VERSION_1 | form)?;
+    let disk = front_end.negotiate(parameters.features | FLUSH, VERSION_1 | form)?;
     let is_read_only = disk.features & READ_ONLY != 0;
-    ensure!(!is_read_only || wanted.load.read_percent >= 100, "the disk is read-only");
-    let memory = Memory::new(wanted.load.bytes)?;
+    ensure!(!is_read_only || parameters.load.read_percent >= 100, "the disk is read-only");
+    let memory = Memory::new(parameters.load.bytes)?;
     let slice = memory.slice()?;
-    let requests = Requests::new(&slice, wanted.load, &disk)?;
+    let requests = Requests::new(&slice, parameters.load, &disk)?;
     let is_indirect = disk.features & INDIRECT != 0;
-    let ring = if wanted.is_packed {
+    let ring = if parameters.is_packed {
         Ring::Packed(PackedRing::new(&slice, &requests, is_indirect)?)
     } else {
         let has_event_index = disk.features & EVENT_INDEX != 0;
@@ -154,29 +154,35 @@ fn measure_at(socket: &Path, running: Option<&Running>, wanted: &Parameters) -> 
     };
     let slots = ring.slots();
     ensure!(
-        usize::from(wanted.depth) <= slots,
+        usize::from(parameters.depth) <= slots,
         "without indirect descriptors {slots} requests fit into the ring; choose a smaller DEPTH"
     );
     let event = || -> Result<OwnedFd> {
         eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).context("no eventfd")
     };
-    let mut driver =
-        Driver { requests, ring, kick: event()?, call: event()?, depth: wanted.depth, kicks: 0 };
+    let mut driver = Driver {
+        requests,
+        ring,
+        kick: event()?,
+        call: event()?,
+        depth: parameters.depth,
+        kicks: 0,
+    };
     front_end.share(&memory)?;
-    let place = RingLayout {
+    let layout = RingLayout {
         entries: ENTRIES,
-        base: if wanted.is_packed { packed::BASE } else { 0 },
+        base: if parameters.is_packed { packed::BASE } else { 0 },
         descriptors: DESCRIPTORS,
         driver: DRIVER,
         device: DEVICE,
     };
-    front_end.start(place, driver.kick.as_fd(), driver.call.as_fd())?;
+    front_end.start(layout, driver.kick.as_fd(), driver.call.as_fd())?;
     driver.fill()?;
-    run(&mut driver, wanted, WARM_UP.max(wanted.time / 8))?;
+    run(&mut driver, parameters, WARM_UP.max(parameters.time / 8))?;
     let used_ns = || running.map(|running| cpu_ns(running.0.id())).transpose();
     let (before, kicks) = (used_ns()?, driver.kicks);
     let start = Instant::now();
-    let count = run(&mut driver, wanted, wanted.time)? as f64;
+    let count = run(&mut driver, parameters, parameters.time)? as f64;
     let elapsed = start.elapsed().as_secs_f64();
     let used = used_ns()?.zip(before).map(|(after, before)| after.saturating_sub(before));
     Ok(Rates {
@@ -188,18 +194,18 @@ fn measure_at(socket: &Path, running: Option<&Running>, wanted: &Parameters) -> 
 
 /// Keeps `depth` requests in flight for `time`, and at least until one request is complete. Returns
 /// the number of completed requests.
-fn run(driver: &mut Driver<'_>, wanted: &Parameters, time: Duration) -> Result<u64> {
+fn run(driver: &mut Driver<'_>, parameters: &Parameters, time: Duration) -> Result<u64> {
     // A sleeping driver checks the clock on each turn, a polling one every 256 turns.
-    let turns = if wanted.is_waiting { 1 } else { 256 };
-    let until = Instant::now() + time;
+    let polls = if parameters.is_waiting { 1 } else { 256 };
+    let deadline = Instant::now() + time;
     let (mut count, mut last) = (0, Instant::now());
-    while Instant::now() < until || count == 0 {
-        for _ in 0..turns {
+    while Instant::now() < deadline || count == 0 {
+        for _ in 0..polls {
             match driver.poll()? {
-                0 if wanted.is_waiting => driver.wait()?,
+                0 if parameters.is_waiting => driver.wait()?,
                 0 => std::hint::spin_loop(),
-                some => {
-                    count += some;
+                completed => {
+                    count += completed;
                     last = Instant::now();
                 }
             }
@@ -226,20 +232,20 @@ fn cpu_ns(process: u32) -> Result<u64> {
 }
 
 fn measure_all() -> Result<()> {
-    let (wanted, mut peers) = Parameters::parse()?;
-    let mut own = rustix::thread::CpuSet::new();
-    own.set(0);
-    rustix::thread::sched_setaffinity(None, &own).context("CPU 0 cannot be used")?;
-    for _ in 0..wanted.rounds {
+    let (parameters, mut peers) = Parameters::parse()?;
+    let mut cpus = rustix::thread::CpuSet::new();
+    cpus.set(0);
+    rustix::thread::sched_setaffinity(None, &cpus).context("CPU 0 cannot be used")?;
+    for _ in 0..parameters.rounds {
         for peer in &mut peers {
-            let rates = measure(peer, &wanted).with_context(|| peer.name.clone())?;
+            let rates = measure(peer, &parameters).with_context(|| peer.name.clone())?;
             peer.rounds.push(rates);
         }
     }
-    if wanted.is_json {
+    if parameters.is_json {
         tell::print_json(&peers);
     } else {
-        tell::print_medians(&peers, &wanted);
+        tell::print_medians(&peers, &parameters);
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use vm_memory::{VolatileMemory, VolatileSlice};
 
 use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, ENTRIES, GUEST_BASE, TABLE_BYTES, TABLES};
 use crate::requests::{Piece, PieceKind, Requests, SlotRequest, index};
-use crate::split::{describe, flags_of, set_ways};
+use crate::split::{describe, flags_of, set_segment_flags};
 
 const AVAILABLE: u16 = 1 << 7;
 const USED: u16 = 1 << 15;
@@ -39,12 +39,12 @@ struct Position {
 impl Position {
     const FIRST: Self = Self { at: 0, wrap: true };
 
-    fn after(self, places: u16) -> Self {
-        let at = self.at + places;
-        if at >= ENTRIES {
-            Self { at: at - ENTRIES, wrap: !self.wrap }
+    fn after(self, count: u16) -> Self {
+        let index = self.at + count;
+        if index >= ENTRIES {
+            Self { at: index - ENTRIES, wrap: !self.wrap }
         } else {
-            Self { at, ..self }
+            Self { at: index, ..self }
         }
     }
 }
@@ -55,7 +55,7 @@ pub(crate) struct PackedRing<'a> {
     /// Descriptors written to the ring for each slot: one for its indirect table, or one per piece.
     chains: Vec<Vec<Piece>>,
     /// Flags of the segment descriptors in the indirect tables, by slot.
-    ways: Vec<Vec<&'a AtomicU16>>,
+    segment_flags: Vec<Vec<&'a AtomicU16>>,
     is_indirect: bool,
     driver_flags: &'a AtomicU16,
     device_event: &'a AtomicU16,
@@ -73,30 +73,30 @@ impl<'a> PackedRing<'a> {
         requests: &Requests<'_>,
         is_indirect: bool,
     ) -> Result<Self> {
-        let place = |entry: u16| -> Result<Place<'a>> {
-            let at = index(DESCRIPTORS + u64::from(entry) * 16);
+        let descriptor_at = |entry: u16| -> Result<Place<'a>> {
+            let offset = index(DESCRIPTORS + u64::from(entry) * 16);
             Ok(Place {
-                address: slice.get_atomic_ref(at)?,
-                bytes: slice.get_atomic_ref(at + 8)?,
-                id: slice.get_atomic_ref(at + 12)?,
-                flags: slice.get_atomic_ref(at + 14)?,
+                address: slice.get_atomic_ref(offset)?,
+                bytes: slice.get_atomic_ref(offset + 8)?,
+                id: slice.get_atomic_ref(offset + 12)?,
+                flags: slice.get_atomic_ref(offset + 14)?,
             })
         };
         let length = requests.pieces(0).len();
         let slots = if is_indirect { ENTRIES } else { ENTRIES / u16::try_from(length)? };
-        let (mut chains, mut ways) = (Vec::new(), Vec::new());
+        let (mut chains, mut segment_flags) = (Vec::new(), Vec::new());
         for slot in 0..slots {
             let pieces = requests.pieces(slot);
             let mut of_slot = Vec::new();
             if is_indirect {
                 let table = TABLES + u64::from(slot) * TABLE_BYTES;
-                for (piece, nth) in pieces.iter().zip(0_u64..) {
-                    let at = table + nth * 16;
+                for (piece, number) in pieces.iter().zip(0_u64..) {
+                    let offset = table + number * 16;
                     // In an indirect table, all flags except WRITE are ignored (section 2.8.8).
                     let flags = [0, flags_of(piece, true)];
-                    describe(slice, at, (piece.address, piece.bytes), flags)?;
+                    describe(slice, offset, (piece.address, piece.bytes), flags)?;
                     if piece.kind == PieceKind::Segment {
-                        of_slot.push(slice.get_atomic_ref(index(at + 14))?);
+                        of_slot.push(slice.get_atomic_ref(index(offset + 14))?);
                     }
                 }
                 let bytes = u32::try_from(length * 16)?;
@@ -105,13 +105,13 @@ impl<'a> PackedRing<'a> {
             } else {
                 chains.push(pieces);
             }
-            ways.push(of_slot);
+            segment_flags.push(of_slot);
         }
-        let word = |at: u64| slice.get_atomic_ref::<AtomicU16>(index(at));
+        let word = |offset: u64| slice.get_atomic_ref::<AtomicU16>(index(offset));
         Ok(Self {
-            places: (0..ENTRIES).map(place).collect::<Result<_>>()?,
+            places: (0..ENTRIES).map(descriptor_at).collect::<Result<_>>()?,
             chains,
-            ways,
+            segment_flags,
             is_indirect,
             driver_flags: word(DRIVER + 2)?,
             device_event: word(DEVICE)?,
@@ -127,35 +127,35 @@ impl<'a> PackedRing<'a> {
         self.chains.len()
     }
 
-    pub(crate) fn add(&mut self, slot: u16, asked: SlotRequest) {
-        if !asked.is_laid_out {
-            set_ways(&self.ways[usize::from(slot)], asked);
+    pub(crate) fn add(&mut self, slot: u16, request: SlotRequest) {
+        if !request.is_laid_out {
+            set_segment_flags(&self.segment_flags[usize::from(slot)], request);
         }
         let chain = &self.chains[usize::from(slot)];
-        let head = self.next;
+        let start = self.next;
         let mut head_flags = 0;
-        for (piece, nth) in chain.iter().zip(0_u16..) {
-            let position = head.after(nth);
+        for (piece, number) in chain.iter().zip(0_u16..) {
+            let position = start.after(number);
             let kind = if self.is_indirect {
                 VRING_DESC_F_INDIRECT as u16
             } else {
-                flags_of(piece, asked.is_read)
+                flags_of(piece, request.is_read)
             };
             let flags = kind | if position.wrap { AVAILABLE } else { USED };
-            let place = &self.places[usize::from(position.at)];
-            place.address.store(piece.address.to_le(), Ordering::Relaxed);
-            place.bytes.store(piece.bytes.to_le(), Ordering::Relaxed);
-            place.id.store(slot.to_le(), Ordering::Relaxed);
-            if nth == 0 {
+            let descriptor = &self.places[usize::from(position.at)];
+            descriptor.address.store(piece.address.to_le(), Ordering::Relaxed);
+            descriptor.bytes.store(piece.bytes.to_le(), Ordering::Relaxed);
+            descriptor.id.store(slot.to_le(), Ordering::Relaxed);
+            if number == 0 {
                 head_flags = flags;
             } else {
-                place.flags.store(flags.to_le(), Ordering::Relaxed);
+                descriptor.flags.store(flags.to_le(), Ordering::Relaxed);
             }
         }
         let length = chain.len() as u16;
         // The release store of the head's flags makes the whole chain visible.
-        self.places[usize::from(head.at)].flags.store(head_flags.to_le(), Ordering::Release);
-        self.next = head.after(length);
+        self.places[usize::from(start.at)].flags.store(head_flags.to_le(), Ordering::Release);
+        self.next = start.after(length);
         self.added += length;
     }
 
@@ -169,10 +169,11 @@ impl<'a> PackedRing<'a> {
         match u16::from_le(self.device_flags.load(Ordering::Relaxed)) {
             EVENT_DISABLE => false,
             EVENT_DESCRIPTOR => {
-                let wanted = u16::from_le(self.device_event.load(Ordering::Relaxed));
-                let (at, wrap) = (wanted & 0x7fff, wanted & 0x8000 != 0);
-                let at = if wrap == self.next.wrap { at } else { at.wrapping_sub(ENTRIES) };
-                self.next.at.wrapping_sub(at).wrapping_sub(1) < added
+                let event = u16::from_le(self.device_event.load(Ordering::Relaxed));
+                let (index, wrap) = (event & 0x7fff, event & 0x8000 != 0);
+                let index =
+                    if wrap == self.next.wrap { index } else { index.wrapping_sub(ENTRIES) };
+                self.next.at.wrapping_sub(index).wrapping_sub(1) < added
             }
             _ => true,
         }
@@ -197,8 +198,8 @@ impl<'a> PackedRing<'a> {
     }
 
     pub(crate) fn has_completion(&self) -> bool {
-        let place = &self.places[usize::from(self.seen.at)];
-        let flags = u16::from_le(place.flags.load(Ordering::Acquire));
+        let descriptor = &self.places[usize::from(self.seen.at)];
+        let flags = u16::from_le(descriptor.flags.load(Ordering::Acquire));
         let (is_available, is_used) = (flags & AVAILABLE != 0, flags & USED != 0);
         is_available == is_used && is_used == self.seen.wrap
     }

@@ -67,34 +67,36 @@ impl<'a> Requests<'a> {
     /// The disk is smaller than `load.disk_bytes`, or does not accept requests of this size.
     pub(crate) fn new(slice: &'a VolatileSlice<'a>, load: Load, disk: &Disk) -> Result<Self> {
         if let Some(size) = disk.size {
-            let wanted = load.disk_bytes;
+            let required_bytes = load.disk_bytes;
             ensure!(
-                size >= wanted,
-                "the disk has {size} bytes, fewer than the {wanted} to be used"
+                size >= required_bytes,
+                "the disk has {size} bytes, fewer than the {required_bytes} to be used"
             );
         }
         // Segments consist of whole sectors.
         let segment_bytes = load.bytes.min(disk.size_max / 512 * 512);
         ensure!(segment_bytes > 0, "the back-end takes segments of {} bytes only", disk.size_max);
         let segments = load.bytes.div_ceil(segment_bytes);
-        let most = disk.seg_max.min(PIECES_MAX - 2);
+        let max = disk.seg_max.min(PIECES_MAX - 2);
         ensure!(
-            segments <= most,
-            "a request of {} bytes has {segments} segments of {segment_bytes} bytes, more than {most}; \
+            segments <= max,
+            "a request of {} bytes has {segments} segments of {segment_bytes} bytes, more than {max}; \
              choose a smaller --block-kib",
             load.bytes
         );
-        let at = |slot: u16| index(REQUESTS + u64::from(slot) * REQUEST_BYTES);
+        let request_offset = |slot: u16| index(REQUESTS + u64::from(slot) * REQUEST_BYTES);
         let slots = || 0..ENTRIES;
         Ok(Self {
             load,
             segment_bytes,
-            kinds: slots().map(|slot| slice.get_atomic_ref(at(slot))).collect::<Result<_, _>>()?,
+            kinds: slots()
+                .map(|slot| slice.get_atomic_ref(request_offset(slot)))
+                .collect::<Result<_, _>>()?,
             sectors: slots()
-                .map(|slot| slice.get_atomic_ref(at(slot) + 8))
+                .map(|slot| slice.get_atomic_ref(request_offset(slot) + 8))
                 .collect::<Result<_, _>>()?,
             statuses: slots()
-                .map(|slot| slice.get_atomic_ref(at(slot) + index(STATUS_AT)))
+                .map(|slot| slice.get_atomic_ref(request_offset(slot) + index(STATUS_AT)))
                 .collect::<Result<_, _>>()?,
             made: 0,
             state: 0x2545_f491_4f6c_dd1d,
@@ -104,19 +106,19 @@ impl<'a> Requests<'a> {
     /// Returns the parts of the request in a slot, in order.
     pub(crate) fn pieces(&self, slot: u16) -> Vec<Piece> {
         let request = GUEST_BASE + REQUESTS + u64::from(slot) * REQUEST_BYTES;
-        let piece = |address, bytes: u64, kind| {
+        let new_piece = |address, bytes: u64, kind| {
             // Pieces are at most `size_max` bytes, which is a 32-bit field, or a whole request.
             Piece { address, bytes: u32::try_from(bytes).unwrap_or(u32::MAX), kind }
         };
-        let mut pieces = vec![piece(request, 16, PieceKind::Header)];
-        let mut done = 0;
-        while done < self.load.bytes {
-            let bytes = self.segment_bytes.min(self.load.bytes - done);
-            let address = GUEST_BASE + BUFFERS + u64::from(slot) * self.load.bytes + done;
-            pieces.push(piece(address, bytes, PieceKind::Segment));
-            done += bytes;
+        let mut pieces = vec![new_piece(request, 16, PieceKind::Header)];
+        let mut offset = 0;
+        while offset < self.load.bytes {
+            let bytes = self.segment_bytes.min(self.load.bytes - offset);
+            let address = GUEST_BASE + BUFFERS + u64::from(slot) * self.load.bytes + offset;
+            pieces.push(new_piece(address, bytes, PieceKind::Segment));
+            offset += bytes;
         }
-        pieces.push(piece(request + STATUS_AT, 1, PieceKind::Status));
+        pieces.push(new_piece(request + STATUS_AT, 1, PieceKind::Status));
         pieces
     }
 
@@ -135,11 +137,11 @@ impl<'a> Requests<'a> {
         let block = number % (disk_bytes / bytes);
         let is_read = read_percent >= 100 || self.throw() % 100 < read_percent;
         let is_laid_out = read_percent >= 100;
-        let at = usize::from(slot);
-        self.sectors[at].store((block * (bytes / 512)).to_le(), Ordering::Relaxed);
+        let index = usize::from(slot);
+        self.sectors[index].store((block * (bytes / 512)).to_le(), Ordering::Relaxed);
         if !is_laid_out {
             let kind = if is_read { VIRTIO_BLK_T_IN } else { VIRTIO_BLK_T_OUT };
-            self.kinds[at].store(kind.to_le(), Ordering::Relaxed);
+            self.kinds[index].store(kind.to_le(), Ordering::Relaxed);
         }
         self.made += 1;
         SlotRequest { is_read, is_laid_out }

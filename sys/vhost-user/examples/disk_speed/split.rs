@@ -16,7 +16,7 @@ const NO_NOTIFY: u16 = 1;
 /// (section 2.8.13).
 pub(crate) fn describe(
     slice: &VolatileSlice<'_>,
-    at: u64,
+    offset: u64,
     (address, bytes): (u64, u32),
     [third, fourth]: [u16; 2],
 ) -> Result<()> {
@@ -24,7 +24,7 @@ pub(crate) fn describe(
         | u128::from(bytes) << 64
         | u128::from(third) << 96
         | u128::from(fourth) << 112;
-    Ok(slice.write_slice(&word.to_le_bytes(), index(at))?)
+    Ok(slice.write_slice(&word.to_le_bytes(), index(offset))?)
 }
 
 /// Returns the descriptor flags of a piece of a chain. Segments of reads are device-writable.
@@ -39,10 +39,10 @@ pub(crate) fn flags_of(piece: &Piece, is_read: bool) -> u16 {
 
 /// Sets the flags of a request's segment descriptors: device-writable for a read, device-readable
 /// for a write.
-pub(crate) fn set_ways(ways: &[&AtomicU16], asked: SlotRequest) {
+pub(crate) fn set_segment_flags(segment_flags: &[&AtomicU16], request: SlotRequest) {
     let segment = Piece { address: 0, bytes: 0, kind: PieceKind::Segment };
-    let flags = flags_of(&segment, asked.is_read).to_le();
-    ways.iter().for_each(|way| way.store(flags, Ordering::Relaxed));
+    let flags = flags_of(&segment, request.is_read).to_le();
+    segment_flags.iter().for_each(|cell| cell.store(flags, Ordering::Relaxed));
 }
 
 /// Split virtqueue, driver side.
@@ -51,7 +51,7 @@ pub(crate) struct SplitRing<'a> {
     /// First descriptor of each slot.
     heads: Vec<u16>,
     /// Flags of the segment descriptors, by slot.
-    ways: Vec<Vec<&'a AtomicU16>>,
+    segment_flags: Vec<Vec<&'a AtomicU16>>,
     available: Vec<&'a AtomicU16>,
     available_index: &'a AtomicU16,
     available_flags: &'a AtomicU16,
@@ -75,42 +75,42 @@ impl<'a> SplitRing<'a> {
         requests: &Requests<'_>,
         (is_indirect, has_event_index): (bool, bool),
     ) -> Result<Self> {
-        let word = |at: u64| slice.get_atomic_ref::<AtomicU16>(index(at));
+        let word = |offset: u64| slice.get_atomic_ref::<AtomicU16>(index(offset));
         let entries = u64::from(ENTRIES);
         let pieces = u16::try_from(requests.pieces(0).len())?;
         let step = if is_indirect { 1 } else { pieces };
         let mut heads = Vec::new();
-        let mut ways = Vec::new();
+        let mut segment_flags = Vec::new();
         for slot in 0..ENTRIES / step {
             let head = slot * step;
             let table = TABLES + u64::from(slot) * TABLE_BYTES;
             let (first, base) = if is_indirect {
                 let length = u32::from(pieces) * 16;
                 let flags = [VRING_DESC_F_INDIRECT as u16, 0];
-                let at = DESCRIPTORS + u64::from(head) * 16;
-                describe(slice, at, (GUEST_BASE + table, length), flags)?;
+                let offset = DESCRIPTORS + u64::from(head) * 16;
+                describe(slice, offset, (GUEST_BASE + table, length), flags)?;
                 (0, table)
             } else {
                 (head, DESCRIPTORS + u64::from(head) * 16)
             };
             let mut of_slot = Vec::new();
-            for (piece, nth) in requests.pieces(slot).iter().zip(0_u16..) {
-                let at = base + u64::from(nth) * 16;
-                let flags = [flags_of(piece, true), first + nth + 1];
-                describe(slice, at, (piece.address, piece.bytes), flags)?;
+            for (piece, number) in requests.pieces(slot).iter().zip(0_u16..) {
+                let offset = base + u64::from(number) * 16;
+                let flags = [flags_of(piece, true), first + number + 1];
+                describe(slice, offset, (piece.address, piece.bytes), flags)?;
                 if piece.kind == PieceKind::Segment {
-                    of_slot.push(word(at + 12)?);
+                    of_slot.push(word(offset + 12)?);
                 }
             }
             heads.push(head);
-            ways.push(of_slot);
+            segment_flags.push(of_slot);
         }
-        let ring = |at: u64, size: u64| move |entry: u64| index(at + 4 + entry * size);
+        let ring = |offset: u64, size: u64| move |entry: u64| index(offset + 4 + entry * size);
         let (available, used) = (ring(DRIVER, 2), ring(DEVICE, 8));
         Ok(Self {
             has_event_index,
             heads,
-            ways,
+            segment_flags,
             available: (0..entries)
                 .map(|entry| slice.get_atomic_ref(available(entry)))
                 .collect::<Result<_, _>>()?,
@@ -134,13 +134,13 @@ impl<'a> SplitRing<'a> {
         self.heads.len()
     }
 
-    pub(crate) fn add(&mut self, slot: u16, asked: SlotRequest) {
-        let at = usize::from(slot);
-        if !asked.is_laid_out {
-            set_ways(&self.ways[at], asked);
+    pub(crate) fn add(&mut self, slot: u16, request: SlotRequest) {
+        let index = usize::from(slot);
+        if !request.is_laid_out {
+            set_segment_flags(&self.segment_flags[index], request);
         }
-        let place = usize::from(self.added % ENTRIES);
-        self.available[place].store(self.heads[at].to_le(), Ordering::Relaxed);
+        let position = usize::from(self.added % ENTRIES);
+        self.available[position].store(self.heads[index].to_le(), Ordering::Relaxed);
         self.added = self.added.wrapping_add(1);
     }
 
@@ -155,9 +155,9 @@ impl<'a> SplitRing<'a> {
         if !self.has_event_index {
             return u16::from_le(self.used_flags.load(Ordering::Relaxed)) & NO_NOTIFY == 0;
         }
-        let wanted = u16::from_le(self.kick_at.load(Ordering::Relaxed));
-        let since = self.added.wrapping_sub(wanted).wrapping_sub(1);
-        since < self.added.wrapping_sub(old)
+        let event_index = u16::from_le(self.kick_at.load(Ordering::Relaxed));
+        let distance = self.added.wrapping_sub(event_index).wrapping_sub(1);
+        distance < self.added.wrapping_sub(old)
     }
 
     /// Returns the slot of the next completion, if there is one.
@@ -165,8 +165,8 @@ impl<'a> SplitRing<'a> {
         if u16::from_le(self.used_index.load(Ordering::Acquire)) == self.seen {
             return None;
         }
-        let place = usize::from(self.seen % ENTRIES);
-        let head = u32::from_le(self.used[place].load(Ordering::Relaxed));
+        let position = usize::from(self.seen % ENTRIES);
+        let head = u32::from_le(self.used[position].load(Ordering::Relaxed));
         self.seen = self.seen.wrapping_add(1);
         // A head that was never submitted yields a slot out of range; the caller rejects it.
         let slot = head / u32::from(self.step);
@@ -177,8 +177,8 @@ impl<'a> SplitRing<'a> {
     pub(crate) fn set_interrupt(&mut self, is_wanted: bool) {
         if self.has_event_index {
             // An index that has been passed already produces no interrupt.
-            let at = if is_wanted { self.seen } else { self.seen.wrapping_sub(1) };
-            self.call_at.store(at.to_le(), Ordering::Relaxed);
+            let event_index = if is_wanted { self.seen } else { self.seen.wrapping_sub(1) };
+            self.call_at.store(event_index.to_le(), Ordering::Relaxed);
         } else {
             let flags = if is_wanted { 0 } else { NO_INTERRUPT };
             self.available_flags.store(flags.to_le(), Ordering::Relaxed);

@@ -26,29 +26,33 @@ pub(crate) fn print_json(peers: &[Peer]) {
 }
 
 /// Prints medians, ranges and ratios as text.
-pub(crate) fn print_medians(peers: &[Peer], wanted: &Parameters) {
+pub(crate) fn print_medians(peers: &[Peer], parameters: &Parameters) {
     println!(
         "requests of {} KiB, depth {}; millions; median (lowest to highest) of {} rounds",
-        wanted.load.bytes >> 10,
-        wanted.depth,
-        wanted.rounds
+        parameters.load.bytes >> 10,
+        parameters.depth,
+        parameters.rounds
     );
     let cpu = |rates: &Rates| rates.per_cpu_second.unwrap_or(f64::NAN);
     for peer in peers {
-        let all = |rate: &dyn Fn(&Rates) -> f64| three(peer.rounds.iter().map(rate).collect());
+        let row = |rate: &dyn Fn(&Rates) -> f64| three(peer.rounds.iter().map(rate).collect());
         println!(
             "{:24} a second {}   a CPU second {}   thousand kicks a second {}",
             peer.name,
-            all(&|rates| rates.per_second / 1e6),
-            all(&|rates| cpu(rates) / 1e6),
-            all(&|rates| rates.kicks_per_second / 1e3),
+            row(&|rates| rates.per_second / 1e6),
+            row(&|rates| cpu(rates) / 1e6),
+            row(&|rates| rates.kicks_per_second / 1e3),
         );
     }
-    let Some((first, others)) = peers.split_first() else { return };
-    for other in others {
+    let Some((first, other_peers)) = peers.split_first() else { return };
+    for other in other_peers {
         let ratio = |rate: &dyn Fn(&Rates) -> f64| {
             let pairs = first.rounds.iter().zip(&other.rounds);
-            three(pairs.map(|(ours, theirs)| rate(ours) / rate(theirs)).collect())
+            three(
+                pairs
+                    .map(|(first_rates, other_rates)| rate(first_rates) / rate(other_rates))
+                    .collect(),
+            )
         };
         println!(
             "{} / {}: a second {}, a CPU second {}",

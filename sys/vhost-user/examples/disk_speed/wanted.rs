@@ -37,10 +37,10 @@ impl Parameters {
             Load { bytes: 4096, read_percent: 100, is_random: true, disk_bytes: 256 << 20 };
         let (mut is_json, mut is_waiting, mut is_packed, mut socket) = (false, false, false, None);
         let mut features = EVENT_INDEX | INDIRECT;
-        let mut words = std::env::args().skip(1).peekable();
-        while let Some(option) = words.next_if(|word| word.starts_with("--")) {
+        let mut arguments = std::env::args().skip(1).peekable();
+        while let Some(option) = arguments.next_if(|argument| argument.starts_with("--")) {
             let mut value =
-                || words.next().with_context(|| format!("{option} needs a value; {USAGE}"));
+                || arguments.next().with_context(|| format!("{option} needs a value; {USAGE}"));
             let number = |text: String| text.parse::<u32>().map(u64::from);
             let number = |text: String| {
                 number(text.clone()).with_context(|| format!("{option}: `{text}` is no number"))
@@ -62,12 +62,12 @@ impl Parameters {
                 _ => bail!("there is no option {option}; {USAGE}"),
             }
         }
-        let words: Vec<String> = words.collect();
-        let [rounds, seconds, depth, peers @ ..] = &words[..] else { bail!("{USAGE}") };
-        let wrong = |what: &str, text: &str| format!("{what}: `{text}` is no number; {USAGE}");
-        let rounds: usize = rounds.parse().with_context(|| wrong("ROUNDS", rounds))?;
-        let depth: u16 = depth.parse().with_context(|| wrong("DEPTH", depth))?;
-        let seconds: f64 = seconds.parse().with_context(|| wrong("SECONDS", seconds))?;
+        let positional: Vec<String> = arguments.collect();
+        let [rounds, seconds, depth, peers @ ..] = &positional[..] else { bail!("{USAGE}") };
+        let invalid = |name: &str, text: &str| format!("{name}: `{text}` is no number; {USAGE}");
+        let rounds: usize = rounds.parse().with_context(|| invalid("ROUNDS", rounds))?;
+        let depth: u16 = depth.parse().with_context(|| invalid("DEPTH", depth))?;
+        let seconds: f64 = seconds.parse().with_context(|| invalid("SECONDS", seconds))?;
         let time = Duration::try_from_secs_f64(seconds).context("SECONDS")?;
         ensure!(rounds > 0, "ROUNDS is 1 or more");
         ensure!((1..=ENTRIES).contains(&depth), "DEPTH is from 1 to {ENTRIES}");
@@ -80,8 +80,9 @@ impl Parameters {
             rounds: Vec::new(),
         }));
         ensure!(!peers.is_empty(), "no back-end was given; {USAGE}");
-        let wanted = Self { is_json, is_waiting, is_packed, features, load, rounds, time, depth };
-        Ok((wanted, peers))
+        let parameters =
+            Self { is_json, is_waiting, is_packed, features, load, rounds, time, depth };
+        Ok((parameters, peers))
     }
 }
 

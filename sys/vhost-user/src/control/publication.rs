@@ -30,11 +30,11 @@ impl Shared {
         let features = Some(device.features()).filter(|bits| *bits != 0);
         let mut changing = self.changing();
         let status = &mut changing.status;
-        let was = (status.queue_pairs, status.virtio_features);
+        let previous = (status.queue_pairs, status.virtio_features);
         status.link_up = queue_pairs > 0;
         status.queue_pairs = queue_pairs;
         status.virtio_features = features;
-        if was == (queue_pairs, features) {
+        if previous == (queue_pairs, features) {
             return;
         }
         self.subject.refresh_offloads(status);

@@ -48,10 +48,10 @@ impl VhostUserDevice {
         // Without protocol features a ring starts enabled.
         let starts_enabled = !features.has(protocol::FEATURES_BIT);
         let link = &self.link;
-        let place = RingContext { model: &link.model, memory, features, records: &self.records };
+        let context = RingContext { model: &link.model, memory, features, records: &self.records };
         for vring in &mut self.vrings {
             if !vring.is_running() && vring.is_described() && (vring.is_enabled || starts_enabled) {
-                vring.start(&place).map_err(|source| DeviceFault::Ring { request, source })?;
+                vring.start(&context).map_err(|source| DeviceFault::Ring { request, source })?;
             }
         }
         self.announce();

@@ -1,8 +1,8 @@
 //! Rings that a message stops, detached before the message is executed.
 //!
-//! [`VhostUserDevice::handle`] blocks until the rings that it stops are detached. The ring of a disk whose
-//! store has stalled is only detached when the store responds. Callers that must not block detach
-//! the rings first, with [`VhostUserDevice::try_stop`].
+//! [`VhostUserDevice::handle`] blocks until the rings that it stops are detached. The ring of a
+//! disk whose store has stalled is only detached when the store responds. Callers that must not
+//! block detach the rings first, with [`VhostUserDevice::try_stop`].
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ impl RingSet {
     fn has(self, index: usize) -> bool {
         match self {
             Self::None => false,
-            Self::One(one) => usize::try_from(one) == Ok(index),
+            Self::One(number) => usize::try_from(number) == Ok(index),
             Self::All => true,
         }
     }
@@ -107,7 +107,7 @@ impl VhostUserDevice {
         // All rings are requested back before the first wait, so that they are detached in
         // parallel.
         stopping.iter_mut().for_each(|vring| vring.begin_stop(model));
-        let left = || deadline.saturating_duration_since(Instant::now());
-        stopping.into_iter().all(|vring| vring.finish_stop(left()))
+        let remaining = || deadline.saturating_duration_since(Instant::now());
+        stopping.into_iter().all(|vring| vring.finish_stop(remaining()))
     }
 }

@@ -45,14 +45,15 @@ impl Store {
         let mut queues = self.queues.lock().unwrap();
         let (queue, disk) = queues.get_mut(&index).unwrap();
         disk.receive(&mut **queue, 100);
-        let done = answers.iter().map(|nth| disk.carry_out(&mut **queue, *nth).op).collect();
+        let operations =
+            answers.iter().map(|number| disk.carry_out(&mut **queue, *number).op).collect();
         queue.flush().unwrap();
-        done
+        operations
     }
 
     fn sectors_under_way(&self, index: u16) -> Vec<u64> {
         let queues = self.queues.lock().unwrap();
-        queues[&index].1.under_way.iter().map(|one| one.range.offset() / 512).collect()
+        queues[&index].1.under_way.iter().map(|request| request.range.offset() / 512).collect()
     }
 
     /// Simulates the death of the process: queues are not returned.
@@ -129,8 +130,9 @@ impl DiskBench {
         change(&mut spec);
         let store = Arc::new(Store::default());
         let (sender, notices) = channel();
-        let ear = Arc::new(NoticeSender(Mutex::new(sender)));
-        let device = VhostUserDisk::open(DiskId(3), &spec, store.clone(), ear, &threads()).unwrap();
+        let observer = Arc::new(NoticeSender(Mutex::new(sender)));
+        let device =
+            VhostUserDisk::open(DiskId(3), &spec, store.clone(), observer, &threads()).unwrap();
         Self { device, store, notices, spec, _directory: directory }
     }
 
@@ -174,8 +176,8 @@ impl<'a> Guest<'a> {
         front_end.start_ring(0, self.split(), &event(), &event());
     }
 
-    fn offer(&mut self, wanted: Wanted) -> Offered {
-        offer(&mut self.driver, &(wanted, vec![], false)).unwrap()
+    fn offer(&mut self, request: Wanted) -> Offered {
+        offer(&mut self.driver, &(request, vec![], false)).unwrap()
     }
 
     fn write(&mut self, sector: u64) -> Offered {
@@ -188,8 +190,8 @@ impl<'a> Guest<'a> {
 }
 
 fn ask(offset: u32, bytes: &[u8]) -> Vec<u8> {
-    let head = [offset, bytes.len() as u32, 0].map(u32::to_ne_bytes).concat();
-    [head, bytes.to_vec()].concat()
+    let header = [offset, bytes.len() as u32, 0].map(u32::to_ne_bytes).concat();
+    [header, bytes.to_vec()].concat()
 }
 
 fn config(front_end: &mut FrontEnd, offset: u32, size: usize) -> Vec<u8> {
@@ -225,7 +227,7 @@ fn questions_are_answered() {
 }
 
 #[test]
-fn writeback_is_written_only_by_those_who_negotiated_it() {
+fn writeback_is_changed_only_by_front_ends_that_negotiated_it() {
     let bench = DiskBench::new();
     let mut front_end = bench.connect(VERSION_1);
     assert!(!front_end.set(25, &ask(32, &[0]), &[]));
@@ -263,14 +265,14 @@ fn requests_are_answered_in_any_order_and_a_ring_that_stops_finishes_them() {
 }
 
 #[test]
-fn what_was_under_way_when_the_process_died_is_done_again_in_order() {
+fn requests_in_flight_when_the_process_died_are_repeated_in_order() {
     let vm = Vm::with_regions(vec![BYTES]);
     let mut guest = Guest::new(&vm);
     let bench = DiskBench::new();
     let mut front_end = bench.connect(DISK_FEATURES);
-    let ask =
+    let payload =
         [[0_u64; 2].map(u64::to_ne_bytes).concat(), [2_u16, 16].map(u16::to_ne_bytes).concat()];
-    front_end.send_raw(&FrontEnd::message(31, 1, &ask.concat()), &[]);
+    front_end.send_raw(&FrontEnd::message(31, 1, &payload.concat()), &[]);
     let (description, file) = front_end.reply_with_fd(31);
     assert!(front_end.set(32, &description, &[file.as_fd()]));
     guest.start(&mut front_end);
@@ -295,16 +297,16 @@ fn what_was_under_way_when_the_process_died_is_done_again_in_order() {
 }
 
 #[test]
-fn a_resized_disk_is_told_and_read_again() {
+fn a_resized_disk_is_reported_and_its_configuration_read_again() {
     let bench = DiskBench::new();
     let mut front_end = bench.connect(DISK_FEATURES);
-    let (mut ours, theirs) = UnixStream::pair().unwrap();
-    assert!(front_end.set(21, &[], &[theirs.as_fd()]));
-    drop(theirs);
+    let (mut local, peer) = UnixStream::pair().unwrap();
+    assert!(front_end.set(21, &[], &[peer.as_fd()]));
+    drop(peer);
     bench.device.resize(DISK_BYTES as u64 * 2).unwrap();
-    ours.set_read_timeout(Some(LIMIT)).unwrap();
+    local.set_read_timeout(Some(LIMIT)).unwrap();
     let mut message = [0; 12];
-    ours.read_exact(&mut message).unwrap();
+    local.read_exact(&mut message).unwrap();
     assert_eq!(message[..], FrontEnd::message(2, 1, &[])[..]);
     assert_eq!(config(&mut front_end, 0, 8), (DISK_BYTES as u64 / 256).to_le_bytes());
     assert_eq!(bench.device.resize(1).unwrap_err().field, "bytes");
@@ -312,7 +314,7 @@ fn a_resized_disk_is_told_and_read_again() {
 }
 
 #[test]
-fn what_a_vm_negotiated_is_kept_for_it() {
+fn negotiated_features_are_kept_for_the_vm() {
     let vm = Vm::with_regions(vec![BYTES]);
     let guest = Guest::new(&vm);
     let bench = DiskBench::new();

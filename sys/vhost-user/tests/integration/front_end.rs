@@ -42,17 +42,17 @@ fn questions_are_answered() {
     front_end.negotiate(VERSION_1);
     assert!(front_end.set(39, &7_u64.to_ne_bytes(), &[]));
     assert_eq!(front_end.get_number(40), 7);
-    let ask = |offset: u32, size: u32| {
-        let head = [offset, size, 0].map(u32::to_ne_bytes).concat();
-        [head, vec![0; size as usize]].concat()
+    let config_request = |offset: u32, size: u32| {
+        let header = [offset, size, 0].map(u32::to_ne_bytes).concat();
+        [header, vec![0; size as usize]].concat()
     };
-    let config = front_end.get(24, &ask(0, 12));
+    let config = front_end.get(24, &config_request(0, 12));
     assert_eq!(config[12..], [0x52, 0x54, 0, 0x12, 0x34, 0x56, 1, 0, 4, 0, 0x28, 0x23]);
-    assert_eq!(front_end.get(24, &ask(20, 12)).len(), 12, "outside: no bytes");
+    assert_eq!(front_end.get(24, &config_request(20, 12)).len(), 12, "outside: no bytes");
     // Rejected; the connection stays open.
     assert!(front_end.set(20, &1500_u64.to_ne_bytes(), &[]));
     assert!(!front_end.set(20, &9001_u64.to_ne_bytes(), &[]));
-    assert!(!front_end.set(25, &[ask(0, 0), vec![]].concat(), &[]));
+    assert!(!front_end.set(25, &[config_request(0, 0), vec![]].concat(), &[]));
     assert!(front_end.set(34, &[], &[]));
     assert_eq!(front_end.get_number(40), 0);
     // A second front-end is disconnected and the first one stays.
@@ -101,22 +101,23 @@ fn offloads_change_live_and_stay_offered_to_a_vm_that_has_them() {
     let rx = Driver::placed(&vm, 16, 0, GUEST_BASE);
     let tx = Driver::placed(&vm, 16, 0, GUEST_BASE + 0x2000);
     let (kick, call) = (event(), event());
-    let off = OffloadToggles { rx_checksum: false, tx_checksum: false, ..Default::default() };
+    let no_checksum =
+        OffloadToggles { rx_checksum: false, tx_checksum: false, ..Default::default() };
     for _ in 0..2 {
         let mut front_end = FrontEnd::connect(&bench.socket);
         front_end.negotiate(VERSION_1 | CSUM | GUEST_CSUM);
         assert!(front_end.share_memory(&vm, BYTES));
         front_end.start_ring(0, &rx, &kick, &call);
         front_end.start_ring(1, &tx, &kick, &call);
-        let to = VhostUserSpec { offload: off, mtu: 1500, ..bench.spec.clone() };
-        assert_eq!(bench.nic().change(&PortDeviceSpec::VhostUser(to)).ok(), Some(true));
+        let changed = VhostUserSpec { offload: no_checksum, mtu: 1500, ..bench.spec.clone() };
+        assert_eq!(bench.nic().change(&PortDeviceSpec::VhostUser(changed)).ok(), Some(true));
         let status = bench.nic().status();
         assert!(status.ingress.checksum && !status.egress.checksum && status.mtu == 1500);
         let sinks = bench.host.sinks.lock().unwrap();
         assert!(!sinks[&0].offloads().checksum);
         drop(sinks);
-        let more = VhostUserSpec { queue_pairs: 2, ..bench.spec.clone() };
-        assert_eq!(bench.nic().change(&PortDeviceSpec::VhostUser(more)).ok(), Some(false));
+        let more_queues = VhostUserSpec { queue_pairs: 2, ..bench.spec.clone() };
+        assert_eq!(bench.nic().change(&PortDeviceSpec::VhostUser(more_queues)).ok(), Some(false));
         drop(front_end);
         wait_for("the rings' return", || bench.host.queues() == (0, 0));
     }
@@ -138,8 +139,8 @@ fn hostile_front_ends_are_cut_off_and_the_nic_survives() {
     let attacks: [(&str, Attack<'_>); 14] = [
         ("request 99 is unknown", &|fe| fe.send_raw(&message(99, 1, &[]), &[])),
         ("SET_FEATURES: `size` 4096", &|fe| {
-            let head = [2_u32, 1, 4096].map(u32::to_ne_bytes).concat();
-            fe.send_raw(&head, &[]);
+            let header = [2_u32, 1, 4096].map(u32::to_ne_bytes).concat();
+            fe.send_raw(&header, &[]);
         }),
         ("SET_FEATURES: feature bits 0x200000000 were not offered", &|fe| {
             fe.send_raw(&message(2, 1, &(1_u64 << 33).to_ne_bytes()), &[]);

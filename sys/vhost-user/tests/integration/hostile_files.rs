@@ -36,11 +36,11 @@ fn jam(fd: &OwnedFd) {
 
 /// Calls `call` in another thread. If it does not return, ends the process, because the bench can
 /// then not be dropped.
-fn returns<T: Send + 'static>(what: &str, call: impl FnOnce() -> T + Send + 'static) -> T {
-    let (done, outcome) = channel();
-    thread::spawn(move || done.send(call()));
+fn returns<T: Send + 'static>(subject: &str, call: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, outcome) = channel();
+    thread::spawn(move || sender.send(call()));
     outcome.recv_timeout(LIMIT / 4).unwrap_or_else(|_| {
-        eprintln!("{what} blocks");
+        eprintln!("{subject} blocks");
         std::process::abort()
     })
 }
@@ -128,7 +128,7 @@ fn a_semaphore_is_not_accepted_as_kick() {
 #[test]
 fn only_files_in_memory_are_mapped() {
     let bench = Bench::new(1);
-    let elsewhere = File::open("/proc/version").unwrap();
+    let other_file = File::open("/proc/version").unwrap();
     let words = |words: &[u64]| words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     let cases: [(u32, &str, Vec<u8>); 4] = [
         (5, "SET_MEM_TABLE", words(&[1, GUEST_BASE, 4096, 0, 0])),
@@ -138,7 +138,7 @@ fn only_files_in_memory_are_mapped() {
     ];
     for (request, name, payload) in cases {
         let front_end = FrontEnd::connect(&bench.socket);
-        front_end.send_raw(&FrontEnd::message(request, 1, &payload), &[elsewhere.as_fd()]);
+        front_end.send_raw(&FrontEnd::message(request, 1, &payload), &[other_file.as_fd()]);
         bench.expect_violation(&format!(
             "{name}: the descriptor is not a file on tmpfs or \
                                         hugetlbfs"
@@ -156,7 +156,8 @@ fn a_device_maps_no_more_than_its_limit() {
     let mut front_end = FrontEnd::connect(&bench.socket);
     front_end.negotiate(VERSION_1);
     let half = suimon_ring::device_bytes_max() / 2;
-    let region = |at: u64, bytes| [0, at, bytes, at, 0].map(u64::to_ne_bytes).concat();
+    let region =
+        |address: u64, bytes| [0, address, bytes, address, 0].map(u64::to_ne_bytes).concat();
     assert!(front_end.set(37, &region(0, half), &[file.as_fd()]));
     assert!(front_end.set(37, &region(half, half), &[file.as_fd()]));
     // A removed region does not count.
@@ -167,8 +168,8 @@ fn a_device_maps_no_more_than_its_limit() {
     session(&bench, FrontEnd::connect(&bench.socket));
 }
 
-/// Socket whose last close blocks. It is closed in a thread of its own: if the device has closed its
-/// descriptor before, this close is the last one.
+/// Socket whose last close blocks. It is closed in a thread of its own: if the device has closed
+/// its descriptor before, this close is the last one.
 struct Lingering(Option<TcpStream>);
 
 impl AsFd for Lingering {
@@ -184,8 +185,8 @@ impl Drop for Lingering {
     }
 }
 
-/// Runs an attack of a front-end that receives a socket whose last close waits for its peer, as that
-/// of a file on FUSE waits for its server. Only the device of the front-end may wait.
+/// Runs an attack of a front-end that receives a socket whose last close waits for its peer, as
+/// that of a file on FUSE waits for its server. Only the device of the front-end may wait.
 fn expect_no_other_device_waits(attack: impl FnOnce(&FrontEnd, Lingering)) {
     expect_no_other_device_waits_for(|path, lingering| {
         let attacker = FrontEnd::connect(path);
@@ -215,7 +216,7 @@ fn expect_no_other_device_waits_for(attack: impl FnOnce(&Path, Lingering) -> Fro
     let end = std::io::Read::read(&mut stream, &mut [0]);
     assert!(
         end.as_ref()
-            .map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |got| *got == 0),
+            .map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |count| *count == 0),
         "not cut off: {end:?}"
     );
     let mut other = FrontEnd::connect(&path(1));
@@ -250,14 +251,14 @@ fn descriptors_that_are_too_many_delay_no_other_device() {
 fn a_descriptor_in_a_message_that_is_not_read_delays_no_other_device() {
     expect_no_other_device_waits_for(|path, lingering| {
         // The first message ends the connection.
-        let both = [FrontEnd::message(9999, 1, &[]), FrontEnd::message(1, 1, &[])];
+        let messages = [FrontEnd::message(9999, 1, &[]), FrontEnd::message(1, 1, &[])];
         let file = File::open("/dev/null").unwrap();
         // The device may have ended the connection before the second message is sent. An attacker
         // then tries again: the attack begins when the device has the message to discard.
         for _ in 0..100 {
             let attacker = FrontEnd::connect(path);
-            attacker.send_raw(&both[0], &[file.as_fd()]);
-            match attacker.try_send_raw(&both[1], &[lingering.as_fd()]) {
+            attacker.send_raw(&messages[0], &[file.as_fd()]);
+            match attacker.try_send_raw(&messages[1], &[lingering.as_fd()]) {
                 Ok(12) => return attacker,
                 sent => assert_eq!(sent, Err(Errno::PIPE)),
             }
@@ -269,8 +270,8 @@ fn a_descriptor_in_a_message_that_is_not_read_delays_no_other_device() {
 #[test]
 fn a_descriptor_within_a_socket_delays_no_other_device() {
     expect_no_other_device_waits(|attacker, lingering| {
-        let (theirs, channel) = UnixStream::pair().unwrap();
-        let carrier = FrontEnd::over(theirs);
+        let (peer, channel) = UnixStream::pair().unwrap();
+        let carrier = FrontEnd::over(peer);
         carrier.send_raw(b"x", &[lingering.as_fd()]);
         drop(lingering);
         attacker.send_raw(&FrontEnd::message(21, 1, &[]), &[channel.as_fd()]);
@@ -287,8 +288,8 @@ fn front_end_that_exits() {
     let Some(path) = std::env::var_os(CHILD_SOCKET) else { return };
     let mut front_end = FrontEnd::connect(&PathBuf::from(path));
     front_end.negotiate(VERSION_1);
-    let own = front_end.stream.try_clone().unwrap();
-    assert!(front_end.set(21, &[], &[own.as_fd()]));
+    let own_socket = front_end.stream.try_clone().unwrap();
+    assert!(front_end.set(21, &[], &[own_socket.as_fd()]));
 }
 
 #[test]

@@ -47,19 +47,19 @@ pub(crate) fn open(
     threads: &VhostUserThreads,
 ) -> VhostUserNic {
     let (sender, _notices) = channel();
-    let ear = Arc::new(NoticeSender(Mutex::new(sender)));
+    let observer = Arc::new(NoticeSender(Mutex::new(sender)));
     let host = Arc::new(Loopback::default());
-    VhostUserNic::open(PortId(port), &spec(folder, port), host, ear, threads).unwrap()
+    VhostUserNic::open(PortId(port), &spec(folder, port), host, observer, threads).unwrap()
 }
 
 #[test]
 fn the_number_of_threads_does_not_depend_on_the_number_of_devices() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = VhostUserThreads::unconfined().unwrap();
-    let one = open(folder.path(), 0, &runtime);
+    let single = open(folder.path(), 0, &runtime);
     let mut first = FrontEnd::connect(&folder.path().join("0.sock"));
     assert_eq!(first.get_number(17), 1);
-    let most = threads() + BACK_SOON;
+    let max = threads() + BACK_SOON;
     let nics: Vec<_> = (1..MANY).map(|port| open(folder.path(), port, &runtime)).collect();
     let mut front_ends: Vec<_> = (1..MANY)
         .map(|port| FrontEnd::connect(&folder.path().join(format!("{port}.sock"))))
@@ -67,14 +67,14 @@ fn the_number_of_threads_does_not_depend_on_the_number_of_devices() {
     for front_end in &mut front_ends {
         assert_eq!(front_end.get_number(17), 1);
     }
-    assert!(threads() <= most, "{} threads, at most {most} are permitted", threads());
+    assert!(threads() <= max, "{} threads, at most {max} are permitted", threads());
     // Connections that send nothing need no thread either.
     let silent: Vec<_> = (0..MANY)
         .map(|port| UnixStream::connect(folder.path().join(format!("{port}.sock"))).unwrap())
         .collect();
     assert_eq!(first.get_number(17), 1);
-    assert!(threads() <= most, "{} threads, at most {most} are permitted", threads());
-    drop((silent, one, nics, front_ends));
+    assert!(threads() <= max, "{} threads, at most {max} are permitted", threads());
+    drop((silent, single, nics, front_ends));
 }
 
 /// Queue host whose workers do not return a queue before `is_over` is set.
@@ -107,10 +107,10 @@ fn devices_that_stall_do_not_hold_up_others() {
     let mut stuck = Vec::new();
     for port in 0..40 {
         let (sender, notices) = channel();
-        let ear = Arc::new(NoticeSender(Mutex::new(sender)));
+        let observer = Arc::new(NoticeSender(Mutex::new(sender)));
         let spec = spec(folder.path(), port);
         let host = Arc::clone(&stalled);
-        nics.push(VhostUserNic::open(PortId(port), &spec, host, ear, &runtime).unwrap());
+        nics.push(VhostUserNic::open(PortId(port), &spec, host, observer, &runtime).unwrap());
         let rx = Driver::placed(&vm, 16, 0, GUEST_BASE);
         let mut front_end = FrontEnd::connect(&spec.socket);
         front_end.negotiate(VERSION_1);
@@ -164,9 +164,9 @@ fn rings_that_come_and_go_are_limited() {
     let runtime = VhostUserThreads::unconfined().unwrap();
     let host = Arc::new(Counting::default());
     let (sender, _notices) = channel();
-    let ear = Arc::new(NoticeSender(Mutex::new(sender)));
+    let observer = Arc::new(NoticeSender(Mutex::new(sender)));
     let spec = spec(folder.path(), 0);
-    let nic = VhostUserNic::open(PortId(0), &spec, host.clone(), ear, &runtime).unwrap();
+    let nic = VhostUserNic::open(PortId(0), &spec, host.clone(), observer, &runtime).unwrap();
     let vm = Vm::with_regions(vec![BYTES]);
     let rx = Driver::placed(&vm, 16, 0, GUEST_BASE);
     // The limit holds over connections, and the first one is spent on a burst.
@@ -175,7 +175,7 @@ fn rings_that_come_and_go_are_limited() {
         front_end.negotiate(VERSION_1);
         assert!(front_end.share_memory(&vm, BYTES));
         front_end.start_ring(0, &rx, &event(), &event());
-        let (before, began) = (host.0.load(Ordering::Relaxed), Instant::now());
+        let (before, started_at) = (host.0.load(Ordering::Relaxed), Instant::now());
         for _ in 0..1500 {
             assert!(front_end.set(18, &FrontEnd::state(0, 0), &[]));
             assert!(front_end.set(18, &FrontEnd::state(0, 1), &[]));
@@ -183,8 +183,8 @@ fn rings_that_come_and_go_are_limited() {
         let attached = host.0.load(Ordering::Relaxed) - before;
         assert_eq!(attached, 1500);
         // 1024 in a burst, then 200 a second. Waiting is never shorter than that.
-        let least = Duration::from_millis((attached - 1024) * 5);
-        assert!(began.elapsed() >= least, "{attached} rings in {:?}", began.elapsed());
+        let min = Duration::from_millis((attached - 1024) * 5);
+        assert!(started_at.elapsed() >= min, "{attached} rings in {:?}", started_at.elapsed());
     }
     drop(nic);
 }
@@ -265,21 +265,22 @@ struct StalledDisk {
 }
 
 fn stalled_disk(
-    (folder, nth): (&std::path::Path, u32),
+    (folder, index): (&std::path::Path, u32),
     store: &StalledStore,
     threads: &VhostUserThreads,
     vm: &Vm,
 ) -> StalledDisk {
     let (sender, notices) = channel();
-    let (spec, ear) = (disk_spec(folder, nth), Arc::new(DiskNoticeSender(Mutex::new(sender))));
+    let (spec, observer) =
+        (disk_spec(folder, index), Arc::new(DiskNoticeSender(Mutex::new(sender))));
     let host = Arc::new(store.clone());
-    let disk = VhostUserDisk::open(DiskId(nth), &spec, host, ear, threads).unwrap();
+    let disk = VhostUserDisk::open(DiskId(index), &spec, host, observer, threads).unwrap();
     let ring = Driver::placed(vm, 16, 0, GUEST_BASE);
     let mut front_end = FrontEnd::connect(&spec.socket);
     front_end.negotiate(VERSION_1);
     assert!(front_end.share_memory(vm, BYTES));
     front_end.start_ring(0, &ring, &event(), &event());
-    let front_end = (nth % 2 == 0).then_some(front_end);
+    let front_end = (index % 2 == 0).then_some(front_end);
     if let Some(front_end) = &front_end {
         front_end.send_raw(&FrontEnd::message(11, 1, &FrontEnd::state(0, 0)), &[]);
     }
@@ -294,7 +295,7 @@ fn more_disks_than_threads_stall_and_others_are_served_and_closed() {
     let (threads, store) = (limited(2), StalledStore::default());
     let vm = Vm::with_regions(vec![BYTES]);
     let mut stalled: Vec<_> =
-        (0..8).map(|nth| stalled_disk((folder.path(), nth), &store, &threads, &vm)).collect();
+        (0..8).map(|index| stalled_disk((folder.path(), index), &store, &threads, &vm)).collect();
     let healthy = open(folder.path(), 1000, &threads);
     let mut front_end = FrontEnd::connect(&folder.path().join("1000.sock"));
     for _ in 0..10 {
@@ -302,11 +303,11 @@ fn more_disks_than_threads_stall_and_others_are_served_and_closed() {
     }
     // Devices can be closed meanwhile, including a stalled disk that is released.
     drop(healthy);
-    for nth in [7, 6] {
-        store.release(DiskId(nth));
+    for index in [7, 6] {
+        store.release(DiskId(index));
         drop(stalled.pop());
     }
-    (0..6).for_each(|nth| store.release(DiskId(nth)));
+    (0..6).for_each(|index| store.release(DiskId(index)));
     for StalledDisk { disk, front_end, notices } in stalled {
         if let Some(mut front_end) = front_end {
             assert_eq!(front_end.reply(11).len(), 8);

@@ -71,7 +71,7 @@ fn notice(bench: &Bench) -> DeviceNotice {
 }
 
 #[test]
-fn whoever_says_nothing_is_not_noticed_and_keeps_nobody_out() {
+fn silent_connections_are_not_reported_and_do_not_block_others() {
     let bench = Bench::new(1);
     let mut silent: Vec<_> = (0..20).map(|_| UnixStream::connect(&bench.socket).unwrap()).collect();
     drop(UnixStream::connect(&bench.socket).unwrap());
@@ -85,8 +85,8 @@ fn whoever_says_nothing_is_not_noticed_and_keeps_nobody_out() {
     drop(front_end);
     assert!(matches!(bench.notice(), DeviceNotice::LinkDown { .. }));
     // A peer that sends invalid data is reported, but never was a front-end.
-    let stranger = FrontEnd::connect(&bench.socket);
-    stranger.send_raw(b"GET / HTTP/1.1\r\n\r\n", &[]);
+    let invalid_client = FrontEnd::connect(&bench.socket);
+    invalid_client.send_raw(b"GET / HTTP/1.1\r\n\r\n", &[]);
     assert!(matches!(bench.notice(), DeviceNotice::Violation { .. }));
     session(&bench, FrontEnd::connect(&bench.socket));
 }
@@ -94,20 +94,20 @@ fn whoever_says_nothing_is_not_noticed_and_keeps_nobody_out() {
 /// Connections are served in the order in which they arrive: one that sends invalid data does not
 /// affect the next one.
 #[test]
-fn who_connects_behind_strangers_is_served() {
-    let bench = Bench::new(1);
+fn a_client_behind_invalid_ones_is_served() {
+    let invalid_client = Bench::new(1);
     for _ in 0..20 {
-        let strangers: Vec<_> = (0..3)
+        let invalid_clients: Vec<_> = (0..3)
             .map(|_| {
-                let stranger = FrontEnd::connect(&bench.socket);
+                let stranger = FrontEnd::connect(&invalid_client.socket);
                 stranger.send_raw(&[0xee; 64], &[]);
                 stranger
             })
             .collect();
-        let mut front_end = FrontEnd::connect(&bench.socket);
+        let mut front_end = FrontEnd::connect(&invalid_client.socket);
         assert_eq!(front_end.get_number(17), 1);
-        drop((strangers, front_end));
-        while !matches!(bench.notice(), DeviceNotice::LinkDown { .. }) {}
+        drop((invalid_clients, front_end));
+        while !matches!(invalid_client.notice(), DeviceNotice::LinkDown { .. }) {}
     }
 }
 
@@ -118,8 +118,8 @@ fn strangers_do_not_touch_the_front_end_that_is_served() {
     let mut front_end = FrontEnd::connect(&bench.socket);
     let (mut rx, mut tx) = start(&mut front_end, &vm, VERSION_1 | MERGEABLE);
     for round in 0..100 {
-        let mut stranger = UnixStream::connect(&bench.socket).unwrap();
-        assert!(is_closed(&mut stranger));
+        let mut invalid_client = UnixStream::connect(&bench.socket).unwrap();
+        assert!(is_closed(&mut invalid_client));
         echo(&bench.host, &mut rx, &mut tx, round);
     }
     assert_eq!(front_end.get_number(17), 1);
@@ -156,7 +156,7 @@ fn what_a_vm_causes_at_will_is_limited() {
     let bench = Bench::new(1);
     let mut front_end = FrontEnd::connect(&bench.socket);
     front_end.negotiate(VERSION_1 | MTU);
-    let began = Instant::now();
+    let started_at = Instant::now();
     for _ in 0..1000 {
         // NET_SET_MTU with more than the port supports.
         assert!(!front_end.set(20, &65_000_u64.to_ne_bytes(), &[]));
@@ -165,11 +165,11 @@ fn what_a_vm_causes_at_will_is_limited() {
         assert!(is_closed(&mut UnixStream::connect(&bench.socket).unwrap()));
     }
     // 4 at the beginning of each period of 100 ms.
-    assert!(began.elapsed() >= Duration::from_millis(500), "{:?}", began.elapsed());
+    assert!(started_at.elapsed() >= Duration::from_millis(500), "{:?}", started_at.elapsed());
     // At most one entry of each kind in 10 s, however long the test takes.
-    let most = 2 * (1 + began.elapsed().as_secs() as usize / 10);
+    let max = 2 * (1 + started_at.elapsed().as_secs() as usize / 10);
     let written = lines.load(Ordering::Relaxed);
-    assert!((2..=most).contains(&written), "{written} lines, at most {most}");
+    assert!((2..=max).contains(&written), "{written} lines, at most {max}");
     assert_eq!(front_end.get_number(17), 1);
 }
 
@@ -185,14 +185,14 @@ const PAUSES_TOTAL_MIN: Duration = Duration::from_millis(755);
 #[test]
 fn front_ends_that_leave_at_once_are_slowed_down() {
     let bench = Bench::new(1);
-    let began = Instant::now();
+    let started_at = Instant::now();
     for _ in 0..12 {
         let mut front_end = FrontEnd::connect(&bench.socket);
         assert_eq!(front_end.get_number(17), 1);
         drop(front_end);
         wait_for_departure(&bench);
     }
-    assert!(began.elapsed() >= PAUSES_TOTAL_MIN, "{:?}", began.elapsed());
+    assert!(started_at.elapsed() >= PAUSES_TOTAL_MIN, "{:?}", started_at.elapsed());
 }
 
 #[test]
@@ -200,15 +200,15 @@ fn a_front_end_that_listens_and_leaves_at_once_is_not_connected_to_in_a_loop() {
     let bench = Bench::with(1, VhostUserMode::Client);
     let listener = UnixListener::bind(&bench.socket).unwrap();
     drop(listener.accept().unwrap());
-    let began = Instant::now();
+    let started_at = Instant::now();
     for _ in 1..12 {
         drop(listener.accept().unwrap());
     }
-    assert!(began.elapsed() >= PAUSES_TOTAL_MIN, "{:?}", began.elapsed());
+    assert!(started_at.elapsed() >= PAUSES_TOTAL_MIN, "{:?}", started_at.elapsed());
 }
 
 #[test]
-fn a_message_whose_rest_does_not_come_ends_the_wait_for_it() {
+fn an_incomplete_message_ends_the_session() {
     let bench = Bench::new(1);
     let stuck = FrontEnd::connect(&bench.socket);
     stuck.send_raw(&FrontEnd::message(2, 1, &[0; 8])[..15], &[]);
@@ -219,7 +219,7 @@ fn a_message_whose_rest_does_not_come_ends_the_wait_for_it() {
 /// A guest breaks its ring. Its NIC reports that and stops, and the connection stays open. The NIC
 /// starts again when the guest reinitialises its driver.
 #[test]
-fn a_broken_ring_stops_its_nic_until_the_guest_starts_anew() {
+fn a_broken_ring_stops_its_nic_until_the_guest_restarts_it() {
     let mut bench = Bench::new(1);
     let vm = Vm::with_regions(vec![BYTES]);
     let mut front_end = FrontEnd::connect(&bench.socket);
@@ -279,33 +279,33 @@ fn memory_that_every_queue_pair_removes_is_removed_once() {
 
 /// The front-end may cache configuration space, so it is notified.
 #[test]
-fn a_front_end_is_told_when_configuration_space_changes() {
-    let mut bench = Bench::new(1);
-    let mut front_end = FrontEnd::connect(&bench.socket);
+fn a_front_end_is_notified_when_configuration_space_changes() {
+    let mut changed = Bench::new(1);
+    let mut front_end = FrontEnd::connect(&changed.socket);
     front_end.negotiate(VERSION_1);
-    let (mut ours, theirs) = UnixStream::pair().unwrap();
-    assert!(front_end.set(21, &[], &[theirs.as_fd()]));
-    drop(theirs);
-    let to = VhostUserSpec { mtu: 1400, ..bench.spec.clone() };
-    assert_eq!(bench.nic().change(&PortDeviceSpec::VhostUser(to)).ok(), Some(true));
-    ours.set_read_timeout(Some(LIMIT)).unwrap();
+    let (mut local, peer) = UnixStream::pair().unwrap();
+    assert!(front_end.set(21, &[], &[peer.as_fd()]));
+    drop(peer);
+    let changed_spec = VhostUserSpec { mtu: 1400, ..changed.spec.clone() };
+    assert_eq!(changed.nic().change(&PortDeviceSpec::VhostUser(changed_spec)).ok(), Some(true));
+    local.set_read_timeout(Some(LIMIT)).unwrap();
     let mut message = [0; 12];
-    ours.read_exact(&mut message).unwrap();
+    local.read_exact(&mut message).unwrap();
     assert_eq!(message[..], FrontEnd::message(2, 1, &[])[..]);
-    let ask = [[10_u32, 2, 0].map(u32::to_ne_bytes).concat(), vec![0; 2]].concat();
-    assert_eq!(front_end.get(24, &ask)[12..], 1400_u16.to_le_bytes());
+    let payload = [[10_u32, 2, 0].map(u32::to_ne_bytes).concat(), vec![0; 2]].concat();
+    assert_eq!(front_end.get(24, &payload)[12..], 1400_u16.to_le_bytes());
     // A descriptor that is not a socket is rejected, as is a channel that was not negotiated.
     assert!(!front_end.set(21, &[], &[event().as_fd()]));
-    bench.expect_violation("SET_BACKEND_REQ_FD: the descriptor is not a Unix socket");
-    let front_end = FrontEnd::connect(&bench.socket);
-    front_end.send_raw(&FrontEnd::message(21, 1, &[]), &[ours.as_fd()]);
-    bench.expect_violation("SET_BACKEND_REQ_FD: its protocol feature (bit 5) was not negotiated");
+    changed.expect_violation("SET_BACKEND_REQ_FD: the descriptor is not a Unix socket");
+    let front_end = FrontEnd::connect(&changed.socket);
+    front_end.send_raw(&FrontEnd::message(21, 1, &[]), &[local.as_fd()]);
+    changed.expect_violation("SET_BACKEND_REQ_FD: its protocol feature (bit 5) was not negotiated");
 }
 
 /// Negotiated features are recorded for the VM until it stops its rings and disconnects. A NIC that
 /// lacks them does not open.
 #[test]
-fn what_a_vm_negotiated_is_kept_for_it() {
+fn negotiated_features_are_kept_for_the_vm() {
     let bench = Bench::new(2);
     let vm = Vm::with_regions(vec![BYTES]);
     let promise = |bench: &Bench| loop {
@@ -335,9 +335,9 @@ fn what_a_vm_negotiated_is_kept_for_it() {
     };
     // The next process offers the features although they are disabled.
     let (sender, _notices) = std::sync::mpsc::channel();
-    let ear = Arc::new(bench::NoticeSender(std::sync::Mutex::new(sender)));
+    let observer = Arc::new(bench::NoticeSender(std::sync::Mutex::new(sender)));
     let host = Arc::new(Loopback::default());
-    let nic = VhostUserNic::open(PortId(8), &spec, host, ear, &bench::threads()).unwrap();
+    let nic = VhostUserNic::open(PortId(8), &spec, host, observer, &bench::threads()).unwrap();
     let mut returned = FrontEnd::connect(&spec.socket);
     assert_eq!(returned.get_number(1) & promised.features, promised.features);
     drop(nic);
@@ -361,13 +361,13 @@ fn what_a_vm_negotiated_is_kept_for_it() {
 /// After a death of the process, the in-flight record takes precedence over a front-end that does
 /// not know the positions of its rings.
 #[test]
-fn rings_go_on_where_the_record_says() {
+fn rings_continue_at_the_recorded_position() {
     let bench = Bench::new(1);
     let vm = Vm::with_regions(vec![BYTES]);
     let mut front_end = FrontEnd::connect(&bench.socket);
     front_end.negotiate(VERSION_1 | MERGEABLE);
-    let ask = [vec![0; 16], [2_u16, 16].map(u16::to_ne_bytes).concat(), vec![0; 4]].concat();
-    front_end.send_raw(&FrontEnd::message(31, 1, &ask), &[]);
+    let payload = [vec![0; 16], [2_u16, 16].map(u16::to_ne_bytes).concat(), vec![0; 4]].concat();
+    front_end.send_raw(&FrontEnd::message(31, 1, &payload), &[]);
     let (description, file) = front_end.reply_with_fd(31);
     let bytes = u64::from_ne_bytes(description[..8].try_into().unwrap());
     assert_eq!(description.len(), 24);
@@ -424,8 +424,8 @@ fn written_pages_are_in_the_log() {
         let page = |page: &u64| bits[(page / 8) as usize] & 1 << (page % 8) != 0;
         (0..log_bytes * 8).filter(page).collect::<Vec<_>>()
     };
-    let place = [log_bytes, 0].map(u64::to_ne_bytes).concat();
-    front_end.send_raw(&FrontEnd::message(6, 1, &place), &[log.as_fd()]);
+    let region = [log_bytes, 0].map(u64::to_ne_bytes).concat();
+    front_end.send_raw(&FrontEnd::message(6, 1, &region), &[log.as_fd()]);
     assert!(front_end.reply(6).is_empty());
     echo(&bench.host, &mut rx, &mut tx, 2);
     assert!(marked().is_empty(), "nothing is logged before it is asked for");
@@ -458,11 +458,11 @@ fn written_pages_are_in_the_log() {
 
 /// The MTU that a running guest has negotiated does not change.
 #[test]
-fn an_mtu_the_guest_knows_is_not_changed_under_it() {
+fn a_negotiated_mtu_is_not_changed() {
     let mut bench = Bench::new(1);
     let vm = Vm::with_regions(vec![BYTES]);
     let mut front_end = FrontEnd::connect(&bench.socket);
     let _rings = start(&mut front_end, &vm, VERSION_1 | MTU);
-    let to = VhostUserSpec { mtu: 1400, ..bench.spec.clone() };
-    assert_eq!(bench.nic().change(&PortDeviceSpec::VhostUser(to)).ok(), Some(false));
+    let changed = VhostUserSpec { mtu: 1400, ..bench.spec.clone() };
+    assert_eq!(bench.nic().change(&PortDeviceSpec::VhostUser(changed)).ok(), Some(false));
 }

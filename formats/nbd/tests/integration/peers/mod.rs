@@ -70,50 +70,50 @@ fn filled() -> (Export, Disk) {
 }
 
 /// Runs a program; returns whether it succeeded, and its output.
-fn run_any(words: &[&str]) -> (bool, String) {
+fn run_any(arguments: &[&str]) -> (bool, String) {
     let output = Program::new("timeout")
         .args(["--kill-after=1", LIMIT])
-        .args(words)
+        .args(arguments)
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    assert_ne!(output.status.code(), Some(127), "{} is missing: run `make setup`", words[0]);
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    assert_ne!(output.status.code(), Some(127), "{} is missing: run `make setup`", arguments[0]);
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Runs a program and requires success.
-fn run(words: &[&str]) -> String {
-    let (is_ok, said) = run_any(words);
-    assert!(is_ok, "{words:?}: {said}");
-    said
+fn run(arguments: &[&str]) -> String {
+    let (is_ok, output) = run_any(arguments);
+    assert!(is_ok, "{arguments:?}: {output}");
+    output
 }
 
-fn run_json(words: &[&str]) -> Value {
-    let said = run(words);
-    serde_json::from_str(&said).unwrap_or_else(|error| panic!("{words:?}: {error}: {said}"))
+fn run_json(arguments: &[&str]) -> Value {
+    let output = run(arguments);
+    serde_json::from_str(&output).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {output}"))
 }
 
 /// Asserts that no option or request was rejected, no connection failed, and each client negotiated
 /// the best common framing.
 fn assert_clean(server: &Server) {
-    let seen = server.seen();
-    assert_eq!(seen.cut, Vec::<String>::new());
-    assert_eq!(seen.refused_requests, Vec::<String>::new());
-    assert!(server.framings_are_the_most(), "{:?}", seen.framings);
+    let observed = server.seen();
+    assert_eq!(observed.cut, Vec::<String>::new());
+    assert_eq!(observed.refused_requests, Vec::<String>::new());
+    assert!(server.framings_are_the_most(), "{:?}", observed.framings);
 }
 
 /// Returns the allocation of the disk as offsets, lengths and hole flags.
 fn expected_map(disk: &Disk) -> Vec<(u64, u64, bool)> {
     let mut map: Vec<(u64, u64, bool)> = Vec::new();
-    let mut at = 0;
+    let mut offset = 0;
     for extent in disk.extents(0) {
         let is_hole = extent.state.bits() != 0;
         match map.last_mut() {
             Some(last) if last.2 == is_hole => last.1 += extent.length,
-            _ => map.push((at, extent.length, is_hole)),
+            _ => map.push((offset, extent.length, is_hole)),
         }
-        at += extent.length;
+        offset += extent.length;
     }
     map
 }
@@ -131,7 +131,7 @@ fn nbdinfo_reads_export_properties() {
         assert_eq!(info["extended"], true);
     }
     let framing = if extended { Framing::Extended } else { Framing::Structured };
-    assert!(server.seen().framings.iter().all(|seen| *seen == framing));
+    assert!(server.seen().framings.iter().all(|actual| *actual == framing));
     let disk = &info["exports"][0];
     for (field, expected) in [
         ("export-name", json!("disk")),
@@ -176,8 +176,8 @@ fn nbdinfo_lists_exports_and_missing_features() {
     }
     // With two exports there is no default.
     for unknown in ["nowhere", ""] {
-        let (is_ok, said) = run_any(&["nbdinfo", &server.uri(unknown)]);
-        assert!(!is_ok, "{said}");
+        let (is_ok, output) = run_any(&["nbdinfo", &server.uri(unknown)]);
+        assert!(!is_ok, "{output}");
         let refused = server.seen().refused_options;
         let expected = format!("there is no export {unknown:?}");
         assert!(refused.iter().any(|message| message.contains(&expected)), "{refused:?}");
@@ -190,14 +190,15 @@ fn nbdinfo_and_qemu_map_the_holes() {
     let expected = expected_map(&server.disk(0));
     assert_eq!(expected.len(), 7);
     let map = run_json(&["nbdinfo", "--map", "--json", &server.uri("disk")]);
-    let number = |of: &Value| of.as_u64().unwrap();
-    let told = map.as_array().unwrap().iter();
-    let told = told.map(|e| (number(&e["offset"]), number(&e["length"]), number(&e["type"]) == 3));
-    assert_eq!(told.collect::<Vec<_>>(), expected);
+    let number = |value: &Value| value.as_u64().unwrap();
+    let extents = map.as_array().unwrap().iter();
+    let extents =
+        extents.map(|e| (number(&e["offset"]), number(&e["length"]), number(&e["type"]) == 3));
+    assert_eq!(extents.collect::<Vec<_>>(), expected);
     let map = run_json(&["qemu-img", "map", "--output=json", "-f", "raw", &server.uri("disk")]);
-    let told = map.as_array().unwrap().iter();
-    let told = told.map(|e| (number(&e["start"]), number(&e["length"]), e["zero"] == true));
-    assert_eq!(told.collect::<Vec<_>>(), expected);
+    let extents = map.as_array().unwrap().iter();
+    let extents = extents.map(|e| (number(&e["start"]), number(&e["length"]), e["zero"] == true));
+    assert_eq!(extents.collect::<Vec<_>>(), expected);
     assert_eq!(server.seen().with_allocation, 2);
     assert_clean(&server);
 }
@@ -216,12 +217,15 @@ fn nbdcopy_copies_out_and_in_over_several_connections() {
         assert!(server.disk(1).bytes == disk.bytes, "the copy back differs");
         run(&["nbdcopy", "--destination-is-zero", &server.uri("disk"), &server.uri("fresh")]);
         assert!(server.disk(2).bytes == disk.bytes, "the copy across differs");
-        let seen = server.seen();
-        assert!(seen.framings.len() >= 6, "{:?}", seen.framings);
-        let has = |is: fn(&NbdCommand) -> bool| seen.commands.iter().any(is);
-        assert!(has(|command| matches!(command, NbdCommand::Flush)));
-        assert!(has(|c| matches!(c, NbdCommand::WriteZeroes { .. } | NbdCommand::Trim { .. })));
-        let asks = has(|command| matches!(command, NbdCommand::BlockStatus { .. }));
+        let observed = server.seen();
+        assert!(observed.framings.len() >= 6, "{:?}", observed.framings);
+        let contains = |predicate: fn(&NbdCommand) -> bool| observed.commands.iter().any(predicate);
+        assert!(contains(|command| matches!(command, NbdCommand::Flush)));
+        assert!(contains(|c| matches!(
+            c,
+            NbdCommand::WriteZeroes { .. } | NbdCommand::Trim { .. }
+        )));
+        let asks = contains(|command| matches!(command, NbdCommand::BlockStatus { .. }));
         assert_eq!(asks, framing.has_chunks());
         assert_clean(&server);
     }
@@ -242,8 +246,8 @@ fn qemu_img_converts_and_compares() {
     run(&["qemu-img", "convert", "-n", "-f", "qcow2", "-O", "raw", file, &copy]);
     run(&["qemu-img", "compare", "-f", "raw", "-F", "raw", &disk, &copy]);
     assert!(server.disk(1).bytes == server.disk(0).bytes, "the copy differs");
-    let (is_ok, said) = run_any(&["qemu-img", "compare", "-f", "raw", &disk, &server.uri("no")]);
-    assert!(!is_ok && said.contains("no export"), "{said}");
+    let (is_ok, output) = run_any(&["qemu-img", "compare", "-f", "raw", &disk, &server.uri("no")]);
+    assert!(!is_ok && output.contains("no export"), "{output}");
     assert_clean(&server);
 }
 
@@ -277,24 +281,27 @@ fn qemu_io_reads_writes_and_discards() {
         let server =
             Server::start(framing, vec![disk, export("blocks", DISK_BYTES, 4096, FEATURES)]);
         for uri in [server.uri("disk"), server.uri("blocks")] {
-            let mut words = vec!["qemu-io", "-f", "raw"];
-            words.extend(SCRIPT.iter().flat_map(|command| ["-c", command]));
-            words.push(&uri);
-            let said = run(&words);
-            let lower = said.to_lowercase();
-            assert!(!["fail", "error", "wrong"].iter().any(|word| lower.contains(word)), "{said}");
+            let mut arguments = vec!["qemu-io", "-f", "raw"];
+            arguments.extend(SCRIPT.iter().flat_map(|command| ["-c", command]));
+            arguments.push(&uri);
+            let output = run(&arguments);
+            let lower = output.to_lowercase();
+            assert!(
+                !["fail", "error", "wrong"].iter().any(|word| lower.contains(word)),
+                "{output}"
+            );
         }
         assert!(server.disk(0).bytes == server.disk(1).bytes, "blocks make a difference");
         let disk = server.disk(0);
         assert_eq!(disk.bytes[4099..4612], [0x11; 513]);
         assert_eq!(disk.bytes[MIB as usize..][..72 * 1024], [0xa5; 72 * 1024]);
         // One of the two zeroed ranges had to stay allocated.
-        let piece = |kib: u64| disk.allocated[(kib * 1024 / UNIT_BYTES) as usize];
-        assert_eq!((piece(64), piece(256), piece(512)), (true, false, false));
-        let seen = server.seen();
-        assert_eq!(seen.holes_sent > 0, framing.has_chunks(), "holes left out of reads");
-        assert!(seen.commands.iter().any(|c| matches!(c, NbdCommand::Write { fua: true, .. })));
-        assert!(seen.commands.iter().any(|c| matches!(c, NbdCommand::Trim { .. })));
+        let is_allocated = |kib: u64| disk.allocated[(kib * 1024 / UNIT_BYTES) as usize];
+        assert_eq!((is_allocated(64), is_allocated(256), is_allocated(512)), (true, false, false));
+        let observed = server.seen();
+        assert_eq!(observed.holes_sent > 0, framing.has_chunks(), "holes left out of reads");
+        assert!(observed.commands.iter().any(|c| matches!(c, NbdCommand::Write { fua: true, .. })));
+        assert!(observed.commands.iter().any(|c| matches!(c, NbdCommand::Trim { .. })));
         assert_clean(&server);
     }
 }
@@ -306,8 +313,8 @@ fn a_read_only_export_stays_as_it_is() {
     fill(&mut disk);
     let server = Server::start(Framing::Extended, vec![(export, disk.clone())]);
     let uri = server.uri("old");
-    let (is_ok, said) = run_any(&["qemu-io", "-f", "raw", "-c", "write 0 4k", &uri]);
-    assert!(!is_ok, "{said}");
+    let (is_ok, output) = run_any(&["qemu-io", "-f", "raw", "-c", "write 0 4k", &uri]);
+    assert!(!is_ok, "{output}");
     run(&["qemu-io", "-r", "-f", "raw", "-c", "read 0 4k", &uri]);
     assert!(server.disk(0).bytes == disk.bytes);
     assert_clean(&server);

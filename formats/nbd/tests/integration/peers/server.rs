@@ -26,8 +26,8 @@ pub(crate) struct Disk {
 
 impl Disk {
     pub(crate) fn new(size: u64) -> Self {
-        let pieces = size.div_ceil(UNIT_BYTES);
-        Self { bytes: vec![0; size as usize], allocated: vec![false; pieces as usize] }
+        let units = size.div_ceil(UNIT_BYTES);
+        Self { bytes: vec![0; size as usize], allocated: vec![false; units as usize] }
     }
 
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) {
@@ -39,21 +39,21 @@ impl Disk {
     fn zero(&mut self, range: ExportRange, allocate: bool) {
         let end = range.offset + range.length;
         self.bytes[range.offset as usize..end as usize].fill(0);
-        let whole = range.offset.div_ceil(UNIT_BYTES)..end / UNIT_BYTES;
-        for piece in whole {
-            self.allocated[piece as usize] = allocate;
+        let full_units = range.offset.div_ceil(UNIT_BYTES)..end / UNIT_BYTES;
+        for unit in full_units {
+            self.allocated[unit as usize] = allocate;
         }
     }
 
     /// Returns the extents of the disk from `offset` on.
     pub(crate) fn extents(&self, offset: u64) -> impl Iterator<Item = StatusExtent> {
         let size = self.bytes.len() as u64;
-        let mut at = offset;
+        let mut index = offset;
         std::iter::from_fn(move || {
-            let allocated = self.allocated.get((at / UNIT_BYTES) as usize)?;
-            let end = (at / UNIT_BYTES + 1) * UNIT_BYTES;
-            let length = end.min(size).checked_sub(at).filter(|length| *length > 0)?;
-            at += length;
+            let allocated = self.allocated.get((index / UNIT_BYTES) as usize)?;
+            let end = (index / UNIT_BYTES + 1) * UNIT_BYTES;
+            let length = end.min(size).checked_sub(index).filter(|length| *length > 0)?;
+            index += length;
             let hole = ExtentState::HOLE | ExtentState::ZERO;
             Some(StatusExtent { length, state: if *allocated { ExtentState::DATA } else { hole } })
         })
@@ -126,8 +126,8 @@ impl Server {
     /// them, and at most the server's limit.
     pub(crate) fn framings_are_the_most(&self) -> bool {
         let max = self.shared.framing_max;
-        let least = max.min(Framing::Structured);
-        self.seen().framings.iter().all(|framing| (least..=max).contains(framing))
+        let min = max.min(Framing::Structured);
+        self.seen().framings.iter().all(|framing| (min..=max).contains(framing))
     }
 
     /// Returns a directory for temporary files.
@@ -135,8 +135,8 @@ impl Server {
         self.folder.path()
     }
 
-    pub(crate) fn disk(&self, nth: usize) -> Disk {
-        self.shared.disks.lock().unwrap()[nth].clone()
+    pub(crate) fn disk(&self, index: usize) -> Disk {
+        self.shared.disks.lock().unwrap()[index].clone()
     }
 
     pub(crate) fn seen(&self) -> Seen {
@@ -157,9 +157,9 @@ impl Drop for Server {
 
 impl Shared {
     fn serve(&self, mut stream: UnixStream) {
-        let mut rest = Vec::new();
-        let result = self.shake_hands(&mut stream, &mut rest).and_then(|negotiated| {
-            negotiated.map_or(Ok(()), |negotiated| self.transmit(&mut stream, rest, &negotiated))
+        let mut unread = Vec::new();
+        let result = self.shake_hands(&mut stream, &mut unread).and_then(|negotiated| {
+            negotiated.map_or(Ok(()), |negotiated| self.transmit(&mut stream, unread, &negotiated))
         });
         match result {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -173,22 +173,22 @@ impl Shared {
     fn shake_hands(
         &self,
         stream: &mut UnixStream,
-        rest: &mut Vec<u8>,
+        unread: &mut Vec<u8>,
     ) -> io::Result<Option<Negotiated>> {
         let mut handshake = ServerHandshake::new(TlsMode::Off).with_framing_max(self.framing_max);
         let mut output = GREETING.to_vec();
         loop {
             stream.write_all(&output)?;
             output.clear();
-            let result = handshake.handle_bytes(&self.exports[..], rest, &mut output);
+            let result = handshake.handle_bytes(&self.exports[..], unread, &mut output);
             let progress = result.map_err(|error| invalid(&error))?;
-            rest.drain(..progress.consumed);
+            unread.drain(..progress.consumed);
             match progress.step {
                 ServerStep::NeedsBytes => {
-                    let mut more = [0; 4096];
-                    match stream.read(&mut more)? {
+                    let mut buffer = [0; 4096];
+                    match stream.read(&mut buffer)? {
                         0 => return Ok(None),
-                        bytes => rest.extend_from_slice(&more[..bytes]),
+                        bytes => unread.extend_from_slice(&buffer[..bytes]),
                     }
                 }
                 ServerStep::OptionAcknowledged => {}
@@ -202,9 +202,9 @@ impl Shared {
                 }
                 ServerStep::Negotiated(negotiated) => {
                     stream.write_all(&output)?;
-                    let mut seen = self.seen.lock().unwrap();
-                    seen.framings.push(negotiated.framing);
-                    seen.with_allocation += usize::from(negotiated.base_allocation);
+                    let mut observed = self.seen.lock().unwrap();
+                    observed.framings.push(negotiated.framing);
+                    observed.with_allocation += usize::from(negotiated.base_allocation);
                     return Ok(Some(*negotiated));
                 }
             }
@@ -214,12 +214,12 @@ impl Shared {
     fn transmit(
         &self,
         stream: &mut UnixStream,
-        rest: Vec<u8>,
+        unread: Vec<u8>,
         negotiated: &Negotiated,
     ) -> io::Result<()> {
         let transmission = RequestParser::new(negotiated);
-        let nth = self.exports.iter().position(|export| *export == negotiated.export).unwrap();
-        let mut input = io::Cursor::new(rest).chain(stream.try_clone()?);
+        let index = self.exports.iter().position(|export| *export == negotiated.export).unwrap();
+        let mut input = io::Cursor::new(unread).chain(stream.try_clone()?);
         let mut header = vec![0; transmission.header_bytes()];
         loop {
             input.read_exact(&mut header)?;
@@ -244,7 +244,7 @@ impl Shared {
                         Ok(request) => {
                             let mut disks = self.disks.lock().unwrap();
                             let reply =
-                                self.carry_out(&transmission, &mut disks[nth], request, &payload);
+                                self.carry_out(&transmission, &mut disks[index], request, &payload);
                             drop(disks);
                             stream.write_all(&reply)?;
                         }
@@ -265,22 +265,23 @@ impl Shared {
         request: Request,
         payload: &[u8],
     ) -> Vec<u8> {
-        let mut seen = self.seen.lock().unwrap();
-        seen.commands.push(request.command);
-        let to = request.reply_to;
+        let mut observed = self.seen.lock().unwrap();
+        observed.commands.push(request.command);
+        let reply_to = request.reply_to;
         match request.command {
             NbdCommand::Read { range, dont_fragment } => {
                 let mut reply = Vec::new();
                 let extents = disk.extents(range.offset);
-                for chunk in transmission.read_chunks(to, range, dont_fragment, extents) {
-                    seen.holes_sent += usize::from(chunk.kind() == ChunkKind::Hole);
+                for chunk in transmission.read_chunks(reply_to, range, dont_fragment, extents) {
+                    observed.holes_sent += usize::from(chunk.kind() == ChunkKind::Hole);
                     put_chunk(&mut reply, &chunk, &disk.bytes);
                 }
                 return reply;
             }
-            NbdCommand::BlockStatus { range, first_only: one } => {
+            NbdCommand::BlockStatus { range, first_only } => {
                 let mut out = vec![0; 64 * 1024];
-                let mut reply = transmission.block_status(to, range, one, &mut out).unwrap();
+                let mut reply =
+                    transmission.block_status(reply_to, range, first_only, &mut out).unwrap();
                 for extent in disk.extents(range.offset) {
                     if !reply.push(extent) {
                         break;
@@ -294,7 +295,8 @@ impl Shared {
             NbdCommand::Trim { range, .. } => disk.zero(range, false),
             NbdCommand::WriteZeroes { fast: true, no_hole: true, .. } => {
                 let mut out = vec![0; REPLY_BYTES_MAX];
-                let used = to.error(NbdError::Notsup, "zeroes take as long as data", &mut out);
+                let used =
+                    reply_to.error(NbdError::Notsup, "zeroes take as long as data", &mut out);
                 out.truncate(used.unwrap());
                 return out;
             }
@@ -303,16 +305,16 @@ impl Shared {
             NbdCommand::BlockStatusWithPayload { .. } => unreachable!("its contexts were read"),
         }
         let mut out = vec![0; REPLY_BYTES_MAX];
-        let used = to.done(&mut out).unwrap();
+        let used = reply_to.done(&mut out).unwrap();
         out.truncate(used);
         out
     }
 }
 
 fn put_chunk(reply: &mut Vec<u8>, chunk: &Chunk, disk: &[u8]) {
-    let mut head = [0; REPLY_BYTES_MAX];
-    let used = chunk.encode_head(&mut head).unwrap();
-    reply.extend_from_slice(&head[..used]);
+    let mut header = [0; REPLY_BYTES_MAX];
+    let used = chunk.encode_head(&mut header).unwrap();
+    reply.extend_from_slice(&header[..used]);
     if chunk.kind() == ChunkKind::Data {
         reply.extend_from_slice(&disk[chunk.offset() as usize..][..chunk.length() as usize]);
     }

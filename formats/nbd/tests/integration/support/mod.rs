@@ -90,9 +90,9 @@ impl Connection {
     pub(crate) fn with_flags(exports: Vec<Export>, mode: TlsMode, flags: u32) -> Self {
         assert_eq!(GREETING.len(), 18);
         let mut connection = Self { exports, handshake: ServerHandshake::new(mode) };
-        let came = connection.send(&flags.to_be_bytes());
+        let outcome = connection.send(&flags.to_be_bytes());
         assert_eq!(
-            came,
+            outcome,
             HandshakeResult { result: Ok(ServerStep::NeedsBytes), output: Vec::new(), left: 0 }
         );
         connection

@@ -19,19 +19,22 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Returns the permitted contents of each sector after a crash with `begun` file operations
+    /// Returns the permitted contents of each sector after a crash with `started` file operations
     /// begun.
-    pub(crate) fn allowed(&self, begun: usize, initial: &[u64]) -> Vec<BTreeSet<u64>> {
-        let durable =
-            self.durable.iter().filter(|(when, _)| *when <= begun).map(|(_, changes)| *changes);
+    pub(crate) fn allowed(&self, started: usize, initial: &[u64]) -> Vec<BTreeSet<u64>> {
+        let durable = self
+            .durable
+            .iter()
+            .filter(|(log_len, _)| *log_len <= started)
+            .map(|(_, changes)| *changes);
         let durable = durable.max().unwrap_or(0);
         let mut allowed: Vec<_> = initial.iter().map(|number| BTreeSet::from([*number])).collect();
-        for (nth, (when, sector, number)) in self.changes.iter().enumerate() {
-            if *when >= begun {
+        for (index, (log_len, sector, number)) in self.changes.iter().enumerate() {
+            if *log_len >= started {
                 continue;
             }
             let numbers = &mut allowed[*sector as usize];
-            if nth < durable {
+            if index < durable {
                 numbers.clear();
             }
             numbers.insert(*number);
@@ -48,13 +51,13 @@ pub(crate) fn fates(unsynced: usize, rng: &mut TestRng) -> Vec<(Vec<usize>, Vec<
         (in_order.clone(), vec![WriteOutcome::Lost; unsynced]),
     ];
     for _ in 0..if unsynced == 0 { 0 } else { 3 } {
-        let one = rng.random_range(0..unsynced);
+        let selected = rng.random_range(0..unsynced);
         for (of_one, of_others) in [
             (WriteOutcome::Persisted, WriteOutcome::Lost),
             (WriteOutcome::Lost, WriteOutcome::Persisted),
         ] {
             let mut fates = vec![of_others; unsynced];
-            fates[one] = of_one;
+            fates[selected] = of_one;
             cases.push((in_order.clone(), fates));
         }
         let fates = (0..unsynced).map(|_| match rng.random_range(0..3) {
@@ -64,8 +67,8 @@ pub(crate) fn fates(unsynced: usize, rng: &mut TestRng) -> Vec<(Vec<usize>, Vec<
         });
         let fates = fates.collect();
         let mut order = in_order.clone();
-        for at in (1..unsynced).rev() {
-            order.swap(at, rng.random_range(0..=at));
+        for index in (1..unsynced).rev() {
+            order.swap(index, rng.random_range(0..=index));
         }
         cases.push((order, fates));
     }
@@ -87,8 +90,8 @@ pub(crate) fn reopened(
             .map_err(|error| TestCaseError::fail(format!("{access:?}: {error}")))?;
         Ok::<_, TestCaseError>(numbers(&mut disk))
     };
-    let found = read(Access::Read)?;
-    for (sector, (number, allowed)) in found.iter().zip(allowed).enumerate() {
+    let sectors = read(Access::Read)?;
+    for (sector, (number, allowed)) in sectors.iter().zip(allowed).enumerate() {
         prop_assert!(
             allowed.contains(number),
             "sector {}: {:x}, not {:x?}",
@@ -97,10 +100,10 @@ pub(crate) fn reopened(
             allowed
         );
     }
-    prop_assert_eq!(&read(Access::Write)?, &found);
+    prop_assert_eq!(&read(Access::Write)?, &sectors);
     let report = check(&file, SizeSource::Creator);
     prop_assert!(report.findings.is_empty(), "{:?}", report.findings);
-    Ok((file, found))
+    Ok((file, sectors))
 }
 
 /// Asserts that blocks allocated after a crash contain no former data.

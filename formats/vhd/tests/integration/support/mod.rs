@@ -71,7 +71,7 @@ pub(crate) fn disk_on<'a>(
 
 pub(crate) fn sector_data(number: u64) -> [u8; 512] {
     let mut bytes = [0; 512];
-    bytes.chunks_exact_mut(8).for_each(|place| place.copy_from_slice(&number.to_le_bytes()));
+    bytes.chunks_exact_mut(8).for_each(|target| target.copy_from_slice(&number.to_le_bytes()));
     bytes
 }
 
@@ -95,5 +95,5 @@ pub(crate) fn numbers<I: Image>(disk: &mut TestDisk<'_, I>) -> Vec<u64> {
 
 /// Returns sectors filled with `number` combined with the sector number.
 pub(crate) fn payload(number: u64, sector: u64, sectors: u64) -> Vec<u8> {
-    (sector..sector + sectors).flat_map(|at| sector_data(number << 24 | at)).collect()
+    (sector..sector + sectors).flat_map(|position| sector_data(number << 24 | position)).collect()
 }

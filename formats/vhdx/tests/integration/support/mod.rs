@@ -29,9 +29,9 @@ pub fn child(size: u64) -> NewImage {
     NewImage { parent: Some(parent), ..dynamic(size) }
 }
 
-/// Returns distinct GUIDs for the `nth` opening of an image.
-pub fn guids(nth: u128) -> WriteGuids {
-    let guid = |kind| Guid::new(nth << 8 | kind);
+/// Returns distinct GUIDs for the `index` opening of an image.
+pub fn guids(index: u128) -> WriteGuids {
+    let guid = |kind| Guid::new(index << 8 | kind);
     WriteGuids { file_write: guid(4), data_write: guid(5), log: guid(6) }
 }
 
@@ -71,7 +71,7 @@ pub fn read_parent(range: ByteRange, bytes: &mut [u8]) {
 
 /// Returns the contents of the whole disk.
 pub fn content(image: Vhdx, file: &MemoryFile) -> Vec<u8> {
-    let all = range(0, image.disk_geometry().size);
+    let full_range = range(0, image.disk_geometry().size);
     let mut parent = read_parent;
-    TestDisk { image, file, parent: Some(&mut parent) }.read(all).unwrap()
+    TestDisk { image, file, parent: Some(&mut parent) }.read(full_range).unwrap()
 }

@@ -69,9 +69,9 @@ impl Bench {
         let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
         run("/usr/bin/python3", &["-c", READ_BY_LIBVHDI], &paths);
         let read = |name: &str| std::fs::read(self.path(name)).unwrap();
-        let (expected, found) = (read("raw"), read("libvhdi"));
-        let differs = first_difference(&expected, &found);
-        assert_eq!((differs, found.len() as u64), (None, size), "libvhdi differs in {images:?}");
+        let (expected, actual) = (read("raw"), read("libvhdi"));
+        let differs = first_difference(&expected, &actual);
+        assert_eq!((differs, actual.len() as u64), (None, size), "libvhdi differs in {images:?}");
     }
 
     /// Asserts that a disk reads the reference contents.
@@ -90,11 +90,11 @@ impl Bench {
 pub(crate) fn run(program: &str, arguments: &[&str], paths: &[&Path]) -> String {
     let output = Command::new(program).args(arguments).args(paths).output();
     let output = output.unwrap_or_else(|error| panic!("{program}: {error}; run scripts/setup"));
-    let said = format!(
+    let text = format!(
         "{}{}",
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
-    assert!(output.status.success(), "{program} {arguments:?} {paths:?}: {said}");
-    said
+    assert!(output.status.success(), "{program} {arguments:?} {paths:?}: {text}");
+    text
 }

@@ -24,8 +24,8 @@ impl Numbers {
 
     fn order(&mut self, len: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..len).collect();
-        for at in (1..len).rev() {
-            order.swap(at, self.below(at + 1));
+        for index in (1..len).rev() {
+            order.swap(index, self.below(index + 1));
         }
         order
     }
@@ -45,10 +45,10 @@ impl Numbers {
 pub fn remains(
     before: &FileContent,
     ops: &[LoggedChange],
-    begun: usize,
+    started: usize,
     numbers: &mut Numbers,
 ) -> Vec<FileContent> {
-    let crash = Crash { before, ops, started: begun };
+    let crash = Crash { before, ops, started };
     let unsynced = crash.unsynced();
     let mut files = vec![crash.file(&[], &[])];
     if unsynced > 0 {
@@ -64,5 +64,5 @@ pub fn remains(
 /// Points with the most unsynced changes: directly before each flush, and at the end.
 pub fn flush_boundaries(ops: &[LoggedChange]) -> Vec<usize> {
     let flushes = ops.iter().enumerate().filter(|(_, op)| **op == LoggedChange::Flush);
-    flushes.map(|(at, _)| at).chain([ops.len()]).collect()
+    flushes.map(|(index, _)| index).chain([ops.len()]).collect()
 }

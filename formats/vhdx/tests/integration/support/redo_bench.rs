@@ -24,10 +24,10 @@ pub(crate) enum Request {
 
 pub(crate) fn requests(disk_bytes: u64) -> impl Strategy<Value = Vec<Request>> {
     let units = disk_bytes / UNIT;
-    let place = (0..units, prop_oneof![1..8_u64, units / 8..units / 2, Just(units)]);
+    let extent = (0..units, prop_oneof![1..8_u64, units / 8..units / 2, Just(units)]);
     let request = prop_oneof![
-        6 => place.clone().prop_map(|(at, units)| Request::Write { at, units }),
-        2 => place.prop_map(|(at, units)| Request::Discard { at, units }),
+        6 => extent.clone().prop_map(|(at, units)| Request::Write { at, units }),
+        2 => extent.prop_map(|(at, units)| Request::Discard { at, units }),
         1 => Just(Request::Flush),
     ];
     prop::collection::vec(request, 1..20)
@@ -70,18 +70,17 @@ impl<'a, F: Format> Process<'a, F> {
         image.enable_change_log();
         file.clear_log();
         let since_flush = vec![BTreeSet::new(); expected.len() / SECTOR];
-        let (image, kept, before) = (Some(image), Vec::new(), file.content());
-        let mut process =
-            Self { format, image, file, recorded: kept, expected, before, since_flush };
+        let (image, recorded, before) = (Some(image), Vec::new(), file.content());
+        let mut process = Self { format, image, file, recorded, expected, before, since_flush };
         process.note_content();
         process
     }
 
     /// Records the current contents of each sector as permitted.
     fn note_content(&mut self) {
-        for (seen, sector) in self.since_flush.iter_mut().zip(self.expected.chunks(SECTOR)) {
-            if !seen.contains(sector) {
-                seen.insert(sector.to_vec());
+        for (contents, sector) in self.since_flush.iter_mut().zip(self.expected.chunks(SECTOR)) {
+            if !contents.contains(sector) {
+                contents.insert(sector.to_vec());
             }
         }
     }
@@ -96,30 +95,30 @@ impl<'a, F: Format> Process<'a, F> {
         self.image = Some(disk.image);
     }
 
-    fn run(&mut self, nth: usize, request: Request) {
-        self.change(nth, request);
+    fn run(&mut self, number: usize, request: Request) {
+        self.change(number, request);
         self.note_content();
     }
 
-    fn change(&mut self, nth: usize, request: Request) {
+    fn change(&mut self, number: usize, request: Request) {
         let size = self.expected.len() as u64;
-        let clip = |at: u64, units: u64| (at * UNIT, (units * UNIT).min(size - at * UNIT));
+        let clip = |unit: u64, units: u64| (unit * UNIT, (units * UNIT).min(size - unit * UNIT));
         match request {
             Request::Write { at, units } => {
                 let (offset, len) = clip(at, units);
-                let byte = (nth % 250) as u8 + 1;
+                let byte = (number % 250) as u8 + 1;
                 self.with_disk(|disk| disk.write(offset, &vec![byte; len as usize]).unwrap());
                 self.expected[offset as usize..(offset + len) as usize].fill(byte);
             }
             Request::Discard { at, units } => {
                 let (offset, len) = clip(at, units);
-                let mut kept = Vec::new();
+                let mut retained = Vec::new();
                 let range = ByteRange::new(offset, len).unwrap();
-                self.with_disk(|disk| kept = disk.discard(range).unwrap());
-                let mut at = offset;
-                for kept in kept.into_iter().chain(ByteRange::new(offset + len, 0)) {
-                    self.expected[at as usize..kept.offset() as usize].fill(0);
-                    at = kept.end();
+                self.with_disk(|disk| retained = disk.discard(range).unwrap());
+                let mut position = offset;
+                for kept in retained.into_iter().chain(ByteRange::new(offset + len, 0)) {
+                    self.expected[position as usize..kept.offset() as usize].fill(0);
+                    position = kept.end();
                 }
             }
             Request::Flush => self.flush(),
@@ -132,8 +131,8 @@ impl<'a, F: Format> Process<'a, F> {
         let written = self.file.log().len();
         self.with_disk(|disk| disk.flush().unwrap());
         let ops = self.file.log();
-        for begun in written..=ops.len() {
-            let bytes = Crash { before: &self.before, ops: &ops, started: begun }.file(&[], &[]);
+        for started in written..=ops.len() {
+            let bytes = Crash { before: &self.before, ops: &ops, started }.file(&[], &[]);
             check(self.format, &bytes, &redo, &self.expected);
         }
         self.recorded.clear();
@@ -149,17 +148,20 @@ impl<'a, F: Format> Process<'a, F> {
         let written = self.file.log();
         let ops: Vec<LoggedChange> = written.iter().cloned().chain(redoing.log()).collect();
         let mut numbers = Numbers::new(ops.len() as u64);
-        for begun in flush_boundaries(&ops).into_iter().filter(|begun| *begun >= written.len()) {
-            for bytes in remains(&self.before, &ops, begun, &mut numbers) {
+        for started in
+            flush_boundaries(&ops).into_iter().filter(|started| *started >= written.len())
+        {
+            for bytes in remains(&self.before, &ops, started, &mut numbers) {
                 let file = MemoryFile::new(bytes);
                 let image = self.format.reopen(&file, &RedoChanges::default());
-                let (_, found) = content(self.format, image, &file);
-                for (at, (sector, seen)) in found.chunks(SECTOR).zip(&self.since_flush).enumerate()
+                let (_, actual) = content(self.format, image, &file);
+                for (index, (sector, contents)) in
+                    actual.chunks(SECTOR).zip(&self.since_flush).enumerate()
                 {
                     let number = sector[0];
                     assert!(
-                        seen.contains(sector),
-                        "sector {at} begins with {number} after a crash"
+                        contents.contains(sector),
+                        "sector {index} begins with {number} after a crash"
                     );
                 }
             }
@@ -178,10 +180,10 @@ impl<'a, F: Format> Process<'a, F> {
 
 /// Reads a whole disk.
 fn content<F: Format>(format: &F, image: F::Image, file: &MemoryFile) -> (F::Image, Vec<u8>) {
-    let all = ByteRange::new(0, image.disk_geometry().size).unwrap();
+    let full_range = ByteRange::new(0, image.disk_geometry().size).unwrap();
     let mut parent = |range: ByteRange, bytes: &mut [u8]| format.read_parent(range, bytes);
     let mut disk = TestDisk { image, file, parent: Some(&mut parent) };
-    let bytes = disk.read(all).unwrap();
+    let bytes = disk.read(full_range).unwrap();
     (disk.image, bytes)
 }
 
@@ -189,14 +191,14 @@ fn content<F: Format>(format: &F, image: F::Image, file: &MemoryFile) -> (F::Ima
 /// opening is repeated.
 fn check<F: Format>(format: &F, bytes: &FileContent, redo: &RedoChanges, expected: &[u8]) {
     let file = MemoryFile::new(bytes.clone());
-    let (_, found) = content(format, format.reopen(&file, redo), &file);
-    assert!(found == expected, "an answered write is lost");
+    let (_, actual) = content(format, format.reopen(&file, redo), &file);
+    assert!(actual == expected, "an answered write is lost");
     let ops = file.log();
-    for begun in 0..=ops.len() {
-        let bytes = Crash { before: bytes, ops: &ops, started: begun }.file(&[], &[]);
+    for started in 0..=ops.len() {
+        let bytes = Crash { before: bytes, ops: &ops, started }.file(&[], &[]);
         let file = MemoryFile::new(bytes);
-        let (_, found) = content(format, format.reopen(&file, redo), &file);
-        assert!(found == expected, "lost by a kill after {begun} changes");
+        let (_, actual) = content(format, format.reopen(&file, redo), &file);
+        assert!(actual == expected, "lost by a kill after {started} changes");
     }
 }
 
@@ -204,9 +206,9 @@ fn check<F: Format>(format: &F, bytes: &FileContent, redo: &RedoChanges, expecte
 /// host crashes during redo.
 pub(crate) fn survives<F: Format>(format: &F, file: &MemoryFile, requests: &[Request]) {
     let mut process = Process::open(format, file);
-    for (nth, request) in requests.iter().enumerate() {
-        process.run(nth, *request);
-        if nth + 1 == requests.len() || nth % 5 == 0 {
+    for (number, request) in requests.iter().enumerate() {
+        process.run(number, *request);
+        if number + 1 == requests.len() || number % 5 == 0 {
             check(format, &file.content(), &process.redo(), &process.expected);
             process.check_host_crashes();
         }

@@ -37,8 +37,9 @@ impl Checks {
         for (policy, max) in &self.policy_max {
             let shares = nodes.values().flat_map(|node| {
                 let local = node.clock.at(now);
-                let of = node.policy_caps.iter().filter(|cap| cap.policy == *policy);
-                of.map(move |cap| cap.max.map_or(u64::MAX / 64, |max| max.iops_at(local)))
+                let policy_shares = node.policy_caps.iter().filter(|cap| cap.policy == *policy);
+                policy_shares
+                    .map(move |cap| cap.max.map_or(u64::MAX / 64, |max| max.iops_at(local)))
             });
             let sum: u64 = shares.sum();
             if sum > self.capability {

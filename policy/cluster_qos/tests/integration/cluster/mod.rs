@@ -103,7 +103,7 @@ pub(crate) struct Cluster {
     pub(crate) leader: u32,
     pub(crate) records: BTreeMap<NodeId, NodeGrant>,
     last_reports: BTreeMap<NodeId, LoadReport>,
-    post: BTreeMap<(u64, u64), Message>,
+    in_flight: BTreeMap<(u64, u64), Message>,
     posted: u64,
 }
 
@@ -127,7 +127,7 @@ impl Cluster {
             leader: 0,
             records: BTreeMap::new(),
             last_reports: BTreeMap::new(),
-            post: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             posted: 0,
         }
     }
@@ -137,10 +137,10 @@ impl Cluster {
         self.nodes.insert(id, node);
     }
 
-    /// Sets a disk's load; a demand `wants` of 0 means idle.
-    pub(crate) fn set_disk(&mut self, node: u32, load: DiskLoad, wants: u64) {
+    /// Sets a disk's load; a demand `demand_iops` of 0 means idle.
+    pub(crate) fn set_disk(&mut self, node: u32, load: DiskLoad, demand_iops: u64) {
         let node = self.nodes.get_mut(&node).unwrap();
-        node.disks.insert(load.disk, (load, wants));
+        node.disks.insert(load.disk, (load, demand_iops));
     }
 
     pub(crate) fn remove_disk(&mut self, node: u32, disk: DiskKey) {
@@ -157,26 +157,26 @@ impl Cluster {
             records: self.records.iter().map(|(node, grant)| (*node, grant.clone())).collect(),
             policies: self.policies.iter().map(|(policy, limits)| (*policy, *limits)).collect(),
         };
-        self.tell_allocator(id, &event);
+        self.send_to_allocator(id, &event);
         let reports: Vec<LoadReport> = self.last_reports.values().cloned().collect();
         for report in reports {
-            self.tell_allocator(id, &AllocatorEvent::Reported { report });
+            self.send_to_allocator(id, &AllocatorEvent::Reported { report });
         }
     }
 
-    pub(crate) fn tell_leader(&mut self, event: &AllocatorEvent) {
-        self.tell_allocator(self.leader, event);
+    pub(crate) fn send_to_leader(&mut self, event: &AllocatorEvent) {
+        self.send_to_allocator(self.leader, event);
     }
 
     pub(crate) fn allocator(&self) -> &Allocator {
         &self.nodes[&self.leader].allocator
     }
 
-    fn tell_allocator(&mut self, id: u32, event: &AllocatorEvent) {
+    fn send_to_allocator(&mut self, id: u32, event: &AllocatorEvent) {
         let now = self.now;
         if let Some(node) = self.nodes.get_mut(&id) {
             let local = node.clock.at(now);
-            node.hear_allocator(local, Some(event));
+            node.handle_allocator_event(local, Some(event));
             self.carry_out(id);
         }
     }
@@ -188,7 +188,7 @@ impl Cluster {
         }
         let copies = 1 + u32::from(self.dice.percent(network.repeated_percent));
         for _ in 0..copies {
-            let late = if network.straggles > 0 && self.dice.percent(5) {
+            let extra_delay = if network.straggles > 0 && self.dice.percent(5) {
                 self.dice.below(network.straggles)
             } else {
                 0
@@ -197,9 +197,9 @@ impl Cluster {
                 Message::Grant { to, .. } => self.nodes.get(to).map_or(0, |node| node.grants_late),
                 _ => 0,
             };
-            let at = self.now + 1 + self.dice.below(network.delay_max) + late + slow;
+            let arrival = self.now + 1 + self.dice.below(network.delay_max) + extra_delay + slow;
             self.posted += 1;
-            self.post.insert((at, self.posted), message.clone());
+            self.in_flight.insert((arrival, self.posted), message.clone());
         }
     }
 
@@ -236,7 +236,7 @@ impl Cluster {
                 MemberAction::Apply { store, policies } => {
                     (node.cap, node.policy_caps) = (store, policies);
                 }
-                MemberAction::Persist { durable: kept } => node.kept = kept,
+                MemberAction::Persist { durable } => node.durable = durable,
                 MemberAction::Send { report } => {
                     self.reports += 1;
                     node.reports += 1;
@@ -259,9 +259,9 @@ impl Cluster {
                 // stopped.
                 for id in leaders {
                     let node = &self.nodes[&id];
-                    if node.allocator.term().is_some() && node.hears(self.now) {
+                    if node.allocator.term().is_some() && node.is_reachable(self.now) {
                         let event = AllocatorEvent::Reported { report: report.clone() };
-                        self.tell_allocator(id, &event);
+                        self.send_to_allocator(id, &event);
                     }
                 }
             }
@@ -280,22 +280,23 @@ impl Cluster {
             }
             Message::Grant { to, grant } => {
                 let now = self.now;
-                let Some(node) = self.nodes.get_mut(&to).filter(|node| node.hears(now)) else {
+                let Some(node) = self.nodes.get_mut(&to).filter(|node| node.is_reachable(now))
+                else {
                     return;
                 };
                 let local = node.clock.at(now);
-                node.hear_member(local, Some(&MemberEvent::Granted { grant }));
+                node.handle_member_event(local, Some(&MemberEvent::Granted { grant }));
                 self.carry_out(to);
             }
             Message::Answer { to, term, is_written } => {
                 let node = self.nodes.get_mut(&to);
-                let Some(node) = node.filter(|node| node.hears(self.now)) else { return };
+                let Some(node) = node.filter(|node| node.is_reachable(self.now)) else { return };
                 if node.allocator.term() != Some(term) || node.write_until.take().is_none() {
                     return;
                 }
                 let event =
                     if is_written { AllocatorEvent::Written } else { AllocatorEvent::WriteFailed };
-                self.tell_allocator(to, &event);
+                self.send_to_allocator(to, &event);
             }
         }
     }
@@ -307,20 +308,20 @@ impl Cluster {
             return;
         }
         let local = node.clock.at(now);
-        if node.write_until.is_some_and(|until| until <= now) {
+        if node.write_until.is_some_and(|deadline| deadline <= now) {
             node.write_until = None;
-            node.hear_allocator(local, Some(&AllocatorEvent::WriteFailed));
+            node.handle_allocator_event(local, Some(&AllocatorEvent::WriteFailed));
         }
         if node.next_sample <= now {
             node.next_sample = now + SAMPLE;
             let event = node.sample(local);
-            node.hear_member(local, Some(&event));
+            node.handle_member_event(local, Some(&event));
         }
-        if node.member.next_deadline().is_some_and(|at| at <= local) {
-            node.hear_member(local, None);
+        if node.member.next_deadline().is_some_and(|deadline| deadline <= local) {
+            node.handle_member_event(local, None);
         }
-        if node.allocator.next_deadline().is_some_and(|at| at <= local) {
-            node.hear_allocator(local, None);
+        if node.allocator.next_deadline().is_some_and(|deadline| deadline <= local) {
+            node.handle_allocator_event(local, None);
         }
         self.carry_out(id);
     }
@@ -329,14 +330,14 @@ impl Cluster {
         let end = self.now + ns;
         while self.now < end {
             let step = self.now + STEP;
-            while let Some(((at, _), message)) = self
-                .post
+            while let Some(((time, _), message)) = self
+                .in_flight
                 .first_key_value()
-                .filter(|((at, _), _)| *at <= step)
+                .filter(|((time, _), _)| *time <= step)
                 .map(|(k, m)| (*k, m.clone()))
             {
-                self.post.pop_first();
-                self.now = self.now.max(at);
+                self.in_flight.pop_first();
+                self.now = self.now.max(time);
                 self.deliver(message);
                 self.checks.look(self.now, &self.nodes);
             }
@@ -361,8 +362,8 @@ impl Cluster {
         self.nodes[&id].cap_at(self.now)
     }
 
-    pub(crate) fn kept(&self, id: u32) -> &DurableState {
-        &self.nodes[&id].kept
+    pub(crate) fn durable_state(&self, id: u32) -> &DurableState {
+        &self.nodes[&id].durable
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Node {
     pub(crate) disks: BTreeMap<DiskKey, (DiskLoad, u64)>,
     pub(crate) cap: TimedRateLimit,
     pub(crate) policy_caps: Vec<PolicyCap>,
-    pub(crate) kept: DurableState,
+    pub(crate) durable: DurableState,
     pub(crate) notices: Vec<(u64, MemberNotice)>,
     pub(crate) is_cut_off: bool,
     pub(crate) frozen_until: u64,
@@ -49,8 +49,8 @@ pub(crate) struct Node {
     /// Delay of grants.
     pub(crate) grants_late: u64,
     /// Events that both state machines processed since the daemon started; `None` for a deadline.
-    pub(crate) member_heard: Vec<(Time, Option<MemberEvent>)>,
-    pub(crate) allocator_heard: Vec<(Time, Option<AllocatorEvent>)>,
+    pub(crate) member_events: Vec<(Time, Option<MemberEvent>)>,
+    pub(crate) allocator_events: Vec<(Time, Option<AllocatorEvent>)>,
 }
 
 impl Node {
@@ -61,9 +61,9 @@ impl Node {
         clock: Clock,
         falls_back: bool,
     ) -> Self {
-        let kept = DurableState::default();
+        let durable = DurableState::default();
         let local = clock.at(now);
-        let member = Member::new(terms, local, NodeId(id), 1, kept.clone());
+        let member = Member::new(terms, local, NodeId(id), 1, durable.clone());
         Self {
             id,
             clock,
@@ -72,7 +72,7 @@ impl Node {
             disks: BTreeMap::new(),
             cap: TimedRateLimit::default(),
             policy_caps: Vec::new(),
-            kept,
+            durable,
             notices: Vec::new(),
             is_cut_off: false,
             frozen_until: 0,
@@ -84,8 +84,8 @@ impl Node {
             store_does: None,
             latency_ns: 1_000_000,
             grants_late: 0,
-            member_heard: Vec::new(),
-            allocator_heard: Vec::new(),
+            member_events: Vec::new(),
+            allocator_events: Vec::new(),
         }
     }
 
@@ -94,34 +94,34 @@ impl Node {
         let local = self.clock.at(now);
         self.cap = TimedRateLimit::default();
         self.policy_caps = Vec::new();
-        let (id, kept) = (NodeId(self.id), self.kept.clone());
-        self.member = Member::new(terms, local, id, self.incarnation, kept);
+        let (id, durable) = (NodeId(self.id), self.durable.clone());
+        self.member = Member::new(terms, local, id, self.incarnation, durable);
         self.allocator = Allocator::new(terms);
-        (self.member_heard, self.allocator_heard) = (Vec::new(), Vec::new());
+        (self.member_events, self.allocator_events) = (Vec::new(), Vec::new());
         self.write_until = None;
     }
 
-    pub(crate) fn hear_member(&mut self, local: Time, event: Option<&MemberEvent>) {
+    pub(crate) fn handle_member_event(&mut self, local: Time, event: Option<&MemberEvent>) {
         match event {
             Some(event) => self.member.handle(local, event),
             None => self.member.handle_deadline(local),
         }
-        self.member_heard.push((local, event.cloned()));
+        self.member_events.push((local, event.cloned()));
     }
 
-    pub(crate) fn hear_allocator(&mut self, local: Time, event: Option<&AllocatorEvent>) {
+    pub(crate) fn handle_allocator_event(&mut self, local: Time, event: Option<&AllocatorEvent>) {
         match event {
             Some(event) => self.allocator.handle(local, event),
             None => self.allocator.handle_deadline(local),
         }
-        self.allocator_heard.push((local, event.cloned()));
+        self.allocator_events.push((local, event.cloned()));
     }
 
     pub(crate) fn runs(&self, now: u64) -> bool {
         now >= self.frozen_until
     }
 
-    pub(crate) fn hears(&self, now: u64) -> bool {
+    pub(crate) fn is_reachable(&self, now: u64) -> bool {
         self.runs(now) && !self.is_cut_off
     }
 
@@ -132,49 +132,51 @@ impl Node {
     /// Returns the throughput of each disk under the node's cap: minimums first, then by weight.
     pub(crate) fn delivered(&self, now: u64) -> BTreeMap<DiskKey, u64> {
         let local = self.clock.at(now);
-        let may = self.cap.iops_at(local).min(self.store_does.unwrap_or(u64::MAX));
-        let mut left = may;
-        let mut got = BTreeMap::new();
-        let want = |load: &DiskLoad, wants: u64| wants.min(load.max_iops.unwrap_or(u64::MAX));
-        for (key, (load, wants)) in &self.disks {
+        let limit = self.cap.iops_at(local).min(self.store_does.unwrap_or(u64::MAX));
+        let mut remaining = limit;
+        let mut delivered = BTreeMap::new();
+        let limited_demand =
+            |load: &DiskLoad, demand: u64| demand.min(load.max_iops.unwrap_or(u64::MAX));
+        for (key, (load, demand)) in &self.disks {
             let policy = load
                 .policy
                 .and_then(|policy| self.policy_caps.iter().find(|cap| cap.policy == policy));
             let min = policy.map_or(load.min_iops, |cap| cap.min_iops);
-            let first = want(load, *wants).min(min).min(left);
-            left -= first;
-            got.insert(*key, first);
+            let first = limited_demand(load, *demand).min(min).min(remaining);
+            remaining -= first;
+            delivered.insert(*key, first);
         }
         // Rounds of equal steps by weight, until no capacity or demand is left.
         for _ in 0..64 {
             let hungry: Vec<DiskKey> = self
                 .disks
                 .iter()
-                .filter(|(key, (load, wants))| got[key] < want(load, *wants))
+                .filter(|(key, (load, demand))| delivered[key] < limited_demand(load, *demand))
                 .map(|(key, _)| *key)
                 .collect();
             let weights: u64 = hungry.iter().map(|key| u64::from(self.disks[key].0.weight)).sum();
-            if weights == 0 || left < weights {
+            if weights == 0 || remaining < weights {
                 break;
             }
-            let per_weight = left / weights;
+            let per_weight = remaining / weights;
             for key in hungry {
-                let (load, wants) = &self.disks[&key];
-                let lacks = want(load, *wants) - got[&key];
-                let more = (per_weight * u64::from(load.weight)).min(lacks);
-                *got.get_mut(&key).unwrap() += more;
-                left -= more;
+                let (load, demand) = &self.disks[&key];
+                let lacks = limited_demand(load, *demand) - delivered[&key];
+                let extra = (per_weight * u64::from(load.weight)).min(lacks);
+                *delivered.get_mut(&key).unwrap() += extra;
+                remaining -= extra;
             }
         }
         // The disks of a policy are limited by the policy; here one disk of each per node.
         for (key, (load, _)) in &self.disks {
             let Some(policy) = load.policy else { continue };
             let cap = self.policy_caps.iter().find(|cap| cap.policy == policy);
-            let most = cap.map_or(0, |cap| cap.max.map_or(u64::MAX, |max| max.iops_at(local)));
-            let slot = got.get_mut(key).unwrap();
-            *slot = (*slot).min(most);
+            let policy_max =
+                cap.map_or(0, |cap| cap.max.map_or(u64::MAX, |max| max.iops_at(local)));
+            let slot = delivered.get_mut(key).unwrap();
+            *slot = (*slot).min(policy_max);
         }
-        got
+        delivered
     }
 
     /// Returns the loads that the node's scheduler would report.
@@ -182,15 +184,16 @@ impl Node {
         let now = local.as_ns() - self.clock.offset;
         let now =
             u64::try_from(i128::from(now) * 1_000_000 / i128::from(1_000_000 + self.clock.ppm));
-        let got = self.delivered(now.unwrap());
-        let is_store_full = self.store_does.is_some_and(|does| does < self.cap.iops_at(local));
-        let disks = self.disks.iter().map(|(key, (load, wants))| {
-            let wants = (*wants).min(load.max_iops.unwrap_or(u64::MAX));
-            let lacks = got[key] + got[key] / 100 + 1 < wants;
+        let delivered = self.delivered(now.unwrap());
+        let is_store_full =
+            self.store_does.is_some_and(|capacity| capacity < self.cap.iops_at(local));
+        let disks = self.disks.iter().map(|(key, (load, demand))| {
+            let demand = (*demand).min(load.max_iops.unwrap_or(u64::MAX));
+            let lacks = delivered[key] + delivered[key] / 100 + 1 < demand;
             DiskLoad {
                 fallback_iops: load.fallback_iops.or(load.max_iops).filter(|_| self.falls_back),
-                demand_iops: if lacks { got[key] } else { wants },
-                delivered_iops: got[key],
+                demand_iops: if lacks { delivered[key] } else { demand },
+                delivered_iops: delivered[key],
                 waits_for_grant: lacks && !is_store_full,
                 waits_for_store: lacks && is_store_full,
                 is_busy: lacks,

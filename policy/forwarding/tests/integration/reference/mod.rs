@@ -56,11 +56,11 @@ impl Reference {
     /// address.
     pub(crate) fn change(&mut self, ports: Vec<ForwardingPortSpec>) {
         self.ports = ports.into_iter().map(|port| (port.id, port)).collect();
-        let seen = std::mem::take(&mut self.seen);
-        self.seen = seen
+        let sightings = std::mem::take(&mut self.seen);
+        self.seen = sightings
             .into_iter()
-            .filter(|((switch, vlan, mac), at)| {
-                self.ports.get(&at.port).is_some_and(|port| {
+            .filter(|((switch, vlan, mac), sighting)| {
+                self.ports.get(&sighting.port).is_some_and(|port| {
                     carries(port, *vlan) && !self.is_bound_elsewhere(port, *vlan, *mac)
                 }) && self.owner(*switch, *vlan, *mac).is_none()
             })
@@ -152,12 +152,12 @@ impl Reference {
 
     fn learn(&mut self, port: &ForwardingPortSpec, vlan: Option<VlanId>, mac: MacAddr, now: Time) {
         let address = (port.switch, vlan, mac);
-        let count = self.seen.values().filter(|at| at.port == port.id).count();
+        let count = self.seen.values().filter(|sighting| sighting.port == port.id).count();
         let has_room = count < port.learned_max as usize;
         match self.seen.get_mut(&address) {
-            Some(at) if at.port == port.id => at.last = now,
+            Some(sighting) if sighting.port == port.id => sighting.last = now,
             _ if !has_room => {}
-            Some(at) => *at = Sighting { port: port.id, last: now },
+            Some(sighting) => *sighting = Sighting { port: port.id, last: now },
             None => {
                 self.seen.insert(address, Sighting { port: port.id, last: now });
             }
@@ -184,8 +184,8 @@ impl Reference {
         let is_other = |other: &&ForwardingPortSpec| {
             other.id != port.id && other.switch == port.switch && carries(other, vlan)
         };
-        let mut others = self.ports.values().filter(is_other);
-        port.role == PortRole::Nic && others.any(|other| other.bound == Some(mac))
+        let mut other_ports = self.ports.values().filter(is_other);
+        port.role == PortRole::Nic && other_ports.any(|other| other.bound == Some(mac))
     }
 
     fn flood(
@@ -248,7 +248,7 @@ fn fits(port: &ForwardingPortSpec, frame: &Frame) -> bool {
 
 pub(crate) fn carries(port: &ForwardingPortSpec, vlan: Option<VlanId>) -> bool {
     match &port.vlan {
-        VlanMode::Access(own) => *own == vlan,
+        VlanMode::Access(access_vlan) => *access_vlan == vlan,
         VlanMode::Trunk { allowed, native: None } => allowed.contains(vlan),
         VlanMode::Trunk { allowed, native } => {
             *native == vlan || (vlan.is_some() && allowed.contains(vlan))
@@ -268,11 +268,11 @@ fn shows_inner_tag(port: &ForwardingPortSpec, vlan: Option<VlanId>, frame: &Fram
 }
 
 fn vlan_of(port: &ForwardingPortSpec, frame: &Frame) -> Result<Option<VlanId>, DropReason> {
-    let named = frame.meta.tag.map(|tag| tag.tci() & 0xfff).filter(|vid| *vid != 0);
-    match (&port.vlan, named) {
+    let tag_vlan = frame.meta.tag.map(|tag| tag.tci() & 0xfff).filter(|vid| *vid != 0);
+    match (&port.vlan, tag_vlan) {
         (VlanMode::Access(_), None) if begins_with_tag(frame) => Err(DropReason::TaggedOnAccess),
         (VlanMode::Trunk { .. }, None) if begins_with_tag(frame) => Err(DropReason::NestedTag),
-        (VlanMode::Access(own), None) => Ok(*own),
+        (VlanMode::Access(access_vlan), None) => Ok(*access_vlan),
         (VlanMode::Access(_), Some(_)) => Err(DropReason::TaggedOnAccess),
         (VlanMode::Trunk { native: Some(native), .. }, None) => Ok(Some(*native)),
         (VlanMode::Trunk { allowed, native: None }, None) => {

@@ -93,22 +93,22 @@ pub(crate) struct Log {
 impl Log {
     /// Returns the completed operations per second in a window.
     pub(crate) fn iops(&self, from_ns: u64, until_ns: u64) -> f64 {
-        let within = |entry: &&(u64, u64)| entry.0 >= from_ns && entry.0 < until_ns;
-        let sum: u64 = self.completed.iter().filter(within).map(|entry| entry.1).sum();
+        let in_interval = |entry: &&(u64, u64)| entry.0 >= from_ns && entry.0 < until_ns;
+        let sum: u64 = self.completed.iter().filter(in_interval).map(|entry| entry.1).sum();
         sum as f64 * SECOND as f64 / (until_ns - from_ns) as f64
     }
 
     /// Returns the largest excess over any window of the dispatched amount over the rate: in bytes
     /// if `bytes`, otherwise in operations.
     pub(crate) fn excess(&self, rate: u64, bytes: bool) -> f64 {
-        let (mut sum, mut least, mut most) = (0.0f64, f64::MAX, 0.0f64);
-        for (at, cost, size) in &self.dispatched {
-            let carried = rate as f64 * *at as f64 / SECOND as f64;
-            least = least.min(sum - carried);
+        let (mut sum, mut min, mut max) = (0.0f64, f64::MAX, 0.0f64);
+        for (time, cost, size) in &self.dispatched {
+            let permitted = rate as f64 * *time as f64 / SECOND as f64;
+            min = min.min(sum - permitted);
             sum += if bytes { *size } else { *cost } as f64;
-            most = most.max(sum - carried - least);
+            max = max.max(sum - permitted - min);
         }
-        most
+        max
     }
 }
 
@@ -122,7 +122,7 @@ struct Client {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum AgendaEvent {
     Complete { disk: u32, since: u64, bytes: u32 },
     Ask { disk: u32 },
 }
@@ -137,7 +137,7 @@ pub(crate) struct Rig {
     /// Largest delay of timers.
     pub(crate) late_ns: u64,
     clients: BTreeMap<u32, Client>,
-    agenda: BinaryHeap<Reverse<(u64, u64, What)>>,
+    agenda: BinaryHeap<Reverse<(u64, u64, AgendaEvent)>>,
     number: u64,
     queue: VecDeque<(u32, u64, u32)>,
     serving: usize,
@@ -200,8 +200,8 @@ impl Rig {
 
     pub(crate) fn set_policy(&mut self, policy: u32, spec: PolicySpec, disks: &[u32]) {
         let mut proposals = vec![Proposal::Policy(PolicyId(policy), spec)];
-        let to = LimitsSource::Policy(PolicyId(policy));
-        proposals.extend(disks.iter().map(|disk| Proposal::Disk(DiskId(*disk), to)));
+        let limits_source = LimitsSource::Policy(PolicyId(policy));
+        proposals.extend(disks.iter().map(|disk| Proposal::Disk(DiskId(*disk), limits_source)));
         self.propose(&proposals, false);
     }
 
@@ -222,12 +222,12 @@ impl Rig {
     }
 
     pub(crate) fn run(&mut self, span: Duration) {
-        let until = self.now + span.as_nanos() as u64;
+        let deadline = self.now + span.as_nanos() as u64;
         loop {
             let observe = self.observed + SAMPLE.as_nanos() as u64;
             let event = self.agenda.peek().map(|entry| entry.0.0);
             let next = [event, self.wake, Some(observe)].into_iter().flatten().min().unwrap();
-            if next > until {
+            if next > deadline {
                 break;
             }
             self.now = self.now.max(next);
@@ -241,20 +241,22 @@ impl Rig {
                 }
             }
             while self.agenda.peek().is_some_and(|entry| entry.0.0 <= self.now) {
-                let Some(Reverse((_, _, what))) = self.agenda.pop() else { break };
-                match what {
-                    What::Complete { disk, since, bytes } => self.complete(disk, since, bytes),
-                    What::Ask { disk } => self.ask(disk),
+                let Some(Reverse((_, _, entry))) = self.agenda.pop() else { break };
+                match entry {
+                    AgendaEvent::Complete { disk, since, bytes } => {
+                        self.complete(disk, since, bytes)
+                    }
+                    AgendaEvent::Ask { disk } => self.ask(disk),
                 }
             }
             self.pump();
         }
-        self.now = until;
+        self.now = deadline;
     }
 
-    fn at(&mut self, at: u64, what: What) {
+    fn schedule(&mut self, time_ns: u64, event: AgendaEvent) {
         self.number += 1;
-        self.agenda.push(Reverse((at, self.number, what)));
+        self.agenda.push(Reverse((time_ns, self.number, event)));
     }
 
     fn ask(&mut self, disk: u32) {
@@ -272,7 +274,7 @@ impl Rig {
             if load.every_ns > 0 {
                 client.next_ns = now + load.every_ns;
                 let next = client.next_ns;
-                self.at(next, What::Ask { disk });
+                self.schedule(next, AgendaEvent::Ask { disk });
             }
             self.requests.insert(tag, load.bytes);
             match self.scheduler.submit(Time::from_ns(now), slot, load.bytes, tag).unwrap() {
@@ -296,10 +298,10 @@ impl Rig {
                     assert_eq!(client.submitted.pop_front(), Some(tag), "out of order");
                     self.send(disk, tag);
                 }
-                Next::WaitUntil(at) => {
-                    assert!(at.as_ns() > self.now, "a wait that does not end");
-                    let late = self.dice.below(self.late_ns + 1);
-                    self.wake = Some(at.as_ns() + late);
+                Next::WaitUntil(deadline) => {
+                    assert!(deadline.as_ns() > self.now, "a wait that does not end");
+                    let delay = self.dice.below(self.late_ns + 1);
+                    self.wake = Some(deadline.as_ns() + delay);
                     return;
                 }
                 Next::Idle => {
@@ -324,8 +326,8 @@ impl Rig {
             let Some((disk, since, bytes)) = self.queue.pop_front() else { return };
             self.serving += 1;
             let cost = u64::from(Normalization::default().cost(bytes));
-            let takes = self.array.service_ns(cost, &mut self.dice).max(1);
-            self.at(self.now + takes, What::Complete { disk, since, bytes });
+            let service_ns = self.array.service_ns(cost, &mut self.dice).max(1);
+            self.schedule(self.now + service_ns, AgendaEvent::Complete { disk, since, bytes });
         }
     }
 
@@ -347,7 +349,7 @@ impl Rig {
         if client.load.is_some_and(|load| load.every_ns == 0) {
             // The VM receives the completion and submits the next request shortly afterwards.
             client.next_ns = self.now + 2000;
-            self.at(self.now + 2000, What::Ask { disk });
+            self.schedule(self.now + 2000, AgendaEvent::Ask { disk });
         } else {
             self.ask(disk);
         }
@@ -366,8 +368,8 @@ impl Rig {
 /// its minimum, and at most its maximum and demand.
 pub(crate) fn ideal(capacity: f64, disks: &[(f64, f64, f64)]) -> Vec<f64> {
     let shares = |level: f64| {
-        let of = |(weight, min, max): &(f64, f64, f64)| (level * weight).max(*min).min(*max);
-        disks.iter().map(of).collect::<Vec<f64>>()
+        let share_of = |(weight, min, max): &(f64, f64, f64)| (level * weight).max(*min).min(*max);
+        disks.iter().map(share_of).collect::<Vec<f64>>()
     };
     let (mut low, mut high) = (0.0, 1e9);
     for _ in 0..200 {

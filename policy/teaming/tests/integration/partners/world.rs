@@ -122,9 +122,11 @@ impl World {
     /// Processes all events until `end`.
     pub(crate) fn run_until(&mut self, end: Time) {
         loop {
-            let arrival = self.in_flight.keys().next().map(|(at, _)| *at);
+            let arrival = self.in_flight.keys().next().map(|(time, _)| *time);
             let deadlines = self.systems.iter().filter_map(Lacp::next_deadline);
-            let Some(next) = deadlines.chain(arrival).min().filter(|at| *at <= end) else { break };
+            let Some(next) = deadlines.chain(arrival).min().filter(|time| *time <= end) else {
+                break;
+            };
             assert!(next >= self.now, "time does not stand still");
             self.now = next;
             while let Some(entry) = self.in_flight.first_entry() {
@@ -179,8 +181,8 @@ impl World {
         assert!(in_use <= usize::from(team.spec().max_active));
         assert_eq!(team.team_state().in_use, in_use);
         for state in &states {
-            let told = self.used.get(&(system, state.member)).copied().unwrap_or(false);
-            assert_eq!(told, state.is_distributing, "the owner knows: {state:?}");
+            let reported = self.used.get(&(system, state.member)).copied().unwrap_or(false);
+            assert_eq!(reported, state.is_distributing, "the owner knows: {state:?}");
         }
     }
 
@@ -211,8 +213,8 @@ impl World {
             if self.dice.percent(faults.forged) {
                 self.is_forged = true;
                 for _ in 0..1 + self.dice.below(4) {
-                    let at = 14 + self.dice.below(46) as usize;
-                    bytes[at] = self.dice.below(256) as u8;
+                    let index = 14 + self.dice.below(46) as usize;
+                    bytes[index] = self.dice.below(256) as u8;
                 }
             }
             let delay = 1 + self.dice.below(faults.delay_ms_max);
@@ -233,7 +235,7 @@ impl World {
 
     fn deliver(&mut self, to: End, frame: Vec<u8>, delay_ms: u64) {
         self.frames += 1;
-        let at = self.now + Duration::from_millis(delay_ms);
-        self.in_flight.insert((at, self.frames), (to, frame));
+        let now = self.now + Duration::from_millis(delay_ms);
+        self.in_flight.insert((now, self.frames), (to, frame));
     }
 }

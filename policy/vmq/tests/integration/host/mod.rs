@@ -24,10 +24,10 @@ pub(crate) fn queue(nic: u32) -> QueueId {
 pub(crate) fn workers(number: u16, threads: u16, nodes: u16) -> Vec<WorkerSpec> {
     let cores = number / threads;
     (0..number)
-        .map(|at| WorkerSpec {
-            number: WorkerId(at),
-            core: u32::from(at % cores),
-            numa_node: at % cores * nodes / cores,
+        .map(|index| WorkerSpec {
+            number: WorkerId(index),
+            core: u32::from(index % cores),
+            numa_node: index % cores * nodes / cores,
         })
         .collect()
 }
@@ -37,7 +37,7 @@ pub(crate) struct Host {
     pub(crate) now: Time,
     workers: Vec<WorkerSpec>,
     /// Demand of each queue in percent of a worker, by [`queue`]'s number.
-    pub(crate) wanted: Vec<f64>,
+    pub(crate) loads: Vec<f64>,
     /// Load of other work on each worker in percent.
     pub(crate) other: Vec<f64>,
     /// Weight of each queue in the division of a saturated worker.
@@ -45,7 +45,7 @@ pub(crate) struct Host {
     /// Factor by which work on each worker takes longer because of external load on its CPU.
     pub(crate) stretch: Vec<f64>,
     /// Actual workers of the queues.
-    places: BTreeMap<QueueId, WorkerId>,
+    placements: BTreeMap<QueueId, WorkerId>,
     under_way: VecDeque<Move>,
     measured: Duration,
     queue_ns: Vec<f64>,
@@ -54,7 +54,7 @@ pub(crate) struct Host {
     pub(crate) moves: Vec<(Time, Move)>,
     pub(crate) effects: Vec<MoveEffect>,
     /// Load of queues in the last step, in percent of a worker.
-    pub(crate) got: Vec<f64>,
+    pub(crate) delivered: Vec<f64>,
 }
 
 impl Host {
@@ -62,10 +62,10 @@ impl Host {
         // Clocks of hosts do not start at zero.
         let now = Time::from_ns(1_000_000_000_000);
         let mut vmq = Vmq::new(spec, &workers, now).unwrap();
-        let mut places = BTreeMap::new();
+        let mut placements = BTreeMap::new();
         for nic in 0..queues as u32 {
             assert!(vmq.set_nic(PortId(nic), NicSpec::default(), 1, now).unwrap().is_empty());
-            places.insert(queue(nic), vmq.add_queue(queue(nic), now).unwrap().at);
+            placements.insert(queue(nic), vmq.add_queue(queue(nic), now).unwrap().at);
         }
         Self {
             vmq,
@@ -75,14 +75,14 @@ impl Host {
             stretch: vec![1.0; workers.len()],
             worker_ns: vec![0.0; workers.len()],
             workers,
-            wanted: vec![0.0; queues],
-            places,
+            loads: vec![0.0; queues],
+            placements,
             under_way: VecDeque::new(),
             measured: Duration::ZERO,
             queue_ns: vec![0.0; queues],
             moves: Vec::new(),
             effects: Vec::new(),
-            got: vec![0.0; queues],
+            delivered: vec![0.0; queues],
         }
     }
 
@@ -115,7 +115,7 @@ impl Host {
         self.now = self.now + STEP;
         self.measured += STEP;
         for moved in std::mem::take(&mut self.under_way) {
-            self.places.insert(moved.queue, moved.to);
+            self.placements.insert(moved.queue, moved.to);
             self.vmq.handle_moved(moved.queue, moved.to, self.now);
         }
         if self.measured < PERIOD {
@@ -142,7 +142,7 @@ impl Host {
     /// Starts carrying out moves.
     pub(crate) fn order(&mut self, moves: Vec<Move>) {
         for moved in moves {
-            assert_eq!(self.places.get(&moved.queue), Some(&moved.from), "{moved:?}");
+            assert_eq!(self.placements.get(&moved.queue), Some(&moved.from), "{moved:?}");
             self.moves.push((self.now, moved));
             self.under_way.push_back(moved);
         }
@@ -151,54 +151,57 @@ impl Host {
     /// Simulates one step: each worker satisfies the demand of its queues, or divides its time
     /// by weight if saturated. Two busy threads of a core run at 0.65 times the speed each.
     fn work(&mut self) {
-        let wants = |of: &Self, at: usize| -> f64 {
-            let here = of.indices_at(at);
-            of.other[at] + here.iter().map(|queue| of.wanted[*queue]).sum::<f64>()
+        let demand = |host: &Self, index: usize| -> f64 {
+            let queues = host.indices_at(index);
+            host.other[index] + queues.iter().map(|queue| host.loads[*queue]).sum::<f64>()
         };
-        let busy: Vec<f64> = (0..self.workers.len()).map(|at| wants(self, at).min(100.0)).collect();
-        for at in 0..self.workers.len() {
-            let core = self.workers[at].core;
+        let busy: Vec<f64> =
+            (0..self.workers.len()).map(|index| demand(self, index).min(100.0)).collect();
+        for index in 0..self.workers.len() {
+            let core = self.workers[index].core;
             let siblings = self.workers.iter().zip(&busy).enumerate();
             let sibling: f64 = siblings
-                .filter(|(other, (of, _))| *other != at && of.core == core)
+                .filter(|(other, (worker, _))| *other != index && worker.core == core)
                 .map(|(_, (_, busy))| *busy)
                 .sum();
             let speed = 1.0 - 0.35 * sibling.min(100.0) / 100.0;
-            let here = self.indices_at(at);
-            let other = self.other[at].min(100.0);
-            let mut left = 100.0 - other;
-            let mut waiting: f64 = here.iter().map(|queue| self.weights[*queue]).sum();
-            let mut by_want = here;
-            let want = |queue: usize| self.wanted[queue] / self.weights[queue];
-            by_want.sort_by(|one, two| want(*one).total_cmp(&want(*two)));
+            let queues = self.indices_at(index);
+            let other = self.other[index].min(100.0);
+            let mut remaining = 100.0 - other;
+            let mut waiting: f64 = queues.iter().map(|queue| self.weights[*queue]).sum();
+            let mut by_want = queues;
+            let relative_demand = |queue: usize| self.loads[queue] / self.weights[queue];
+            by_want
+                .sort_by(|left, right| relative_demand(*left).total_cmp(&relative_demand(*right)));
             let mut used = other;
             // Work takes longer because of the sibling and of external load.
-            let speed = speed / self.stretch[at];
+            let speed = speed / self.stretch[index];
             for queue in by_want {
                 let weight = self.weights[queue];
-                let takes = (self.wanted[queue] / speed).min(left * (weight / waiting).min(1.0));
-                left -= takes;
+                let share =
+                    (self.loads[queue] / speed).min(remaining * (weight / waiting).min(1.0));
+                remaining -= share;
                 waiting -= weight;
-                used += takes;
-                self.got[queue] = takes * speed;
-                self.queue_ns[queue] += takes / 100.0 * STEP.as_nanos() as f64;
+                used += share;
+                self.delivered[queue] = share * speed;
+                self.queue_ns[queue] += share / 100.0 * STEP.as_nanos() as f64;
             }
-            self.worker_ns[at] += used / 100.0 * STEP.as_nanos() as f64;
+            self.worker_ns[index] += used / 100.0 * STEP.as_nanos() as f64;
         }
     }
 
-    fn indices_at(&self, at: usize) -> Vec<usize> {
-        let id = self.workers[at].number;
-        self.places
+    fn indices_at(&self, index: usize) -> Vec<usize> {
+        let id = self.workers[index].number;
+        self.placements
             .iter()
-            .filter(|(_, place)| **place == id)
+            .filter(|(_, worker)| **worker == id)
             .map(|(queue, _)| queue.port.0 as usize)
             .collect()
     }
 
     /// Returns workers with queues in ascending order.
     pub(crate) fn used(&self) -> Vec<u16> {
-        let mut used: Vec<u16> = self.vmq.placement().map(|(_, at)| at.0).collect();
+        let mut used: Vec<u16> = self.vmq.placement().map(|(_, worker)| worker.0).collect();
         used.sort_unstable();
         used.dedup();
         used
@@ -206,31 +209,31 @@ impl Host {
 
     /// Returns the total load of queues, in percent of a worker.
     pub(crate) fn throughput(&self) -> f64 {
-        self.got.iter().sum()
+        self.delivered.iter().sum()
     }
 
     /// Returns the number of moves since `from`.
     pub(crate) fn moves_since(&self, from: Time) -> usize {
-        self.moves.iter().filter(|(at, _)| *at > from).count()
+        self.moves.iter().filter(|(time, _)| *time > from).count()
     }
 
     /// Returns the time from `from` to the last move that relieved a worker.
     pub(crate) fn last_shed(&self, from: Time) -> Option<Duration> {
-        let shed = self.moves.iter().rev().find(|(at, moved)| {
-            *at > from
+        let shed = self.moves.iter().rev().find(|(time, moved)| {
+            *time > from
                 && matches!(
                     moved.reason,
                     MoveReason::Overloaded { .. } | MoveReason::Crowded { .. }
                 )
         });
         // Carrying out the move takes a step.
-        shed.map(|(at, _)| (*at + STEP).since(from))
+        shed.map(|(time, _)| (*time + STEP).since(from))
     }
 
     /// Returns the time from `from` to the last move.
     pub(crate) fn last_move(&self, from: Time) -> Option<Duration> {
-        let (at, _) = self.moves.last().filter(|(at, _)| *at > from)?;
-        Some((*at + STEP).since(from))
+        let (time, _) = self.moves.last().filter(|(time, _)| *time > from)?;
+        Some((*time + STEP).since(from))
     }
 
     /// Changes the configuration by `change`.

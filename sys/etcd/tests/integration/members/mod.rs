@@ -62,7 +62,7 @@ impl Etcd {
             (0..3).map(|_| format!("{scheme}://127.0.0.1:{}", free_port())).collect()
         };
         let (endpoints, peers) = (urls(scheme), urls("http"));
-        let all: Vec<String> =
+        let members: Vec<String> =
             peers.iter().enumerate().map(|(index, url)| format!("m{index}={url}")).collect();
         let mut arguments = Vec::new();
         for (index, (endpoint, peer)) in endpoints.iter().zip(&peers).enumerate() {
@@ -74,7 +74,7 @@ impl Etcd {
                 ("--advertise-client-urls", endpoint.clone()),
                 ("--listen-peer-urls", peer.clone()),
                 ("--initial-advertise-peer-urls", peer.clone()),
-                ("--initial-cluster", all.join(",")),
+                ("--initial-cluster", members.join(",")),
                 ("--initial-cluster-state", "new".to_owned()),
                 ("--heartbeat-interval", "100".to_owned()),
                 ("--election-timeout", "500".to_owned()),
@@ -200,13 +200,13 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Waits until `found` returns a value, at most [`LIMIT`].
-pub(crate) fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
+pub(crate) fn eventually<T>(subject: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let started_at = Instant::now();
     loop {
-        if let Some(found) = found() {
-            return found;
+        if let Some(value) = condition() {
+            return value;
         }
-        assert!(began.elapsed() < LIMIT, "{what}: not in {LIMIT:?}");
+        assert!(started_at.elapsed() < LIMIT, "{subject}: not in {LIMIT:?}");
         sleep(Duration::from_millis(50));
     }
 }
@@ -227,13 +227,13 @@ impl RecordingObserver {
     /// Returns the successive values of a key that the observer received.
     pub(crate) fn values(&self, key: &str) -> Vec<String> {
         let changes = self.changes.lock().unwrap();
-        let of = changes.iter().filter(|(_, changed, _)| changed == key);
+        let matching = changes.iter().filter(|(_, changed, _)| changed == key);
         let text = |entry: &Option<ClusterEntry>| {
             entry
                 .as_ref()
                 .map_or("-".to_owned(), |entry| String::from_utf8(entry.value.clone()).unwrap())
         };
-        of.map(|(.., entry)| text(entry)).collect()
+        matching.map(|(.., entry)| text(entry)).collect()
     }
 }
 
@@ -243,8 +243,8 @@ impl ClusterObserver for RecordingObserver {
     }
 
     fn changed(&self, revision: u64, changes: Vec<(String, Option<ClusterEntry>)>) {
-        let mut heard = self.changes.lock().unwrap();
-        heard.extend(changes.into_iter().map(|(key, entry)| (revision, key, entry)));
+        let mut recorded = self.changes.lock().unwrap();
+        recorded.extend(changes.into_iter().map(|(key, entry)| (revision, key, entry)));
     }
 
     fn interrupted(&self, error: &ClusterStoreError) {
@@ -255,6 +255,6 @@ impl ClusterObserver for RecordingObserver {
 /// Returns the value of a key.
 pub(crate) fn value(store: &EtcdStore, key: &str) -> Option<String> {
     let view = store.read(key).unwrap();
-    let found = view.entries.into_iter().find(|entry| entry.key == key);
-    found.map(|entry| String::from_utf8(entry.value).unwrap())
+    let matching = view.entries.into_iter().find(|entry| entry.key == key);
+    matching.map(|entry| String::from_utf8(entry.value).unwrap())
 }

@@ -27,10 +27,10 @@ impl Backend {
     pub(crate) fn listen(path: &Path) -> Self {
         let listener = listen_for_all(path);
         let connections = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&connections);
+        let counter = Arc::clone(&connections);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                counted.fetch_add(1, Ordering::Relaxed);
+                counter.fetch_add(1, Ordering::Relaxed);
                 std::thread::spawn(move || serve(stream));
             }
         });
@@ -51,7 +51,8 @@ fn serve(mut stream: UnixStream) -> Option<()> {
     loop {
         let mut header = [0; HEADER];
         stream.read_exact(&mut header).ok()?;
-        let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().unwrap());
+        let word =
+            |offset: usize| u32::from_le_bytes(header[offset..offset + 4].try_into().unwrap());
         let mut payload = vec![0; word(8) as usize];
         stream.read_exact(&mut payload).ok()?;
         let answer = match word(0) {

@@ -29,7 +29,7 @@ const START_AT: usize = 0xfff0;
 const PROGRAM_AT: usize = 0xf000;
 
 /// Returns code that writes a byte to a port.
-fn out(port: u16, value: u8) -> Vec<u8> {
+fn write_port(port: u16, value: u8) -> Vec<u8> {
     let [low, high] = port.to_le_bytes();
     vec![0xba, low, high, 0xb0, value, 0xee]
 }
@@ -48,15 +48,15 @@ fn write_register(register: u32, value: u32) -> Vec<u8> {
     [out_long(0xcf8, 0x8000_f800 | register), out_long(0xcfc, value)].concat()
 }
 
-/// Returns code that executes `what` if this letter was received; it must not change the
+/// Returns code that executes `code` if this letter was received; it must not change the
 /// accumulator otherwise.
-fn on(letter: u8, what: &[u8]) -> Vec<u8> {
+fn on_letter(letter: u8, code: &[u8]) -> Vec<u8> {
     // The jump over it has a signed 8-bit distance.
-    let length = i8::try_from(what.len()).unwrap();
-    [&[0x3c, letter, 0x75, length as u8], what].concat()
+    let length = i8::try_from(code.len()).unwrap();
+    [&[0x3c, letter, 0x75, length as u8], code].concat()
 }
 
-fn word(opcode: &[u8], value: u16) -> Vec<u8> {
+fn with_word(opcode: &[u8], value: u16) -> Vec<u8> {
     [opcode, &value.to_le_bytes()].concat()
 }
 
@@ -68,10 +68,10 @@ fn each_hot_page(body: &[u8]) -> Vec<u8> {
     let begin = code.len();
     code.extend(body);
     // add si, 4096; cmp si, the end; jb
-    code.extend(word(&[0x81, 0xc6], 0x1000));
-    code.extend(word(&[0x81, 0xfe], HOT_PAGES * 0x1000));
-    let back = i8::try_from(begin as isize - (code.len() + 2) as isize).unwrap();
-    code.extend([0x72, back as u8]);
+    code.extend(with_word(&[0x81, 0xc6], 0x1000));
+    code.extend(with_word(&[0x81, 0xfe], HOT_PAGES * 0x1000));
+    let jump = i8::try_from(begin as isize - (code.len() + 2) as isize).unwrap();
+    code.extend([0x72, jump as u8]);
     code
 }
 
@@ -79,7 +79,8 @@ fn each_hot_page(body: &[u8]) -> Vec<u8> {
 /// makes QEMU flush its TLB, such as a change of CR3, so that a lost write remains lost.
 fn count_until_a_letter_comes() -> Vec<u8> {
     // mov ax, segment; mov ds, ax; mov ax, segment; mov es, ax; xor ebx, ebx; xor ecx, ecx
-    let mut code = [word(&[0xb8], HOT_AT), vec![0x8e, 0xd8], word(&[0xb8], OTHERS_AT)].concat();
+    let mut code =
+        [with_word(&[0xb8], HOT_AT), vec![0x8e, 0xd8], with_word(&[0xb8], OTHERS_AT)].concat();
     code.extend([0x8e, 0xc0, 0x66, 0x31, 0xdb, 0x66, 0x31, 0xc9]);
     // mov [si], ebx
     code.extend(each_hot_page(&[0x66, 0x89, 0x1c]));
@@ -91,11 +92,11 @@ fn count_until_a_letter_comes() -> Vec<u8> {
     let next = [
         // mov cl, al; mov ax, es; add ax, one page; cmp ax, the end; jb over the next
         vec![0x88, 0xc1, 0x8c, 0xc0],
-        word(&[0x05], 0x100),
-        word(&[0x3d], OTHERS_END),
+        with_word(&[0x05], 0x100),
+        with_word(&[0x3d], OTHERS_END),
         vec![0x72, 0x03],
         // mov ax, the first; mov es, ax; inc word es:[0]
-        word(&[0xb8], OTHERS_AT),
+        with_word(&[0xb8], OTHERS_AT),
         vec![0x8e, 0xc0, 0x26, 0xff, 0x06, 0x00, 0x00],
     ]
     .concat();
@@ -104,8 +105,8 @@ fn count_until_a_letter_comes() -> Vec<u8> {
     code.extend(next);
     // mov dx, 0x3fd; in al, dx; test al, 1; jz begin
     code.extend([0xba, 0xfd, 0x03, 0xec, 0xa8, 0x01]);
-    let back = i8::try_from(begin as isize - (code.len() + 2) as isize).unwrap();
-    code.extend([0x74, back as u8]);
+    let jump = i8::try_from(begin as isize - (code.len() + 2) as isize).unwrap();
+    code.extend([0x74, jump as u8]);
     // mov dx, 0x3f8; in al, dx; mov cl, 'k'
     code.extend([0xba, 0xf8, 0x03, 0xec, 0xb1, b'k']);
     // cmp ebx, [si]; je over the next; mov cl, 'l'
@@ -116,23 +117,23 @@ fn count_until_a_letter_comes() -> Vec<u8> {
 }
 
 fn program() -> Vec<u8> {
-    let mut code: Vec<u8> = WORD.bytes().flat_map(|byte| out(0x3f8, byte)).collect();
+    let mut code: Vec<u8> = WORD.bytes().flat_map(|byte| write_port(0x3f8, byte)).collect();
     let wait_at = code.len();
     // Waits for a letter and reads it.
     code.extend([0xba, 0xfd, 0x03, 0xec, 0xa8, 0x01, 0x74, 0xf8]);
     code.extend([0xba, 0xf8, 0x03, 0xec]);
-    code.extend(on(b'p', &out(0x505, 1)));
-    code.extend(on(b'r', &out(0xcf9, 6)));
-    let mut off = write_register(0x40, 0x601);
-    off.extend(write_register(0x44, 0x80));
+    code.extend(on_letter(b'p', &write_port(0x505, 1)));
+    code.extend(on_letter(b'r', &write_port(0xcf9, 6)));
+    let mut power_off = write_register(0x40, 0x601);
+    power_off.extend(write_register(0x44, 0x80));
     // SLP_EN with the sleep type "off", written to the word at PMBASE + 4.
-    off.extend([0xba, 0x04, 0x06, 0xb8, 0x00, 0x20, 0xef]);
-    code.extend(on(b'o', &off));
+    power_off.extend([0xba, 0x04, 0x06, 0xb8, 0x00, 0x20, 0xef]);
+    code.extend(on_letter(b'o', &power_off));
     let count = [vec![0xba, 0xf8, 0x03, 0xee], count_until_a_letter_comes()].concat();
-    code.extend(on(b'w', &count));
+    code.extend(on_letter(b'w', &count));
     code.extend([0xba, 0xf8, 0x03, 0xee]);
-    let back = wait_at as isize - (code.len() + 3) as isize;
-    let [low, high] = i16::try_from(back).unwrap().to_le_bytes();
+    let jump = wait_at as isize - (code.len() + 3) as isize;
+    let [low, high] = i16::try_from(jump).unwrap().to_le_bytes();
     code.extend([0xe9, low, high]);
     code
 }
@@ -150,7 +151,7 @@ pub(crate) fn image() -> Vec<u8> {
 
 /// Returns a boot sector that writes the greeting when a BIOS starts it, and halts.
 pub(crate) fn boot_sector() -> Vec<u8> {
-    let mut code: Vec<u8> = WORD.bytes().flat_map(|byte| out(0x3f8, byte)).collect();
+    let mut code: Vec<u8> = WORD.bytes().flat_map(|byte| write_port(0x3f8, byte)).collect();
     code.extend([0xf4, 0xeb, 0xfd]);
     code.resize(510, 0);
     code.extend([0x55, 0xaa]);

@@ -85,7 +85,7 @@ impl Site {
         let child = self.launcher_command(qemu).spawn().unwrap();
         self.launcher = Some(child);
         let socket = self.socket();
-        until("launcher", || QemuHost::connect(&socket, Arc::new(|| Ok(()))).ok());
+        wait_until("launcher", || QemuHost::connect(&socket, Arc::new(|| Ok(()))).ok());
     }
 
     pub(crate) fn kill_launcher(&mut self) {
@@ -197,9 +197,9 @@ pub(crate) struct Notices {
     receiver: Receiver<VmNotice>,
 }
 
-struct Teller(Mutex<Sender<VmNotice>>);
+struct NoticeSender(Mutex<Sender<VmNotice>>);
 
-impl VmObserver for Teller {
+impl VmObserver for NoticeSender {
     fn handle_notice(&self, notice: VmNotice) {
         let _ = self.0.lock().unwrap().send(notice);
     }
@@ -208,29 +208,29 @@ impl VmObserver for Teller {
 impl Notices {
     pub(crate) fn new() -> (Arc<dyn VmObserver>, Self) {
         let (sender, receiver) = channel();
-        (Arc::new(Teller(Mutex::new(sender))), Self { receiver })
+        (Arc::new(NoticeSender(Mutex::new(sender))), Self { receiver })
     }
 
-    /// Returns the next notice that is not one of `passed`.
-    pub(crate) fn next(&self, passed: &[VmNotice]) -> VmNotice {
+    /// Returns the next notice that is not one of `earlier`.
+    pub(crate) fn next(&self, earlier: &[VmNotice]) -> VmNotice {
         loop {
             let notice = self.receiver.recv_timeout(LIMIT).expect("a notice");
-            if !passed.contains(&notice) {
+            if !earlier.contains(&notice) {
                 return notice;
             }
         }
     }
 
     /// Waits for this notice. Other notices may arrive before it.
-    pub(crate) fn wait(&self, wanted: &VmNotice) {
-        while self.receiver.recv_timeout(LIMIT).expect("a notice") != *wanted {}
+    pub(crate) fn wait(&self, expected: &VmNotice) {
+        while self.receiver.recv_timeout(LIMIT).expect("a notice") != *expected {}
     }
 
     /// Returns true if this notice arrives within 500 ms. Other notices may arrive before it.
-    pub(crate) fn has_come(&self, wanted: &VmNotice) -> bool {
+    pub(crate) fn has_come(&self, expected: &VmNotice) -> bool {
         let while_ = Duration::from_millis(500);
         while let Ok(notice) = self.receiver.recv_timeout(while_) {
-            if notice == *wanted {
+            if notice == *expected {
                 return true;
             }
         }
@@ -258,21 +258,21 @@ impl Notices {
 ///
 /// QEMU reports a device as deleted once every CPU has left translated code (an RCU grace period).
 /// A BIOS that waits for a disk's completion never leaves it, so the machine is paused.
-pub(crate) fn let_go(vm: &dyn Vm, notices: &Notices, device: VmDevice) {
+pub(crate) fn complete_unplug(vm: &dyn Vm, notices: &Notices, device: VmDevice) {
     vm.execute(&VmCommand::Reset).unwrap();
     vm.execute(&VmCommand::Pause).unwrap();
     notices.wait(&VmNotice::Unplugged(device));
     vm.execute(&VmCommand::Resume).unwrap();
 }
 
-/// Calls `look` repeatedly until it returns a value.
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+/// Calls `condition` repeatedly until it returns a value.
+pub(crate) fn wait_until<T>(subject: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + LIMIT;
     loop {
-        if let Some(found) = look() {
-            return found;
+        if let Some(value) = condition() {
+            return value;
         }
-        assert!(Instant::now() < end, "{what} did not come");
+        assert!(Instant::now() < end, "{subject} did not come");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

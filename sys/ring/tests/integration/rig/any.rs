@@ -114,11 +114,11 @@ impl<'a> AnyDriver<'a> {
     /// Returns the frames in these buffers, reassembled by `num_buffers`.
     pub fn read_frames(&self, used: &[Used]) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
-        let mut at = used.iter();
-        while let Some(first) = at.next() {
+        let mut entries = used.iter();
+        while let Some(first) = entries.next() {
             let mut bytes = self.contents(first.head, first.len as usize);
             for _ in 1..u16::from_le_bytes([bytes[10], bytes[11]]) {
-                let next = at.next().unwrap();
+                let next = entries.next().unwrap();
                 bytes.extend(self.contents(next.head, next.len as usize));
             }
             frames.push(bytes.split_off(VNET_HEADER_BYTES));

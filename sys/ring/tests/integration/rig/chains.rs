@@ -16,10 +16,11 @@ pub struct ChainSpec {
 impl ChainSpec {
     /// Returns buffer lengths with the sum `total`.
     pub fn lens(&self, total: usize) -> Vec<u32> {
-        let mut at: Vec<usize> = self.cuts.iter().map(|cut| usize::from(*cut) % total).collect();
-        at.extend([0, total]);
-        at.sort_unstable();
-        at.windows(2).map(|pair| (pair[1] - pair[0]) as u32).collect()
+        let mut offsets: Vec<usize> =
+            self.cuts.iter().map(|cut| usize::from(*cut) % total).collect();
+        offsets.extend([0, total]);
+        offsets.sort_unstable();
+        offsets.windows(2).map(|pair| (pair[1] - pair[0]) as u32).collect()
     }
 }
 

@@ -35,26 +35,26 @@ pub struct Wanted {
     /// Device-readable bytes behind the header.
     pub payload: Vec<u8>,
     /// Number of device-writable bytes before the status.
-    pub room: usize,
+    pub capacity: usize,
 }
 
 impl Wanted {
     pub fn read(sector: u64, bytes: usize) -> Self {
-        Self { kind: T_IN, sector, payload: Vec::new(), room: bytes }
+        Self { kind: T_IN, sector, payload: Vec::new(), capacity: bytes }
     }
 
     pub fn write(sector: u64, payload: Vec<u8>) -> Self {
-        Self { kind: T_OUT, sector, payload, room: 0 }
+        Self { kind: T_OUT, sector, payload, capacity: 0 }
     }
 
     pub fn flush() -> Self {
-        Self { kind: T_FLUSH, sector: 0, payload: Vec::new(), room: 0 }
+        Self { kind: T_FLUSH, sector: 0, payload: Vec::new(), capacity: 0 }
     }
 
     pub fn range(kind: u32, sector: u64, sectors: u32, flags: u32) -> Self {
         let words = [sector.to_le_bytes().to_vec(), sectors.to_le_bytes().to_vec()];
         let payload = [words.concat(), flags.to_le_bytes().to_vec()].concat();
-        Self { kind, sector: 0, payload, room: 0 }
+        Self { kind, sector: 0, payload, capacity: 0 }
     }
 
     pub fn readable(&self) -> Vec<u8> {
@@ -66,12 +66,13 @@ impl Wanted {
     /// number of readable buffers.
     pub fn cut(&self, cuts: &[u16]) -> (Vec<u32>, usize) {
         let part = |total: usize| {
-            let mut at: Vec<_> = cuts.iter().map(|cut| usize::from(*cut) % (total + 1)).collect();
-            at.extend([0, total]);
-            at.sort_unstable();
-            at.windows(2).map(|pair| (pair[1] - pair[0]) as u32).collect::<Vec<_>>()
+            let mut offsets: Vec<_> =
+                cuts.iter().map(|cut| usize::from(*cut) % (total + 1)).collect();
+            offsets.extend([0, total]);
+            offsets.sort_unstable();
+            offsets.windows(2).map(|pair| (pair[1] - pair[0]) as u32).collect::<Vec<_>>()
         };
-        let (readable, writable) = (part(self.readable().len()), part(self.room + 1));
+        let (readable, writable) = (part(self.readable().len()), part(self.capacity + 1));
         ([readable.clone(), writable].concat(), readable.len())
     }
 
@@ -80,7 +81,7 @@ impl Wanted {
         let mut lens = vec![16];
         lens.extend(Some(self.payload.len() as u32).filter(|len| *len > 0));
         let readable = lens.len();
-        lens.extend(Some(self.room as u32).filter(|len| *len > 0));
+        lens.extend(Some(self.capacity as u32).filter(|len| *len > 0));
         lens.push(1);
         (lens, readable)
     }
@@ -94,7 +95,7 @@ pub struct MemoryDisk {
 
 impl MemoryDisk {
     pub fn new(bytes: usize) -> Self {
-        let bytes = (0..bytes).map(|at| (at / 512 * 7 + at) as u8).collect();
+        let bytes = (0..bytes).map(|index| (index / 512 * 7 + index) as u8).collect();
         Self { bytes, under_way: VecDeque::new() }
     }
 
@@ -113,8 +114,8 @@ impl MemoryDisk {
     }
 
     /// Executes one request and completes it.
-    pub fn carry_out(&mut self, queue: &mut dyn DiskQueue, nth: usize) -> DiskRequest {
-        let request = self.under_way.remove(nth).unwrap();
+    pub fn carry_out(&mut self, queue: &mut dyn DiskQueue, index: usize) -> DiskRequest {
+        let request = self.under_way.remove(index).unwrap();
         let DiskRequest { tag, op, range } = request;
         let bytes = &mut self.bytes[range.offset() as usize..range.end() as usize];
         let table: &PayloadTable = queue.payloads().downcast_ref().unwrap();
@@ -145,13 +146,13 @@ pub fn facts() -> Arc<DiskProperties> {
 }
 
 pub fn facts_of(sector_bytes: u32, is_read_only: bool) -> Arc<DiskProperties> {
-    let shape = GuestVisibleDisk {
+    let visible = GuestVisibleDisk {
         bytes: DISK_BYTES as u64,
         sector_bytes,
         is_read_only,
         serial: SERIAL.into(),
     };
-    Arc::new(DiskProperties::new(&shape))
+    Arc::new(DiskProperties::new(&visible))
 }
 
 pub fn queue(vm: &Vm, setup: &RingSetup, facts: Arc<DiskProperties>) -> Box<dyn DiskQueue> {
@@ -168,13 +169,13 @@ pub struct Offered {
 
 pub fn offer(
     driver: &mut AnyDriver<'_>,
-    (wanted, cuts, indirect): &(Wanted, Vec<u16>, bool),
+    (request, cuts, indirect): &(Wanted, Vec<u16>, bool),
 ) -> Option<Offered> {
-    let (lens, readable) = if cuts.is_empty() { wanted.usual() } else { wanted.cut(cuts) };
+    let (lens, readable) = if cuts.is_empty() { request.usual() } else { request.cut(cuts) };
     // Bytes that the device does not write keep their value.
-    let bytes = [wanted.readable(), vec![0xee; wanted.room + 1]].concat();
+    let bytes = [request.readable(), vec![0xee; request.capacity + 1]].concat();
     let head = driver.add_request(&lens, readable, *indirect, &bytes)?;
-    Some(Offered { head, wanted: wanted.clone(), readable })
+    Some(Offered { head, wanted: request.clone(), readable })
 }
 
 pub fn writable_bytes(vm: &Vm, driver: &AnyDriver<'_>, offered: &Offered) -> Vec<u8> {

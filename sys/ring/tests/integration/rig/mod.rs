@@ -54,24 +54,24 @@ impl Vm {
     /// ring.
     pub fn of_regions(size: u16, count: u64) -> Self {
         let bytes = 0x10_0000 + u64::from(size) * (TABLE_BYTES + AREA_BYTES);
-        let each = bytes.div_ceil(count).next_multiple_of(0x1000).max(0x10_0000);
-        Self::with_regions(vec![each; count as usize])
+        let region_bytes = bytes.div_ceil(count).next_multiple_of(0x1000).max(0x10_0000);
+        Self::with_regions(vec![region_bytes; count as usize])
     }
 
     pub fn with_regions(regions: Vec<u64>) -> Self {
         let fd = memfd_create("vm", MemfdFlags::CLOEXEC).unwrap();
         ftruncate(&fd, regions.iter().sum()).unwrap();
         let file = File::from(fd);
-        let mut at = 0;
+        let mut offset = 0;
         let ranges: Vec<_> = regions
             .iter()
             .map(|bytes| {
                 let range = (
-                    GuestAddress(GUEST_BASE + at),
+                    GuestAddress(GUEST_BASE + offset),
                     *bytes as usize,
-                    Some(FileOffset::new(file.try_clone().unwrap(), at)),
+                    Some(FileOffset::new(file.try_clone().unwrap(), offset)),
                 );
-                at += bytes;
+                offset += bytes;
                 range
             })
             .collect();
@@ -94,20 +94,20 @@ impl Vm {
     /// Maps the memory as a device does. Regions adjacent in guest addresses are far apart in the
     /// front-end's addresses.
     pub fn map(&self) -> Arc<GuestMemory> {
-        let mut at = 0;
+        let mut offset = 0;
         let specs: Vec<_> = self
             .regions
             .iter()
             .enumerate()
             .map(|(index, bytes)| {
                 let spec = RegionSpec {
-                    guest_addr: GUEST_BASE + at,
+                    guest_addr: GUEST_BASE + offset,
                     size: *bytes,
-                    user_addr: USER_BASE + ((index as u64) << 40) + at,
-                    mmap_offset: at,
+                    user_addr: USER_BASE + ((index as u64) << 40) + offset,
+                    mmap_offset: offset,
                     fd: self.file.as_fd(),
                 };
-                at += bytes;
+                offset += bytes;
                 spec
             })
             .collect();

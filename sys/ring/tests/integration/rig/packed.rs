@@ -148,16 +148,16 @@ impl<'a> PackedDriver<'a> {
     }
 
     fn store_flags(&self, index: u16, flags: u16) {
-        let at = GuestAddress(self.descriptor_at(index).0 + 14);
-        self.vm.memory.write_obj(flags.to_le(), at).unwrap();
+        let address = GuestAddress(self.descriptor_at(index).0 + 14);
+        self.vm.memory.write_obj(flags.to_le(), address).unwrap();
     }
 
     /// Writes a descriptor unmodified, including its flags.
     pub fn store(&self, index: u16, addr: u64, len: u32, id: u16, flags: u16) {
-        let rest = u64::from(len) | u64::from(id) << 32 | u64::from(flags) << 48;
-        let at = self.descriptor_at(index);
-        self.vm.memory.write_obj(addr.to_le(), at).unwrap();
-        self.vm.memory.write_obj(rest.to_le(), GuestAddress(at.0 + 8)).unwrap();
+        let word = u64::from(len) | u64::from(id) << 32 | u64::from(flags) << 48;
+        let address = self.descriptor_at(index);
+        self.vm.memory.write_obj(addr.to_le(), address).unwrap();
+        self.vm.memory.write_obj(word.to_le(), GuestAddress(address.0 + 8)).unwrap();
     }
 
     /// Returns the flags that make a descriptor available in this lap.
@@ -199,18 +199,18 @@ impl<'a> PackedDriver<'a> {
             return None;
         }
         let id = self.free_ids.pop()?;
-        let mut at = self.area(id) + 3;
-        let mut left = bytes;
+        let mut addr = self.area(id) + 3;
+        let mut remaining = bytes;
         let mut pieces = Vec::new();
         for len in lens {
-            let (now, later) = left.split_at(left.len().min(*len as usize));
-            self.vm.memory.write_slice(now, GuestAddress(at)).unwrap();
-            left = later;
-            pieces.push(Piece { addr: at, len: *len });
-            at += u64::from(*len) + 5;
+            let (now, rest) = remaining.split_at(remaining.len().min(*len as usize));
+            self.vm.memory.write_slice(now, GuestAddress(addr)).unwrap();
+            remaining = rest;
+            pieces.push(Piece { addr, len: *len });
+            addr += u64::from(*len) + 5;
         }
-        assert!(at < self.area(id) + AREA_BYTES - stagger(63), "a test chain is too long");
-        self.lay_out(id, indirect, |nth| if nth < readable { 0 } else { WRITE }, &pieces);
+        assert!(addr < self.area(id) + AREA_BYTES - stagger(63), "a test chain is too long");
+        self.lay_out(id, indirect, |index| if index < readable { 0 } else { WRITE }, &pieces);
         self.free_descriptors -= descriptors;
         self.order.push_back(id);
         let len = lens.iter().sum();
@@ -223,13 +223,13 @@ impl<'a> PackedDriver<'a> {
         let (first, first_flags) = (self.next_avail, self.available_flags());
         if indirect {
             let table = self.tables() + u64::from(id) * TABLE_BYTES;
-            for (nth, piece) in pieces.iter().enumerate() {
+            for (index, piece) in pieces.iter().enumerate() {
                 // All flags except WRITE are reserved in a table and ignored by a device.
-                let junk = u64::from(flag(nth) | NEXT | INDIRECT | AVAIL) << 48 | 0xbad << 32;
-                let at = GuestAddress(table + 16 * nth as u64);
-                self.vm.memory.write_obj(piece.addr.to_le(), at).unwrap();
-                let rest = (u64::from(piece.len) | junk).to_le();
-                self.vm.memory.write_obj(rest, GuestAddress(at.0 + 8)).unwrap();
+                let junk = u64::from(flag(index) | NEXT | INDIRECT | AVAIL) << 48 | 0xbad << 32;
+                let address = GuestAddress(table + 16 * index as u64);
+                self.vm.memory.write_obj(piece.addr.to_le(), address).unwrap();
+                let word = (u64::from(piece.len) | junk).to_le();
+                self.vm.memory.write_obj(word, GuestAddress(address.0 + 8)).unwrap();
             }
             let bytes = 16 * pieces.len() as u32;
             self.store(first, table, bytes, id, first_flags | INDIRECT);
@@ -237,25 +237,31 @@ impl<'a> PackedDriver<'a> {
             return;
         }
         let last = pieces.len() - 1;
-        for (nth, piece) in pieces.iter().enumerate() {
-            let more = if nth < last { NEXT } else { 0 };
+        for (index, piece) in pieces.iter().enumerate() {
+            let next_flag = if index < last { NEXT } else { 0 };
             // Only the last descriptor's id is valid (section 2.8.6).
-            let said = if nth < last { 0x7777 } else { id };
-            let turn =
-                if nth == 0 { !first_flags & (AVAIL | USED) } else { self.available_flags() };
-            self.store(self.next_avail, piece.addr, piece.len, said, flag(nth) | more | turn);
+            let stored_id = if index < last { 0x7777 } else { id };
+            let wrap_flags =
+                if index == 0 { !first_flags & (AVAIL | USED) } else { self.available_flags() };
+            self.store(
+                self.next_avail,
+                piece.addr,
+                piece.len,
+                stored_id,
+                flag(index) | next_flag | wrap_flags,
+            );
             self.step_avail();
         }
-        let more = if last > 0 { NEXT } else { 0 };
-        self.store_flags(first, flag(0) | more | first_flags);
+        let next_flag = if last > 0 { NEXT } else { 0 };
+        self.store_flags(first, flag(0) | next_flag | first_flags);
     }
 
     /// Returns the chains used by the device and frees their ids.
     pub fn reap(&mut self) -> Vec<Used> {
         let mut used = Vec::new();
         loop {
-            let at = GuestAddress(self.descriptor_at(self.next_used).0 + 8);
-            let tail = u64::from_le(self.vm.memory.read_obj(at).unwrap());
+            let address = GuestAddress(self.descriptor_at(self.next_used).0 + 8);
+            let tail = u64::from_le(self.vm.memory.read_obj(address).unwrap());
             let flags = (tail >> 48) as u16;
             if (flags & AVAIL != 0) != self.used_wrap || (flags & USED != 0) != self.used_wrap {
                 return used;
@@ -344,12 +350,16 @@ impl<'a> PackedDriver<'a> {
 
 /// True if moving from one position to another, descriptor by descriptor, touches `event`.
 pub fn passes(size: u16, from: u16, to: u16, event: u16) -> bool {
-    let mut at = from;
-    while at != to {
-        if at == event {
+    let mut position = from;
+    while position != to {
+        if position == event {
             return true;
         }
-        at = if (at & 0x7fff) + 1 == size { (at & 0x8000) ^ 0x8000 } else { at + 1 };
+        position = if (position & 0x7fff) + 1 == size {
+            (position & 0x8000) ^ 0x8000
+        } else {
+            position + 1
+        };
     }
     false
 }

@@ -49,17 +49,17 @@ pub fn crash_everywhere(vm: &Vm, region: &File, operation: impl FnOnce()) -> Vec
         region.read_exact_at(&mut bytes[RING_BYTES..], 0).unwrap();
         bytes
     };
-    let mut seen = see();
-    let mut remains = vec![Remains { vm: vm.copy(), region: seen[RING_BYTES..].to_vec() }];
+    let mut previous = see();
+    let mut remains = vec![Remains { vm: vm.copy(), region: previous[RING_BYTES..].to_vec() }];
     let watched = [
         Watched { file: &vm.file, bytes: RING_BYTES },
         Watched { file: region, bytes: region_bytes },
     ];
     step_through(&watched, operation, || {
         let now = see();
-        if now != seen {
+        if now != previous {
             remains.push(Remains { vm: vm.copy(), region: now[RING_BYTES..].to_vec() });
-            seen = now;
+            previous = now;
         }
     });
     remains

@@ -48,12 +48,12 @@ impl<'a> Driver<'a> {
     /// Creates a ring at `ring_addr`. The distance of its buffers from the first ring's is 256
     /// times that of the rings.
     pub fn placed(vm: &'a Vm, size: u16, base: u16, ring_addr: u64) -> Self {
-        let at = |offset: u64| GuestAddress(ring_addr + offset);
+        let address_at = |offset: u64| GuestAddress(ring_addr + offset);
         let entries = u64::from(size);
-        let available_at = at(16 * entries);
-        let descriptors = DescriptorTable::new(&vm.memory, at(0), size);
+        let available_at = address_at(16 * entries);
+        let descriptors = DescriptorTable::new(&vm.memory, address_at(0), size);
         let available = AvailRing::new(&vm.memory, available_at, size);
-        let used_at = at((18 * entries + 6).next_multiple_of(4));
+        let used_at = address_at((18 * entries + 6).next_multiple_of(4));
         let used_ring = UsedRing::new(&vm.memory, used_at, size);
         available.idx().store(u16::to_le(base));
         used_ring.idx().store(u16::to_le(base));
@@ -110,8 +110,8 @@ impl<'a> Driver<'a> {
         let mut batch: Option<Used> = None;
         for head in self.outstanding().into_iter().take(count) {
             let last = batch.take().unwrap_or_else(|| {
-                let at = self.used_at.0 + 4 + 8 * u64::from(self.used % self.size);
-                let [head, len]: [u32; 2] = self.vm.memory.read_obj(GuestAddress(at)).unwrap();
+                let address = self.used_at.0 + 4 + 8 * u64::from(self.used % self.size);
+                let [head, len]: [u32; 2] = self.vm.memory.read_obj(GuestAddress(address)).unwrap();
                 Used { head: head as u16, len }
             });
             let pieces = &self.pieces[usize::from(head)];
@@ -132,9 +132,11 @@ impl<'a> Driver<'a> {
     /// Returns the heads not returned yet, in the order in which they were made available.
     pub fn outstanding(&self) -> Vec<u16> {
         let waiting = self.avail.wrapping_sub(self.used);
-        let entry = |ahead| usize::from(self.used.wrapping_add(ahead) % self.size);
+        let entry = |distance| usize::from(self.used.wrapping_add(distance) % self.size);
         let heads = self.available.ring();
-        (0..waiting).map(|ahead| u16::from_le(heads.ref_at(entry(ahead)).unwrap().load())).collect()
+        (0..waiting)
+            .map(|distance| u16::from_le(heads.ref_at(entry(distance)).unwrap().load()))
+            .collect()
     }
 
     pub fn setup(
@@ -162,14 +164,14 @@ impl<'a> Driver<'a> {
 
     /// Returns virtio-queue's device side of this ring.
     pub fn reference(&self, event_idx: bool) -> Queue {
-        let halves = |addr: u64| (Some(addr as u32), Some((addr >> 32) as u32));
+        let split = |addr: u64| (Some(addr as u32), Some((addr >> 32) as u32));
         let mut queue = Queue::new(self.size).unwrap();
         queue.set_size(self.size);
-        let (low, high) = halves(self.ring_addr);
+        let (low, high) = split(self.ring_addr);
         queue.set_desc_table_address(low, high);
-        let (low, high) = halves(self.available_at.0);
+        let (low, high) = split(self.available_at.0);
         queue.set_avail_ring_address(low, high);
-        let (low, high) = halves(self.used_at.0);
+        let (low, high) = split(self.used_at.0);
         queue.set_used_ring_address(low, high);
         queue.set_ready(true);
         queue.set_event_idx(event_idx);
@@ -195,7 +197,7 @@ impl<'a> Driver<'a> {
         let slots = self.free.len();
         // Odd and therefore coprime to the number of slots, a power of two.
         let stride = slots / 4 + 1;
-        self.free = (0..slots).map(|nth| (nth * stride % slots) as u16).collect();
+        self.free = (0..slots).map(|index| (index * stride % slots) as u16).collect();
     }
 
     pub fn free_slots(&self) -> usize {
@@ -223,24 +225,29 @@ impl<'a> Driver<'a> {
         indirect: bool,
         bytes: &[u8],
     ) -> Option<u16> {
-        let needed = if indirect { 1 } else { lens.len() };
-        if self.free.len() < needed {
+        let required = if indirect { 1 } else { lens.len() };
+        if self.free.len() < required {
             return None;
         }
-        let slots: Vec<u16> = (0..needed).filter_map(|_| self.free.pop()).collect();
+        let slots: Vec<u16> = (0..required).filter_map(|_| self.free.pop()).collect();
         let head = slots[0];
-        let mut at = self.area(head) + 3;
-        let mut left = bytes;
+        let mut addr = self.area(head) + 3;
+        let mut remaining = bytes;
         let mut pieces = Vec::new();
         for len in lens {
-            let (now, later) = left.split_at(left.len().min(*len as usize));
-            self.vm.memory.write_slice(now, GuestAddress(at)).unwrap();
-            left = later;
-            pieces.push(Piece { addr: at, len: *len });
-            at += u64::from(*len) + 5;
+            let (now, rest) = remaining.split_at(remaining.len().min(*len as usize));
+            self.vm.memory.write_slice(now, GuestAddress(addr)).unwrap();
+            remaining = rest;
+            pieces.push(Piece { addr, len: *len });
+            addr += u64::from(*len) + 5;
         }
-        assert!(at < self.area(head) + AREA_BYTES - stagger(63), "a test chain is too long");
-        self.lay_out_by(&slots, indirect, |nth| if nth < readable { 0 } else { WRITE }, &pieces);
+        assert!(addr < self.area(head) + AREA_BYTES - stagger(63), "a test chain is too long");
+        self.lay_out_by(
+            &slots,
+            indirect,
+            |index| if index < readable { 0 } else { WRITE },
+            &pieces,
+        );
         self.pieces[usize::from(head)] = pieces;
         self.chains[usize::from(head)] = slots;
         self.offer(head);
@@ -261,20 +268,20 @@ impl<'a> Driver<'a> {
         let last = pieces.len() - 1;
         let head = slots[0];
         let table = self.tables() + u64::from(head) * TABLE_BYTES;
-        for (nth, piece) in pieces.iter().enumerate() {
-            let flags = flag(nth) | if nth < last { NEXT } else { 0 };
-            let next = match (indirect, nth < last) {
+        for (index, piece) in pieces.iter().enumerate() {
+            let flags = flag(index) | if index < last { NEXT } else { 0 };
+            let next = match (indirect, index < last) {
                 (_, false) => 0,
-                (true, true) => nth as u16 + 1,
-                (false, true) => slots[nth + 1],
+                (true, true) => index as u16 + 1,
+                (false, true) => slots[index + 1],
             };
             let descriptor =
                 RawDescriptor::from(Descriptor::new(piece.addr, piece.len, flags, next));
             if indirect {
-                let at = GuestAddress(table + 16 * nth as u64);
-                self.vm.memory.write_obj(descriptor, at).unwrap();
+                let address = GuestAddress(table + 16 * index as u64);
+                self.vm.memory.write_obj(descriptor, address).unwrap();
             } else {
-                self.descriptors.store(slots[nth], descriptor).unwrap();
+                self.descriptors.store(slots[index], descriptor).unwrap();
             }
         }
         if indirect {
@@ -302,8 +309,8 @@ impl<'a> Driver<'a> {
         let idx = u16::from_le(self.used_ring.idx().load());
         let mut used = Vec::new();
         while self.used != idx {
-            let at = self.used_at.0 + 4 + 8 * u64::from(self.used % self.size);
-            let [head, len]: [u32; 2] = self.vm.memory.read_obj(GuestAddress(at)).unwrap();
+            let address = self.used_at.0 + 4 + 8 * u64::from(self.used % self.size);
+            let [head, len]: [u32; 2] = self.vm.memory.read_obj(GuestAddress(address)).unwrap();
             let head = head as u16;
             let mut slots = core::mem::take(&mut self.chains[usize::from(head)]);
             assert!(!slots.is_empty(), "head {head} was returned but not available");
@@ -327,8 +334,8 @@ impl<'a> Driver<'a> {
     }
 
     pub fn set_used_event(&self, index: u16) {
-        let at = self.available_at.0 + 4 + 2 * u64::from(self.size);
-        self.vm.memory.write_obj(index.to_le(), GuestAddress(at)).unwrap();
+        let address = self.available_at.0 + 4 + 2 * u64::from(self.size);
+        self.vm.memory.write_obj(index.to_le(), GuestAddress(address)).unwrap();
     }
 
     pub fn set_avail_flags(&self, flags: u16) {
@@ -336,8 +343,8 @@ impl<'a> Driver<'a> {
     }
 
     pub fn avail_event(&self) -> u16 {
-        let at = self.used_at.0 + 4 + 8 * u64::from(self.size);
-        u16::from_le(self.vm.memory.read_obj(GuestAddress(at)).unwrap())
+        let address = self.used_at.0 + 4 + 8 * u64::from(self.size);
+        u16::from_le(self.vm.memory.read_obj(GuestAddress(address)).unwrap())
     }
 
     pub fn used_flags(&self) -> u16 {

@@ -28,15 +28,15 @@ pub struct Watched<'a> {
     pub bytes: usize,
 }
 
-/// Executes `operation` in a fork of this process and calls `look` after each of its instructions
-/// that stores to `watched` files. Returns the number of such instructions.
+/// Executes `operation` in a fork of this process and calls `observe` after each of its
+/// instructions that stores to `watched` files. Returns the number of such instructions.
 ///
 /// Only shared memory transfers results. The fork has a single thread, so the operation must not
 /// wait for another one. Mappings made by the operation are not watched.
 pub fn step_through(
     watched: &[Watched<'_>],
     operation: impl FnOnce(),
-    mut look: impl FnMut(),
+    mut observe: impl FnMut(),
 ) -> usize {
     let pages = watched.iter().flat_map(pages_of).collect();
     // SAFETY: the child runs Rust code that allocates; glibc leaves its locks
@@ -60,7 +60,7 @@ pub fn step_through(
         assert_eq!(child.resume(libc::PTRACE_CONT, libc::SIGSEGV), UNPROTECTED, "a wild access");
         // The store is executed.
         assert_eq!(child.resume(libc::PTRACE_SINGLESTEP, 0), libc::SIGTRAP);
-        look();
+        observe();
         signal = PROTECT;
     }
     panic!("the operation does not end");
@@ -100,9 +100,10 @@ extern "C" fn lift(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_v
     // SAFETY: the kernel passes the fault's description. The signal that is raised
     // is blocked until this handler is left, so it stops the child at the store.
     unsafe {
-        let at = (*info).si_addr() as usize;
+        let fault_address = (*info).si_addr() as usize;
         let pages = PAGES.get().into_iter().flatten();
-        if !pages.into_iter().any(|(start, bytes)| (*start..start + bytes).contains(&at)) {
+        if !pages.into_iter().any(|(start, bytes)| (*start..start + bytes).contains(&fault_address))
+        {
             libc::_exit(102);
         }
         set_protection(libc::PROT_READ | libc::PROT_WRITE);
@@ -150,9 +151,9 @@ struct Child {
 
 impl Child {
     /// Continues the child with this signal until it stops. Returns the signal that stopped it.
-    fn resume(&self, how: libc::c_uint, signal: libc::c_int) -> libc::c_int {
+    fn resume(&self, request: libc::c_uint, signal: libc::c_int) -> libc::c_int {
         // SAFETY: the child is stopped and traced by this thread.
-        let resumed = unsafe { libc::ptrace(how, self.pid, 0, signal) };
+        let resumed = unsafe { libc::ptrace(request, self.pid, 0, signal) };
         assert_eq!(resumed, 0, "resume: {}", std::io::Error::last_os_error());
         self.wait()
     }

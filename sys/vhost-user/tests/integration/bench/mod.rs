@@ -126,8 +126,8 @@ impl Bench {
         };
         let host = Arc::new(Loopback::default());
         let (sender, notices) = channel();
-        let ear = Arc::new(NoticeSender(Mutex::new(sender)));
-        let nic = VhostUserNic::open(PortId(7), &spec, host.clone(), ear, &threads()).unwrap();
+        let observer = Arc::new(NoticeSender(Mutex::new(sender)));
+        let nic = VhostUserNic::open(PortId(7), &spec, host.clone(), observer, &threads()).unwrap();
         Self { nic: Some(nic), host, notices, socket, spec, _directory: directory }
     }
 
@@ -191,8 +191,8 @@ impl FrontEnd {
     }
 
     pub fn message(request: u32, flags: u32, payload: &[u8]) -> Vec<u8> {
-        let head = [request, flags, payload.len() as u32].map(u32::to_ne_bytes).concat();
-        [head, payload.to_vec()].concat()
+        let header = [request, flags, payload.len() as u32].map(u32::to_ne_bytes).concat();
+        [header, payload.to_vec()].concat()
     }
 
     /// Sends a request. With acknowledgements enabled, returns whether it succeeded.
@@ -212,9 +212,10 @@ impl FrontEnd {
     }
 
     pub fn reply(&mut self, request: u32) -> Vec<u8> {
-        let mut head = [0; 12];
-        self.stream.read_exact(&mut head).unwrap();
-        let word = |at: usize| u32::from_ne_bytes(head[at..at + 4].try_into().unwrap());
+        let mut header = [0; 12];
+        self.stream.read_exact(&mut header).unwrap();
+        let word =
+            |offset: usize| u32::from_ne_bytes(header[offset..offset + 4].try_into().unwrap());
         assert_eq!((word(0), word(4)), (request, 5));
         let mut payload = vec![0; word(8) as usize];
         self.stream.read_exact(&mut payload).unwrap();
@@ -245,12 +246,13 @@ impl FrontEnd {
     pub fn reply_with_fd(&mut self, request: u32) -> (Vec<u8>, OwnedFd) {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
-        let mut head = [0; 12];
+        let mut header = [0; 12];
         let flags = RecvFlags::WAITALL | RecvFlags::CMSG_CLOEXEC;
-        let bytes = [IoSliceMut::new(&mut head)];
+        let bytes = [IoSliceMut::new(&mut header)];
         let mut bytes = bytes;
         assert_eq!(recvmsg(&self.stream, &mut bytes, &mut control, flags).unwrap().bytes, 12);
-        let word = |at: usize| u32::from_ne_bytes(head[at..at + 4].try_into().unwrap());
+        let word =
+            |offset: usize| u32::from_ne_bytes(header[offset..offset + 4].try_into().unwrap());
         assert_eq!((word(0), word(4)), (request, 5));
         let mut payload = vec![0; word(8) as usize];
         self.stream.read_exact(&mut payload).unwrap();
@@ -294,10 +296,10 @@ pub const BYTES: u64 = 0x80_0000;
 /// Deadline of every condition and reply, generous because the machine may be loaded.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
-pub fn wait_for(what: &str, mut is_true: impl FnMut() -> bool) {
+pub fn wait_for(subject: &str, mut is_true: impl FnMut() -> bool) {
     let limit = Instant::now() + LIMIT;
     while !is_true() {
-        assert!(Instant::now() < limit, "{what} did not happen");
+        assert!(Instant::now() < limit, "{subject} did not happen");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -8,7 +8,7 @@ use suimon_quantity::Time;
 use crate::record::{put_begin, put_step};
 use crate::{PolicyKind, StreamId};
 
-/// Buffered bytes at which a tape passes a block to the sink.
+/// Buffered bytes at which a buffer passes a block to the sink.
 const FLUSH_THRESHOLD_BYTES: usize = 64 << 10;
 
 /// Receiver of recorded blocks. Never blocks.
@@ -37,7 +37,7 @@ pub struct RecordBuffer {
 
 impl fmt::Debug for RecordBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tape").field("stream", &self.stream).finish_non_exhaustive()
+        f.debug_struct("RecordBuffer").field("stream", &self.stream).finish_non_exhaustive()
     }
 }
 
@@ -45,13 +45,13 @@ impl RecordBuffer {
     /// Starts a stream for a new policy.
     pub(crate) fn begin(
         sink: &Arc<dyn Sink>,
-        at: Time,
+        now: Time,
         kind: PolicyKind,
         name: &str,
         birth: &[u8],
     ) -> Self {
         let stream = sink.next_stream();
-        let mut tape = Self {
+        let mut buffer = Self {
             sink: Arc::clone(sink),
             stream,
             body: Vec::new(),
@@ -60,20 +60,20 @@ impl RecordBuffer {
             input: Vec::new(),
             decision: Vec::new(),
         };
-        put_begin(&mut tape.body, (stream, at, &mut tape.last), kind, name, birth);
-        tape
+        put_begin(&mut buffer.body, (stream, now, &mut buffer.last), kind, name, birth);
+        buffer
     }
 
     /// Appends a step; `write` encodes input and decision.
-    pub(crate) fn step(&mut self, at: Time, write: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>)) {
+    pub(crate) fn step(&mut self, now: Time, write: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>)) {
         if self.is_over {
             return;
         }
         self.input.clear();
         self.decision.clear();
         write(&mut self.input, &mut self.decision);
-        let head = (self.stream, at, &mut self.last);
-        put_step(&mut self.body, head, &self.input, &self.decision);
+        let header = (self.stream, now, &mut self.last);
+        put_step(&mut self.body, header, &self.input, &self.decision);
     }
 
     /// Passes the buffer to the sink if it has reached its threshold.
