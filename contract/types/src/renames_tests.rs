@@ -18,8 +18,8 @@ fn components() -> Components {
     let mut components = Vec::new();
     macro_rules! add {
         ($($type:ty),*) => {$(
-            all.push((<$type>::name().into_owned(), <$type as utoipa::PartialSchema>::schema()));
-            <$type>::schemas(&mut all);
+            components.push((<$type>::name().into_owned(), <$type as utoipa::PartialSchema>::schema()));
+            <$type>::schemas(&mut components);
         )*};
     }
     add!(

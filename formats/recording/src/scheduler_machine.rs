@@ -66,7 +66,7 @@ impl PolicyReplay for SchedulerReplay {
                 code::put_together_done(decision, scheduler.submit_batch(now, slot, &sizes, tag));
             }
             (Mode::Sole(scheduler), StoreInput::Poll) => {
-                code::put_next(decision, now, scheduler.poll(now))
+                code::put_next(decision, now, scheduler.poll(now));
             }
             (Mode::Sole(scheduler), StoreInput::Completed { slot, of: completed }) => {
                 scheduler.handle_completed(now, slot, completed);
@@ -79,10 +79,10 @@ impl PolicyReplay for SchedulerReplay {
             }
             (Mode::Shared(budget), StoreInput::Change(change)) => budget.apply(now, change),
             (Mode::Sole(scheduler), StoreInput::Observe) => {
-                code::put_events(decision, &scheduler.observe(now))
+                code::put_events(decision, &scheduler.observe(now));
             }
             (Mode::Shared(budget), StoreInput::Observe) => {
-                code::put_events(decision, &budget.observe(now))
+                code::put_events(decision, &budget.observe(now));
             }
             (Mode::Shared(budget), StoreInput::Report { from, report }) => {
                 budget.handle_report(now, from, &report);

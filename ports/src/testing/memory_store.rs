@@ -203,7 +203,7 @@ impl MemoryStore {
                             if *op == LoggedChange::Flush { modified_unix_s } else { *modified_at };
                     }
                     StoreOp::SetModified(file_number, modified_at) if *file_number == number => {
-                        modified_unix_s = *modified_at
+                        modified_unix_s = *modified_at;
                     }
                     _ => {}
                 }

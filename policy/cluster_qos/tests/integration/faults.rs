@@ -26,7 +26,7 @@ enum Step {
         disk: u64,
         min: u64,
         max: u64,
-        wants: u64,
+        demand: u64,
     },
     /// Moves a disk to another node.
     Move {
@@ -40,7 +40,7 @@ enum Step {
     },
     SharedDisk {
         node: u32,
-        wants: u64,
+        demand: u64,
     },
     CutOff {
         node: u32,
@@ -74,10 +74,10 @@ fn step(nodes: u32) -> impl Strategy<Value = Step> {
     let node = move || 1..=nodes;
     prop_oneof![
         6 => (node(), 0_u64..3, 0_u64..500, 0_u64..600, any_demand())
-            .prop_map(|(node, disk, min, max, any_demand)| Step::Disk { node, disk, min, max, any_demand }),
+            .prop_map(|(node, disk, min, max, demand)| Step::Disk { node, disk, min, max, demand }),
         2 => (node(), node(), 0_u64..3).prop_map(|(from, to, disk)| Step::Move { from, to, disk }),
         1 => (node(), 0_u64..3).prop_map(|(node, disk)| Step::RemoveDisk { node, disk }),
-        2 => (node(), any_demand()).prop_map(|(node, any_demand)| Step::SharedDisk { node, any_demand }),
+        2 => (node(), any_demand()).prop_map(|(node, demand)| Step::SharedDisk { node, demand }),
         3 => (node(), any::<bool>())
             .prop_map(|(node, is_cut_off)| Step::CutOff { node, is_cut_off }),
         2 => (node(), 1_u64..40).prop_map(|(node, seconds)| Step::Freeze { node, seconds }),
@@ -103,8 +103,8 @@ fn load(node: u32, id: u64, min: u64, max: u64) -> DiskLoad {
 
 fn carry_out(cluster: &mut Cluster, step: &Step) {
     match *step {
-        Step::Disk { node, disk, min, max, wants } => {
-            cluster.set_disk(node, load(node, disk, min, max), wants);
+        Step::Disk { node, disk, min, max, demand } => {
+            cluster.set_disk(node, load(node, disk, min, max), demand);
         }
         Step::Move { from, to, disk } => {
             let disks = &mut cluster.nodes.get_mut(&from).unwrap().disks;
@@ -113,10 +113,10 @@ fn carry_out(cluster: &mut Cluster, step: &Step) {
             }
         }
         Step::RemoveDisk { node, disk } => cluster.remove_disk(node, key(node, disk)),
-        Step::SharedDisk { node, wants } => {
+        Step::SharedDisk { node, demand } => {
             let mut load = disk(u64::from(node) * 10 + 9, 0, 0, 100);
             load.policy = Some(POLICY);
-            cluster.set_disk(node, load, wants);
+            cluster.set_disk(node, load, demand);
         }
         Step::CutOff { node, is_cut_off } => {
             cluster.nodes.get_mut(&node).unwrap().is_cut_off = is_cut_off;
@@ -284,12 +284,12 @@ proptest! {
 fn bounded_step(step: Step, nodes: u32) -> Step {
     let wrap = |node: u32| (node - 1) % nodes + 1;
     match step {
-        Step::Disk { node, disk, min, max, wants } => {
-            Step::Disk { node: wrap(node), disk, min, max, wants }
+        Step::Disk { node, disk, min, max, demand } => {
+            Step::Disk { node: wrap(node), disk, min, max, demand }
         }
         Step::Move { from, to, disk } => Step::Move { from: wrap(from), to: wrap(to), disk },
         Step::RemoveDisk { node, disk } => Step::RemoveDisk { node: wrap(node), disk },
-        Step::SharedDisk { node, wants } => Step::SharedDisk { node: wrap(node), wants },
+        Step::SharedDisk { node, demand } => Step::SharedDisk { node: wrap(node), demand },
         Step::CutOff { node, is_cut_off } => Step::CutOff { node: wrap(node), is_cut_off },
         Step::Freeze { node, seconds } => Step::Freeze { node: wrap(node), seconds },
         Step::Restart { node } => Step::Restart { node: wrap(node) },

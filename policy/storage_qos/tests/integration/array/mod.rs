@@ -244,7 +244,7 @@ impl Rig {
                 let Some(Reverse((_, _, entry))) = self.agenda.pop() else { break };
                 match entry {
                     AgendaEvent::Complete { disk, since, bytes } => {
-                        self.complete(disk, since, bytes)
+                        self.complete(disk, since, bytes);
                     }
                     AgendaEvent::Ask { disk } => self.ask(disk),
                 }
