@@ -1,4 +1,4 @@
-/** The page's texts in English. What stands in braces is filled in. */
+/** English texts. Placeholders are in braces. */
 import { disks } from "./en/disks";
 import { host } from "./en/host";
 import { lab } from "./en/lab";
@@ -12,5 +12,5 @@ import { words } from "./en/words";
 
 export const en = { ...disks, ...host, ...lab, ...network, ...overview, ...shell, ...vmq, ...vms, ...why, ...words } as const;
 
-/** Names a text. */
+/** Key of a text. */
 export type Key = keyof typeof en;

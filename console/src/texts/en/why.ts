@@ -5,7 +5,7 @@ export const why = {
   "why.nothing": "No cause is visible on the host: each stage below is fine or idle.",
   "why.kind.nic": "NIC {name}",
   "why.kind.disk": "Disk {name}",
-  "why.kind.host": "The VM itself",
+  "why.kind.vm": "The VM itself",
   "verdict.fine": "fine",
   "verdict.watch": "elevated",
   "verdict.slow": "slow",

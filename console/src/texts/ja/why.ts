@@ -5,7 +5,7 @@ export const why = {
   "why.nothing": "ホストから見える原因はありません。以下のすべての段階は正常か、休止中です。",
   "why.kind.nic": "NIC {name}",
   "why.kind.disk": "ディスク {name}",
-  "why.kind.host": "VM 自体",
+  "why.kind.vm": "VM 自体",
   "verdict.fine": "正常",
   "verdict.watch": "高め",
   "verdict.slow": "遅い",

@@ -1,0 +1,33 @@
+/** Label of a state, with colour and icon. `text` replaces the display text of the state. */
+import { Label, type LabelProps } from "@patternfly/react-core";
+import { useTexts } from "../texts/texts";
+
+type Status = NonNullable<LabelProps["status"]>;
+
+const STATUS: Record<string, Status> = {
+  up: "success", ready: "success", running: "success", active: "success", full: "success", alive: "success",
+  Supported: "success", succeeded: "success", met: "success",
+  failed: "danger", faulted: "danger", error: "danger", panicked: "danger", lost: "danger", unmet: "danger",
+  down: "warning", stalled: "warning", "store-full": "warning", warning: "warning", partial: "warning", paused: "warning", silent: "warning",
+  none: "warning", "to-be-left": "warning",
+  working: "info", starting: "info", stopping: "info", arriving: "info", "handed-over": "info", away: "info",
+  whole: "success", done: "success", agrees: "success", better: "success",
+  differs: "danger", worse: "danger", interrupted: "warning", open: "warning",
+  "under-way": "info", different: "info",
+  waiting: "info", info: "info", "in-use": "info",
+};
+
+export function StateLabel(props: { state: string; text?: string }) {
+  const { label } = useTexts();
+  const status = STATUS[props.state];
+  return (
+    <Label isCompact variant="outline" {...(status ? { status } : { color: "grey" as const })}>
+      {props.text ?? label(props.state)}
+    </Label>
+  );
+}
+
+/** Returns the label key of a disk state: `full` has another meaning for offloads and scales. */
+export function storageWord(state: string): string {
+  return state === "full" ? "store-full" : state;
+}
