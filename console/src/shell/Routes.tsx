@@ -71,7 +71,7 @@ export function Routes(props: { path: string[]; query: URLSearchParams }) {
 function NotFoundPage() {
   const { t } = useTexts();
   return (
-    <Empty title={t("nopage.title")}>
+    <Empty title={t("notfound.title")}>
       <Button component="a" href={link("overview")} variant="link">{t("nav.overview")}</Button>
     </Empty>
   );

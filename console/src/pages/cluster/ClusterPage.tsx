@@ -65,13 +65,13 @@ function ClusterDetails(props: { cluster: ClusterStatus; disks: readonly Cluster
   const shares = cluster.stores.flatMap((store) => store.shares.map((share) => ({ store: store.store, ...share })));
   return (
     <>
-      <Section title={t("cluster.is", { name: cluster.config?.name ?? "" })}>
+      <Section title={t("cluster.properties", { name: cluster.config?.name ?? "" })}>
         <PropertyList
           items={[
             [t("column.state"), <Health key="h" condition={cluster.condition} />],
             [t("cluster.node"), cluster.config?.node],
             [t("cluster.endpoints"), cluster.config?.endpoints.join(", ")],
-            [t("cluster.heard"), cluster.age_ms == null ? "–" : t("lacp.ago", { age: duration(cluster.age_ms / 1000) })],
+            [t("cluster.status.age"), cluster.age_ms == null ? "–" : t("lacp.ago", { age: duration(cluster.age_ms / 1000) })],
           ]}
         />
         <DataTable
@@ -96,11 +96,11 @@ function ClusterDetails(props: { cluster: ClusterStatus; disks: readonly Cluster
             { title: t("column.store"), cell: (store) => store.store },
             { title: t("cluster.leader"), cell: (store) => store.leader ?? "–" },
             { title: t("stores.capacity"), cell: (store) => (store.capacity_iops == null ? "–" : count(store.capacity_iops)), isNumber: true },
-            { title: t("cluster.share"), cell: (store) => (store.limit_iops == null ? "–" : count(store.limit_iops)), isNumber: true },
-            { title: t("cluster.may"), cell: (store) => count(store.cap.iops), isNumber: true },
+            { title: t("cluster.limit.shared"), cell: (store) => (store.limit_iops == null ? "–" : count(store.limit_iops)), isNumber: true },
+            { title: t("cluster.limit.here"), cell: (store) => count(store.cap.iops), isNumber: true },
             { title: t("cluster.reserved"), cell: (store) => count(store.cap.reserved_iops), isNumber: true },
             { title: t("cluster.lease"), cell: (store) => (store.cap.lease_ms == null ? "–" : duration(store.cap.lease_ms / 1000)), isNumber: true },
-            { title: t("cluster.remark"), cell: (store) => store.reason ?? (store.has_external_load ? t("cluster.foreign") : "–") },
+            { title: t("cluster.remark"), cell: (store) => store.reason ?? (store.has_external_load ? t("cluster.external_load") : "–") },
           ]}
         />
         <h3 className="small-title spaced">{t("cluster.shares")}</h3>
@@ -128,7 +128,7 @@ function ClusterDetails(props: { cluster: ClusterStatus; disks: readonly Cluster
             { title: t("disks.guaranteed"), cell: (disk) => count(disk.guaranteed_iops), isNumber: true },
             { title: t("disks.demand"), cell: (disk) => count(disk.demand_iops), isNumber: true },
             { title: t("disks.delivered"), cell: (disk) => count(disk.delivered_iops), sort: (disk) => disk.delivered_iops, isNumber: true },
-            { title: t("cluster.displaced"), cell: (disk) => disk.aggressors?.map((aggressor) => `${aggressor.disk} (${aggressor.node}, ${count(aggressor.delivered_iops)})`).join(", ") || "–" },
+            { title: t("cluster.aggressors"), cell: (disk) => disk.aggressors?.map((aggressor) => `${aggressor.disk} (${aggressor.node}, ${count(aggressor.delivered_iops)})`).join(", ") || "–" },
           ]}
         />
       </Section>

@@ -13,7 +13,7 @@ export function ActiveRunList(props: { runs: readonly ActiveRun[]; plans: readon
   const { t } = useTexts();
   if (props.runs.length === 0) return null;
   return (
-    <Section title={t("lab.open")}>
+    <Section title={t("lab.active")}>
       <ul className="attention lab-active">
         {props.runs.map((run) => <ActiveRunItem key={run.id} active={run} plans={props.plans} onStop={props.onStop} />)}
       </ul>

@@ -19,7 +19,7 @@ export function Comparison(props: { a: string; b: string; lab: LabStatus }) {
   const response = useRequest<LabComparison>(`/1.0/lab/compare?${query}`);
   return (
     <Section
-      title={t("lab.compared")}
+      title={t("lab.comparison")}
       actions={<Button component="a" variant="link" isInline href={link("lab")}>{t("action.close")}</Button>}
     >
       <PropertyList items={[["A", <a key="a" href={link("lab", props.a)}>{props.a}</a>], ["B", <a key="b" href={link("lab", props.b)}>{props.b}</a>]]} />
@@ -38,7 +38,7 @@ function ComparisonTable(props: { comparison: LabComparison }) {
     <>
       {props.comparison.other_machine && <Alert component="p" isInline variant="warning" title={t("lab.other.machine")} className="spaced" />}
       <DataTable
-        label={t("lab.compared")}
+        label={t("lab.comparison")}
         rows={props.comparison.compared}
         id={(row) => `${row.case}/${row.measure}`}
         columns={[
@@ -51,7 +51,7 @@ function ComparisonTable(props: { comparison: LabComparison }) {
           { title: t("lab.finding"), cell: (row) => <StateLabel state={row.finding} text={t(`lab.finding.${row.finding}`)} /> },
         ]}
       />
-      <p className="faint small">{t("lab.compared.about")}</p>
+      <p className="faint small">{t("lab.comparison.about")}</p>
     </>
   );
 }

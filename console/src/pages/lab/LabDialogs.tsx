@@ -21,7 +21,7 @@ export function RunDialog(props: { plan: LabPlan; lab: LabStatus | undefined; on
       title={t("lab.run.title", { plan: inLanguage(plan.title, language) })}
       about={t("lab.run.about")}
       action={t("lab.run")}
-      doneMessage={t("lab.run.asked")}
+      doneMessage={t("lab.run.requested")}
       withoutPreview
       change={{ method: "POST", path: "/1.0/lab/runs", body: { plan: plan.id, scale, profile }, command: labCommand(props.lab, "run", plan.id, "--scale", scale, ...(profile ? ["--profile"] : [])) }}
       disabledReason={missing.length === 0 ? undefined : (
@@ -33,7 +33,7 @@ export function RunDialog(props: { plan: LabPlan; lab: LabStatus | undefined; on
     >
       <ChoiceField
         label={t("lab.scale")}
-        help={`${t(`lab.scale.${scale}.about`)} ${t("lab.takes")}: ${duration(seconds)}`}
+        help={`${t(`lab.scale.${scale}.about`)} ${t("lab.duration")}: ${duration(seconds)}`}
         value={scale}
         onChange={(value) => setScale(value as LabScale)}
         options={SCALES.map((scaleName) => [scaleName, t(`lab.scale.${scaleName}`)])}

@@ -52,10 +52,10 @@ export function LabPage(props: PageProps) {
 function NoWorkerAlert(props: { lab: LabStatus }) {
   const { t } = useTexts();
   return (
-    <Alert component="p" isInline variant="warning" title={t("lab.nobody")}>
-      <p>{t("lab.nobody.about")}</p>
-      <Command label={t("lab.nobody.now")} text={labCommand(props.lab, "work")} />
-      <Command label={t("lab.nobody.unit")} text="systemctl enable --now suimon-lab" />
+    <Alert component="p" isInline variant="warning" title={t("lab.worker.none")}>
+      <p>{t("lab.worker.none.about")}</p>
+      <Command label={t("lab.worker.once")} text={labCommand(props.lab, "work")} />
+      <Command label={t("lab.worker.unit")} text="systemctl enable --now suimon-lab" />
     </Alert>
   );
 }
@@ -65,7 +65,7 @@ function FailedRequestAlert(props: { lab: LabStatus }) {
   const { t } = useTexts();
   const failed = lastFailedRequest(props.lab);
   if (!failed) return null;
-  return <Alert component="p" isInline variant="info" title={t("lab.failed")}>{failed.error}</Alert>;
+  return <Alert component="p" isInline variant="info" title={t("lab.request.failed")}>{failed.error}</Alert>;
 }
 
 function Plans(props: { plans: readonly LabPlan[]; canRun: boolean; onRun: (plan: LabPlan) => void }) {
@@ -86,7 +86,7 @@ function Plans(props: { plans: readonly LabPlan[]; canRun: boolean; onRun: (plan
           ),
           sort: (plan) => plan.id,
         },
-        { title: t("lab.takes"), cell: (plan) => <span className="nowrap">{duration(planAtScale(plan, "auto").seconds)}</span>, sort: (plan) => planAtScale(plan, "auto").seconds, isNumber: true },
+        { title: t("lab.duration"), cell: (plan) => <span className="nowrap">{duration(planAtScale(plan, "auto").seconds)}</span>, sort: (plan) => planAtScale(plan, "auto").seconds, isNumber: true },
         {
           title: t("lab.missing"),
           cell: (plan) => <PlanRequirements plan={plan} />,
@@ -117,7 +117,7 @@ function PlanRequirements(props: { plan: LabPlan }) {
   if (missing.length === 0) return <>{t("lab.missing.none")}</>;
   return (
     <MissingRequirements requirements={missing}>
-      {proposedScale(props.plan) === "quick" && <li className="faint">{t("lab.missing.but.quick")}</li>}
+      {proposedScale(props.plan) === "quick" && <li className="faint">{t("lab.missing.quick")}</li>}
     </MissingRequirements>
   );
 }

@@ -51,11 +51,11 @@ function RunDetails(props: { run: LabRunDetails; lab: LabStatus | undefined; pat
           items={[
             [t("lab.origin"), t(run.simulated ? "lab.simulated" : "lab.real")],
             [t("lab.scale"), run.scale],
-            [t("lab.began"), run.began ? dateTime(Date.parse(run.began)) : "–"],
+            [t("lab.start"), run.began ? dateTime(Date.parse(run.began)) : "–"],
           ]}
         />
         {run.state === "interrupted" && <Command label={t("lab.resume")} text={labCommand(props.lab, "run", "--resume", run.id)} />}
-        <Command label={t("lab.report.again")} text={labCommand(props.lab, "report", run.id)} />
+        <Command label={t("lab.report.create")} text={labCommand(props.lab, "report", run.id)} />
       </Section>
       {run.figures.length > 0 && !run.simulated && <Section title={t("lab.figures")}><Figures figures={run.figures} /></Section>}
       {run.has_report && <Report path={`${props.path}/report`} />}

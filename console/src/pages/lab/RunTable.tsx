@@ -32,11 +32,11 @@ export function RunTable(props: { runs: readonly LabRun[]; plans: readonly LabPl
         id={(run) => run.id}
         columns={[
           {
-            title: t("lab.pick"),
+            title: t("lab.select"),
             cell: (run) => (
               <Checkbox
                 id={`pick-${run.id}`}
-                aria-label={t("lab.pick.of", { run: run.id })}
+                aria-label={t("lab.select.of", { run: run.id })}
                 isDisabled={run.state !== "whole"}
                 isChecked={selected.includes(run.id)}
                 onChange={(_event, checked) => setSelected(updateSelection(selected, run.id, checked))}
@@ -45,7 +45,7 @@ export function RunTable(props: { runs: readonly LabRun[]; plans: readonly LabPl
           },
           { title: t("lab.run.one"), cell: (run) => <a href={link("lab", run.id)} aria-label={`${title(run)}, ${run.id}`}>{title(run)}</a>, sort: title },
           { title: t("lab.origin"), cell: (run) => `${t(run.simulated ? "lab.simulated" : "lab.real")}${run.scale && !run.simulated ? `, ${run.scale}` : ""}` },
-          { title: t("lab.began"), cell: (run) => (run.began ? dateTime(Date.parse(run.began)) : "–"), sort: (run) => run.began ?? "" },
+          { title: t("lab.start"), cell: (run) => (run.began ? dateTime(Date.parse(run.began)) : "–"), sort: (run) => run.began ?? "" },
           { title: t("lab.state"), cell: (run) => <StateLabel state={run.state} text={t(`lab.state.${run.state}`)} /> },
           { title: t("lab.verdict"), cell: (run) => run.error ?? (run.verdict ? inLanguage(run.verdict, language) : "–") },
         ]}

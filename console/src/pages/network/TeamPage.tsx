@@ -38,9 +38,9 @@ export function TeamPage(props: { name: string }) {
             <Section title={t("team.traffic")}><Traffic team={team} /></Section>
             <Section title={t("team.members")}><Members team={team} /></Section>
             {team.config.mode === "lacp" && <Section title="LACP"><Lacp team={team} /></Section>}
-            <Section title={t("team.is")}><Properties team={team} /></Section>
+            <Section title={t("team.properties")}><Properties team={team} /></Section>
           </>
-        ) : <Empty title={t("team.gone", { team: props.name })} />}
+        ) : <Empty title={t("team.notfound", { team: props.name })} />}
       </WhenLoaded>
       {isEditing && team && <TeamDialog team={team} onClose={() => setIsEditing(false)} />}
     </PageFrame>
@@ -101,7 +101,7 @@ function Lacp(props: { team: TeamStatus }) {
       <p className="spaced">
         {partner
           ? t("lacp.partner", { system: partner.system, priority: partner.system_priority, key: partner.key })
-          : t("lacp.alone")}
+          : t("lacp.partner.none")}
       </p>
       <DataTable
         label="LACP"
@@ -109,16 +109,16 @@ function Lacp(props: { team: TeamStatus }) {
         id={(member) => member.uplink}
         columns={[
           { title: t("port.uplink"), cell: (member) => member.uplink },
-          { title: t("lacp.other"), cell: lacpCell(({ partner }) => <code>{partner.system}</code>) },
-          { title: t("lacp.port"), cell: lacpCell(({ partner }) => t("lacp.port.value", { port: partner.port, key: partner.key })) },
-          { title: t("lacp.our"), cell: lacpCell(({ actor }) => <StateBits state={actor.state} />) },
-          { title: t("lacp.its"), cell: lacpCell(({ partner }) => <StateBits state={partner.state} />) },
+          { title: t("lacp.partner.system"), cell: lacpCell(({ partner }) => <code>{partner.system}</code>) },
+          { title: t("lacp.partner.port"), cell: lacpCell(({ partner }) => t("lacp.partner.port.value", { port: partner.port, key: partner.key })) },
+          { title: t("lacp.actor.state"), cell: lacpCell(({ actor }) => <StateBits state={actor.state} />) },
+          { title: t("lacp.partner.state"), cell: lacpCell(({ partner }) => <StateBits state={partner.state} />) },
           { title: t("lacp.sync"), cell: lacpCell(({ actor, partner }) => {
             const sync = inSync(actor.state, partner.state);
             return <StateLabel state={sync === "both" ? "up" : "down"} text={t(`lacp.sync.${sync}`)} />;
           }) },
           { title: t("lacp.machines"), cell: lacpCell((lacp) => `${lacp.receive}, ${lacp.mux}`) },
-          { title: t("lacp.heard"), cell: lacpCell((lacp) => lacp.last_pdu_age_ms == null ? t("lacp.never") : t("lacp.ago", { age: duration(lacp.last_pdu_age_ms / 1000) })) },
+          { title: t("lacp.last_pdu"), cell: lacpCell((lacp) => lacp.last_pdu_age_ms == null ? t("lacp.never") : t("lacp.ago", { age: duration(lacp.last_pdu_age_ms / 1000) })) },
         ]}
       />
       <p className="faint spaced">{t("lacp.letters")}</p>

@@ -51,7 +51,7 @@ function vmItems({ vms = [] }: HostObjects): AttentionItem[] {
     if (vm.state === "stopped" && vm.reason) return [{ severity: "warning", text: "attention.vm.ended", params, detail, href }];
     if (vm.frozen_s != null) return [{ severity: "info", text: "attention.vm.frozen", params, detail, href }];
     if ((vm.waits_for_start?.length ?? 0) > 0 && vm.state === "running") {
-      return [{ severity: "info", text: "attention.vm.waits", params: { ...params, keys: (vm.waits_for_start ?? []).join(", ") }, href }];
+      return [{ severity: "info", text: "attention.vm.pending", params: { ...params, keys: (vm.waits_for_start ?? []).join(", ") }, href }];
     }
     return [];
   });

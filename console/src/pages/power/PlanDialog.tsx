@@ -18,10 +18,10 @@ export function PlanDialog(props: { power: PowerStatus; onClose: () => void }) {
   const [min, max] = [parseNumber(lowest), parseNumber(highest)];
   const change = min === undefined || max === undefined ? undefined : planChange(config ?? undefined, plan as PowerPlanName, min, max, turbo);
   return (
-    <ChangeDialog title={t("power.choose")} about={t("power.choose.about")} action={t("power.set")} change={change} onClose={props.onClose}>
+    <ChangeDialog title={t("power.select")} about={t("power.select.about")} action={t("power.set")} change={change} onClose={props.onClose}>
       <div className="fields">
         <ChoiceField label={t("power.plan")} help={t("power.plan.about")} value={plan} onChange={setPlan} options={PLANS.map((name) => [name, label(name)])} />
-        <ChoiceField label={t("power.turbo")} value={turbo} onChange={setTurbo} options={[[FROM_PLAN, t("power.asplan")], ["on", t("vmq.on")], ["off", t("vmq.off")]]} />
+        <ChoiceField label={t("power.turbo")} value={turbo} onChange={setTurbo} options={[[FROM_PLAN, t("power.from_plan")], ["on", t("vmq.on")], ["off", t("vmq.off")]]} />
         <NumberField label={t("power.min")} help={t("power.min.about")} value={lowest} onChange={setLowest} />
         <NumberField label={t("power.max")} help={t("power.max.about")} value={highest} onChange={setHighest} />
       </div>

@@ -28,7 +28,7 @@ export function PowerPage() {
       about={t("power.about")}
       actions={
         <div className="row">
-          <Button onClick={() => setDialog("plan")}>{t("power.choose")}</Button>
+          <Button onClick={() => setDialog("plan")}>{t("power.select")}</Button>
           {power.data?.config && <Button variant="secondary" onClick={() => setDialog("unset")}>{t("power.unset")}</Button>}
         </div>
       }
@@ -59,7 +59,7 @@ function PowerDetails(props: { power: PowerStatus }) {
         <PropertyList
           columns={3}
           items={[
-            [t("power.plan"), power.config ? label(power.config.plan) : t("power.noplan")],
+            [t("power.plan"), power.config ? label(power.config.plan) : t("power.plan.none")],
             [t("power.effect"), <StateLabel key="e" state={power.effect} text={label(`effect-${power.effect}`)} />],
             [t("power.energy"), power.energy.milliwatts == null ? (power.energy.unavailable_reason ?? "–") : watts(power.energy.milliwatts)],
             [t("power.parking"), t(dataPlane.parking ? "yes" : "no")],
@@ -78,10 +78,10 @@ function PowerDetails(props: { power: PowerStatus }) {
             columns={[
               { title: t("power.setting"), cell: ({ item: setting }) => <code>{setting.setting}</code> },
               { title: "CPU", cell: ({ cpus }) => (cpus.length === 0 ? t("power.host") : formatRanges(cpus)) },
-              { title: t("power.wanted"), cell: ({ item: setting }) => setting.required },
-              { title: t("power.is"), cell: ({ item: setting }) => setting.now ?? "–" },
+              { title: t("power.required"), cell: ({ item: setting }) => setting.required },
+              { title: t("power.current"), cell: ({ item: setting }) => setting.now ?? "–" },
               { title: t("power.effect"), cell: ({ item: setting }) => <StateLabel state={setting.in_effect ? "active" : "none"} text={t(setting.in_effect ? "yes" : "no")} /> },
-              { title: t("power.whynot"), cell: ({ item: setting }) => setting.reason ?? "–" },
+              { title: t("power.reason"), cell: ({ item: setting }) => setting.reason ?? "–" },
             ]}
           />
         )}
@@ -112,7 +112,7 @@ function PowerDetails(props: { power: PowerStatus }) {
               { title: t("disk.file"), cell: (change) => <code>{change.file}</code> },
               { title: t("power.before"), cell: (change) => change.before },
               { title: t("power.written"), cell: (change) => change.written },
-              { title: t("power.is"), cell: (change) => change.now ?? "–" },
+              { title: t("power.current"), cell: (change) => change.now ?? "–" },
             ]}
           />
         </Section>

@@ -69,7 +69,7 @@ export function VfDialog(props: { adapter: SriovAdapter; vf: Vf; config: PfConfi
             label={t(`vf.${key}`)}
             value={switches[key]}
             onChange={(value) => setSwitches({ ...switches, [key]: value })}
-            options={[[UNCHANGED, t("vf.left")], ["on", t("vmq.on")], ["off", t("vmq.off")]]}
+            options={[[UNCHANGED, t("vf.unchanged")], ["on", t("vmq.on")], ["off", t("vmq.off")]]}
           />
         ))}
       </div>

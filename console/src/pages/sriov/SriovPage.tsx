@@ -64,7 +64,7 @@ function Adapter(props: { adapter: SriovAdapter; onEnable: () => void; onVf: (vf
           [t("sriov.vfs"), t("sriov.vfs.value", { used: adapter.vfs_in_use, enabled: adapter.vfs_enabled, supported: adapter.vfs_supported })],
           ["IOMMU", adapter.iommu_group ?? "–"],
           ["NUMA", adapter.numa_node ?? "–"],
-          [t("sriov.described"), adapter.pf == null ? "–" : `pf/${adapter.pf}`],
+          [t("sriov.configured"), adapter.pf == null ? "–" : `pf/${adapter.pf}`],
         ]}
       />
       {adapter.vfs.length > 0 && (

@@ -17,7 +17,7 @@ export function QueueTimeline(props: { uplink: string }) {
   const history = useRingBuffer(vmqHistory);
   const rows = queueAssignments(history, props.uplink);
   const [first, last] = [history[0]?.timeMs, history.at(-1)?.timeMs];
-  if (first === undefined || last === undefined || rows.length === 0) return <p>{t("vmq.noqueues")}</p>;
+  if (first === undefined || last === undefined || rows.length === 0) return <p>{t("vmq.queues.none")}</p>;
   const span = Math.max(MIN_SPAN_MS, last - first);
   const x = (timeMs: number) => 100 - (100 * (last - timeMs)) / span;
   const workers = [...new Set(rows.flatMap((row) => row.assignments.map((assignment) => assignment.worker)))].sort((a, b) => a - b);

@@ -27,7 +27,7 @@ export function VmPage(props: { name: string }) {
   return (
     <PageFrame
       title={t("vm.title", { name: props.name })}
-      about={<span className="row"><a href={link("vms")}>{t("vms.all")}</a> <a href={link("why", props.name)}>{t("vm.why.of")}</a></span>}
+      about={<span className="row"><a href={link("vms")}>{t("vms.all")}</a> <a href={link("why", props.name)}>{t("vm.diagnose.link")}</a></span>}
       actions={vm && (
         <div className="row">
           {VM_ACTIONS.filter((action) => isPossible(action, vm)).map((action) => (
@@ -43,13 +43,13 @@ export function VmPage(props: { name: string }) {
           <>
             <Alerts vm={vm} />
             <div className="grid-wide">
-              <Section title={t("vm.is")}><Properties vm={vm} /></Section>
+              <Section title={t("vm.properties")}><Properties vm={vm} /></Section>
               <Section title={t("vm.guest")}><Guest vm={vm} /></Section>
             </div>
             <SerialConsole vm={props.name} isRunning={vm.state === "running" || vm.state === "paused"} />
             <Section title={t("events.title")}><EventList events={events} showFields /></Section>
           </>
-        ) : <Empty title={t("vm.gone", { name: props.name })} />}
+        ) : <Empty title={t("vm.notfound", { name: props.name })} />}
       </WhenLoaded>
       {action && <VmActionDialog name={props.name} action={action} onClose={() => setAction(undefined)} />}
     </PageFrame>
@@ -64,13 +64,13 @@ function Alerts(props: { vm: VmStatus }) {
   return (
     <>
       {vm.reason && <Alert component="p" isInline variant={vm.state === "running" ? "info" : "warning"} title={vm.reason} />}
-      {(vm.waits_for_start?.length ?? 0) > 0 && <Alert component="p" isInline variant="info" title={t("vm.waits", { keys: (vm.waits_for_start ?? []).join(", ") })} />}
+      {(vm.waits_for_start?.length ?? 0) > 0 && <Alert component="p" isInline variant="info" title={t("vm.pending", { keys: (vm.waits_for_start ?? []).join(", ") })} />}
       {migration && (
-        <Section title={t(migration.is_outgoing ? "vm.goes" : "vm.comes", { node: migration.node, phase: label(migration.phase) })}>
+        <Section title={t(migration.is_outgoing ? "vm.migration.outgoing" : "vm.migration.incoming", { node: migration.node, phase: label(migration.phase) })}>
           <Progress
             aria-label={t("change.progress")}
             value={total > 0 ? (100 * (migration.disk_bytes_copied + migration.memory_bytes_copied)) / total : 0}
-            title={t("vm.move.left", { disks: size(migration.disk_bytes_left), memory: size(migration.memory_bytes_left) })}
+            title={t("vm.migration.remaining", { disks: size(migration.disk_bytes_left), memory: size(migration.memory_bytes_left) })}
           />
         </Section>
       )}
@@ -87,12 +87,12 @@ function Properties(props: { vm: VmStatus }) {
     <PropertyList
       items={[
         [t("column.state"), <StateLabel key="s" state={vm.state} />],
-        [t("vm.up"), vm.uptime_s == null ? "–" : duration(vm.uptime_s)],
+        [t("vm.uptime"), vm.uptime_s == null ? "–" : duration(vm.uptime_s)],
         [t("vm.cpus"), t("vm.cpus.value", { now: vm.cpus ?? vm.config.cpus ?? 1, most: vm.config.cpus_max ?? vm.config.cpus ?? 1 })],
         [t("vm.memory"), size(parseBytes(vm.config.memory_bytes) ?? 0)],
         [t("network.nics"), links(vm.config.nics, "network")],
         [t("column.disks"), links(vm.config.disks, "disks")],
-        [t("vm.by"), label(vm.accelerator ?? vm.config.accelerator)],
+        [t("vm.accelerator"), label(vm.accelerator ?? vm.config.accelerator)],
         ["QEMU", vm.qemu_version ?? "–"],
         [t("vm.firmware"), vm.config.firmware ?? "bios"],
         [t("vm.autostart"), t(vm.config.autostart ? "yes" : "no")],

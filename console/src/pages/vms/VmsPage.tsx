@@ -35,16 +35,16 @@ export function VmsPage() {
                   <>
                     <StateLabel state={vm.state} />
                     {vm.reason && <div className="faint small">{vm.reason}</div>}
-                    {vm.migration && <div className="faint small">{t(vm.migration.is_outgoing ? "vm.goes" : "vm.comes", { node: vm.migration.node, phase: label(vm.migration.phase) })}</div>}
+                    {vm.migration && <div className="faint small">{t(vm.migration.is_outgoing ? "vm.migration.outgoing" : "vm.migration.incoming", { node: vm.migration.node, phase: label(vm.migration.phase) })}</div>}
                   </>
                 ), sort: (vm) => vm.state },
                 { title: t("vm.cpus"), cell: (vm) => vm.cpus ?? vm.config.cpus ?? 1, isNumber: true },
                 { title: t("vm.memory"), cell: (vm) => size(parseBytes(vm.config.memory_bytes) ?? 0), isNumber: true },
                 { title: t("network.nics"), cell: (vm) => (vm.config.nics ?? []).join(", ") || "–" },
                 { title: t("column.disks"), cell: (vm) => (vm.config.disks ?? []).join(", ") || "–" },
-                { title: t("vm.by"), cell: (vm) => label(vm.accelerator) },
-                { title: t("vm.up"), cell: (vm) => (vm.uptime_s == null ? "–" : duration(vm.uptime_s)), sort: (vm) => vm.uptime_s ?? -1 },
-                { title: t("nav.why"), cell: (vm) => <a href={link("why", vm.config.name)}>{t("vm.why")}</a> },
+                { title: t("vm.accelerator"), cell: (vm) => label(vm.accelerator) },
+                { title: t("vm.uptime"), cell: (vm) => (vm.uptime_s == null ? "–" : duration(vm.uptime_s)), sort: (vm) => vm.uptime_s ?? -1 },
+                { title: t("nav.why"), cell: (vm) => <a href={link("why", vm.config.name)}>{t("vm.diagnose")}</a> },
                 { title: "", cell: (vm) => <VmMenu vm={vm} onAction={(action) => setDialog({ name: vm.config.name, action })} /> },
               ]}
             />

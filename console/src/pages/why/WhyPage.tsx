@@ -32,7 +32,7 @@ export function WhyPage(props: { name?: string }) {
                 </FormSelect>
               </div>
             )}
-            {vm ? <Paths vm={vm} /> : <Empty title={t(props.name ? "vm.gone" : "vms.none", { name: props.name ?? "" })}>{t("vms.none.about")}</Empty>}
+            {vm ? <Paths vm={vm} /> : <Empty title={t(props.name ? "vm.notfound" : "vms.none", { name: props.name ?? "" })}>{t("vms.none.about")}</Empty>}
           </>
         )}
       </WhenLoaded>

@@ -13,7 +13,7 @@ export function cpuPath(vm: VmStatus): RequestPath {
     title: "stage.cpu",
     value: String(vm.cpus ?? vm.config.cpus ?? 1),
     verdict: !isRunning || vm.frozen_s != null ? "slow" : isEmulated ? "watch" : "fine",
-    explanation: !isRunning ? "why.cpu.stands" : vm.frozen_s != null ? "why.cpu.frozen" : isEmulated ? "why.cpu.tcg" : "why.cpu",
+    explanation: !isRunning ? "why.cpu.stopped" : vm.frozen_s != null ? "why.cpu.frozen" : isEmulated ? "why.cpu.tcg" : "why.cpu",
     explanationParams: { state: vm.state, reason: vm.reason ?? "" },
     remedy: vm.state === "paused"
       ? { text: "remedy.resume", href, command: command("vm", "resume", name) }

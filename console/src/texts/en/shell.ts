@@ -68,6 +68,6 @@ export const shell = {
   "column.disk": "Disk",
   "column.disks": "Disks",
   "column.store": "Store",
-  "nopage.title": "This page does not exist",
+  "notfound.title": "This page does not exist",
   "column.action": "Actions",
 } as const;

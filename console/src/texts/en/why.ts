@@ -27,7 +27,7 @@ export const why = {
   "stage.store": "Store {store}",
   "why.cpu": "The CPUs run with KVM.",
   "why.cpu.tcg": "The CPUs are emulated (TCG), which is many times slower than KVM.",
-  "why.cpu.stands": "The CPUs are stopped: {state}. {reason}",
+  "why.cpu.stopped": "The CPUs are stopped: {state}. {reason}",
   "why.cpu.frozen": "The guest’s file systems are frozen: its writes are pending.",
   "why.guest": "The guest receives {rx} and sends {tx}, on {pairs|queue pair|queue pairs}.",
   "why.guest.idle": "The guest sends and receives nothing now.",

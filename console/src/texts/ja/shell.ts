@@ -68,6 +68,6 @@ export const shell = {
   "column.disk": "ディスク",
   "column.disks": "ディスク",
   "column.store": "ストア",
-  "nopage.title": "そのページはありません",
+  "notfound.title": "そのページはありません",
   "column.action": "操作",
 };

@@ -27,7 +27,7 @@ export const why = {
   "stage.store": "ストア {store}",
   "why.cpu": "CPU は KVM で動いています。",
   "why.cpu.tcg": "CPU はエミュレーション（TCG）で動いており、KVM より何倍も遅くなります。",
-  "why.cpu.stands": "CPU は停止しています: {state}。{reason}",
+  "why.cpu.stopped": "CPU は停止しています: {state}。{reason}",
   "why.cpu.frozen": "ゲストのファイルシステムが凍結され、書き込みは待たされています。",
   "why.guest": "受信 {rx}、送信 {tx}、キューペア {pairs}。",
   "why.guest.idle": "現在は何も送受信していません。",
