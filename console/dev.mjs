@@ -1,10 +1,10 @@
-// Development server: serves dist/ and forwards API requests to the Unix socket of a suimond, as the console server of the
-// daemon does. The console can be changed without a build of the daemon.
+// Development server: serves dist/ and forwards API requests to the Unix socket of a suimond, as the console server of
+// the daemon does. The console can be changed without a build of the daemon.
 //
 //   node dev.mjs [--socket /run/suimon/suimon.sock] [--listen 127.0.0.1:7447] [--token TOKEN]
 //
-// Prints a login URL with a one-time code, and another one on SIGUSR1. A logged-in client has all permissions of the user
-// that runs the server, therefore it listens on loopback only.
+// Prints a login URL with a one-time code, and another one on SIGUSR1. A logged-in client has all permissions of the
+// user that runs the server, therefore it listens on loopback only.
 import { randomBytes } from "node:crypto";
 import { createReadStream, existsSync } from "node:fs";
 import http from "node:http";
@@ -69,9 +69,9 @@ function sendJson(response, status, body) {
   response.end(text);
 }
 
-const unauthorized = (message) => ({ errors: [{ code: "unauthorized", message }] });
+const errorBody = (message) => ({ errors: [{ code: "unauthorized", message }] });
 
-/** Returns the session of a request with the secret of that session, or with a ticket for the path; otherwise undefined. */
+/** Returns the session of a request that has its secret or a ticket for the path; otherwise undefined. */
 function sessionOf(request, url) {
   const cookie = (request.headers.cookie ?? "").split(/;\s*/).find((cookie) => cookie.startsWith(`${COOKIE}=`));
   const id = cookie?.slice(COOKIE.length + 1);
@@ -87,13 +87,13 @@ async function session(request, response, url) {
   if (request.method === "POST") {
     const credential = JSON.parse((await read(request)) || "{}");
     const isValid = codes.delete(credential.code) || codes.delete(credential.secret) || (values.token !== undefined && [credential.token, credential.secret].includes(values.token));
-    if (!isValid) return sendJson(response, 401, unauthorized("the code or token is invalid or was used before; get a new code with `suimon console login`"));
+    if (!isValid) return sendJson(response, 401, errorBody("the code or token is invalid or was used before; get a new code with `suimon console login`"));
     const [newId, secret] = [24, 24].map((bytes) => randomBytes(bytes).toString("hex"));
     sessions.set(newId, secret);
     response.setHeader("Set-Cookie", `${COOKIE}=${newId}; HttpOnly; SameSite=Strict; Path=/`);
     return sendJson(response, 200, { secret });
   }
-  if (id === undefined) return sendJson(response, 401, unauthorized("log in first"));
+  if (id === undefined) return sendJson(response, 401, errorBody("log in first"));
   if (request.method === "DELETE") {
     sessions.delete(id);
     for (const stream of streams.get(id) ?? []) stream.end();
@@ -115,7 +115,7 @@ async function live(request, response, id, topics) {
   const lastSent = new Map();
   const poll = async () => {
     for (const topic of topics.filter((name) => name !== "events")) {
-      const result = await getJson(`/1.0/${topic}`).catch((error) => ({ status: 503, text: JSON.stringify(unauthorized(String(error))) }));
+      const result = await getJson(`/1.0/${topic}`).catch((error) => ({ status: 503, text: JSON.stringify(errorBody(String(error))) }));
       const current = `${result.status} ${result.text}`;
       if (lastSent.get(topic) === current) continue;
       lastSent.set(topic, current);
@@ -152,7 +152,7 @@ async function live(request, response, id, topics) {
 
 async function forward(request, response) {
   if (request.method !== "GET" && request.headers["x-suimon-console"] !== "1") {
-    return sendJson(response, 401, unauthorized("the header X-Suimon-Console is missing"));
+    return sendJson(response, 401, errorBody("the header X-Suimon-Console is missing"));
   }
   const headers = { "Content-Type": request.headers["content-type"] ?? "application/json" };
   const daemonResponse = await sendToDaemon(request.method, request.url, headers, await read(request));
@@ -165,7 +165,7 @@ async function forward(request, response) {
 
 function sendFile(response, name) {
   const full = path.join(dist, name);
-  if (!full.startsWith(dist + path.sep) || !existsSync(full)) return sendJson(response, 404, unauthorized("no such page"));
+  if (!full.startsWith(dist + path.sep) || !existsSync(full)) return sendJson(response, 404, errorBody("no such page"));
   const isAsset = name.startsWith("/assets/");
   response.writeHead(200, {
     "Content-Type": TYPES[path.extname(full)] ?? "application/octet-stream",
@@ -183,11 +183,11 @@ const server = http.createServer(async (request, response) => {
     if (url.pathname.startsWith("/assets/")) return sendFile(response, url.pathname);
     if (url.pathname === "/console/session") return await session(request, response, url);
     const id = sessionOf(request, url);
-    if (id === undefined) return sendJson(response, 401, unauthorized("log in first"));
+    if (id === undefined) return sendJson(response, 401, errorBody("log in first"));
     if (url.pathname === "/console/tickets") return await ticket(request, response);
     if (url.pathname === "/console/live") return await live(request, response, id, (url.searchParams.get("topics") ?? "").split(",").filter(Boolean));
     if (url.pathname === "/1.0" || url.pathname.startsWith("/1.0/")) return await forward(request, response);
-    return sendJson(response, 404, unauthorized("no such page"));
+    return sendJson(response, 404, errorBody("no such page"));
   } catch (error) {
     if (!response.headersSent) sendJson(response, 502, { errors: [{ code: "host_error", message: `the daemon does not respond: ${error.message}` }] });
     else response.end();

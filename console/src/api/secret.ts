@@ -31,8 +31,8 @@ export class SessionSecret {
   }
 
   /**
-   * Starts to exchange the value with other tabs. Calls `onReplaced` when another tab sends a new value without a request.
-   * Returns a function that stops the exchange.
+   * Starts to exchange the value with other tabs. Calls `onReplaced` when another tab sends a new value without a
+   * request. Returns a function that stops the exchange.
    */
   listen(onReplaced: () => void, channel: Channel = new BroadcastChannel(STORAGE_KEY)): () => void {
     this.#channel = channel;

@@ -1,6 +1,6 @@
 /**
- * Dialog for a change of the host: form, preview of the steps and equivalent CLI command. Shows errors of the daemon and
- * keeps the values of the form.
+ * Dialog for a change of the host: form, preview of the steps and equivalent CLI command. Shows errors of the daemon
+ * and keeps the values of the form.
  */
 import { Alert, Button, Checkbox, Modal, ModalBody, ModalFooter, ModalHeader, ModalVariant, Progress } from "@patternfly/react-core";
 import { useEffect, useRef, useState, type ReactNode } from "react";

@@ -28,6 +28,6 @@ export function StateLabel(props: { state: string; text?: string }) {
 }
 
 /** Returns the label key of a disk state: `full` has another meaning for offloads and scales. */
-export function storageWord(state: string): string {
+export function diskStateKey(state: string): string {
   return state === "full" ? "store-full" : state;
 }

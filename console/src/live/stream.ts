@@ -1,6 +1,6 @@
 /**
- * Live stream: one stream of server-sent events for the whole console. Components subscribe to topics. After a change of
- * the subscriptions the stream is reopened with all subscribed topics. The latest data of each topic is kept.
+ * Live stream: one stream of server-sent events for the whole console. Components subscribe to topics. After a change
+ * of the subscriptions the stream is reopened with all subscribed topics. The latest data of each topic is kept.
  */
 import type { ErrorBody, Event as HostEvent, Topic, Topics } from "../api/types";
 import { readSession } from "../api/session";

@@ -123,7 +123,7 @@ function scaleDecimal(value: number, unit: string): string {
   return scaleTo(value, 1000, DECIMAL.map((prefix) => `${prefix}${unit}`));
 }
 
-/** Formats a value with three significant digits and one of the units, each `step` times as large as the previous one. */
+/** Formats a value with three significant digits and one of the units, each `step` times the previous one. */
 function scaleTo(value: number, step: number, units: string[]): string {
   if (!Number.isFinite(value)) return "–";
   let divisor = 1;

@@ -10,7 +10,7 @@ import { PropertyList } from "../../components/PropertyList";
 import { PageFrame } from "../../components/PageFrame";
 import { Section } from "../../components/Section";
 import { Empty, WhenLoaded } from "../../components/States";
-import { StateLabel, storageWord } from "../../components/StateLabel";
+import { StateLabel, diskStateKey } from "../../components/StateLabel";
 import { link } from "../../shell/router";
 import { useTexts } from "../../texts/texts";
 import { bytes, count, latency, percent, size } from "../../units/units";
@@ -66,7 +66,7 @@ export function DiskPage(props: { name: string }) {
   );
 }
 
-/** Shares of the time by limiting factor, largest first. */
+/** Shares of the time by limiting factor, first limiting factor first. */
 function LimitingFactors(props: { flow: QosFlowStatus | undefined }) {
   const { t, label } = useTexts();
   const shares = props.flow?.last_5_s.limited_by ?? [];
@@ -85,7 +85,7 @@ function Properties(props: { disk: DiskStatus; flow: QosFlowStatus | undefined }
   return (
     <PropertyList
       items={[
-        [t("column.state"), <StateLabel key="state" state={storageWord(disk.state)} />],
+        [t("column.state"), <StateLabel key="state" state={diskStateKey(disk.state)} />],
         disk.reason ? [t("column.reason"), disk.reason] : undefined,
         [t("disks.limits"), `${formatLimits(flow?.limits ?? disk.config.qos)}${flow ? ` (${flow.holder})` : ""}`],
         [t("column.store"), disk.config.store],

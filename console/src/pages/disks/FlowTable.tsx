@@ -3,7 +3,7 @@ import { Button } from "@patternfly/react-core";
 import type { DiskStatus, QosFlowStatus } from "../../api/types";
 import { useRates } from "../../live/history";
 import { DataTable, type Column } from "../../components/DataTable";
-import { StateLabel, storageWord } from "../../components/StateLabel";
+import { StateLabel, diskStateKey } from "../../components/StateLabel";
 import { link } from "../../shell/router";
 import { useTexts } from "../../texts/texts";
 import { count, latency, percent } from "../../units/units";
@@ -29,7 +29,7 @@ export function FlowTable(props: { disks: readonly DiskStatus[]; flows: readonly
       sort: (disk) => disk.config.name,
     },
     { title: t("column.store"), cell: (disk) => disk.config.store, sort: (disk) => disk.config.store },
-    { title: t("column.state"), cell: (disk) => <StateLabel state={storageWord(disk.state)} />, sort: (disk) => disk.state },
+    { title: t("column.state"), cell: (disk) => <StateLabel state={diskStateKey(disk.state)} />, sort: (disk) => disk.state },
     { title: t("disks.guaranteed"), ...iopsColumn("guaranteed_iops") },
     { title: t("disks.demand"), ...iopsColumn("demand_iops") },
     { title: t("disks.delivered"), ...iopsColumn("delivered_iops") },

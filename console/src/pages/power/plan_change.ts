@@ -7,8 +7,8 @@ import type { Change } from "../../components/ChangeDialog";
 export const FROM_PLAN = "plan";
 
 /**
- * Returns the change to a plan and its keys; `undefined` without a change. Another plan replaces the configuration (PUT),
- * other keys patch it (PATCH), as in the CLI. Keys that the form does not show keep their values in both cases.
+ * Returns the change to a plan and its keys; `undefined` without a change. Another plan replaces the configuration
+ * (PUT), other keys patch it (PATCH), as in the CLI. Keys that the form does not show keep their values in both cases.
  */
 export function planChange(
   config: NonNullable<PowerStatus["config"]> | undefined,

@@ -1,3 +1,4 @@
+/** Display texts of API values: the key of the value `up` is `word.up`. */
 export const words = {
   "word.up": "アップ",
   "word.down": "ダウン",
