@@ -1,16 +1,17 @@
 // Runs the browser tests: headless Chromium against a live daemon.
 //
-//   SUIMON_CONSOLE_URL      the console, or the address with a code that `suimon console login` prints
-//   SUIMON_CONSOLE_TOKEN    the token of its token_file, if the address has no code
-//   SUIMON_CONSOLE_DISK     a disk with load, whose maximum the test changes and puts back (none: left out)
-//   SUIMON_CONSOLE_IDLE_DISK  a disk whose client is idle most of the time, as its page has to show (none: left out)
-//   SUIMON_CONSOLE_VM       a VM that runs (none: left out), a line that is typed in its serial console (_TYPED) and what comes of it
-//                           (_ANSWERS)
-//   SUIMON_CONSOLE_LAB      a plan of the lab that is run quick, where `suimon lab work` is there and has made a run of it
-//                           before (none: left out)
-//   SUIMON_CONSOLE_OUT      where screenshots go (none are taken if it is empty; screenshots/ beside this if it is not set)
-//   SUIMON_CONSOLE_LOOKS    all: each page in light and dark, wide and narrow, English and Japanese
-//   CHROMIUM                the browser (/usr/bin/chromium)
+//   SUIMON_CONSOLE_URL         URL of the console, or the login URL that `suimon console login` prints (required)
+//   SUIMON_CONSOLE_TOKEN       token of [console] token_file; required if the URL has no code
+//   SUIMON_CONSOLE_DISK        disk with load; the test changes its maximum and restores it (unset: test is skipped)
+//   SUIMON_CONSOLE_IDLE_DISK   disk whose client is idle most of the time (unset: check is skipped)
+//   SUIMON_CONSOLE_VM          running VM whose serial console is used (unset: test is skipped)
+//   SUIMON_CONSOLE_VM_TYPED    line that is typed into the serial console
+//   SUIMON_CONSOLE_VM_ANSWERS  output of the guest that the line causes
+//   SUIMON_CONSOLE_LAB         lab plan that is run at the quick scale; requires a running `suimon lab work` and an
+//                              earlier run of the plan (unset: tests are skipped)
+//   SUIMON_CONSOLE_OUT         folder of screenshots (default: screenshots/; empty: no screenshots)
+//   SUIMON_CONSOLE_LOOKS       all: checks each page in light and dark, wide and narrow, English and Japanese
+//   CHROMIUM                   path of the browser (default: /usr/bin/chromium)
 import { mkdtemp, rm, symlink } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
@@ -20,10 +21,10 @@ import { build } from "esbuild";
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 if (!process.env.SUIMON_CONSOLE_URL) {
-  console.error("set SUIMON_CONSOLE_URL to what `suimon console login` prints");
+  console.error("SUIMON_CONSOLE_URL is not set; set it to the URL that `suimon console login` prints");
   process.exit(2);
 }
-// Not in the repository: a signal ends this process without the clean-up below.
+// A temporary folder outside the repository, because a signal ends this process without the clean-up below.
 const out = await mkdtemp(path.join(os.tmpdir(), "suimon-console-"));
 try {
   await symlink(path.join(root, "node_modules"), path.join(out, "node_modules"));
@@ -39,8 +40,8 @@ try {
   });
   const profile = path.join(out, "profile");
   const env = { SUIMON_CONSOLE_OUT: path.join(root, "screenshots"), ...process.env, SUIMON_CONSOLE_PROFILE: profile };
-  const ran = spawnSync(process.execPath, ["--test", path.join(out, "pages.test.mjs")], { stdio: "inherit", env });
-  process.exitCode = ran.status ?? 1;
+  const result = spawnSync(process.execPath, ["--test", path.join(out, "pages.test.mjs")], { stdio: "inherit", env });
+  process.exitCode = result.status ?? 1;
 } finally {
   await rm(out, { recursive: true, force: true });
 }

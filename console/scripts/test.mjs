@@ -1,4 +1,4 @@
-// Bundles the unit tests and runs them with Node's own runner.
+// Bundles the unit tests and runs them with the test runner of Node.js.
 import { readdir, rm } from "node:fs/promises";
 import path from "node:path";
 import { spawnSync } from "node:child_process";

@@ -3,8 +3,8 @@ import "uplot/dist/uPlot.min.css";
 import "./console.css";
 import { createRoot } from "react-dom/client";
 import { App } from "./shell/App";
-import { apply } from "./shell/settings";
+import { applySettings } from "./shell/settings";
 
-apply();
+applySettings();
 const root = document.getElementById("console");
 if (root) createRoot(root).render(<App />);

@@ -1,9 +1,9 @@
-/** Requests to the daemon, with both values of the session: the browser sends the cookie, the page the secret. */
+/** Requests to the daemon. They carry both session credentials: the browser adds the cookie, this module the secret. */
 import { sessionSecret } from "./secret";
 import type { ApiError, ErrorBody, Operation, Plan } from "./types";
 
-/** What the daemon refuses, with what to do about it; or that it does not answer. */
-export class RequestFailed extends Error {
+/** Error response of the daemon, or a request without a response (status 0). */
+export class RequestError extends Error {
   constructor(
     readonly status: number,
     readonly errors: ApiError[],
@@ -11,7 +11,7 @@ export class RequestFailed extends Error {
     super(errors[0]?.message ?? `HTTP ${status}`);
   }
 
-  /** Whether there is no answer at all, as when the daemon is being restarted. */
+  /** True if the daemon did not respond, for example during a restart. */
   get isUnreachable(): boolean {
     return this.status === 0;
   }
@@ -19,28 +19,29 @@ export class RequestFailed extends Error {
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-let whenSessionEnds: () => void = () => undefined;
+let sessionEndHandler: () => void = () => undefined;
 
-/** What is called when a request finds that the session is over. */
+/** Sets the handler that is called when the API rejects a request because the session has ended. */
 export function onSessionEnd(handler: () => void): void {
-  whenSessionEnds = handler;
+  sessionEndHandler = handler;
 }
 
-/** Sends a request and reads its JSON answer; `undefined` where there is none. */
+/** Sends a request and returns its JSON response; `undefined` for a response without content. Throws `RequestError`. */
 export async function request<T>(method: Method, path: string, body?: unknown): Promise<T> {
   const response = await send(method, path, body);
-  if (response.status === 401 && path.startsWith("/1.0")) whenSessionEnds();
-  if (!response.ok) throw new RequestFailed(response.status, await errorsOf(response));
+  if (response.status === 401 && path.startsWith("/1.0")) sessionEndHandler();
+  if (!response.ok) throw new RequestError(response.status, await readErrors(response));
   if (response.status === 204) return undefined as T;
   return (await response.json()) as T;
 }
 
-/** What differs from a request for JSON. */
+/** Options of `send`. `accept` is the media type of the response (default: JSON). */
 export interface SendOptions {
   accept?: string;
   signal?: AbortSignal;
 }
 
+/** Sends a request with the session credentials. Throws `RequestError` with status 0 if the daemon does not respond. */
 export async function send(method: Method, path: string, body?: unknown, options: SendOptions = {}): Promise<Response> {
   const headers: Record<string, string> = { Accept: options.accept ?? "application/json" };
   if (sessionSecret.value !== undefined) headers["X-Suimon-Session"] = sessionSecret.value;
@@ -58,55 +59,58 @@ export async function send(method: Method, path: string, body?: unknown, options
       signal: options.signal,
     });
   } catch {
-    throw new RequestFailed(0, []);
+    throw new RequestError(0, []);
   }
 }
 
-async function errorsOf(response: Response): Promise<ApiError[]> {
+async function readErrors(response: Response): Promise<ApiError[]> {
   try {
     const body = (await response.json()) as ErrorBody;
     if (Array.isArray(body.errors)) return body.errors;
   } catch {
-    // An answer that is not the API's own says no more than its status.
+    // The response is not an error body of the API, so that only its status is known.
   }
   return [];
 }
 
-/** What is asked to be different. */
+/** Request that changes the host. */
 export interface ChangeRequest {
   method: Method;
   path: string;
   body?: unknown;
 }
 
-function withQuery(path: string, name: string): string {
-  return `${path}${path.includes("?") ? "&" : "?"}${name}=true`;
+function withFlag(path: string, flag: string): string {
+  return `${path}${path.includes("?") ? "&" : "?"}${flag}=true`;
 }
 
-/** What a change would do, step by step. */
+/** Returns the steps of a change without making it. */
 export function dryRun(change: ChangeRequest, force: boolean): Promise<Plan> {
-  const path = withQuery(change.path, "dry_run");
-  return request<Plan>(change.method, force ? withQuery(path, "force") : path, change.body);
+  const path = withFlag(change.path, "dry_run");
+  return request<Plan>(change.method, force ? withFlag(path, "force") : path, change.body);
 }
 
-/** Makes a change and waits until it is done; `watch` hears how far it is. */
+/**
+ * Makes a change and waits for its operation to end. Calls `onProgress` about once a second with the state of the
+ * operation. Throws `RequestError` if the operation fails or another client cancels it.
+ */
 export async function perform(
   change: ChangeRequest,
   force: boolean,
-  watch: (operation: Operation) => void = () => undefined,
+  onProgress: (operation: Operation) => void = () => undefined,
 ): Promise<Operation | undefined> {
-  const path = force ? withQuery(change.path, "force") : change.path;
+  const path = force ? withFlag(change.path, "force") : change.path;
   let operation = await request<Operation | undefined>(change.method, path, change.body);
   if (!operation || typeof operation.id !== "number") return undefined;
   while (operation.state === "running") {
-    watch(operation);
+    onProgress(operation);
     operation = await request<Operation>("GET", `/1.0/operations/${operation.id}/wait?timeout_s=1`);
   }
-  watch(operation);
-  // Whoever cancels an operation is told so by its end; who asked for it did not get it.
-  const isAsCancelled = operation.state === "cancelled" && change.method !== "DELETE";
-  if (operation.state === "failed" || isAsCancelled) {
-    throw new RequestFailed(200, operation.error ? [operation.error] : []);
+  onProgress(operation);
+  // For a DELETE of an operation, the state `cancelled` is success. For any other change another client cancelled it.
+  const wasCancelled = operation.state === "cancelled" && change.method !== "DELETE";
+  if (operation.state === "failed" || wasCancelled) {
+    throw new RequestError(200, operation.error ? [operation.error] : []);
   }
   return operation;
 }

@@ -1,41 +1,41 @@
-/** Commands of the `suimon` command line that do what the page does. */
+/** Builds the CLI commands that are equivalent to changes in the console. */
 
-const PLAIN = /^[A-Za-z0-9_./:=,@%+-]+$/;
+const UNQUOTED = /^[A-Za-z0-9_./:=,@%+-]+$/;
 
-/** Words as a shell takes them. */
-export function command(...words: (string | undefined | false)[]): string {
-  const given = words.filter((word): word is string => typeof word === "string");
-  return ["suimon", ...given].map(quoted).join(" ");
+/** Returns a `suimon` command line with shell quoting. Arguments that are `undefined` or `false` are omitted. */
+export function command(...args: (string | undefined | false)[]): string {
+  const present = args.filter((arg): arg is string => typeof arg === "string");
+  return ["suimon", ...present].map(quote).join(" ");
 }
 
-function quoted(word: string): string {
-  return PLAIN.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+function quote(arg: string): string {
+  return UNQUOTED.test(arg) ? arg : `'${arg.replaceAll("'", "'\\''")}'`;
 }
 
-/** A key of a merge patch: a value, or `null` for what is taken away. */
-export type Keys = Record<string, string | number | boolean | null>;
+/** JSON merge patch of an object without nested objects: `null` removes a key. */
+export type MergePatch = Record<string, string | number | boolean | null>;
 
-/** `min_iops=2000`, `max_iops=default`, `enabled=off`. */
-export function settings(keys: Keys): string[] {
-  return Object.entries(keys).map(([key, value]) => `${key}=${word(value)}`);
+/** Returns KEY=VALUE arguments, such as `min_iops=2000`, `max_iops=default` or `enabled=off`. */
+export function assignmentArgs(patch: MergePatch): string[] {
+  return Object.entries(patch).map(([key, value]) => `${key}=${formatValue(value)}`);
 }
 
-function word(value: string | number | boolean | null): string {
+function formatValue(value: string | number | boolean | null): string {
   if (value === null) return "default";
   if (typeof value === "boolean") return value ? "on" : "off";
   return String(value);
 }
 
-/** The keys whose value differs from what is so now; what is empty is taken away. */
-export function changed(before: Keys, after: Keys): Keys {
+/** Returns the keys of `after` whose values differ from `before`. */
+export function changedKeys(before: MergePatch, after: MergePatch): MergePatch {
   return Object.fromEntries(
     Object.entries(after).filter(([key, value]) => value !== (before[key] ?? null)),
   );
 }
 
-/** Keys as flags of a resource's `set`: `--min-iops 2000`, `--unset max_iops`. */
-export function flags(keys: Keys): string[] {
-  return Object.entries(keys).flatMap(([key, value]) =>
+/** Returns flags of a `set` subcommand, such as `--min-iops 2000` or `--unset max_iops`. */
+export function flagArgs(patch: MergePatch): string[] {
+  return Object.entries(patch).flatMap(([key, value]) =>
     value === null ? ["--unset", key] : [`--${key.replaceAll("_", "-")}`, String(value)],
   );
 }

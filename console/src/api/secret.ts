@@ -4,34 +4,37 @@
  * the same origin.
  */
 
-const NAME = "suimon.session";
+const STORAGE_KEY = "suimon.session";
 /** Time for other tabs to respond, in milliseconds. A later response is accepted, too. */
 const RESPONSE_MS = 300;
 
-type Note = { kind: "request" } | { kind: "secret"; secret: string };
+type ChannelMessage = { kind: "request" } | { kind: "secret"; secret: string };
 
 /** Used parts of a `BroadcastChannel`. */
 export interface Channel {
-  postMessage(note: Note): void;
+  postMessage(message: ChannelMessage): void;
   close(): void;
-  onmessage: ((message: MessageEvent<Note>) => void) | null;
+  onmessage: ((event: MessageEvent<ChannelMessage>) => void) | null;
 }
 
 export class SessionSecret {
   #value: string | undefined;
   #channel: Channel | undefined;
-  #waiting = new Set<() => void>();
+  #pendingRequests = new Set<() => void>();
 
   constructor(private readonly storage: Pick<Storage, "getItem" | "setItem" | "removeItem"> | undefined) {
-    this.#value = storage?.getItem(NAME) ?? undefined;
+    this.#value = storage?.getItem(STORAGE_KEY) ?? undefined;
   }
 
   get value(): string | undefined {
     return this.#value;
   }
 
-  /** Exchanges the value with other tabs from now on. `adopted` is called when another tab sent a new one. */
-  listen(adopted: () => void, channel: Channel = new BroadcastChannel(NAME)): () => void {
+  /**
+   * Starts to exchange the value with other tabs. Calls `onReplaced` when another tab sends a new value without a
+   * request. Returns a function that stops the exchange.
+   */
+  listen(onReplaced: () => void, channel: Channel = new BroadcastChannel(STORAGE_KEY)): () => void {
     this.#channel = channel;
     channel.onmessage = ({ data }) => {
       if (data.kind === "request") {
@@ -40,8 +43,8 @@ export class SessionSecret {
       }
       if (data.secret === this.#value) return;
       this.#store(data.secret);
-      if (this.#waiting.size === 0) adopted();
-      for (const waiting of this.#waiting) waiting();
+      if (this.#pendingRequests.size === 0) onReplaced();
+      for (const resolveRequest of this.#pendingRequests) resolveRequest();
     };
     return () => {
       channel.close();
@@ -49,36 +52,36 @@ export class SessionSecret {
     };
   }
 
-  /** Keeps the value of a new session. Other tabs need it, too: they share the cookie. */
-  keep(secret: string): void {
+  /** Stores the value of a new session and sends it to other tabs, which share the cookie. */
+  set(secret: string): void {
     this.#store(secret);
     this.#channel?.postMessage({ kind: "secret", secret });
   }
 
-  /** Forgets a value that the daemon refused, unless it has been replaced meanwhile. */
-  forget(secret: string | undefined): void {
+  /** Removes a value that the daemon rejected, unless it has been replaced since. */
+  discard(secret: string | undefined): void {
     if (secret !== this.#value) return;
     this.#value = undefined;
-    this.storage?.removeItem(NAME);
+    this.storage?.removeItem(STORAGE_KEY);
   }
 
-  /** Requests the value from other tabs. */
+  /** Requests the value from other tabs. Returns the stored value after a response or `RESPONSE_MS`. */
   async request(): Promise<string | undefined> {
     if (!this.#channel) return undefined;
-    let done: () => void = () => undefined;
-    const received = new Promise<void>((resolve) => (done = resolve));
-    this.#waiting.add(done);
-    const timer = setTimeout(done, RESPONSE_MS);
+    let resolveRequest: () => void = () => undefined;
+    const received = new Promise<void>((resolve) => (resolveRequest = resolve));
+    this.#pendingRequests.add(resolveRequest);
+    const timer = setTimeout(resolveRequest, RESPONSE_MS);
     this.#channel.postMessage({ kind: "request" });
     await received;
     clearTimeout(timer);
-    this.#waiting.delete(done);
+    this.#pendingRequests.delete(resolveRequest);
     return this.#value;
   }
 
   #store(secret: string): void {
     this.#value = secret;
-    this.storage?.setItem(NAME, secret);
+    this.storage?.setItem(STORAGE_KEY, secret);
   }
 }
 

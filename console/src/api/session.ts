@@ -1,5 +1,5 @@
-/** The session between the page and the daemon. */
-import { request, RequestFailed } from "./client";
+/** Session of the console: status, login and logout. */
+import { request, RequestError } from "./client";
 import { sessionSecret } from "./secret";
 
 export interface Session {
@@ -8,36 +8,36 @@ export interface Session {
   logins: ("code" | "token")[];
 }
 
-/** The session, or nothing where there is none. A value that the daemon refuses is replaced by that of another tab. */
+/** Returns the session, or `undefined` without a session. Replaces a rejected secret with that of another tab. */
 export async function readSession(): Promise<Session | undefined> {
-  const first = sessionSecret.value ?? (await sessionSecret.request());
-  if (first === undefined) return undefined;
-  const session = await sessionOf();
+  const secret = sessionSecret.value ?? (await sessionSecret.request());
+  if (secret === undefined) return undefined;
+  const session = await fetchSession();
   if (session) return session;
-  sessionSecret.forget(first);
-  const second = await sessionSecret.request();
-  return second === undefined || second === first ? undefined : sessionOf();
+  sessionSecret.discard(secret);
+  const otherSecret = await sessionSecret.request();
+  return otherSecret === undefined || otherSecret === secret ? undefined : fetchSession();
 }
 
-async function sessionOf(): Promise<Session | undefined> {
+async function fetchSession(): Promise<Session | undefined> {
   try {
     return await request<Session>("GET", "/console/session");
   } catch (error) {
-    if (error instanceof RequestFailed && error.status === 401) return undefined;
+    if (error instanceof RequestError && error.status === 401) return undefined;
     throw error;
   }
 }
 
-/** Logs in by a code, or by a secret that may be a code or the token. */
-export async function logIn(by: { code: string } | { secret: string }): Promise<void> {
-  const { secret } = await request<{ secret: string }>("POST", "/console/session", by);
-  sessionSecret.keep(secret);
+/** Logs in with a one-time code, or with a secret that is a code or the token. */
+export async function logIn(credential: { code: string } | { secret: string }): Promise<void> {
+  const { secret } = await request<{ secret: string }>("POST", "/console/session", credential);
+  sessionSecret.set(secret);
 }
 
 export async function logOut(): Promise<void> {
   try {
     await request<void>("DELETE", "/console/session");
   } finally {
-    sessionSecret.forget(sessionSecret.value);
+    sessionSecret.discard(sessionSecret.value);
   }
 }

@@ -1,4 +1,4 @@
-/** Addresses that the browser loads by itself, in a frame or a tab: it sends no headers of the page with them. */
+/** URLs for frames and new tabs. The browser loads them without the session header, therefore they contain a ticket. */
 import { request } from "./client";
 
 interface Ticket {
@@ -6,19 +6,19 @@ interface Ticket {
   valid_s: number;
 }
 
-/** Returns the address of a path that can be loaded once, within 30 s. */
-export async function ticketed(path: string): Promise<string> {
+/** Returns a URL of the path that can be loaded once, within 30 s. */
+export async function urlWithTicket(path: string): Promise<string> {
   const { ticket } = await request<Ticket>("POST", "/console/tickets", { path });
   return `${path}?ticket=${ticket}`;
 }
 
-/** Opens a path in a tab of its own. Has to be called during a click, since browsers block other new tabs. */
+/** Opens a path in a new tab. Call it from a click handler, because browsers block other new tabs. */
 export async function openInTab(path: string, fragment: string): Promise<void> {
   const tab = window.open("", "_blank");
   if (!tab) return;
   tab.opener = null;
   try {
-    tab.location.href = `${await ticketed(path)}#${fragment}`;
+    tab.location.href = `${await urlWithTicket(path)}#${fragment}`;
   } catch (error) {
     tab.close();
     throw error;

@@ -55,7 +55,7 @@ export type VmqStatus = S["VmqStatus"];
 export type WhatIfAnswer = S["WhatIfAnswer"];
 export type WhatIfRequest = S["WhatIfRequest"];
 
-/** Topics of the live stream, which are paths below /1.0/, and what each carries. */
+/** Topics of the live stream, which are paths below /1.0/, and the type of their data. */
 export interface Topics {
   top: TopSnapshot;
   "qos/flows": QosFlowStatus[];

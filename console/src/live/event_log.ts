@@ -1,48 +1,52 @@
-/** The host's events: those before the page was opened, and those since. */
+/** Event log of the host: the latest events before the console was opened, and all events since. */
 import { useSyncExternalStore } from "react";
 import type { Event } from "../api/types";
 import { request } from "../api/client";
 import { live } from "./stream";
 
-/** How many are kept, and asked for at the start. */
-const KEPT = 1000;
-const ASKED = 300;
+/** Capacity of the log. The oldest events are discarded. */
+const MAX_EVENTS = 1000;
+/** Number of events that are requested at the start and after a reconnect. */
+const INITIAL_EVENTS = 300;
 
 let events: readonly Event[] | undefined;
 const listeners = new Set<() => void>();
 
-function merge(more: readonly Event[]): void {
-  const all = new Map((events ?? []).map((event) => [event.sequence, event]));
-  for (const event of more) all.set(event.sequence, event);
-  events = [...all.values()].sort((a, b) => a.sequence - b.sequence).slice(-KEPT);
+function mergeEvents(newEvents: readonly Event[]): void {
+  const bySequence = new Map((events ?? []).map((event) => [event.sequence, event]));
+  for (const event of newEvents) bySequence.set(event.sequence, event);
+  events = [...bySequence.values()].sort((a, b) => a.sequence - b.sequence).slice(-MAX_EVENTS);
   for (const listener of listeners) listener();
 }
 
-/** Reads the log's end and follows it; what came while the line was lost is read when it is back. */
+/**
+ * Reads the latest events and adds new ones from the live stream. Reads the latest events again after a reconnect.
+ * Returns a function that stops this.
+ */
 export function followEvents(): () => void {
-  const read = async () => {
+  const readLog = async () => {
     try {
-      merge(await request<Event[]>("GET", `/1.0/events?limit=${ASKED}`));
+      mergeEvents(await request<Event[]>("GET", `/1.0/events?limit=${INITIAL_EVENTS}`));
     } catch {
-      // It is read again when the stream is back.
+      // The log is read again after a reconnect.
     }
   };
-  void read();
-  let wasLost = false;
-  const ends = [
-    live.onEvent((event) => merge([event])),
-    live.onLine(() => {
-      if (live.state.line === "live" && wasLost) void read();
-      wasLost = live.state.line === "lost";
+  void readLog();
+  let wasDisconnected = false;
+  const unsubscribers = [
+    live.onEvent((event) => mergeEvents([event])),
+    live.onConnectionChange(() => {
+      if (live.connection.status === "live" && wasDisconnected) void readLog();
+      wasDisconnected = live.connection.status === "lost";
     }),
   ];
   return () => {
-    for (const end of ends) end();
+    for (const unsubscribe of unsubscribers) unsubscribe();
     events = undefined;
   };
 }
 
-/** All that are kept, oldest first; nothing before they are there. */
+/** Returns the events, oldest first; `undefined` before the first response. */
 export function useEvents(): readonly Event[] | undefined {
   return useSyncExternalStore(
     (listener) => {

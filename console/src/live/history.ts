@@ -1,22 +1,22 @@
-/** What was heard over the last minutes, for charts. It is kept from the page's start on. */
+/** History of live data for charts, recorded from the login on. */
 import { useSyncExternalStore } from "react";
 import type { QosFlowStatus, TopSnapshot, VmqStatus } from "../api/types";
 import { ratesBetween, type Rates } from "./rates";
 import { live } from "./stream";
 
-/** How long is kept: ten minutes of one sample a second. */
-export const KEPT = 600;
+/** Number of samples: ten minutes, one sample per second. */
+export const HISTORY_LENGTH = 600;
 
-/** The last values of something, oldest first. */
-export class Ring<T> {
+/** Buffer of the latest items, oldest first, with change notification for React. */
+export class RingBuffer<T> {
   #items: readonly T[] = [];
   #listeners = new Set<() => void>();
 
-  constructor(readonly kept: number = KEPT) {}
+  constructor(readonly capacity: number = HISTORY_LENGTH) {}
 
   push(item: T): void {
-    const from = Math.max(0, this.#items.length + 1 - this.kept);
-    this.#items = [...this.#items.slice(from), item];
+    const start = Math.max(0, this.#items.length + 1 - this.capacity);
+    this.#items = [...this.#items.slice(start), item];
     for (const listener of this.#listeners) listener();
   }
 
@@ -35,46 +35,46 @@ export class Ring<T> {
   };
 }
 
-export interface At<T> {
+export interface Sample<T> {
   timeMs: number;
   data: T;
 }
 
-export const rateHistory = new Ring<Rates>();
-export const flowHistory = new Ring<At<QosFlowStatus[]>>();
-export const vmqHistory = new Ring<At<VmqStatus[]>>();
+export const rateHistory = new RingBuffer<Rates>();
+export const flowHistory = new RingBuffer<Sample<QosFlowStatus[]>>();
+export const vmqHistory = new RingBuffer<Sample<VmqStatus[]>>();
 
-/** Begins to keep what is heard; returns what ends that. */
-export function keepHistory(): () => void {
-  let before: TopSnapshot | undefined;
-  const ends = [
+/** Starts to record the history. Returns a function that stops recording and clears the history. */
+export function recordHistory(): () => void {
+  let previous: TopSnapshot | undefined;
+  const unsubscribers = [
     live.subscribe("top", () => {
-      const after = live.heard("top").data;
-      if (!after) return;
-      const rates = before && ratesBetween(before, after);
-      before = after;
+      const current = live.topicState("top").data;
+      if (!current) return;
+      const rates = previous && ratesBetween(previous, current);
+      previous = current;
       if (!rates) return;
       rateHistory.push(rates);
-      // Flows and VMQ are sent only when they differ; a sample a second is kept all the same.
-      const flows = live.heard("qos/flows").data;
+      // The daemon sends flows and VMQ only when they change; the history has one sample per second nevertheless.
+      const flows = live.topicState("qos/flows").data;
       if (flows) flowHistory.push({ timeMs: rates.timeMs, data: flows });
-      const vmq = live.heard("vmq").data;
+      const vmq = live.topicState("vmq").data;
       if (vmq) vmqHistory.push({ timeMs: rates.timeMs, data: vmq });
     }),
     live.subscribe("qos/flows", () => undefined),
     live.subscribe("vmq", () => undefined),
   ];
   return () => {
-    for (const end of ends) end();
-    for (const ring of [rateHistory, flowHistory, vmqHistory]) ring.clear();
+    for (const unsubscribe of unsubscribers) unsubscribe();
+    for (const buffer of [rateHistory, flowHistory, vmqHistory]) buffer.clear();
   };
 }
 
-export function useRing<T>(ring: Ring<T>): readonly T[] {
-  return useSyncExternalStore(ring.subscribe, () => ring.items);
+export function useRingBuffer<T>(buffer: RingBuffer<T>): readonly T[] {
+  return useSyncExternalStore(buffer.subscribe, () => buffer.items);
 }
 
-/** Rates of the last second. */
+/** Returns the rates of the last second. */
 export function useRates(): Rates | undefined {
-  return useRing(rateHistory).at(-1);
+  return useRingBuffer(rateHistory).at(-1);
 }

@@ -1,50 +1,51 @@
-/** Live data in components. */
+/** React hooks for live data. */
 import { useCallback, useEffect, useState, useSyncExternalStore } from "react";
 import type { Topic, Topics } from "../api/types";
-import { request, RequestFailed } from "../api/client";
-import { live, type Heard, type LineState } from "./stream";
+import { request, RequestError } from "../api/client";
+import { live, type TopicState, type ConnectionState } from "./stream";
 
-/** The last answer of a topic, while the component is shown. */
-export function useTopic<K extends Topic>(topic: K): Heard<Topics[K]> {
+/** Subscribes the component to a topic. Returns the latest data or error of the topic. */
+export function useTopic<K extends Topic>(topic: K): TopicState<Topics[K]> {
   const subscribe = useCallback((listener: () => void) => live.subscribe(topic, listener), [topic]);
-  return useSyncExternalStore(subscribe, () => live.heard(topic));
+  return useSyncExternalStore(subscribe, () => live.topicState(topic));
 }
 
-export function useLine(): LineState {
-  return useSyncExternalStore((listener) => live.onLine(listener), () => live.state);
+/** Returns the state of the connection to the daemon. */
+export function useConnection(): ConnectionState {
+  return useSyncExternalStore((listener) => live.onConnectionChange(listener), () => live.connection);
 }
 
-/** An answer that is asked for once, and again every `everyMs` if that is given. */
-export function useAnswer<T>(path: string | undefined, everyMs?: number): Answer<T> {
-  const [answer, setAnswer] = useState<Answer<T>>({});
+/** Sends a GET request, and repeats it every `intervalMs` if given. Sends nothing while `path` is undefined. */
+export function useRequest<T>(path: string | undefined, intervalMs?: number): RequestState<T> {
+  const [state, setState] = useState<RequestState<T>>({});
   useEffect(() => {
     if (path === undefined) return;
-    let current = true;
-    const ask = async () => {
+    let isCurrent = true;
+    const load = async () => {
       try {
         const data = await request<T>("GET", path);
-        if (current) setAnswer({ data });
+        if (isCurrent) setState({ data });
       } catch (error) {
-        if (current && error instanceof RequestFailed) setAnswer((before) => ({ data: before.data, error }));
+        if (isCurrent && error instanceof RequestError) setState((previous) => ({ data: previous.data, error }));
       }
     };
-    setAnswer({});
-    void ask();
-    const timer = everyMs === undefined ? undefined : setInterval(() => void ask(), everyMs);
+    setState({});
+    void load();
+    const timer = intervalMs === undefined ? undefined : setInterval(() => void load(), intervalMs);
     return () => {
-      current = false;
+      isCurrent = false;
       if (timer !== undefined) clearInterval(timer);
     };
-  }, [path, everyMs]);
-  return answer;
+  }, [path, intervalMs]);
+  return state;
 }
 
-export interface Answer<T> {
+export interface RequestState<T> {
   data?: T;
-  error?: RequestFailed;
+  error?: RequestError;
 }
 
-/** The present moment, anew every second. */
+/** Returns the current time in milliseconds since 1970, updated every second. */
 export function useNow(): number {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {

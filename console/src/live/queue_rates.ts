@@ -1,8 +1,8 @@
-/** What queues carry now, from two answers about them. */
+/** Rates of queues, calculated from two samples of their counters. */
 import { useEffect, useRef, useState } from "react";
 import type { QueueStatus } from "../api/types";
 import { useTopic } from "./hooks";
-import type { Heard } from "./stream";
+import type { TopicState } from "./stream";
 
 export interface QueueRate {
   id: string;
@@ -10,37 +10,37 @@ export interface QueueRate {
   worker: number;
   bps: number;
   fps: number;
-  /** Frames lost in the last interval because the other side had no room, per second. */
-  fullPerS: number;
+  /** Frames per second that were dropped because the receive queue was full. */
+  overflowsPerS: number;
 }
 
-export function queueRates(before: readonly QueueStatus[], after: readonly QueueStatus[], ms: number): QueueRate[] {
-  const old = new Map(before.map((queue) => [queue.id, queue]));
-  const perS = (from: number | undefined, to: number) => (ms > 0 ? (Math.max(0, to - (from ?? to)) * 1000) / ms : 0);
-  return after.map((queue) => {
-    const was = old.get(queue.id);
+export function queueRates(previous: readonly QueueStatus[], current: readonly QueueStatus[], elapsedMs: number): QueueRate[] {
+  const previousById = new Map(previous.map((queue) => [queue.id, queue]));
+  const perS = (start: number | undefined, end: number) => (elapsedMs > 0 ? (Math.max(0, end - (start ?? end)) * 1000) / elapsedMs : 0);
+  return current.map((queue) => {
+    const previousQueue = previousById.get(queue.id);
     return {
       id: queue.id,
       port: queue.port,
       worker: queue.worker,
-      bps: 8 * perS(was?.bytes, queue.bytes),
-      fps: perS(was?.frames, queue.frames),
-      fullPerS: perS(was?.full, queue.full),
+      bps: 8 * perS(previousQueue?.bytes, queue.bytes),
+      fps: perS(previousQueue?.frames, queue.frames),
+      overflowsPerS: perS(previousQueue?.full, queue.full),
     };
   });
 }
 
-/** Rates of all queues, and whether the daemon has told of queues at all. */
-export function useQueueRates(): { heard: Heard<QueueStatus[]>; rates: QueueRate[] } {
-  const heard = useTopic("queues");
-  const last = useRef<{ atMs: number; data: QueueStatus[] }>();
+/** Returns the rates of all queues and the state of the topic `queues`. */
+export function useQueueRates(): { topic: TopicState<QueueStatus[]>; rates: QueueRate[] } {
+  const topic = useTopic("queues");
+  const latest = useRef<{ timeMs: number; data: QueueStatus[] }>();
   const [rates, setRates] = useState<QueueRate[]>([]);
   useEffect(() => {
-    if (!heard.data) return;
-    const now = { atMs: performance.now(), data: heard.data };
-    const before = last.current;
-    last.current = now;
-    setRates(queueRates(before?.data ?? [], now.data, before ? now.atMs - before.atMs : 0));
-  }, [heard.data]);
-  return { heard, rates };
+    if (!topic.data) return;
+    const current = { timeMs: performance.now(), data: topic.data };
+    const previous = latest.current;
+    latest.current = current;
+    setRates(queueRates(previous?.data ?? [], current.data, previous ? current.timeMs - previous.timeMs : 0));
+  }, [topic.data]);
+  return { topic, rates };
 }

@@ -1,4 +1,4 @@
-/** Rates, which are differences of two snapshots of counters. */
+/** Rates, calculated from two snapshots of counters. */
 import type { WorkerStages, TopSnapshot } from "../api/types";
 
 export interface PortRate {
@@ -20,7 +20,7 @@ export interface DiskRate {
   writesPerS: number;
   readBytesPerS: number;
   writtenBytesPerS: number;
-  /** Mean time from when a request was seen to its answer, waits for limits included. */
+  /** Mean time from the arrival of a request to its completion, queueing by limits included. */
   latencyNs?: number;
 }
 
@@ -31,7 +31,7 @@ export interface WorkerRate {
   cpuPpm: number;
   busyPpm: number;
   framesPerS: number;
-  /** Share of its time by stage, in parts per million. */
+  /** Shares of the worker's time by stage, in parts per million. */
   stages: [Stage, number][];
 }
 
@@ -41,7 +41,7 @@ export interface Rates {
   uplinks: PortRate[];
   disks: DiskRate[];
   workers: WorkerRate[];
-  /** Watts of packages and memory, in thousandths. */
+  /** Power consumption of CPU packages and memory. */
   milliwatts?: number;
 }
 
@@ -50,91 +50,91 @@ export const STAGES = [
 ] as const;
 export type Stage = (typeof STAGES)[number];
 
-/** What happened between two snapshots; nothing if the daemon was started anew between them. */
-export function ratesBetween(before: TopSnapshot, after: TopSnapshot): Rates | undefined {
-  const ns = after.time_monotonic_ns - before.time_monotonic_ns;
+/** Returns the rates between two snapshots; `undefined` if the daemon was restarted in between. */
+export function ratesBetween(previous: TopSnapshot, current: TopSnapshot): Rates | undefined {
+  const ns = current.time_monotonic_ns - previous.time_monotonic_ns;
   if (ns <= 0) return undefined;
-  const perS = (from: number | undefined, to: number) => Math.max(0, ((to - (from ?? to)) * 1e9) / ns);
-  const port = (all: TopSnapshot["nics"]) => {
-    const old = new Map(all.map((one) => [one.name, one]));
-    return (one: TopSnapshot["nics"][number]): PortRate => {
-      const was = old.get(one.name);
+  const perS = (start: number | undefined, end: number) => Math.max(0, ((end - (start ?? end)) * 1e9) / ns);
+  const portRate = (previousPorts: TopSnapshot["nics"]) => {
+    const previousByName = new Map(previousPorts.map((port) => [port.name, port]));
+    return (port: TopSnapshot["nics"][number]): PortRate => {
+      const previousPort = previousByName.get(port.name);
       return {
-        name: one.name,
-        switch: one.switch ?? undefined,
-        health: one.health,
-        rxFps: perS(was?.rx_frames, one.rx_frames),
-        rxBps: 8 * perS(was?.rx_bytes, one.rx_bytes),
-        txFps: perS(was?.tx_frames, one.tx_frames),
-        txBps: 8 * perS(was?.tx_bytes, one.tx_bytes),
-        dropsPerS: perS(was?.rx_dropped, one.rx_dropped) + perS(was?.tx_dropped, one.tx_dropped),
+        name: port.name,
+        switch: port.switch ?? undefined,
+        health: port.health,
+        rxFps: perS(previousPort?.rx_frames, port.rx_frames),
+        rxBps: 8 * perS(previousPort?.rx_bytes, port.rx_bytes),
+        txFps: perS(previousPort?.tx_frames, port.tx_frames),
+        txBps: 8 * perS(previousPort?.tx_bytes, port.tx_bytes),
+        dropsPerS: perS(previousPort?.rx_dropped, port.rx_dropped) + perS(previousPort?.tx_dropped, port.tx_dropped),
       };
     };
   };
   return {
-    timeMs: after.time_unix_ms,
-    nics: after.nics.map(port(before.nics)),
-    uplinks: after.uplinks.map(port(before.uplinks)),
-    disks: diskRates(before, after, perS),
-    workers: workerRates(before, after, ns, perS),
-    milliwatts: milliwatts(before, after),
+    timeMs: current.time_unix_ms,
+    nics: current.nics.map(portRate(previous.nics)),
+    uplinks: current.uplinks.map(portRate(previous.uplinks)),
+    disks: diskRates(previous, current, perS),
+    workers: workerRates(previous, current, ns, perS),
+    milliwatts: milliwatts(previous, current),
   };
 }
 
 function diskRates(
-  before: TopSnapshot,
-  after: TopSnapshot,
-  perS: (from: number | undefined, to: number) => number,
+  previous: TopSnapshot,
+  current: TopSnapshot,
+  perS: (start: number | undefined, end: number) => number,
 ): DiskRate[] {
-  const old = new Map((before.disks ?? []).map((disk) => [disk.name, disk]));
-  return (after.disks ?? []).map((disk) => {
-    const was = old.get(disk.name);
-    const requests = was
-      ? disk.reads + disk.writes + disk.others - was.reads - was.writes - was.others
+  const previousByName = new Map((previous.disks ?? []).map((disk) => [disk.name, disk]));
+  return (current.disks ?? []).map((disk) => {
+    const previousDisk = previousByName.get(disk.name);
+    const requests = previousDisk
+      ? disk.reads + disk.writes + disk.others - previousDisk.reads - previousDisk.writes - previousDisk.others
       : 0;
     return {
       name: disk.name,
       store: disk.store,
       state: disk.state,
-      readsPerS: perS(was?.reads, disk.reads),
-      writesPerS: perS(was?.writes, disk.writes),
-      readBytesPerS: perS(was?.read_bytes, disk.read_bytes),
-      writtenBytesPerS: perS(was?.written_bytes, disk.written_bytes),
-      latencyNs: was && requests > 0 ? Math.max(0, disk.latency_ns - was.latency_ns) / requests : undefined,
+      readsPerS: perS(previousDisk?.reads, disk.reads),
+      writesPerS: perS(previousDisk?.writes, disk.writes),
+      readBytesPerS: perS(previousDisk?.read_bytes, disk.read_bytes),
+      writtenBytesPerS: perS(previousDisk?.written_bytes, disk.written_bytes),
+      latencyNs: previousDisk && requests > 0 ? Math.max(0, disk.latency_ns - previousDisk.latency_ns) / requests : undefined,
     };
   });
 }
 
 function workerRates(
-  before: TopSnapshot,
-  after: TopSnapshot,
+  previous: TopSnapshot,
+  current: TopSnapshot,
   ns: number,
-  perS: (from: number | undefined, to: number) => number,
+  perS: (start: number | undefined, end: number) => number,
 ): WorkerRate[] {
-  const old = new Map(before.workers.map((worker) => [worker.id, worker]));
-  return after.workers.map((worker) => {
-    const was = old.get(worker.id);
-    const share = (from: number | undefined, to: number) =>
-      Math.min(1e6, Math.max(0, ((to - (from ?? to)) * 1e6) / ns));
+  const previousById = new Map(previous.workers.map((worker) => [worker.id, worker]));
+  return current.workers.map((worker) => {
+    const previousWorker = previousById.get(worker.id);
+    const share = (start: number | undefined, end: number) =>
+      Math.min(1e6, Math.max(0, ((end - (start ?? end)) * 1e6) / ns));
     const stage = (name: Stage): number => {
       const key = `${name}_ns` as keyof WorkerStages;
-      return share(was?.stages?.[key], worker.stages?.[key] ?? 0);
+      return share(previousWorker?.stages?.[key], worker.stages?.[key] ?? 0);
     };
     return {
       id: worker.id,
       cpu: worker.cpu ?? undefined,
       queues: worker.queues,
-      cpuPpm: share(was?.cpu_time_ns, worker.cpu_time_ns),
-      busyPpm: share(was?.busy_ns, worker.busy_ns),
-      framesPerS: perS(was?.frames, worker.frames),
+      cpuPpm: share(previousWorker?.cpu_time_ns, worker.cpu_time_ns),
+      busyPpm: share(previousWorker?.busy_ns, worker.busy_ns),
+      framesPerS: perS(previousWorker?.frames, worker.frames),
       stages: STAGES.map((name) => [name, stage(name)]),
     };
   });
 }
 
-function milliwatts(before: TopSnapshot, after: TopSnapshot): number | undefined {
-  const [from, to] = [before.power, after.power];
-  if (from?.energy_uj == null || to?.energy_uj == null) return undefined;
-  const ns = (to.read_monotonic_ns ?? 0) - (from.read_monotonic_ns ?? 0);
-  return ns > 0 ? ((to.energy_uj - from.energy_uj) * 1e6) / ns : undefined;
+function milliwatts(previous: TopSnapshot, current: TopSnapshot): number | undefined {
+  const [start, end] = [previous.power, current.power];
+  if (start?.energy_uj == null || end?.energy_uj == null) return undefined;
+  const ns = (end.read_monotonic_ns ?? 0) - (start.read_monotonic_ns ?? 0);
+  return ns > 0 ? ((end.energy_uj - start.energy_uj) * 1e6) / ns : undefined;
 }

@@ -1,49 +1,49 @@
-/** A VM's serial console: bytes of both directions over a WebSocket of this daemon. */
+/** Serial console of a VM: a byte stream in both directions over a WebSocket. */
 import type { ErrorBody } from "../api/types";
-import { RequestFailed } from "../api/client";
+import { RequestError } from "../api/client";
 import { sessionSecret } from "../api/secret";
 
-export interface SerialListener {
+export interface SerialConnectionListener {
   onOpen: () => void;
   onBytes: (bytes: Uint8Array) => void;
-  /** It has ended: by a failure, or because the daemon does not answer; not after `close`. */
-  onEnd: (failure: RequestFailed) => void;
+  /** Called when the daemon closes the connection or does not respond; not after `close()`. */
+  onClose: (error: RequestError) => void;
 }
 
-/** Half of what the daemon takes at a time. */
-const PIECE_BYTES = 32 * 1024;
+/** Maximum size of a message; the daemon accepts 64 KiB. */
+const CHUNK_BYTES = 32 * 1024;
 
-/** What a WebSocket has of which this makes use. */
+/** Used members of a `WebSocket`. */
 export type Socket = Pick<WebSocket, "send" | "close" | "readyState" | "addEventListener" | "binaryType">;
 
-export class SerialLine {
+export class SerialConnection {
   readonly #socket: Socket;
-  #failure?: RequestFailed;
+  #error?: RequestError;
   #isClosed = false;
 
-  constructor(vm: string, listener: SerialListener, open: (path: string) => Socket = (path) => new WebSocket(path)) {
+  constructor(vm: string, listener: SerialConnectionListener, open: (path: string) => Socket = (path) => new WebSocket(path)) {
     this.#socket = open(`/console/vms/${encodeURIComponent(vm)}/serial`);
     this.#socket.binaryType = "arraybuffer";
     this.#socket.addEventListener("open", () => {
-      // A WebSocket of a page sends no header of the page's choice.
+      // A script cannot set headers of a WebSocket request, therefore the first message carries the secret.
       this.#socket.send(sessionSecret.value ?? "");
       listener.onOpen();
     });
     this.#socket.addEventListener("message", (event) => {
       const { data } = event as MessageEvent<ArrayBuffer | string>;
-      if (typeof data === "string") this.#failure = failureOf(data);
+      if (typeof data === "string") this.#error = parseError(data);
       else listener.onBytes(new Uint8Array(data));
     });
     this.#socket.addEventListener("close", () => {
-      if (!this.#isClosed) listener.onEnd(this.#failure ?? new RequestFailed(0, []));
+      if (!this.#isClosed) listener.onClose(this.#error ?? new RequestError(0, []));
     });
   }
 
-  /** Types a text. What is pasted may be long, and goes in pieces that the daemon takes. */
-  type(text: string): void {
+  /** Sends input. Long input, for example from the clipboard, is split into several messages. */
+  send(text: string): void {
     if (this.#socket.readyState !== 1) return;
     const bytes = new TextEncoder().encode(text);
-    for (let at = 0; at < bytes.length; at += PIECE_BYTES) this.#socket.send(bytes.slice(at, at + PIECE_BYTES));
+    for (let offset = 0; offset < bytes.length; offset += CHUNK_BYTES) this.#socket.send(bytes.slice(offset, offset + CHUNK_BYTES));
   }
 
   close(): void {
@@ -52,12 +52,12 @@ export class SerialLine {
   }
 }
 
-function failureOf(text: string): RequestFailed {
+function parseError(text: string): RequestError {
   try {
     const { errors } = JSON.parse(text) as ErrorBody;
-    if (Array.isArray(errors)) return new RequestFailed(409, errors);
+    if (Array.isArray(errors)) return new RequestError(409, errors);
   } catch {
-    // It says no more than that it has ended.
+    // The message is not an error body of the API.
   }
-  return new RequestFailed(500, []);
+  return new RequestError(500, []);
 }

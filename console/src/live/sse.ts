@@ -1,42 +1,42 @@
 /**
- * Server-sent events read by `fetch`, since an `EventSource` cannot send the header of the session (HTML Living Standard,
- * section 9.2). The daemon sends no event ids; after an interruption it sends the present state anew.
+ * Client for server-sent events on top of `fetch`, because an `EventSource` cannot send the session header (HTML Living
+ * Standard, section 9.2). The daemon sends no event ids; after a reconnect it sends the complete current state.
  */
 import { send } from "../api/client";
 
-export interface EventListener {
+export interface EventStreamListener {
   onEvent: (name: string, data: string) => void;
-  /** The stream has ended or could not be opened; not after `close`. */
+  /** Called when the stream ends or cannot be opened; not after `close()`. */
   onEnd: () => void;
 }
 
-export interface EventReader {
+export interface EventStreamReader {
   close(): void;
 }
 
 /** Reads the events of a path until `close` or the end of the stream. */
-export function readEvents(path: string, listener: EventListener): EventReader {
-  const gone = new AbortController();
-  void follow(path, listener, gone.signal);
-  return { close: () => gone.abort() };
+export function readEvents(path: string, listener: EventStreamListener): EventStreamReader {
+  const controller = new AbortController();
+  void readStream(path, listener, controller.signal);
+  return { close: () => controller.abort() };
 }
 
-async function follow(path: string, listener: EventListener, gone: AbortSignal): Promise<void> {
-  const reader = await opened(path, gone);
+async function readStream(path: string, listener: EventStreamListener, signal: AbortSignal): Promise<void> {
+  const reader = await openStream(path, signal);
   const decoder = new TextDecoder();
-  const parser = new EventParser(listener.onEvent);
+  const parser = new EventStreamParser(listener.onEvent);
   for (;;) {
-    const part = await reader?.read().catch(() => undefined);
-    if (gone.aborted) return;
-    if (part?.value === undefined) break;
-    parser.push(decoder.decode(part.value, { stream: true }));
+    const chunk = await reader?.read().catch(() => undefined);
+    if (signal.aborted) return;
+    if (chunk?.value === undefined) break;
+    parser.push(decoder.decode(chunk.value, { stream: true }));
   }
   listener.onEnd();
 }
 
-async function opened(path: string, gone: AbortSignal): Promise<ReadableStreamDefaultReader<Uint8Array> | undefined> {
+async function openStream(path: string, signal: AbortSignal): Promise<ReadableStreamDefaultReader<Uint8Array> | undefined> {
   try {
-    const response = await send("GET", path, undefined, { accept: "text/event-stream", signal: gone });
+    const response = await send("GET", path, undefined, { accept: "text/event-stream", signal });
     return response.ok ? response.body?.getReader() : undefined;
   } catch {
     return undefined;
@@ -44,24 +44,24 @@ async function opened(path: string, gone: AbortSignal): Promise<ReadableStreamDe
 }
 
 /** Parser of an event stream (HTML Living Standard, section 9.2.6). */
-export class EventParser {
-  #rest = "";
+export class EventStreamParser {
+  #incompleteLine = "";
   #name = "";
   #data: string[] = [];
 
   constructor(private readonly onEvent: (name: string, data: string) => void) {}
 
-  /** Takes a part of the stream, which may end anywhere. */
-  push(part: string): void {
-    const text = this.#rest + part;
+  /** Parses a chunk of the stream, which may end within a line. */
+  push(chunk: string): void {
+    const text = this.#incompleteLine + chunk;
     // A carriage return at the end may be the first half of a line break.
-    const whole = text.endsWith("\r") ? text.slice(0, -1) : text;
-    const lines = whole.split(/\r\n|\n|\r/);
-    this.#rest = (lines.pop() ?? "") + text.slice(whole.length);
-    for (const line of lines) this.#take(line);
+    const complete = text.endsWith("\r") ? text.slice(0, -1) : text;
+    const lines = complete.split(/\r\n|\n|\r/);
+    this.#incompleteLine = (lines.pop() ?? "") + text.slice(complete.length);
+    for (const line of lines) this.#processLine(line);
   }
 
-  #take(line: string): void {
+  #processLine(line: string): void {
     if (line === "") {
       const [name, data] = [this.#name || "message", this.#data];
       this.#name = "";

@@ -1,100 +1,103 @@
 /**
- * One stream of server-sent events for the whole page. Who wants a topic subscribes to it; the
- * stream is opened anew, soon after, with all topics that are wanted. What was heard last stays.
+ * Live stream: one stream of server-sent events for the whole console. Components subscribe to topics. After a change
+ * of the subscriptions the stream is reopened with all subscribed topics. The latest data of each topic is kept.
  */
 import type { ErrorBody, Event as HostEvent, Topic, Topics } from "../api/types";
 import { readSession } from "../api/session";
-import { readEvents, type EventListener, type EventReader } from "./sse";
+import { readEvents, type EventStreamListener, type EventStreamReader } from "./sse";
 
-/** A topic as it was heard last. */
-export interface Heard<T> {
+/** Latest data of a topic, and the error if the latest update failed. */
+export interface TopicState<T> {
   data?: T;
   error?: { status: number; body?: ErrorBody };
 }
 
-export type Line = "connecting" | "live" | "lost";
+export type ConnectionStatus = "connecting" | "live" | "lost";
 
-/** How the stream is, and since when nothing is heard. */
-export interface LineState {
-  line: Line;
+/** State of the stream. `sinceMs` is the time of the last update before the connection was lost. */
+export interface ConnectionState {
+  status: ConnectionStatus;
   sinceMs?: number;
 }
 
-/** Most topics of one stream, by the contract. */
-const TOPICS_MAX = 16;
-/** `top` differs every second; a silence as long as this is a lost connection. */
-const SILENCE_MS = 6000;
+/** Maximum number of topics of one stream (limit of the API). */
+const MAX_TOPICS = 16;
+/** Time without an update after which the connection counts as lost. The topic `top` changes every second. */
+const TIMEOUT_MS = 6000;
+/** Delays before reconnect attempts. */
 const RETRY_MS = [1000, 2000, 4000, 8000];
-/** Topics that charts need from the page's start on, whatever is shown. */
-const ALWAYS: readonly Topic[] = ["top", "qos/flows", "vmq"];
+/** Topics that are always subscribed, because the history for charts needs them. */
+const PERMANENT_TOPICS: readonly Topic[] = ["top", "qos/flows", "vmq"];
 
 type Listener = () => void;
 
 export class LiveStream {
-  #wanted = new Map<string, number>();
-  #heard = new Map<string, Heard<unknown>>();
+  #subscriberCounts = new Map<string, number>();
+  #topicStates = new Map<string, TopicState<unknown>>();
   #listeners = new Map<string, Set<Listener>>();
-  #lineListeners = new Set<Listener>();
+  #connectionListeners = new Set<Listener>();
   #eventListeners = new Set<(event: HostEvent) => void>();
-  #source?: EventReader;
-  #opened = "";
-  #state: LineState = { line: "connecting" };
-  #lastMs = 0;
+  #reader?: EventStreamReader;
+  #openTopics = "";
+  #connection: ConnectionState = { status: "connecting" };
+  #lastUpdateMs = 0;
   #attempts = 0;
-  #timer?: ReturnType<typeof setTimeout>;
-  #watch?: ReturnType<typeof setInterval>;
-  #sessionEnds: () => void = () => undefined;
+  #openTimer?: ReturnType<typeof setTimeout>;
+  #timeoutCheck?: ReturnType<typeof setInterval>;
+  #onSessionEnd: () => void = () => undefined;
 
-  constructor(private readonly read: (path: string, listener: EventListener) => EventReader = readEvents) {}
+  constructor(private readonly read: (path: string, listener: EventStreamListener) => EventStreamReader = readEvents) {}
 
-  start(sessionEnds: () => void): void {
+  /** Opens the stream and keeps it open until `stop`. Calls `onSessionEnd` if the session has ended. */
+  start(onSessionEnd: () => void): void {
     this.stop();
-    this.#sessionEnds = sessionEnds;
+    this.#onSessionEnd = onSessionEnd;
     this.#open();
-    this.#watch = setInterval(() => this.#lookForSilence(), 1000);
+    this.#timeoutCheck = setInterval(() => this.#checkTimeout(), 1000);
   }
 
   stop(): void {
-    this.#source?.close();
-    this.#source = undefined;
-    this.#opened = "";
-    if (this.#timer !== undefined) clearTimeout(this.#timer);
-    if (this.#watch !== undefined) clearInterval(this.#watch);
-    this.#timer = this.#watch = undefined;
-    this.#heard.clear();
-    this.#state = { line: "connecting" };
+    this.#reader?.close();
+    this.#reader = undefined;
+    this.#openTopics = "";
+    if (this.#openTimer !== undefined) clearTimeout(this.#openTimer);
+    if (this.#timeoutCheck !== undefined) clearInterval(this.#timeoutCheck);
+    this.#openTimer = this.#timeoutCheck = undefined;
+    this.#topicStates.clear();
+    this.#connection = { status: "connecting" };
   }
 
-  get state(): LineState {
-    return this.#state;
+  get connection(): ConnectionState {
+    return this.#connection;
   }
 
-  heard<K extends Topic>(topic: K): Heard<Topics[K]> {
-    return (this.#heard.get(topic) as Heard<Topics[K]> | undefined) ?? NOTHING;
+  topicState<K extends Topic>(topic: K): TopicState<Topics[K]> {
+    return (this.#topicStates.get(topic) as TopicState<Topics[K]> | undefined) ?? NO_DATA;
   }
 
+  /** Subscribes to a topic. Calls `listener` on each update. Returns a function that unsubscribes. */
   subscribe(topic: Topic, listener: Listener): () => void {
-    const count = this.#wanted.get(topic) ?? 0;
-    this.#wanted.set(topic, count + 1);
+    const count = this.#subscriberCounts.get(topic) ?? 0;
+    this.#subscriberCounts.set(topic, count + 1);
     const listeners = this.#listeners.get(topic) ?? new Set();
     listeners.add(listener);
     this.#listeners.set(topic, listeners);
-    if (count === 0) this.#openSoon(30);
+    if (count === 0) this.#scheduleOpen(30);
     return () => {
       listeners.delete(listener);
-      const left = (this.#wanted.get(topic) ?? 1) - 1;
-      if (left > 0) {
-        this.#wanted.set(topic, left);
+      const remaining = (this.#subscriberCounts.get(topic) ?? 1) - 1;
+      if (remaining > 0) {
+        this.#subscriberCounts.set(topic, remaining);
       } else {
-        this.#wanted.delete(topic);
-        this.#openSoon(1000);
+        this.#subscriberCounts.delete(topic);
+        this.#scheduleOpen(1000);
       }
     };
   }
 
-  onLine(listener: Listener): () => void {
-    this.#lineListeners.add(listener);
-    return () => this.#lineListeners.delete(listener);
+  onConnectionChange(listener: Listener): () => void {
+    this.#connectionListeners.add(listener);
+    return () => this.#connectionListeners.delete(listener);
   }
 
   onEvent(listener: (event: HostEvent) => void): () => void {
@@ -103,97 +106,97 @@ export class LiveStream {
   }
 
   #topics(): string[] {
-    const all = new Set<string>([...ALWAYS, "events", ...this.#wanted.keys()]);
-    return [...all].slice(0, TOPICS_MAX);
+    const topics = new Set<string>([...PERMANENT_TOPICS, "events", ...this.#subscriberCounts.keys()]);
+    return [...topics].slice(0, MAX_TOPICS);
   }
 
-  #openSoon(inMs: number): void {
-    if (this.#watch === undefined) return;
-    if (this.#timer !== undefined) clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#open(), inMs);
+  #scheduleOpen(delayMs: number): void {
+    if (this.#timeoutCheck === undefined) return;
+    if (this.#openTimer !== undefined) clearTimeout(this.#openTimer);
+    this.#openTimer = setTimeout(() => this.#open(), delayMs);
   }
 
   #open(): void {
-    this.#timer = undefined;
+    this.#openTimer = undefined;
     const topics = this.#topics();
-    const name = [...topics].sort().join(",");
-    if (name === this.#opened && this.#source) return;
-    this.#source?.close();
-    this.#opened = name;
-    // An old answer must not be taken for the present one later on. While the stream has its topic it is
-    // the present one: the daemon does not say again what has not changed.
-    for (const topic of this.#heard.keys()) if (!topics.includes(topic)) this.#heard.delete(topic);
-    const source: EventReader = this.read(`/console/live?topics=${topics.map(encodeTopic).join(",")}`, {
+    const sortedTopics = [...topics].sort().join(",");
+    if (sortedTopics === this.#openTopics && this.#reader) return;
+    this.#reader?.close();
+    this.#openTopics = sortedTopics;
+    // Data of topics without a subscription becomes stale and is removed. Data of the others stays valid, because the
+    // daemon sends a topic again only after a change.
+    for (const topic of this.#topicStates.keys()) if (!topics.includes(topic)) this.#topicStates.delete(topic);
+    const reader: EventStreamReader = this.read(`/console/live?topics=${topics.map(encodeTopic).join(",")}`, {
       onEvent: (name, data) => {
-        if (this.#source === source) this.#hear(name, data);
+        if (this.#reader === reader) this.#handleEvent(name, data);
       },
       onEnd: () => {
-        if (this.#source !== source) return;
-        this.#source = undefined;
-        this.#lost();
-        void this.#again();
+        if (this.#reader !== reader) return;
+        this.#reader = undefined;
+        this.#setDisconnected();
+        void this.#retry();
       },
     });
-    this.#source = source;
+    this.#reader = reader;
   }
 
-  #hear(name: string, data: string): void {
+  #handleEvent(name: string, data: string): void {
     if (name === "events") {
       const event = JSON.parse(data) as HostEvent;
       for (const listener of this.#eventListeners) listener(event);
     } else if (name === "failure") {
-      const failure = JSON.parse(data) as { topic: string; status: number; error?: ErrorBody };
-      const before = this.#heard.get(failure.topic);
-      this.#take(failure.topic, { data: before?.data, error: { status: failure.status, body: failure.error } });
+      const message = JSON.parse(data) as { topic: string; status: number; error?: ErrorBody };
+      const previous = this.#topicStates.get(message.topic);
+      this.#updateTopic(message.topic, { data: previous?.data, error: { status: message.status, body: message.error } });
     } else {
-      this.#take(name, { data: JSON.parse(data) });
+      this.#updateTopic(name, { data: JSON.parse(data) });
     }
   }
 
-  #take(topic: string, heard: Heard<unknown>): void {
-    this.#lastMs = Date.now();
+  #updateTopic(topic: string, state: TopicState<unknown>): void {
+    this.#lastUpdateMs = Date.now();
     this.#attempts = 0;
-    this.#heard.set(topic, heard);
-    if (this.#state.line !== "live") this.#set({ line: "live" });
+    this.#topicStates.set(topic, state);
+    if (this.#connection.status !== "live") this.#setConnection({ status: "live" });
     for (const listener of this.#listeners.get(topic) ?? []) listener();
   }
 
-  #lost(): void {
-    if (this.#state.line === "lost") return;
-    this.#set({ line: "lost", sinceMs: this.#lastMs || Date.now() });
+  #setDisconnected(): void {
+    if (this.#connection.status === "lost") return;
+    this.#setConnection({ status: "lost", sinceMs: this.#lastUpdateMs || Date.now() });
   }
 
-  #set(state: LineState): void {
-    this.#state = state;
-    for (const listener of this.#lineListeners) listener();
+  #setConnection(state: ConnectionState): void {
+    this.#connection = state;
+    for (const listener of this.#connectionListeners) listener();
   }
 
-  #lookForSilence(): void {
-    if (this.#state.line !== "live" || Date.now() - this.#lastMs < SILENCE_MS) return;
-    this.#lost();
-    this.#opened = "";
+  #checkTimeout(): void {
+    if (this.#connection.status !== "live" || Date.now() - this.#lastUpdateMs < TIMEOUT_MS) return;
+    this.#setDisconnected();
+    this.#openTopics = "";
     this.#open();
   }
 
-  /** The stream has ended: the session may be over, or the daemon is not there. */
-  async #again(): Promise<void> {
-    const wait = RETRY_MS[Math.min(this.#attempts, RETRY_MS.length - 1)] ?? 8000;
+  /** Schedules a reconnect after the end of the stream, unless the session has ended. */
+  async #retry(): Promise<void> {
+    const delayMs = RETRY_MS[Math.min(this.#attempts, RETRY_MS.length - 1)] ?? 8000;
     this.#attempts += 1;
     try {
       if ((await readSession()) === undefined) {
-        this.#sessionEnds();
+        this.#onSessionEnd();
         return;
       }
     } catch {
-      // The daemon is not there; it is asked again.
+      // The daemon does not respond; the next attempt follows.
     }
-    this.#openSoon(wait);
+    this.#scheduleOpen(delayMs);
   }
 }
 
-const NOTHING: Heard<never> = {};
+const NO_DATA: TopicState<never> = {};
 
-/** A topic's slashes may stand in a query as they are. */
+/** Encodes a topic for the query; slashes are permitted there and stay readable. */
 function encodeTopic(topic: string): string {
   return encodeURIComponent(topic).replaceAll("%2F", "/");
 }

@@ -1,91 +1,98 @@
-/** The whole page: whether there is a session, and which page is shown. */
+/** Root component: shows the login page, or the current page if there is a session. */
 import { useEffect, useRef, useState } from "react";
 import { onSessionEnd } from "../api/client";
 import { sessionSecret } from "../api/secret";
 import { logOut, readSession, type Session } from "../api/session";
 import { followEvents } from "../live/event_log";
-import { keepHistory } from "../live/history";
+import { recordHistory } from "../live/history";
 import { live } from "../live/stream";
-import { Errors, Loading } from "../parts/States";
+import { ErrorAlert, Loading } from "../components/States";
 import { TextsProvider } from "../texts/texts";
-import { Frame } from "./Frame";
+import { Layout } from "./Layout";
 import { Login } from "./Login";
-import { PageAt } from "./PageAt";
-import { go, link, placeOf, replace, usePlace } from "./router";
+import { Routes } from "./Routes";
+import { parseRoute } from "./route";
+import { link, navigate, replaceRoute, useRoute } from "./router";
 import { useSettings } from "./settings";
 
-type State = { is: "asking" } | { is: "failed"; error: unknown } | { is: "out"; ended: boolean } | { is: "in"; session: Session };
+/** Login state. `sessionEnded` is true if the user was logged in before. */
+type State =
+  | { status: "checking" }
+  | { status: "failed"; error: unknown }
+  | { status: "logged-out"; sessionEnded: boolean }
+  | { status: "logged-in"; session: Session };
 
+/** Delay before the session is checked again after an error. */
 const RETRY_MS = 3000;
 
 export function App() {
   const settings = useSettings();
-  const place = usePlace();
-  const [state, setState] = useState<State>({ is: "asking" });
-  /** Where the user was when the session ended. */
-  const back = useRef<string>();
+  const route = useRoute();
+  const [state, setState] = useState<State>({ status: "checking" });
+  /** Route that was shown when the session ended. */
+  const returnTo = useRef<string>();
 
-  const leave = () => {
-    const here = window.location.hash;
-    if (placeOf(here).path[0] !== "login") back.current = here;
-    setState((before) => ({ is: "out", ended: before.is === "in" }));
+  const showLogin = () => {
+    const currentHash = window.location.hash;
+    if (parseRoute(currentHash).path[0] !== "login") returnTo.current = currentHash;
+    setState((previous) => ({ status: "logged-out", sessionEnded: previous.status === "logged-in" }));
   };
-  const ask = async () => {
+  const checkSession = async () => {
     try {
       const session = await readSession();
-      if (session) setState({ is: "in", session });
-      else leave();
+      if (session) setState({ status: "logged-in", session });
+      else showLogin();
     } catch (error) {
-      setState({ is: "failed", error });
+      setState({ status: "failed", error });
     }
   };
 
   useEffect(() => {
-    onSessionEnd(() => void ask());
-    // A tab in which the user logged in later sends its value here.
-    const end = sessionSecret.listen(() => void ask());
-    void ask();
-    return end;
+    onSessionEnd(() => void checkSession());
+    // After a login in another tab, that tab sends its secret.
+    const stopListening = sessionSecret.listen(() => void checkSession());
+    void checkSession();
+    return stopListening;
   }, []);
   useEffect(() => {
-    if (state.is !== "failed") return;
-    const timer = setTimeout(() => void ask(), RETRY_MS);
+    if (state.status !== "failed") return;
+    const timer = setTimeout(() => void checkSession(), RETRY_MS);
     return () => clearTimeout(timer);
   }, [state]);
 
-  const isIn = state.is === "in";
+  const isLoggedIn = state.status === "logged-in";
   useEffect(() => {
-    if (!isIn) return;
-    live.start(leave);
-    const ends = [keepHistory(), followEvents()];
+    if (!isLoggedIn) return;
+    live.start(showLogin);
+    const unsubscribers = [recordHistory(), followEvents()];
     return () => {
-      for (const end of ends) end();
+      for (const unsubscribe of unsubscribers) unsubscribe();
       live.stop();
     };
-  }, [isIn]);
+  }, [isLoggedIn]);
   useEffect(() => {
-    if (isIn && (place.path[0] === "login" || place.path.length === 0)) {
-      replace(back.current && back.current.length > 2 ? back.current : link("overview"));
-      back.current = undefined;
+    if (isLoggedIn && (route.path[0] === "login" || route.path.length === 0)) {
+      replaceRoute(returnTo.current && returnTo.current.length > 2 ? returnTo.current : link("overview"));
+      returnTo.current = undefined;
     }
-  }, [isIn, place.path[0]]);
+  }, [isLoggedIn, route.path[0]]);
 
   return (
     <TextsProvider language={settings.language}>
-      {state.is === "asking" && <Loading />}
-      {state.is === "failed" && <main className="login"><Errors error={state.error} /></main>}
-      {state.is === "out" && <Login code={place.path[0] === "login" ? place.query.get("code") : null} ended={state.ended} onLogin={() => void ask()} />}
-      {state.is === "in" && (
-        <Frame
+      {state.status === "checking" && <Loading />}
+      {state.status === "failed" && <main className="login"><ErrorAlert error={state.error} /></main>}
+      {state.status === "logged-out" && <Login code={route.path[0] === "login" ? route.query.get("code") : null} sessionEnded={state.sessionEnded} onLogin={() => void checkSession()} />}
+      {state.status === "logged-in" && (
+        <Layout
           session={state.session}
-          at={place.path[0] ?? "overview"}
+          page={route.path[0] ?? "overview"}
           onLogOut={() => void logOut().finally(() => {
-            go(link("login"));
-            setState({ is: "out", ended: false });
+            navigate(link("login"));
+            setState({ status: "logged-out", sessionEnded: false });
           })}
         >
-          <PageAt path={place.path} query={place.query} />
-        </Frame>
+          <Routes path={route.path} query={route.query} />
+        </Layout>
       )}
     </TextsProvider>
   );

@@ -1,38 +1,38 @@
-/** Logging in, by a code that the command line gives or by the token of a file. */
+/** Login page: login with a one-time code from the CLI, or with the token of a file. */
 import { Button, Card, CardBody, CardTitle, Form, FormGroup, TextInput } from "@patternfly/react-core";
 import { useEffect, useRef, useState } from "react";
 import { logIn } from "../api/session";
-import { Command } from "../parts/Command";
-import { Errors } from "../parts/States";
+import { Command } from "../components/Command";
+import { ErrorAlert } from "../components/States";
 import { useTexts } from "../texts/texts";
 import { Logo } from "./Logo";
 import { UserMenu } from "./UserMenu";
 
-export function Login(props: { code: string | null; ended: boolean; onLogin: () => void }) {
+export function Login(props: { code: string | null; sessionEnded: boolean; onLogin: () => void }) {
   const { t } = useTexts();
   const [secret, setSecret] = useState("");
   const [error, setError] = useState<unknown>();
-  const [busy, setBusy] = useState(false);
-  const tried = useRef(false);
+  const [isBusy, setIsBusy] = useState(false);
+  const codeSubmitted = useRef(false);
 
-  const attempt = async (by: { code: string } | { secret: string }) => {
-    setBusy(true);
+  const submit = async (credential: { code: string } | { secret: string }) => {
+    setIsBusy(true);
     setError(undefined);
     try {
-      await logIn(by);
+      await logIn(credential);
       props.onLogin();
-    } catch (failure) {
-      setError(failure);
+    } catch (thrown) {
+      setError(thrown);
     } finally {
-      setBusy(false);
+      setIsBusy(false);
     }
   };
 
   useEffect(() => {
     document.title = `${t("login.title")} · Suimon`;
-    if (props.code && !tried.current) {
-      tried.current = true;
-      void attempt({ code: props.code });
+    if (props.code && !codeSubmitted.current) {
+      codeSubmitted.current = true;
+      void submit({ code: props.code });
     }
   });
 
@@ -44,15 +44,15 @@ export function Login(props: { code: string | null; ended: boolean; onLogin: () 
           <span className="brand"><Logo /> Suimon</span>
         </CardTitle>
         <CardBody>
-          {props.ended && error === undefined && <p className="spaced" role="status">{t("login.ended")}</p>}
-          {error !== undefined && <div className="spaced"><Errors error={error} title={t("login.refused")} /></div>}
+          {props.sessionEnded && error === undefined && <p className="spaced" role="status">{t("login.ended")}</p>}
+          {error !== undefined && <div className="spaced"><ErrorAlert error={error} title={t("login.refused")} /></div>}
           <p>{t("login.about")}</p>
           <div className="spaced"><Command text="suimon console login" label={t("login.command")} /></div>
           <Form
             onSubmit={(event) => {
               event.preventDefault();
-              // One field for codes and tokens.
-              if (secret.trim() !== "") void attempt({ secret: secret.trim() });
+              // The field accepts codes and tokens.
+              if (secret.trim() !== "") void submit({ secret: secret.trim() });
             }}
           >
             <FormGroup label={t("login.secret")} fieldId="login-secret">
@@ -65,7 +65,7 @@ export function Login(props: { code: string | null; ended: boolean; onLogin: () 
                 onChange={(_event, value) => setSecret(value)}
               />
             </FormGroup>
-            <Button type="submit" variant="primary" isBlock isLoading={busy} isDisabled={busy || secret.trim() === ""}>
+            <Button type="submit" variant="primary" isBlock isLoading={isBusy} isDisabled={isBusy || secret.trim() === ""}>
               {t("login.action")}
             </Button>
           </Form>

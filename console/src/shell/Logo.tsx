@@ -1,4 +1,4 @@
-/** A sluice gate over water. */
+/** Logo: a sluice gate over water. */
 export function Logo() {
   return (
     <svg className="logo" viewBox="0 0 32 32" width="28" height="28" aria-hidden="true">

@@ -1,20 +1,20 @@
-/** Language, theme, and logging out. */
+/** Menu with language, theme and logout. */
 import { Divider, Dropdown, DropdownGroup, DropdownItem, DropdownList, MenuToggle } from "@patternfly/react-core";
 import CogIcon from "@patternfly/react-icons/dist/esm/icons/cog-icon";
 import { useState } from "react";
 import type { Session } from "../api/session";
-import { useLine } from "../live/hooks";
+import { useConnection } from "../live/hooks";
 import { useTexts, type Language } from "../texts/texts";
-import { choose, useSettings, type Theme } from "./settings";
+import { updateSettings, useSettings, type Theme } from "./settings";
 
 const THEMES: readonly Theme[] = ["system", "light", "dark"];
-/** Each language by its own name. */
+/** Languages with their native names. */
 const LANGUAGES: readonly [Language, string][] = [["en", "English"], ["ja", "日本語"]];
 
 export function UserMenu(props: { session?: Session; onLogOut?: () => void }) {
   const { t } = useTexts();
   const settings = useSettings();
-  const line = useLine();
+  const connection = useConnection();
   const [open, setOpen] = useState(false);
   return (
     <Dropdown
@@ -29,7 +29,7 @@ export function UserMenu(props: { session?: Session; onLogOut?: () => void }) {
       <DropdownGroup label={t("menu.language")}>
         <DropdownList>
           {LANGUAGES.map(([language, name]) => (
-            <DropdownItem key={language} lang={language} isSelected={settings.language === language} onClick={() => choose({ language })}>
+            <DropdownItem key={language} lang={language} isSelected={settings.language === language} onClick={() => updateSettings({ language })}>
               {name}
             </DropdownItem>
           ))}
@@ -39,7 +39,7 @@ export function UserMenu(props: { session?: Session; onLogOut?: () => void }) {
       <DropdownGroup label={t("menu.theme")}>
         <DropdownList>
           {THEMES.map((theme) => (
-            <DropdownItem key={theme} isSelected={settings.theme === theme} onClick={() => choose({ theme })}>
+            <DropdownItem key={theme} isSelected={settings.theme === theme} onClick={() => updateSettings({ theme })}>
               {t(`menu.theme.${theme}`)}
             </DropdownItem>
           ))}
@@ -48,7 +48,7 @@ export function UserMenu(props: { session?: Session; onLogOut?: () => void }) {
       {props.session && (
         <>
           <Divider />
-          <DropdownGroup label={t("menu.version", { version: props.session.version, line: t(`line.${line.line}`) })}>
+          <DropdownGroup label={t("menu.version", { version: props.session.version, line: t(`connection.${connection.status}`) })}>
             <DropdownList>
               <DropdownItem onClick={props.onLogOut}>{t("menu.logout")}</DropdownItem>
             </DropdownList>

@@ -1,4 +1,4 @@
-/** The console's pages, in the order of the navigation. */
+/** Pages in the order of the navigation. */
 import type { Key } from "../texts/texts";
 
 export interface NavigationGroup {

@@ -1,25 +1,23 @@
-/** Where the page is, by what follows `#` in its address. */
+/** Router on top of the URL fragment. */
 import { useSyncExternalStore } from "react";
-import { placeOf, type Place } from "./place";
+import { parseRoute, type Route } from "./route";
 
-export { placeOf };
-
-/** `#/vms/web`. */
+/** Returns the URL fragment of a path, such as `#/vms/web`. */
 export function link(...path: string[]): string {
   return `#/${path.map(encodeURIComponent).join("/")}`;
 }
 
-export function go(hash: string): void {
+export function navigate(hash: string): void {
   window.location.hash = hash;
 }
 
-/** Goes somewhere in place of where the page is, so that `Back` does not return there. */
-export function replace(hash: string): void {
+/** Replaces the current history entry, so that the browser's back button skips it. */
+export function replaceRoute(hash: string): void {
   window.history.replaceState(null, "", hash);
   window.dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
-export function usePlace(): Place {
+export function useRoute(): Route {
   const hash = useSyncExternalStore(
     (listener) => {
       window.addEventListener("hashchange", listener);
@@ -27,5 +25,5 @@ export function usePlace(): Place {
     },
     () => window.location.hash,
   );
-  return placeOf(hash);
+  return parseRoute(hash);
 }

@@ -1,4 +1,4 @@
-/** What the user chose of the page itself; kept by the browser. */
+/** Language and theme, stored in the browser. */
 import { useSyncExternalStore } from "react";
 import type { Language } from "../texts/texts";
 
@@ -9,32 +9,32 @@ export interface Settings {
   theme: Theme;
 }
 
-const KEY = "suimon.console";
+const STORAGE_KEY = "suimon.console";
 const listeners = new Set<() => void>();
 
-function read(): Settings {
-  const byBrowser: Language = navigator.languages.find((tag) => /^(ja|en)\b/.test(tag))?.startsWith("ja") ? "ja" : "en";
-  const settings: Settings = { language: byBrowser, theme: "system" };
+function readSettings(): Settings {
+  const browserLanguage: Language = navigator.languages.find((tag) => /^(ja|en)\b/.test(tag))?.startsWith("ja") ? "ja" : "en";
+  const settings: Settings = { language: browserLanguage, theme: "system" };
   try {
-    const kept = JSON.parse(localStorage.getItem(KEY) ?? "{}") as Partial<Settings>;
-    if (kept.language === "en" || kept.language === "ja") settings.language = kept.language;
-    if (kept.theme === "light" || kept.theme === "dark") settings.theme = kept.theme;
+    const stored = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "{}") as Partial<Settings>;
+    if (stored.language === "en" || stored.language === "ja") settings.language = stored.language;
+    if (stored.theme === "light" || stored.theme === "dark") settings.theme = stored.theme;
   } catch {
-    // Without storage the browser's own choice holds.
+    // Without access to the storage, the defaults apply.
   }
   return settings;
 }
 
-let settings = read();
+let settings = readSettings();
 
-export function choose(change: Partial<Settings>): void {
+export function updateSettings(change: Partial<Settings>): void {
   settings = { ...settings, ...change };
   try {
-    localStorage.setItem(KEY, JSON.stringify(settings));
+    localStorage.setItem(STORAGE_KEY, JSON.stringify(settings));
   } catch {
-    // It holds until the page is closed.
+    // Without access to the storage, the settings apply until the page is closed.
   }
-  apply();
+  applySettings();
   for (const listener of listeners) listener();
 }
 
@@ -54,15 +54,15 @@ export function isDark(): boolean {
   return settings.theme === "dark" || (settings.theme === "system" && systemIsDark.matches);
 }
 
-/** Puts theme and language on the document. */
-export function apply(): void {
+/** Applies theme and language to the document. */
+export function applySettings(): void {
   const root = document.documentElement;
   root.classList.toggle("pf-v6-theme-dark", isDark());
   root.lang = settings.language;
 }
 
 systemIsDark.addEventListener("change", () => {
-  apply();
+  applySettings();
   settings = { ...settings };
   for (const listener of listeners) listener();
 });

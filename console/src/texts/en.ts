@@ -1,4 +1,4 @@
-/** The page's texts in English. What stands in braces is filled in. */
+/** English texts. Placeholders are in braces. */
 import { disks } from "./en/disks";
 import { host } from "./en/host";
 import { lab } from "./en/lab";
@@ -8,9 +8,9 @@ import { shell } from "./en/shell";
 import { vmq } from "./en/vmq";
 import { vms } from "./en/vms";
 import { why } from "./en/why";
-import { words } from "./en/words";
+import { labels } from "./en/labels";
 
-export const en = { ...disks, ...host, ...lab, ...network, ...overview, ...shell, ...vmq, ...vms, ...why, ...words } as const;
+export const en = { ...disks, ...host, ...lab, ...network, ...overview, ...shell, ...vmq, ...vms, ...why, ...labels } as const;
 
-/** Names a text. */
+/** Key of a text. */
 export type Key = keyof typeof en;

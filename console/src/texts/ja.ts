@@ -8,7 +8,7 @@ import { shell } from "./ja/shell";
 import { vmq } from "./ja/vmq";
 import { vms } from "./ja/vms";
 import { why } from "./ja/why";
-import { words } from "./ja/words";
+import { labels } from "./ja/labels";
 import type { Key } from "./en";
 
-export const ja: Record<Key, string> = { ...disks, ...host, ...lab, ...network, ...overview, ...shell, ...vmq, ...vms, ...why, ...words };
+export const ja: Record<Key, string> = { ...disks, ...host, ...lab, ...network, ...overview, ...shell, ...vmq, ...vms, ...why, ...labels };

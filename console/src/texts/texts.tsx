@@ -1,4 +1,4 @@
-/** The page's texts in the user's language. */
+/** Translations of the texts of the console. */
 import { createContext, useContext, useMemo, type ReactNode } from "react";
 import { en, type Key } from "./en";
 import { ja } from "./ja";
@@ -13,21 +13,21 @@ export type Params = Record<string, string | number>;
 export interface Texts {
   language: Language;
   t: (key: Key, params?: Params) => string;
-  /** A word of the API, such as a state, as people say it; itself where there is no text. */
-  word: (value: string | null | undefined) => string;
+  /** Returns the display text of an API value, such as a state (key `label.VALUE`); the value itself without a text. */
+  label: (value: string | null | undefined) => string;
 }
 
 /**
- * The text of a key, with what stands in braces filled in: `{name}` is a value, `{name|one|other}` a
- * number and the words that agree with it.
+ * Returns the text of a key with its placeholders replaced: `{name}` is a value, `{name|singular|plural}` is a number
+ * followed by the form that agrees with it.
  */
 export function text(language: Language, key: Key, params: Params = {}): string {
-  const slot = /\{(\w+)(?:\|([^|}]*)\|([^|}]*))?\}/g;
-  return CATALOGUES[language][key].replace(slot, (all, name: string, one?: string, other?: string) => {
+  const placeholder = /\{(\w+)(?:\|([^|}]*)\|([^|}]*))?\}/g;
+  return CATALOGUES[language][key].replace(placeholder, (match, name: string, singular?: string, plural?: string) => {
     const value = params[name];
-    if (value === undefined) return all;
-    if (one === undefined) return String(value);
-    return `${value} ${String(value) === "1" ? one : other}`;
+    if (value === undefined) return match;
+    if (singular === undefined) return String(value);
+    return `${value} ${String(value) === "1" ? singular : plural}`;
   });
 }
 
@@ -35,9 +35,9 @@ export function textsOf(language: Language): Texts {
   return {
     language,
     t: (key, params) => text(language, key, params),
-    word: (value) => {
+    label: (value) => {
       if (value === null || value === undefined) return "–";
-      const key = `word.${value}`;
+      const key = `label.${value}`;
       return key in CATALOGUES.en ? CATALOGUES[language][key as Key] : value.replaceAll("_", " ");
     },
   };

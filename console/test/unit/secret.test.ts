@@ -3,9 +3,9 @@ import { afterEach, mock, test } from "node:test";
 import { request } from "../../src/api/client";
 import { SessionSecret, sessionSecret, type Channel } from "../../src/api/secret";
 import { logIn, logOut, readSession } from "../../src/api/session";
-import { ticketed } from "../../src/api/ticket";
+import { urlWithTicket } from "../../src/api/ticket";
 
-type Note = Parameters<Channel["postMessage"]>[0];
+type Message = Parameters<Channel["postMessage"]>[0];
 
 /** Storage of one tab. */
 function storage(): Pick<Storage, "getItem" | "setItem" | "removeItem"> & { values: Map<string, string> } {
@@ -18,8 +18,8 @@ function storage(): Pick<Storage, "getItem" | "setItem" | "removeItem"> & { valu
   };
 }
 
-/** Tabs of one origin: each hears what the others post. */
-class Origin {
+/** Broadcast channel between tabs of one origin. */
+class MockOrigin {
   readonly #channels = new Set<Channel>();
 
   tab(): Channel {
@@ -27,9 +27,9 @@ class Origin {
     const channel: Channel = {
       onmessage: null,
       close: () => void channels.delete(channel),
-      postMessage: (note: Note) => {
+      postMessage: (message: Message) => {
         for (const other of channels) {
-          if (other !== channel) queueMicrotask(() => other.onmessage?.({ data: note } as MessageEvent<Note>));
+          if (other !== channel) queueMicrotask(() => other.onmessage?.({ data: message } as MessageEvent<Message>));
         }
       },
     };
@@ -40,90 +40,90 @@ class Origin {
 
 afterEach(() => {
   mock.restoreAll();
-  sessionSecret.forget(sessionSecret.value);
+  sessionSecret.discard(sessionSecret.value);
 });
 
-test("the value stays in the storage of the tab until it is forgotten", () => {
-  const kept = storage();
-  const first = new SessionSecret(kept);
-  first.keep("one");
-  assert.equal(new SessionSecret(kept).value, "one", "after a reload");
-  first.forget("another");
-  assert.equal(first.value, "one");
-  first.forget("one");
-  assert.deepEqual([first.value, kept.values.size], [undefined, 0]);
+test("the secret stays in the storage of the tab until it is discarded", () => {
+  const tabStorage = storage();
+  const secret = new SessionSecret(tabStorage);
+  secret.set("one");
+  assert.equal(new SessionSecret(tabStorage).value, "one", "after a reload");
+  secret.discard("another");
+  assert.equal(secret.value, "one");
+  secret.discard("one");
+  assert.deepEqual([secret.value, tabStorage.values.size], [undefined, 0]);
 });
 
-test("a new tab gets the value from an open one, and none where there is none", async () => {
-  const origin = new Origin();
-  const [open, fresh] = [new SessionSecret(storage()), new SessionSecret(storage())];
-  open.listen(() => undefined, origin.tab());
-  const adopted: string[] = [];
-  fresh.listen(() => adopted.push(fresh.value ?? ""), origin.tab());
-  assert.equal(await fresh.request(), undefined);
-  open.keep("one");
+test("a new tab receives the secret from an open tab, if there is one", async () => {
+  const origin = new MockOrigin();
+  const [openTab, newTab] = [new SessionSecret(storage()), new SessionSecret(storage())];
+  openTab.listen(() => undefined, origin.tab());
+  const replaced: string[] = [];
+  newTab.listen(() => replaced.push(newTab.value ?? ""), origin.tab());
+  assert.equal(await newTab.request(), undefined);
+  openTab.set("one");
   await Promise.resolve();
-  assert.deepEqual(adopted, ["one"], "a login is passed on");
-  fresh.forget("one");
-  assert.equal(await fresh.request(), "one");
-  assert.deepEqual(adopted, ["one"], "who requests it is not told again");
+  assert.deepEqual(replaced, ["one"], "after a login in another tab");
+  newTab.discard("one");
+  assert.equal(await newTab.request(), "one");
+  assert.deepEqual(replaced, ["one"], "a requested secret does not call onReplaced");
 });
 
-test("a tab of another origin gets nothing", async () => {
-  const open = new SessionSecret(storage());
-  open.listen(() => undefined, new Origin().tab());
-  open.keep("one");
+test("a tab of another origin receives no secret", async () => {
+  const openTab = new SessionSecret(storage());
+  openTab.listen(() => undefined, new MockOrigin().tab());
+  openTab.set("one");
   const other = new SessionSecret(storage());
-  other.listen(() => undefined, new Origin().tab());
+  other.listen(() => undefined, new MockOrigin().tab());
   assert.equal(await other.request(), undefined);
 });
 
-/** Answers requests in order, and returns what was sent. */
-function answers(...all: [status: number, body?: unknown][]): { path: string; headers: Record<string, string>; body?: string }[] {
-  const sent: ReturnType<typeof answers> = [];
+/** Responds to requests in order. Returns the list of received requests. */
+function mockResponses(...responses: [status: number, body?: unknown][]): { path: string; headers: Record<string, string>; body?: string }[] {
+  const requests: ReturnType<typeof mockResponses> = [];
   mock.method(globalThis, "fetch", async (path: string, init: RequestInit) => {
-    sent.push({ path, headers: init.headers as Record<string, string>, body: init.body as string | undefined });
-    const [status, body] = all[sent.length - 1] ?? [500];
+    requests.push({ path, headers: init.headers as Record<string, string>, body: init.body as string | undefined });
+    const [status, body] = responses[requests.length - 1] ?? [500];
     return new Response(body === undefined ? null : JSON.stringify(body), { status });
   });
-  return sent;
+  return requests;
 }
 
-test("requests after a login have the value that it returned, and none after the logout", async () => {
-  const sent = answers([200, { secret: "abc" }], [200, []], [204], [200, []]);
+test("requests carry the secret after a login, and none after the logout", async () => {
+  const requests = mockResponses([200, { secret: "abc" }], [200, []], [204], [200, []]);
   await logIn({ secret: "token" });
   await request("GET", "/1.0/disks");
   await logOut();
   await request("GET", "/1.0/disks");
-  assert.deepEqual(sent.map((one) => one.headers["X-Suimon-Session"]), [undefined, "abc", "abc", undefined]);
-  assert.equal(sent[0]?.body, '{"secret":"token"}');
+  assert.deepEqual(requests.map((received) => received.headers["X-Suimon-Session"]), [undefined, "abc", "abc", undefined]);
+  assert.equal(requests[0]?.body, '{"secret":"token"}');
 });
 
-test("without a value there is no session, and a refused one is forgotten", async () => {
-  const sent = answers([401, { errors: [] }]);
+test("there is no session without a secret, and a rejected secret is discarded", async () => {
+  const requests = mockResponses([401, { errors: [] }]);
   assert.equal(await readSession(), undefined);
-  assert.equal(sent.length, 0, "the cookie alone is not tried");
-  sessionSecret.keep("old");
+  assert.equal(requests.length, 0, "no request with the cookie alone");
+  sessionSecret.set("old");
   assert.equal(await readSession(), undefined);
-  assert.deepEqual([sent.length, sessionSecret.value], [1, undefined]);
+  assert.deepEqual([requests.length, sessionSecret.value], [1, undefined]);
 });
 
-test("a refused value is replaced by that of another tab", async () => {
-  const origin = new Origin();
-  sessionSecret.keep("old");
-  const end = sessionSecret.listen(() => undefined, origin.tab());
-  // The other tab logged in while this one was suspended, and answers when it is asked.
+test("a rejected secret is replaced with that of another tab", async () => {
+  const origin = new MockOrigin();
+  sessionSecret.set("old");
+  const stopListening = sessionSecret.listen(() => undefined, origin.tab());
+  // The other tab logged in while this one was suspended, and responds to its request.
   const other = new SessionSecret(storage());
-  other.keep("new");
+  other.set("new");
   other.listen(() => undefined, origin.tab());
-  const sent = answers([401, { errors: [] }], [200, { host_name: "h" }]);
+  const requests = mockResponses([401, { errors: [] }], [200, { host_name: "h" }]);
   assert.equal((await readSession())?.host_name, "h");
-  assert.deepEqual(sent.map((one) => one.headers["X-Suimon-Session"]), ["old", "new"]);
-  end();
+  assert.deepEqual(requests.map((received) => received.headers["X-Suimon-Session"]), ["old", "new"]);
+  stopListening();
 });
 
-test("what the browser loads by itself has a ticket in its address", async () => {
-  const sent = answers([200, { ticket: "t1", valid_s: 30 }]);
-  assert.equal(await ticketed("/1.0/lab/runs/a/report"), "/1.0/lab/runs/a/report?ticket=t1");
-  assert.deepEqual([sent[0]?.path, sent[0]?.body], ["/console/tickets", '{"path":"/1.0/lab/runs/a/report"}']);
+test("URLs that the browser loads contain a ticket", async () => {
+  const requests = mockResponses([200, { ticket: "t1", valid_s: 30 }]);
+  assert.equal(await urlWithTicket("/1.0/lab/runs/a/report"), "/1.0/lab/runs/a/report?ticket=t1");
+  assert.deepEqual([requests[0]?.path, requests[0]?.body], ["/console/tickets", '{"path":"/1.0/lab/runs/a/report"}']);
 });

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sessionSecret } from "../../src/api/secret";
-import { SerialLine, type Socket } from "../../src/live/serial";
+import { SerialConnection, type Socket } from "../../src/live/serial";
 
-/** A socket whose other end is the test. */
-class End extends EventTarget {
+/** WebSocket whose remote end is the test. */
+class MockSocket extends EventTarget {
   readyState = 0;
   binaryType: BinaryType = "blob";
   path = "";
@@ -17,61 +17,61 @@ class End extends EventTarget {
 
   close(): void {
     this.isClosed = true;
-    this.says("close");
+    this.emit("close");
   }
 
-  says(name: "open" | "close"): void {
+  emit(name: "open" | "close"): void {
     this.readyState = name === "open" ? 1 : 3;
     this.dispatchEvent(new Event(name));
   }
 
-  brings(data: string | ArrayBuffer): void {
+  receive(data: string | ArrayBuffer): void {
     this.dispatchEvent(new MessageEvent("message", { data }));
   }
 }
 
-function line(vm: string): { end: End; line: SerialLine; said: string[] } {
-  const end = new End();
-  const said: string[] = [];
-  const made = new SerialLine(vm, {
-    onOpen: () => said.push("open"),
-    onBytes: (bytes) => said.push(`bytes ${[...bytes].join(" ")}`),
-    onEnd: (failure) => said.push(`end ${failure.status} ${failure.errors.map((one) => one.message).join()}`),
+function connect(vm: string): { socket: MockSocket; connection: SerialConnection; log: string[] } {
+  const socket = new MockSocket();
+  const log: string[] = [];
+  const connection = new SerialConnection(vm, {
+    onOpen: () => log.push("open"),
+    onBytes: (bytes) => log.push(`bytes ${[...bytes].join(" ")}`),
+    onClose: (error) => log.push(`close ${error.status} ${error.errors.map((apiError) => apiError.message).join()}`),
   }, (path) => {
-    end.path = path;
-    return end as unknown as Socket;
+    socket.path = path;
+    return socket as unknown as Socket;
   });
-  return { end, line: made, said };
+  return { socket, connection, log };
 }
 
-test("bytes go both ways as they are, and nothing before it is open", () => {
-  sessionSecret.keep("abc");
-  const { end, line: serial, said } = line("a/b");
-  assert.equal(end.path, "/console/vms/a%2Fb/serial");
-  serial.type("too early");
-  end.says("open");
-  end.brings(new Uint8Array([27, 91, 255]).buffer);
-  serial.type("ls é\r");
-  assert.deepEqual(said, ["open", "bytes 27 91 255"]);
-  assert.deepEqual(end.sent, ["text abc", "ls é\r"], "the value of the session goes first");
-  serial.type("x".repeat(100_000));
-  assert.deepEqual(end.sent.slice(2).map((piece) => piece.length), [32768, 32768, 32768, 1696]);
-  serial.close();
-  assert.ok(end.isClosed);
-  assert.deepEqual(said.length, 2, "who closes it is not told that it ended");
+test("bytes are transferred unchanged in both directions once the socket is open", () => {
+  sessionSecret.set("abc");
+  const { socket, connection, log } = connect("a/b");
+  assert.equal(socket.path, "/console/vms/a%2Fb/serial");
+  connection.send("too early");
+  socket.emit("open");
+  socket.receive(new Uint8Array([27, 91, 255]).buffer);
+  connection.send("ls é\r");
+  assert.deepEqual(log, ["open", "bytes 27 91 255"]);
+  assert.deepEqual(socket.sent, ["text abc", "ls é\r"], "the secret is the first message");
+  connection.send("x".repeat(100_000));
+  assert.deepEqual(socket.sent.slice(2).map((chunk) => chunk.length), [32768, 32768, 32768, 1696]);
+  connection.close();
+  assert.ok(socket.isClosed);
+  assert.deepEqual(log.length, 2, "close() does not call onClose");
 });
 
-test("what stands against it is told when it ends, and so is a daemon that is gone", () => {
-  const refused = line("web");
-  refused.end.says("open");
-  refused.end.brings(JSON.stringify({ errors: [{ code: "conflict", message: "somebody has it" }] }));
-  refused.end.says("close");
-  assert.deepEqual(refused.said, ["open", "end 409 somebody has it"]);
-  const gone = line("web");
-  gone.end.says("close");
-  assert.deepEqual(gone.said, ["end 0 "]);
-  const odd = line("web");
-  odd.end.brings("no JSON");
-  odd.end.says("close");
-  assert.deepEqual(odd.said, ["end 500 "]);
+test("a rejected connection reports the error of the daemon, a missing response status 0", () => {
+  const rejected = connect("web");
+  rejected.socket.emit("open");
+  rejected.socket.receive(JSON.stringify({ errors: [{ code: "conflict", message: "the console is in use" }] }));
+  rejected.socket.emit("close");
+  assert.deepEqual(rejected.log, ["open", "close 409 the console is in use"]);
+  const unreachable = connect("web");
+  unreachable.socket.emit("close");
+  assert.deepEqual(unreachable.log, ["close 0 "]);
+  const invalid = connect("web");
+  invalid.socket.receive("no JSON");
+  invalid.socket.emit("close");
+  assert.deepEqual(invalid.log, ["close 500 "]);
 });

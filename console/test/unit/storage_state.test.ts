@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { storageState } from "../../src/parts/storage_state";
+import { storageState } from "../../src/components/storage_state";
 import { textsOf } from "../../src/texts/texts";
-import { disk, store } from "./things";
+import { disk, store } from "./fixtures";
 
 const texts = [textsOf("en"), textsOf("ja")];
 
 test("a disk or store whose worker does not respond is marked as by the command line", () => {
-  for (const of of [disk("web", {}), store()]) {
-    assert.deepEqual(texts.map((one) => storageState(of, one).text), ["ready", "使用可"]);
-    assert.deepEqual(texts.map((one) => storageState({ ...of, stale: false }, one).state), ["ready", "ready"]);
-    const stale = texts.map((one) => storageState({ ...of, stale: true }, one));
+  for (const object of [disk("web", {}), store()]) {
+    assert.deepEqual(texts.map((language) => storageState(object, language).text), ["ready", "使用可"]);
+    assert.deepEqual(texts.map((language) => storageState({ ...object, stale: false }, language).state), ["ready", "ready"]);
+    const stale = texts.map((language) => storageState({ ...object, stale: true }, language));
     assert.deepEqual(stale.map(({ text }) => text), ["ready (stale)", "使用可（古い値）"]);
     assert.deepEqual(stale.map(({ state }) => state), ["stale", "stale"]);
   }

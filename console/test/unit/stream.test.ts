@@ -1,24 +1,24 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { Clock } from "./clock";
+import { FakeClock } from "./fake_clock";
 import { sessionSecret } from "../../src/api/secret";
-import type { EventListener, EventReader } from "../../src/live/sse";
+import type { EventStreamListener, EventStreamReader } from "../../src/live/sse";
 import { LiveStream } from "../../src/live/stream";
 
-/** A stream that a test speaks for. */
-class FakeSource implements EventReader {
-  static all: FakeSource[] = [];
+/** Event stream whose events the test emits. */
+class MockReader implements EventStreamReader {
+  static instances: MockReader[] = [];
   isClosed = false;
   constructor(
     readonly url: string,
-    readonly listener: EventListener,
+    readonly listener: EventStreamListener,
   ) {
-    FakeSource.all.push(this);
+    MockReader.instances.push(this);
   }
   close() {
     this.isClosed = true;
   }
-  say(name: string, data: unknown) {
+  emit(name: string, data: unknown) {
     this.listener.onEvent(name, JSON.stringify(data));
   }
   end() {
@@ -27,24 +27,24 @@ class FakeSource implements EventReader {
   }
 }
 
-const last = () => FakeSource.all.at(-1) as FakeSource;
+const last = () => MockReader.instances.at(-1) as MockReader;
 const settle = async () => {
-  for (let at = 0; at < 20; at += 1) await Promise.resolve();
+  for (let index = 0; index < 20; index += 1) await Promise.resolve();
 };
 let stream: LiveStream;
-let ended: number;
-let session: number;
-let clock: Clock;
+let sessionEnds: number;
+let sessionStatus: number;
+let clock: FakeClock;
 
 beforeEach(() => {
-  FakeSource.all = [];
-  ended = 0;
-  session = 200;
-  sessionSecret.keep("abc");
-  mock.method(globalThis, "fetch", async () => new Response(session === 200 ? "{}" : '{"errors":[]}', { status: session }));
-  clock = new Clock();
-  stream = new LiveStream((url, listener) => new FakeSource(url, listener));
-  stream.start(() => (ended += 1));
+  MockReader.instances = [];
+  sessionEnds = 0;
+  sessionStatus = 200;
+  sessionSecret.set("abc");
+  mock.method(globalThis, "fetch", async () => new Response(sessionStatus === 200 ? "{}" : '{"errors":[]}', { status: sessionStatus }));
+  clock = new FakeClock();
+  stream = new LiveStream((url, listener) => new MockReader(url, listener));
+  stream.start(() => (sessionEnds += 1));
 });
 
 afterEach(() => {
@@ -53,98 +53,98 @@ afterEach(() => {
   mock.restoreAll();
 });
 
-test("what is wanted besides is asked for in one stream, and what was heard stays", () => {
-  const heard: unknown[] = [];
-  stream.subscribe("disks", () => heard.push(stream.heard("disks").data));
+test("all topics are requested in one stream, and their data is kept when it is reopened", () => {
+  const received: unknown[] = [];
+  stream.subscribe("disks", () => received.push(stream.topicState("disks").data));
   clock.tick(50);
   assert.match(last().url, /topics=top,qos\/flows,vmq,events,disks$/);
-  assert.equal(FakeSource.all.filter((one) => !one.isClosed).length, 1);
-  last().say("disks", [{ a: 1 }]);
+  assert.equal(MockReader.instances.filter((reader) => !reader.isClosed).length, 1);
+  last().emit("disks", [{ a: 1 }]);
   stream.subscribe("nics", () => undefined);
   clock.tick(50);
-  assert.deepEqual(stream.heard("disks").data, [{ a: 1 }]);
-  assert.deepEqual(heard, [[{ a: 1 }]]);
+  assert.deepEqual(stream.topicState("disks").data, [{ a: 1 }]);
+  assert.deepEqual(received, [[{ a: 1 }]]);
 });
 
-test("what another page wants at once is there, though the daemon does not say it again", () => {
-  const leave = stream.subscribe("vms", () => undefined);
+test("data of a topic is kept if it is subscribed again at once", () => {
+  const unsubscribe = stream.subscribe("vms", () => undefined);
   clock.tick(50);
-  last().say("vms", [1]);
-  leave();
+  last().emit("vms", [1]);
+  unsubscribe();
   stream.subscribe("vms", () => undefined);
   clock.tick(2000);
-  assert.deepEqual(stream.heard("vms").data, [1]);
+  assert.deepEqual(stream.topicState("vms").data, [1]);
 });
 
-test("what nobody wanted for a while is asked for anew", () => {
-  const leave = stream.subscribe("vms", () => undefined);
+test("data of a topic without subscribers is removed", () => {
+  const unsubscribe = stream.subscribe("vms", () => undefined);
   clock.tick(50);
-  last().say("vms", [1]);
-  leave();
+  last().emit("vms", [1]);
+  unsubscribe();
   clock.tick(2000);
   stream.subscribe("vms", () => undefined);
-  assert.equal(stream.heard("vms").data, undefined);
+  assert.equal(stream.topicState("vms").data, undefined);
 });
 
-test("a topic that fails keeps its last answer and tells the error", () => {
+test("a failed topic keeps its data and has an error", () => {
   stream.subscribe("disks", () => undefined);
   clock.tick(50);
-  last().say("disks", [1]);
-  last().say("failure", { topic: "disks", status: 500, error: { errors: [{ code: "internal", message: "it broke" }] } });
-  assert.deepEqual(stream.heard("disks").data, [1]);
-  assert.equal(stream.heard("disks").error?.body?.errors[0]?.message, "it broke");
-  last().say("disks", [2]);
-  assert.equal(stream.heard("disks").error, undefined);
+  last().emit("disks", [1]);
+  last().emit("failure", { topic: "disks", status: 500, error: { errors: [{ code: "internal", message: "it broke" }] } });
+  assert.deepEqual(stream.topicState("disks").data, [1]);
+  assert.equal(stream.topicState("disks").error?.body?.errors[0]?.message, "it broke");
+  last().emit("disks", [2]);
+  assert.equal(stream.topicState("disks").error, undefined);
 });
 
-test("a lost line is stale since it was heard last, and live again when it is heard", async () => {
-  last().say("top", {});
-  const at = Date.now();
+test("a lost connection has the time of the last update, and is live again after an update", async () => {
+  last().emit("top", {});
+  const lastUpdateMs = Date.now();
   clock.tick(1000);
-  const ended = last();
-  ended.end();
-  assert.deepEqual(stream.state, { line: "lost", sinceMs: at });
+  const replaced = last();
+  replaced.end();
+  assert.deepEqual(stream.connection, { status: "lost", sinceMs: lastUpdateMs });
   await settle();
   clock.tick(1000);
-  ended.say("top", {});
-  assert.equal(stream.state.line, "lost", "a stream that was replaced is not heard");
-  last().say("top", {});
-  assert.deepEqual(stream.state, { line: "live" });
+  replaced.emit("top", {});
+  assert.equal(stream.connection.status, "lost", "events of a replaced stream are ignored");
+  last().emit("top", {});
+  assert.deepEqual(stream.connection, { status: "live" });
 });
 
-test("silence is a lost line, too, and a new stream is opened", () => {
-  last().say("top", {});
-  const count = FakeSource.all.length;
+test("a timeout counts as a lost connection, and the stream is reopened", () => {
+  last().emit("top", {});
+  const count = MockReader.instances.length;
   clock.tick(8000);
-  assert.equal(stream.state.line, "lost");
-  assert.equal(FakeSource.all.length, count + 1);
+  assert.equal(stream.connection.status, "lost");
+  assert.equal(MockReader.instances.length, count + 1);
 });
 
-test("a stream that is closed is opened again, later and later, while the session lasts", async () => {
-  last().say("top", {});
-  for (const wait of [1000, 2000, 4000]) {
-    const count = FakeSource.all.length;
+test("a closed stream is reopened with increasing delays while the session is valid", async () => {
+  last().emit("top", {});
+  for (const delayMs of [1000, 2000, 4000]) {
+    const count = MockReader.instances.length;
     last().end();
     await settle();
-    clock.tick(wait - 1);
-    assert.equal(FakeSource.all.length, count);
+    clock.tick(delayMs - 1);
+    assert.equal(MockReader.instances.length, count);
     clock.tick(1);
-    assert.equal(FakeSource.all.length, count + 1);
+    assert.equal(MockReader.instances.length, count + 1);
   }
-  assert.equal(ended, 0);
+  assert.equal(sessionEnds, 0);
 });
 
-test("a session that is over ends the page's, not the daemon that is away", async () => {
-  session = 401;
+test("the end of the session is reported if the daemon rejects it", async () => {
+  sessionStatus = 401;
   last().end();
   await settle();
-  assert.equal(ended, 1);
+  assert.equal(sessionEnds, 1);
 });
 
-test("a stream opened for nobody new stays as it is", () => {
-  const end = stream.subscribe("top", () => undefined);
+test("the stream is not reopened if its topics stay the same", () => {
+  const unsubscribe = stream.subscribe("top", () => undefined);
   clock.tick(50);
-  end();
+  unsubscribe();
   clock.tick(2000);
-  assert.equal(FakeSource.all.length, 1);
+  assert.equal(MockReader.instances.length, 1);
 });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import * as units from "../../src/units/units";
 import { text } from "../../src/texts/texts";
 
-test("rates have three digits and a prefix, as the command line writes them", () => {
+test("rates have three digits and a prefix, as in the CLI", () => {
   const shown = [0, 999, 1000, 1234, 12_345, 123_456, 999_499, 999_500, 15_800_000_000].map(units.bitRate);
   assert.deepEqual(shown, [
     "0 bit/s", "999 bit/s", "1.00 kbit/s", "1.23 kbit/s", "12.3 kbit/s", "123 kbit/s", "999 kbit/s", "1.00 Mbit/s", "15.8 Gbit/s",
@@ -25,27 +25,27 @@ test("counts are exact below ten thousand", () => {
 test("sizes are binary, shares have one decimal, ages two units", () => {
   assert.equal(units.size(1.2 * 2 ** 30), "1.20 GiB");
   assert.deepEqual([0, 499, 500, 123_456, 999_950, 1_000_000].map(units.percent), ["0.0 %", "0.0 %", "0.1 %", "12.3 %", "100.0 %", "100.0 %"]);
-  assert.deepEqual([59, 75, 3660, 90_000].map(units.age), ["59 s", "1 min 15 s", "1 h 01 min", "1 d 01 h"]);
+  assert.deepEqual([59, 75, 3660, 90_000].map(units.duration), ["59 s", "1 min 15 s", "1 h 01 min", "1 d 01 h"]);
 });
 
-test("sizes of the API are numbers or texts", () => {
-  assert.equal(units.bytesOf("2 GiB"), 2 ** 31);
-  assert.equal(units.bytesOf("100MiB"), 100 * 2 ** 20);
-  assert.equal(units.bytesOf(512), 512);
-  assert.equal(units.bytesOf("many"), undefined);
-  assert.equal(units.bytesOf(null), undefined);
+test("sizes of the API are parsed from numbers and texts", () => {
+  assert.equal(units.parseBytes("2 GiB"), 2 ** 31);
+  assert.equal(units.parseBytes("100MiB"), 100 * 2 ** 20);
+  assert.equal(units.parseBytes(512), 512);
+  assert.equal(units.parseBytes("many"), undefined);
+  assert.equal(units.parseBytes(null), undefined);
 });
 
-test("what is no number is shown as not known", () => {
+test("NaN is shown as unknown", () => {
   assert.equal(units.bitRate(Number.NaN), "–");
 });
 
-test("lines between whole numbers have no number of their own", () => {
-  assert.deepEqual(units.distinct([0, 0.2, 0.4, 0.6, 1].map(units.bitRate)), ["0 bit/s", "", "", "1 bit/s", ""]);
-  assert.deepEqual(units.distinct(["0 %", "50 %", "100 %"]), ["0 %", "50 %", "100 %"]);
+test("repeated axis labels are blank", () => {
+  assert.deepEqual(units.blankRepeats([0, 0.2, 0.4, 0.6, 1].map(units.bitRate)), ["0 bit/s", "", "", "1 bit/s", ""]);
+  assert.deepEqual(units.blankRepeats(["0 %", "50 %", "100 %"]), ["0 %", "50 %", "100 %"]);
 });
 
-test("words agree with their number, and values have no words", () => {
+test("nouns agree with their number", () => {
   const line = (nics: number) => text("en", "tile.network.more", { up: 1, nics, uplinks: nics });
   assert.equal(line(1), "1 of 1 NIC up, 1 uplink");
   assert.equal(line(2), "1 of 2 NICs up, 2 uplinks");

@@ -1,34 +1,34 @@
-/** The cluster: its nodes, who divides which shared store, and what this host may do of each. */
+/** Page "Cluster": nodes, shared stores with their leaders, and the limits of this host. */
 import { Button } from "@patternfly/react-core";
 import { useState } from "react";
 import type { ClusterDisk, ClusterStatus, NodeStatus } from "../../api/types";
 import { command } from "../../api/commands";
 import { useTopic } from "../../live/hooks";
-import { ChangeDialog, type Change } from "../../parts/ChangeDialog";
-import { Command } from "../../parts/Command";
-import { DataTable } from "../../parts/DataTable";
-import { Facts } from "../../parts/Facts";
-import { PageFrame } from "../../parts/PageFrame";
-import { Section } from "../../parts/Section";
-import { Empty, WhenHeard } from "../../parts/States";
-import { StateLabel } from "../../parts/StateLabel";
+import { ChangeDialog, type Change } from "../../components/ChangeDialog";
+import { Command } from "../../components/Command";
+import { DataTable } from "../../components/DataTable";
+import { PropertyList } from "../../components/PropertyList";
+import { PageFrame } from "../../components/PageFrame";
+import { Section } from "../../components/Section";
+import { Empty, WhenLoaded } from "../../components/States";
+import { StateLabel } from "../../components/StateLabel";
 import { useTexts } from "../../texts/texts";
-import { age, count, iops } from "../../units/units";
+import { duration, count, iops } from "../../units/units";
 import { Health } from "../network/PortTables";
 
-type Asked = Change & { title: string; about: string; action: string; danger: string; withoutPreview?: boolean };
+type Confirmation = Change & { title: string; about: string; action: string; danger: string; withoutPreview?: boolean };
 
 export function ClusterPage() {
   const { t } = useTexts();
   const cluster = useTopic("cluster");
   const disks = useTopic("cluster/flows");
   const nodes = useTopic("nodes");
-  const [asked, setAsked] = useState<Asked>();
-  const leave = (): Asked => ({
+  const [confirmation, setConfirmation] = useState<Confirmation>();
+  const leave = (): Confirmation => ({
     title: t("cluster.leave.title"), about: t("cluster.leave.about"), action: t("cluster.leave"), danger: t("cluster.leave.danger"),
     method: "DELETE", path: "/1.0/cluster", command: command("cluster", "leave"),
   });
-  const remove = (name: string): Asked => ({
+  const remove = (name: string): Confirmation => ({
     title: t("cluster.remove.title", { name }), about: t("cluster.remove.about"), action: t("cluster.remove"), danger: t("cluster.remove.danger"),
     method: "DELETE", path: `/1.0/cluster/members/${encodeURIComponent(name)}`, command: command("cluster", "remove", name), withoutPreview: true,
   });
@@ -37,13 +37,13 @@ export function ClusterPage() {
     <PageFrame
       title={t("cluster.title")}
       about={t("cluster.about")}
-      actions={config && <Button variant="secondary" onClick={() => setAsked(leave())}>{t("cluster.leave")}</Button>}
+      actions={config && <Button variant="secondary" onClick={() => setConfirmation(leave())}>{t("cluster.leave")}</Button>}
     >
-      <WhenHeard of={[cluster, nodes]}>
+      <WhenLoaded topics={[cluster, nodes]}>
         {() => (
           <>
             {cluster.data && config
-              ? <Shown cluster={cluster.data} disks={disks.data ?? []} onRemove={(name) => setAsked(remove(name))} />
+              ? <ClusterDetails cluster={cluster.data} disks={disks.data ?? []} onRemove={(name) => setConfirmation(remove(name))} />
               : (
                 <Empty title={t("cluster.none")}>
                   {t("cluster.none.about")}
@@ -53,25 +53,25 @@ export function ClusterPage() {
             {nodes.data && nodes.data.length > 0 && <Section title={t("nodes.title")}><Nodes nodes={nodes.data} /></Section>}
           </>
         )}
-      </WhenHeard>
-      {asked && <ChangeDialog {...asked} change={asked} onClose={() => setAsked(undefined)} />}
+      </WhenLoaded>
+      {confirmation && <ChangeDialog {...confirmation} change={confirmation} onClose={() => setConfirmation(undefined)} />}
     </PageFrame>
   );
 }
 
-function Shown(props: { cluster: ClusterStatus; disks: readonly ClusterDisk[]; onRemove: (name: string) => void }) {
+function ClusterDetails(props: { cluster: ClusterStatus; disks: readonly ClusterDisk[]; onRemove: (name: string) => void }) {
   const { t } = useTexts();
   const { cluster } = props;
   const shares = cluster.stores.flatMap((store) => store.shares.map((share) => ({ store: store.store, ...share })));
   return (
     <>
-      <Section title={t("cluster.is", { name: cluster.config?.name ?? "" })}>
-        <Facts
-          of={[
-            [t("column.state"), <Health key="h" of={cluster.condition} />],
+      <Section title={t("cluster.properties", { name: cluster.config?.name ?? "" })}>
+        <PropertyList
+          items={[
+            [t("column.state"), <Health key="h" condition={cluster.condition} />],
             [t("cluster.node"), cluster.config?.node],
             [t("cluster.endpoints"), cluster.config?.endpoints.join(", ")],
-            [t("cluster.heard"), cluster.age_ms == null ? "–" : t("lacp.ago", { age: age(cluster.age_ms / 1000) })],
+            [t("cluster.status.age"), cluster.age_ms == null ? "–" : t("lacp.ago", { age: duration(cluster.age_ms / 1000) })],
           ]}
         />
         <DataTable
@@ -96,11 +96,11 @@ function Shown(props: { cluster: ClusterStatus; disks: readonly ClusterDisk[]; o
             { title: t("column.store"), cell: (store) => store.store },
             { title: t("cluster.leader"), cell: (store) => store.leader ?? "–" },
             { title: t("stores.capacity"), cell: (store) => (store.capacity_iops == null ? "–" : count(store.capacity_iops)), isNumber: true },
-            { title: t("cluster.share"), cell: (store) => (store.limit_iops == null ? "–" : count(store.limit_iops)), isNumber: true },
-            { title: t("cluster.may"), cell: (store) => count(store.cap.iops), isNumber: true },
+            { title: t("cluster.limit.shared"), cell: (store) => (store.limit_iops == null ? "–" : count(store.limit_iops)), isNumber: true },
+            { title: t("cluster.limit.here"), cell: (store) => count(store.cap.iops), isNumber: true },
             { title: t("cluster.reserved"), cell: (store) => count(store.cap.reserved_iops), isNumber: true },
-            { title: t("cluster.lease"), cell: (store) => (store.cap.lease_ms == null ? "–" : age(store.cap.lease_ms / 1000)), isNumber: true },
-            { title: t("cluster.remark"), cell: (store) => store.reason ?? (store.has_external_load ? t("cluster.foreign") : "–") },
+            { title: t("cluster.lease"), cell: (store) => (store.cap.lease_ms == null ? "–" : duration(store.cap.lease_ms / 1000)), isNumber: true },
+            { title: t("cluster.remark"), cell: (store) => store.reason ?? (store.has_external_load ? t("cluster.external_load") : "–") },
           ]}
         />
         <h3 className="small-title spaced">{t("cluster.shares")}</h3>
@@ -128,7 +128,7 @@ function Shown(props: { cluster: ClusterStatus; disks: readonly ClusterDisk[]; o
             { title: t("disks.guaranteed"), cell: (disk) => count(disk.guaranteed_iops), isNumber: true },
             { title: t("disks.demand"), cell: (disk) => count(disk.demand_iops), isNumber: true },
             { title: t("disks.delivered"), cell: (disk) => count(disk.delivered_iops), sort: (disk) => disk.delivered_iops, isNumber: true },
-            { title: t("cluster.displaced"), cell: (disk) => disk.aggressors?.map((one) => `${one.disk} (${one.node}, ${count(one.delivered_iops)})`).join(", ") || "–" },
+            { title: t("cluster.aggressors"), cell: (disk) => disk.aggressors?.map((aggressor) => `${aggressor.disk} (${aggressor.node}, ${count(aggressor.delivered_iops)})`).join(", ") || "–" },
           ]}
         />
       </Section>
@@ -146,7 +146,7 @@ function Nodes(props: { nodes: readonly NodeStatus[] }) {
       columns={[
         { title: t("column.name"), cell: (node) => node.config.name },
         { title: t("sriov.address"), cell: (node) => node.config.address },
-        { title: t("column.state"), cell: (node) => <Health of={node.condition} /> },
+        { title: t("column.state"), cell: (node) => <Health condition={node.condition} /> },
         { title: t("nodes.host"), cell: (node) => node.host ?? "–" },
         { title: t("nodes.version"), cell: (node) => node.version ?? "–" },
       ]}

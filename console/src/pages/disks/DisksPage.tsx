@@ -1,12 +1,12 @@
-/** Disks and Storage QoS: who is entitled to what, wants it, and gets it. */
+/** Page "Disks and QoS": guaranteed IOPS, demand and delivered IOPS of disks, and their stores and policies. */
 import { useState } from "react";
 import type { DiskStatus } from "../../api/types";
 import { useTopic } from "../../live/hooks";
-import { PageFrame } from "../../parts/PageFrame";
-import { Section } from "../../parts/Section";
-import { Empty, WhenHeard } from "../../parts/States";
+import { PageFrame } from "../../components/PageFrame";
+import { Section } from "../../components/Section";
+import { Empty, WhenLoaded } from "../../components/States";
 import { useTexts } from "../../texts/texts";
-import { sharesByStore } from "./displacement";
+import { deliveryByStore } from "./delivery";
 import { FlowTable } from "./FlowTable";
 import type { LimitFields } from "./limits";
 import { LimitsDialog } from "./LimitsDialog";
@@ -23,11 +23,11 @@ export function DisksPage() {
   const [changing, setChanging] = useState<{ disk: DiskStatus; start?: Partial<LimitFields> }>();
   return (
     <PageFrame title={t("disks.title")} about={t("disks.about")}>
-      <WhenHeard of={[disks, stores, flows]}>
+      <WhenLoaded topics={[disks, stores, flows]}>
         {() => {
           const all = disks.data ?? [];
           if (all.length === 0 && stores.data?.length === 0) return <Empty title={t("disks.none")}>{t("disks.none.about")}</Empty>;
-          const shares = new Map(sharesByStore(flows.data ?? []).map((one) => [one.store, one]));
+          const deliveries = new Map(deliveryByStore(flows.data ?? []).map((delivery) => [delivery.store, delivery]));
           return (
             <>
               <Section title={t("disks.table")}>
@@ -38,7 +38,7 @@ export function DisksPage() {
                   <StoreCard
                     key={store.config.name}
                     store={store}
-                    shares={shares.get(store.config.name)}
+                    delivery={deliveries.get(store.config.name)}
                     disks={all.filter((disk) => disk.config.store === store.config.name).map((disk) => disk.config.name)}
                   />
                 ))}
@@ -54,7 +54,7 @@ export function DisksPage() {
             </>
           );
         }}
-      </WhenHeard>
+      </WhenLoaded>
       {changing && (
         <LimitsDialog disk={changing.disk} policies={policies.data ?? []} start={changing.start} onClose={() => setChanging(undefined)} />
       )}

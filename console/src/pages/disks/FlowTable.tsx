@@ -1,25 +1,25 @@
-/** Every disk in a line: what it is entitled to, wants and gets, and what limits it. */
+/** Table of disks: guaranteed IOPS, demand, delivered IOPS, limiting factor and limits. */
 import { Button } from "@patternfly/react-core";
 import type { DiskStatus, QosFlowStatus } from "../../api/types";
 import { useRates } from "../../live/history";
-import { DataTable, type Column } from "../../parts/DataTable";
-import { StorageStateLabel } from "../../parts/StateLabel";
+import { DataTable, type Column } from "../../components/DataTable";
+import { StorageStateLabel } from "../../components/StateLabel";
 import { link } from "../../shell/router";
 import { useTexts } from "../../texts/texts";
 import { count, latency, percent } from "../../units/units";
-import { limitsInShort } from "./limits";
+import { formatLimits } from "./limits";
 
 export function FlowTable(props: { disks: readonly DiskStatus[]; flows: readonly QosFlowStatus[]; onLimits: (disk: DiskStatus) => void }) {
-  const { t, word } = useTexts();
+  const { t, label } = useTexts();
   const rates = new Map(useRates()?.disks.map((rate) => [rate.name, rate]));
   const flows = new Map(props.flows.map((flow) => [flow.disk, flow]));
-  const of = (disk: DiskStatus) => flows.get(disk.config.name);
-  const rate = (key: "guaranteed_iops" | "demand_iops" | "delivered_iops") => ({
+  const flowOf = (disk: DiskStatus) => flows.get(disk.config.name);
+  const iopsColumn = (key: "guaranteed_iops" | "demand_iops" | "delivered_iops") => ({
     cell: (disk: DiskStatus) => {
-      const flow = of(disk);
+      const flow = flowOf(disk);
       return flow ? count(flow.last_5_s[key]) : "–";
     },
-    sort: (disk: DiskStatus) => of(disk)?.last_5_s[key] ?? -1,
+    sort: (disk: DiskStatus) => flowOf(disk)?.last_5_s[key] ?? -1,
     isNumber: true,
   });
   const columns: Column<DiskStatus>[] = [
@@ -29,10 +29,10 @@ export function FlowTable(props: { disks: readonly DiskStatus[]; flows: readonly
       sort: (disk) => disk.config.name,
     },
     { title: t("column.store"), cell: (disk) => disk.config.store, sort: (disk) => disk.config.store },
-    { title: t("column.state"), cell: (disk) => <StorageStateLabel of={disk} />, sort: (disk) => disk.state },
-    { title: t("disks.guaranteed"), ...rate("guaranteed_iops") },
-    { title: t("disks.demand"), ...rate("demand_iops") },
-    { title: t("disks.delivered"), ...rate("delivered_iops") },
+    { title: t("column.state"), cell: (disk) => <StorageStateLabel object={disk} />, sort: (disk) => disk.state },
+    { title: t("disks.guaranteed"), ...iopsColumn("guaranteed_iops") },
+    { title: t("disks.demand"), ...iopsColumn("demand_iops") },
+    { title: t("disks.delivered"), ...iopsColumn("delivered_iops") },
     {
       title: t("disks.latency"),
       cell: (disk) => {
@@ -45,8 +45,8 @@ export function FlowTable(props: { disks: readonly DiskStatus[]; flows: readonly
     {
       title: t("disks.waits"),
       cell: (disk) => {
-        const first = of(disk)?.last_5_s.limited_by?.[0];
-        return first ? `${word(first.factor)} ${percent(first.share_ppm)}` : "–";
+        const first = flowOf(disk)?.last_5_s.limited_by?.[0];
+        return first ? `${label(first.factor)} ${percent(first.share_ppm)}` : "–";
       },
     },
     {
@@ -54,7 +54,7 @@ export function FlowTable(props: { disks: readonly DiskStatus[]; flows: readonly
       cell: (disk) => (
         <span className="row">
           <span>
-            {limitsInShort(of(disk)?.limits ?? disk.config.qos)}
+            {formatLimits(flowOf(disk)?.limits ?? disk.config.qos)}
             {disk.config.qos_policy && <span className="faint"> ({disk.config.qos_policy})</span>}
           </span>
           <Button variant="link" isInline onClick={() => props.onLimits(disk)} aria-label={t("disks.change.of", { disk: disk.config.name })}>

@@ -1,12 +1,12 @@
-/** Changes the limits of a disk while it is in use. */
+/** Dialog that changes the limits of a disk. */
 import { useState } from "react";
 import type { DiskStatus, QosPolicyStatus } from "../../api/types";
-import { ChangeDialog } from "../../parts/ChangeDialog";
-import { ChoiceField, NumberField } from "../../parts/fields";
+import { ChangeDialog } from "../../components/ChangeDialog";
+import { ChoiceField, NumberField } from "../../components/fields";
 import { useTexts } from "../../texts/texts";
-import { fieldsOf, LIMIT_KEYS, ownLimits, policyLimits, type LimitFields } from "./limits";
+import { limitFields, LIMIT_KEYS, ownLimits, policyLimits, type LimitFields } from "./limits";
 
-const OWN = "";
+const OWN_LIMITS = "";
 
 export function LimitsDialog(props: {
   disk: DiskStatus;
@@ -16,17 +16,17 @@ export function LimitsDialog(props: {
 }) {
   const { t } = useTexts();
   const { disk } = props;
-  // What the disk had when the dialog was opened is what the form began with, whatever is heard meanwhile.
-  const [at] = useState(disk);
-  const [holder, setHolder] = useState(props.start ? OWN : (at.config.qos_policy ?? OWN));
+  // The form keeps the state of the disk at its opening; later updates of the topic do not change it.
+  const [initialDisk] = useState(disk);
+  const [holder, setHolder] = useState(props.start ? OWN_LIMITS : (initialDisk.config.qos_policy ?? OWN_LIMITS));
   const [fields, setFields] = useState<LimitFields>({
-    ...fieldsOf(at.config.qos_policy ? undefined : at.config.qos),
+    ...limitFields(initialDisk.config.qos_policy ? undefined : initialDisk.config.qos),
     ...props.start,
   });
-  const change = holder === OWN ? ownLimits(at, fields) : policyLimits(at, holder);
+  const change = holder === OWN_LIMITS ? ownLimits(initialDisk, fields) : policyLimits(initialDisk, holder);
   return (
     <ChangeDialog
-      title={t("limits.title", { disk: at.config.name })}
+      title={t("limits.title", { disk: initialDisk.config.name })}
       about={t("limits.about")}
       change={change}
       action={t("limits.action")}
@@ -40,13 +40,13 @@ export function LimitsDialog(props: {
             value={holder}
             onChange={setHolder}
             options={[
-              [OWN, t("limits.own")],
+              [OWN_LIMITS, t("limits.own")],
               ...props.policies.map((policy): [string, string] => [policy.config.name, t("limits.policy", { policy: policy.config.name })]),
             ]}
           />
         </div>
       )}
-      {holder === OWN && (
+      {holder === OWN_LIMITS && (
         <div className="fields">
           {LIMIT_KEYS.map((key) =>
             <NumberField

@@ -1,17 +1,17 @@
-/** QoS policies: limits that several disks have. */
+/** Table of QoS policies, and the dialog that changes one. */
 import { Button } from "@patternfly/react-core";
 import { useState } from "react";
 import type { QosPolicyStatus } from "../../api/types";
-import { changed, command, flags, type Keys } from "../../api/commands";
-import { ChangeDialog } from "../../parts/ChangeDialog";
-import { DataTable } from "../../parts/DataTable";
-import { NumberField } from "../../parts/fields";
+import { changedKeys, command, flagArgs, type MergePatch } from "../../api/commands";
+import { ChangeDialog } from "../../components/ChangeDialog";
+import { DataTable } from "../../components/DataTable";
+import { NumberField } from "../../components/fields";
 import { useTexts } from "../../texts/texts";
 import { count } from "../../units/units";
-import { fieldsOf, keysOf, LIMIT_KEYS, limitsInShort, type LimitFields } from "./limits";
+import { limitFields, parseLimits, LIMIT_KEYS, formatLimits, type LimitFields } from "./limits";
 
 export function Policies(props: { policies: readonly QosPolicyStatus[] }) {
-  const { t, word } = useTexts();
+  const { t, label } = useTexts();
   const [changing, setChanging] = useState<QosPolicyStatus>();
   return (
     <>
@@ -21,7 +21,7 @@ export function Policies(props: { policies: readonly QosPolicyStatus[] }) {
         id={(policy) => policy.config.name}
         columns={[
           { title: t("column.name"), cell: (policy) => policy.config.name, sort: (policy) => policy.config.name },
-          { title: t("column.kind"), cell: (policy) => word(policy.config.kind) },
+          { title: t("column.kind"), cell: (policy) => label(policy.config.kind) },
           { title: t("column.disks"), cell: (policy) => policy.disks.join(", ") || "–" },
           { title: t("stores.reserved"), cell: (policy) => count(policy.reserved_iops), isNumber: true },
           { title: t("disks.delivered"), cell: (policy) => count(policy.delivered_iops), isNumber: true },
@@ -29,7 +29,7 @@ export function Policies(props: { policies: readonly QosPolicyStatus[] }) {
             title: t("disks.limits"),
             cell: (policy) => (
               <span className="row">
-                {limitsInShort(policy.config)}
+                {formatLimits(policy.config)}
                 <Button variant="link" isInline onClick={() => setChanging(policy)} aria-label={t("policies.change.of", { policy: policy.config.name })}>
                   {t("action.change")}
                 </Button>
@@ -46,10 +46,10 @@ export function Policies(props: { policies: readonly QosPolicyStatus[] }) {
 function PolicyDialog(props: { policy: QosPolicyStatus; onClose: () => void }) {
   const { t } = useTexts();
   const { config } = props.policy;
-  const [fields, setFields] = useState<LimitFields>(fieldsOf(config));
-  const [before] = useState(() => keysOf(fieldsOf(config)) ?? {});
-  const after = keysOf(fields);
-  const keys: Keys = after ? changed(before, after) : {};
+  const [fields, setFields] = useState<LimitFields>(limitFields(config));
+  const [before] = useState(() => parseLimits(limitFields(config)) ?? {});
+  const after = parseLimits(fields);
+  const keys: MergePatch = after ? changedKeys(before, after) : {};
   return (
     <ChangeDialog
       title={t("policies.change.of", { policy: config.name })}
@@ -60,7 +60,7 @@ function PolicyDialog(props: { policy: QosPolicyStatus; onClose: () => void }) {
         method: "PATCH",
         path: `/1.0/qos-policies/${encodeURIComponent(config.name)}`,
         body: keys,
-        command: command("qos", "policy", "set", config.name, ...flags(keys)),
+        command: command("qos", "policy", "set", config.name, ...flagArgs(keys)),
       }}
       onClose={props.onClose}
     >

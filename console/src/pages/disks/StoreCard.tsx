@@ -1,52 +1,52 @@
-/** A store: what it can do, what is promised of it and what it does; and who gets what. */
+/** Card of a store: capacity, reserved and delivered IOPS, and the state of the minimums of its disks. */
 import { Button } from "@patternfly/react-core";
 import { useState } from "react";
 import type { StoreStatus } from "../../api/types";
 import { command } from "../../api/commands";
-import { Bar } from "../../parts/Bar";
-import { ChangeDialog } from "../../parts/ChangeDialog";
-import { Facts } from "../../parts/Facts";
-import { Section } from "../../parts/Section";
-import { StateLabel, StorageStateLabel } from "../../parts/StateLabel";
+import { Bar } from "../../components/Bar";
+import { ChangeDialog } from "../../components/ChangeDialog";
+import { PropertyList } from "../../components/PropertyList";
+import { Section } from "../../components/Section";
+import { StateLabel, StorageStateLabel } from "../../components/StateLabel";
 import { useTexts } from "../../texts/texts";
 import { count, iops, latency, size } from "../../units/units";
-import type { StoreShares } from "./displacement";
+import type { StoreDelivery } from "./delivery";
 import { StoreChart } from "./FlowCharts";
 
-/** A store that does so much more than was said can be promised more. */
-const FAR_MORE = 1.5;
+/** Ratio of delivered IOPS to capacity from which the card recommends to measure the store. */
+const EXCEEDS_CAPACITY_FACTOR = 1.5;
 
-export function StoreCard(props: { store: StoreStatus; shares: StoreShares | undefined; disks: string[] }) {
-  const { t, word } = useTexts();
+export function StoreCard(props: { store: StoreStatus; delivery: StoreDelivery | undefined; disks: string[] }) {
+  const { t, label } = useTexts();
   const { store } = props;
-  const [measuring, setMeasuring] = useState(false);
+  const [isMeasuring, setIsMeasuring] = useState(false);
   const name = store.config.name;
-  const capability = store.capacity_iops ?? undefined;
-  const ofCapability = (value: number) => (capability ? (1e6 * value) / capability : 0);
-  const doesMore = capability !== undefined && store.delivered_iops > FAR_MORE * capability;
+  const capacity = store.capacity_iops ?? undefined;
+  const shareOfCapacityPpm = (value: number) => (capacity ? (1e6 * value) / capacity : 0);
+  const exceedsCapacity = capacity !== undefined && store.delivered_iops > EXCEEDS_CAPACITY_FACTOR * capacity;
   return (
     <Section
-      title={<span className="row">{t("stores.title", { store: name })} <StorageStateLabel of={store} /></span>}
-      actions={<Button variant="secondary" size="sm" onClick={() => setMeasuring(true)}>{t("stores.measure")}</Button>}
+      title={<span className="row">{t("stores.title", { store: name })} <StorageStateLabel object={store} /></span>}
+      actions={<Button variant="secondary" size="sm" onClick={() => setIsMeasuring(true)}>{t("stores.measure")}</Button>}
     >
       {store.reason && <p className="spaced">{store.reason}</p>}
       {store.stale && <p className="spaced">{t("stores.stale")}</p>}
-      <Facts
-        of={[
-          [t("stores.capacity"), capability === undefined
+      <PropertyList
+        items={[
+          [t("stores.capacity"), capacity === undefined
             ? t("stores.unknown")
-            : `${iops(capability)} (${word(store.capacity_source)})`],
-          [t("stores.reserved"), <Bar key="promised" ppm={ofCapability(store.reserved_iops)} marks={capability ? [900_000] : []} tone={ofCapability(store.reserved_iops) > 900_000 ? "bad" : "plain"} text={count(store.reserved_iops)} />],
-          [t("stores.delivered"), <Bar key="delivered" ppm={ofCapability(store.delivered_iops)} tone="plain" text={count(store.delivered_iops)} />],
+            : `${iops(capacity)} (${label(store.capacity_source)})`],
+          [t("stores.reserved"), <Bar key="reserved" ppm={shareOfCapacityPpm(store.reserved_iops)} marks={capacity ? [900_000] : []} tone={shareOfCapacityPpm(store.reserved_iops) > 900_000 ? "bad" : "plain"} text={count(store.reserved_iops)} />],
+          [t("stores.delivered"), <Bar key="delivered" ppm={shareOfCapacityPpm(store.delivered_iops)} tone="plain" text={count(store.delivered_iops)} />],
           [t("stores.latency"), store.latency_ns == null ? "–" : latency(store.latency_ns)],
           [t("stores.depth"), t("stores.depth.value", { depth: store.depth, allowed: store.depth_allowed })],
           [t("stores.free"), store.free_bytes == null ? "–" : t("stores.free.value", { free: size(store.free_bytes), total: size(store.total_bytes ?? 0) })],
         ]}
       />
-      {doesMore && <p className="spaced">{t("stores.more", { does: iops(store.delivered_iops), can: iops(capability ?? 0) })}</p>}
-      <Displaced shares={props.shares} />
+      {exceedsCapacity && <p className="spaced">{t("stores.more", { does: iops(store.delivered_iops), can: iops(capacity ?? 0) })}</p>}
+      <MinimumStatus delivery={props.delivery} />
       {props.disks.length > 0 && <StoreChart store={name} disks={props.disks} />}
-      {measuring && (
+      {isMeasuring && (
         <ChangeDialog
           title={t("stores.measure.title", { store: name })}
           about={t("stores.measure.about")}
@@ -58,39 +58,39 @@ export function StoreCard(props: { store: StoreStatus; shares: StoreShares | und
             body: {},
             command: command("store", "measure", name),
           }}
-          onClose={() => setMeasuring(false)}
+          onClose={() => setIsMeasuring(false)}
         />
       )}
     </Section>
   );
 }
 
-function Displaced(props: { shares: StoreShares | undefined }) {
+function MinimumStatus(props: { delivery: StoreDelivery | undefined }) {
   const { t } = useTexts();
-  const { shares } = props;
-  if (!shares || shares.shares.length === 0) return null;
-  if (shares.displaced.length > 0) {
+  const { delivery } = props;
+  if (!delivery || delivery.disks.length === 0) return null;
+  if (delivery.unmet.length > 0) {
     return (
       <ul className="spaced plain-list">
-        {shares.displaced.map((one) => (
-          <li key={one.disk}>
+        {delivery.unmet.map((disk) => (
+          <li key={disk.disk}>
             <StateLabel state="unmet" />{" "}
-            {t("displaced.line", { disk: one.disk, lacks: count(one.lacks) })}{" "}
-            {one.by.length > 0
-              ? t("displaced.by", { who: one.by.map((by) => `${by.disk} (+${count(by.beyond)})`).join(", ") })
-              : t("displaced.nobody")}
+            {t("delivery.line", { disk: disk.disk, lacks: count(disk.shortfall) })}{" "}
+            {disk.excessDisks.length > 0
+              ? t("delivery.by", { who: disk.excessDisks.map((other) => `${other.disk} (+${count(other.excess)})`).join(", ") })
+              : t("delivery.nobody")}
           </li>
         ))}
       </ul>
     );
   }
-  const beyond = shares.shares.filter((share) => share.beyond > 0);
+  const aboveGuarantee = delivery.disks.filter((disk) => disk.excess > 0);
   return (
     <p className="spaced">
       <StateLabel state="met" />{" "}
-      {beyond.length > 0
-        ? t("displaced.none", { who: beyond.map((share) => `${share.disk} (+${count(share.beyond)})`).join(", ") })
-        : t("displaced.idle")}
+      {aboveGuarantee.length > 0
+        ? t("delivery.none", { who: aboveGuarantee.map((disk) => `${disk.disk} (+${count(disk.excess)})`).join(", ") })
+        : t("delivery.idle")}
     </p>
   );
 }

@@ -1,39 +1,39 @@
-/** Whether a promise could be kept, before it is made. */
+/** Form that checks whether a minimum fits the capacity of the store, without setting it. */
 import { Button } from "@patternfly/react-core";
 import { useState } from "react";
 import type { DiskStatus, WhatIfAnswer, WhatIfRequest } from "../../api/types";
 import { request } from "../../api/client";
 import { command } from "../../api/commands";
-import { Command } from "../../parts/Command";
-import { ChoiceField, NumberField, numberOf } from "../../parts/fields";
-import { Errors } from "../../parts/States";
-import { StateLabel } from "../../parts/StateLabel";
+import { Command } from "../../components/Command";
+import { ChoiceField, NumberField, parseNumber } from "../../components/fields";
+import { ErrorAlert } from "../../components/States";
+import { StateLabel } from "../../components/StateLabel";
 import { useTexts } from "../../texts/texts";
 
 export function WhatIf(props: { disks: readonly DiskStatus[]; onSet: (disk: DiskStatus, minimum: string) => void }) {
   const { t } = useTexts();
   const [name, setName] = useState(props.disks[0]?.config.name ?? "");
   const [minimum, setMinimum] = useState("500");
-  const [answer, setAnswer] = useState<WhatIfAnswer>();
+  const [result, setResult] = useState<WhatIfAnswer>();
   const [error, setError] = useState<unknown>();
-  const min = numberOf(minimum);
-  const disk = props.disks.find((one) => one.config.name === name);
+  const min = parseNumber(minimum);
+  const disk = props.disks.find((disk) => disk.config.name === name);
   if (!disk) return <p>{t("disks.none")}</p>;
 
-  const ask = async () => {
+  const check = async () => {
     const body: WhatIfRequest = {
       proposals: [{ disk: { name, qos: { ...disk.config.qos, min_iops: min ?? null } } }],
     };
     setError(undefined);
     try {
-      setAnswer(await request<WhatIfAnswer>("POST", "/1.0/qos/what-if", body));
-    } catch (failure) {
-      setAnswer(undefined);
-      setError(failure);
+      setResult(await request<WhatIfAnswer>("POST", "/1.0/qos/what-if", body));
+    } catch (thrown) {
+      setResult(undefined);
+      setError(thrown);
     }
   };
-  const forget = () => {
-    setAnswer(undefined);
+  const reset = () => {
+    setResult(undefined);
     setError(undefined);
   };
 
@@ -41,28 +41,28 @@ export function WhatIf(props: { disks: readonly DiskStatus[]; onSet: (disk: Disk
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        if (min !== undefined) void ask();
+        if (min !== undefined) void check();
       }}
     >
       <div className="row-wide">
         <ChoiceField
           label={t("column.disk")}
           value={name}
-          onChange={(value) => { setName(value); forget(); }}
-          options={props.disks.map((one) => [one.config.name, one.config.name])}
+          onChange={(value) => { setName(value); reset(); }}
+          options={props.disks.map((disk) => [disk.config.name, disk.config.name])}
         />
-        <NumberField label={t("limits.min_iops")} value={minimum} onChange={(value) => { setMinimum(value); forget(); }} />
+        <NumberField label={t("limits.min_iops")} value={minimum} onChange={(value) => { setMinimum(value); reset(); }} />
         <Button type="submit" variant="secondary" isDisabled={min === undefined}>{t("whatif.ask")}</Button>
       </div>
-      {error !== undefined && <div className="spaced"><Errors error={error} /></div>}
-      {answer && (
+      {error !== undefined && <div className="spaced"><ErrorAlert error={error} /></div>}
+      {result && (
         <div className="spaced" role="status">
-          {answer.stores.map((store) => (
+          {result.stores.map((store) => (
             <p key={store.store}>
               <StateLabel state={store.fits ? "met" : "unmet"} text={t(store.fits ? "whatif.fits" : "whatif.no")} /> {store.text}
             </p>
           ))}
-          {answer.fits && (
+          {result.fits && (
             <Button variant="link" isInline onClick={() => props.onSet(disk, minimum.trim())}>{t("whatif.set")}</Button>
           )}
         </div>

@@ -1,13 +1,13 @@
 /** Missing image files of disks. */
 import type { DiskStatus } from "../../api/types";
 import { command } from "../../api/commands";
-import type { Change } from "../../parts/ChangeDialog";
+import type { Change } from "../../components/ChangeDialog";
 
 /** Option that the daemon names as a remedy of a missing image file. */
 const OPTION = "--create-image";
 
 /** Whether the disk has failed because its image file is missing. */
-export function lacksImage(disk: DiskStatus): boolean {
+export function isImageMissing(disk: DiskStatus): boolean {
   return disk.state === "failed" && (disk.reason ?? "").includes(OPTION);
 }
 

@@ -1,24 +1,24 @@
-/** The event log, as it grows. */
+/** Page "Events": the event log with filters. */
 import { SearchInput, ToggleGroup, ToggleGroupItem } from "@patternfly/react-core";
 import { useState } from "react";
 import type { Severity } from "../../api/types";
 import { useEvents } from "../../live/event_log";
 import { command } from "../../api/commands";
-import { Command } from "../../parts/Command";
-import { PageFrame } from "../../parts/PageFrame";
-import { Section } from "../../parts/Section";
-import { Loading } from "../../parts/States";
+import { Command } from "../../components/Command";
+import { PageFrame } from "../../components/PageFrame";
+import { Section } from "../../components/Section";
+import { Loading } from "../../components/States";
 import { useTexts } from "../../texts/texts";
-import { chosen, SEVERITIES } from "./chosen";
+import { filterEvents, SEVERITIES } from "./filter";
 import { EventList } from "./EventList";
 
 export function EventsPage(props: { query: URLSearchParams }) {
-  const { t, word } = useTexts();
+  const { t, label } = useTexts();
   const events = useEvents();
-  const asked = SEVERITIES.find((one) => one === props.query.get("severity"));
-  const [least, setLeast] = useState<Severity>(asked ?? "info");
-  const [about, setAbout] = useState(props.query.get("about") ?? "");
-  const shown = events && chosen(events, least, about);
+  const requestedSeverity = SEVERITIES.find((severity) => severity === props.query.get("severity"));
+  const [minSeverity, setMinSeverity] = useState<Severity>(requestedSeverity ?? "info");
+  const [search, setSearch] = useState(props.query.get("about") ?? "");
+  const shown = events && filterEvents(events, minSeverity, search);
   return (
     <PageFrame title={t("events.title")} about={t("events.about")}>
       <Section
@@ -29,9 +29,9 @@ export function EventsPage(props: { query: URLSearchParams }) {
               {SEVERITIES.map((severity) => (
                 <ToggleGroupItem
                   key={severity}
-                  text={t("events.from", { severity: word(severity) })}
-                  isSelected={least === severity}
-                  onChange={() => setLeast(severity)}
+                  text={t("events.from", { severity: label(severity) })}
+                  isSelected={minSeverity === severity}
+                  onChange={() => setMinSeverity(severity)}
                 />
               ))}
             </ToggleGroup>
@@ -39,16 +39,16 @@ export function EventsPage(props: { query: URLSearchParams }) {
               className="search"
               aria-label={t("events.search")}
               placeholder={t("events.search")}
-              value={about}
-              onChange={(_event, value) => setAbout(value)}
-              onClear={() => setAbout("")}
+              value={search}
+              onChange={(_event, value) => setSearch(value)}
+              onClear={() => setSearch("")}
             />
           </div>
         }
       >
-        {shown ? <EventList events={shown} withFields /> : <Loading />}
+        {shown ? <EventList events={shown} showFields /> : <Loading />}
       </Section>
-      <Command text={command("event", "follow", least !== "info" && "--severity", least !== "info" && least)} />
+      <Command text={command("event", "follow", minSeverity !== "info" && "--severity", minSeverity !== "info" && minSeverity)} />
     </PageFrame>
   );
 }

@@ -1,38 +1,38 @@
-/** The lab: plans, runs under way, what came out, and whether two runs differ. */
+/** Page "Lab": plans, active runs, results, and the comparison of two runs. */
 import { Alert, Button } from "@patternfly/react-core";
 import { useState } from "react";
 import type { LabPlan, LabStatus } from "../../api/types";
 import { useTopic } from "../../live/hooks";
-import { Command } from "../../parts/Command";
-import { DataTable } from "../../parts/DataTable";
-import { PageFrame } from "../../parts/PageFrame";
-import { Section } from "../../parts/Section";
-import { Empty, WhenHeard } from "../../parts/States";
-import type { PageProps } from "../../shell/PageAt";
+import { Command } from "../../components/Command";
+import { DataTable } from "../../components/DataTable";
+import { PageFrame } from "../../components/PageFrame";
+import { Section } from "../../components/Section";
+import { Empty, WhenLoaded } from "../../components/States";
+import type { PageProps } from "../../shell/Routes";
 import { useTexts } from "../../texts/texts";
-import { age } from "../../units/units";
-import { Compared } from "./Compared";
-import { Lacking, RunDialog, StopDialog } from "./LabDialogs";
-import { OpenList } from "./OpenList";
+import { duration } from "../../units/units";
+import { Comparison } from "./Comparison";
+import { MissingRequirements, RunDialog, StopDialog } from "./LabDialogs";
+import { ActiveRunList } from "./ActiveRunList";
 import { RunTable } from "./RunTable";
-import { atScale, inLanguage, labCommand, lastFailed, openOnes, proposedScale } from "./runs";
+import { planAtScale, inLanguage, labCommand, lastFailedRequest, activeRuns, proposedScale } from "./runs";
 
 export function LabPage(props: PageProps) {
   const { t } = useTexts();
   const lab = useTopic("lab");
   const runs = useTopic("lab/runs");
   const [plan, setPlan] = useState<LabPlan>();
-  const [stopped, setStopped] = useState<string>();
+  const [stoppedRequest, setStoppedRequest] = useState<string>();
   const [a, b] = [props.query.get("a"), props.query.get("b")];
   return (
     <PageFrame title={t("lab.title")} about={t("lab.about")}>
-      <WhenHeard of={[lab, runs]}>
+      <WhenLoaded topics={[lab, runs]}>
         {() => lab.data && runs.data && (
           <>
-            {lab.data.remedy && <Nobody lab={lab.data} />}
-            <Failed lab={lab.data} />
-            {a && b && <Compared a={a} b={b} lab={lab.data} />}
-            <OpenList open={openOnes(lab.data, runs.data)} plans={lab.data.plans} onStop={setStopped} />
+            {lab.data.remedy && <NoWorkerAlert lab={lab.data} />}
+            <FailedRequestAlert lab={lab.data} />
+            {a && b && <Comparison a={a} b={b} lab={lab.data} />}
+            <ActiveRunList runs={activeRuns(lab.data, runs.data)} plans={lab.data.plans} onStop={setStoppedRequest} />
             {runs.data.length > 0 && <Section title={t("lab.runs")}><RunTable runs={runs.data} plans={lab.data.plans} /></Section>}
             <Section title={t("lab.plans")}>
               {lab.data.plans.length === 0
@@ -42,30 +42,30 @@ export function LabPage(props: PageProps) {
             {runs.data.length === 0 && <Section title={t("lab.runs")}><Empty title={t("lab.runs.none")}>{t("lab.runs.none.about")}</Empty></Section>}
           </>
         )}
-      </WhenHeard>
+      </WhenLoaded>
       {plan && <RunDialog plan={plan} lab={lab.data} onClose={() => setPlan(undefined)} />}
-      {stopped !== undefined && <StopDialog request={stopped} lab={lab.data} onClose={() => setStopped(undefined)} />}
+      {stoppedRequest !== undefined && <StopDialog request={stoppedRequest} lab={lab.data} onClose={() => setStoppedRequest(undefined)} />}
     </PageFrame>
   );
 }
 
-function Nobody(props: { lab: LabStatus }) {
+function NoWorkerAlert(props: { lab: LabStatus }) {
   const { t } = useTexts();
   return (
-    <Alert component="p" isInline variant="warning" title={t("lab.nobody")}>
-      <p>{t("lab.nobody.about")}</p>
-      <Command label={t("lab.nobody.now")} text={labCommand(props.lab, "work")} />
-      <Command label={t("lab.nobody.unit")} text="systemctl enable --now suimon-lab" />
+    <Alert component="p" isInline variant="warning" title={t("lab.worker.none")}>
+      <p>{t("lab.worker.none.about")}</p>
+      <Command label={t("lab.worker.once")} text={labCommand(props.lab, "work")} />
+      <Command label={t("lab.worker.unit")} text="systemctl enable --now suimon-lab" />
     </Alert>
   );
 }
 
-/** What was asked for last, if it came to nothing. */
-function Failed(props: { lab: LabStatus }) {
+/** Error of the latest request, if it failed without a run. */
+function FailedRequestAlert(props: { lab: LabStatus }) {
   const { t } = useTexts();
-  const failed = lastFailed(props.lab);
+  const failed = lastFailedRequest(props.lab);
   if (!failed) return null;
-  return <Alert component="p" isInline variant="info" title={t("lab.failed")}>{failed.error}</Alert>;
+  return <Alert component="p" isInline variant="info" title={t("lab.request.failed")}>{failed.error}</Alert>;
 }
 
 function Plans(props: { plans: readonly LabPlan[]; canRun: boolean; onRun: (plan: LabPlan) => void }) {
@@ -86,10 +86,10 @@ function Plans(props: { plans: readonly LabPlan[]; canRun: boolean; onRun: (plan
           ),
           sort: (plan) => plan.id,
         },
-        { title: t("lab.takes"), cell: (plan) => <span className="nowrap">{age(atScale(plan, "auto").seconds)}</span>, sort: (plan) => atScale(plan, "auto").seconds, isNumber: true },
+        { title: t("lab.duration"), cell: (plan) => <span className="nowrap">{duration(planAtScale(plan, "auto").seconds)}</span>, sort: (plan) => planAtScale(plan, "auto").seconds, isNumber: true },
         {
           title: t("lab.missing"),
-          cell: (plan) => <Missing plan={plan} />,
+          cell: (plan) => <PlanRequirements plan={plan} />,
         },
         {
           title: "",
@@ -110,14 +110,14 @@ function Plans(props: { plans: readonly LabPlan[]; canRun: boolean; onRun: (plan
   );
 }
 
-/** What the usual scale needs that is not here, and whether a smaller one does without. */
-function Missing(props: { plan: LabPlan }) {
+/** Missing requirements of the default scale, and whether the quick scale can be run. */
+function PlanRequirements(props: { plan: LabPlan }) {
   const { t } = useTexts();
-  const { missing } = atScale(props.plan, "auto");
+  const { missing } = planAtScale(props.plan, "auto");
   if (missing.length === 0) return <>{t("lab.missing.none")}</>;
   return (
-    <Lacking words={missing}>
-      {proposedScale(props.plan) === "quick" && <li className="faint">{t("lab.missing.but.quick")}</li>}
-    </Lacking>
+    <MissingRequirements requirements={missing}>
+      {proposedScale(props.plan) === "quick" && <li className="faint">{t("lab.missing.quick")}</li>}
+    </MissingRequirements>
   );
 }

@@ -1,69 +1,69 @@
-/** What the lab's page decides. */
+/** Logic of the lab pages. */
 import type { LabPlan, LabPlanScale, LabProgress, LabRequest, LabRun, LabScale, LabStatus, LabWords } from "../../api/types";
 import { command } from "../../api/commands";
 import type { Language } from "../../texts/texts";
 
-/** Where the daemon and `suimon lab` look unless they are told otherwise. */
-const USUAL = "/var/lib/suimon/lab";
+/** Default results folder of the daemon and of `suimon lab`. */
+const DEFAULT_RESULTS = "/var/lib/suimon/lab";
 
-export function inLanguage(words: LabWords, language: Language): string {
-  return words[language];
+export function inLanguage(text: LabWords, language: Language): string {
+  return text[language];
 }
 
-/** A command of `suimon lab` that looks where the daemon looks. */
-export function labCommand(lab: LabStatus | undefined, ...words: string[]): string {
-  const isUsual = lab === undefined || lab.results === USUAL;
-  return command("lab", ...words, ...(isUsual ? [] : ["--results", lab.results]));
+/** Returns a `suimon lab` command that uses the results folder of the daemon. */
+export function labCommand(lab: LabStatus | undefined, ...args: string[]): string {
+  const isDefault = lab === undefined || lab.results === DEFAULT_RESULTS;
+  return command("lab", ...args, ...(isDefault ? [] : ["--results", lab.results]));
 }
 
-/** A plan at a scale: how long it takes, and what it needs that is not here. */
-export function atScale(plan: LabPlan, scale: LabScale): LabPlanScale {
-  return plan.scales.find((one) => one.scale === scale) ?? { scale, seconds: 0, missing: [] };
+/** Returns the duration and the missing requirements of a plan at a scale. */
+export function planAtScale(plan: LabPlan, scale: LabScale): LabPlanScale {
+  return plan.scales.find((planScale) => planScale.scale === scale) ?? { scale, seconds: 0, missing: [] };
 }
 
-/** The scale to propose: the usual one, or a smaller one that lacks nothing; none if all lack something. */
+/** Returns the first scale of auto and quick without missing requirements; `undefined` if both have some. */
 export function proposedScale(plan: LabPlan): LabScale | undefined {
   const proposals: LabScale[] = ["auto", "quick"];
-  return proposals.find((scale) => atScale(plan, scale).missing.length === 0);
+  return proposals.find((scale) => planAtScale(plan, scale).missing.length === 0);
 }
 
-/** What is made or waits: requests, with their runs, and runs that somebody began by hand. */
-export interface Open {
+/** Pending or running experiment: a request with its run, or a run that was started with the CLI. */
+export interface ActiveRun {
   id: string;
   request?: LabRequest;
   run?: LabRun;
 }
 
-export function openOnes(lab: LabStatus, runs: readonly LabRun[]): Open[] {
-  const isOpen = (request: LabRequest) => request.state === "waiting" || request.state === "under-way" || request.state === "stopping";
-  const requests = lab.requests.filter(isOpen).map((request) => ({ id: request.id, request, run: runs.find((run) => run.id === request.run) }));
-  const known = new Set(requests.map((one) => one.request.run));
-  const byHand = runs.filter((run) => run.state === "under-way" && !known.has(run.id)).map((run) => ({ id: run.id, run }));
-  return [...requests, ...byHand];
+export function activeRuns(lab: LabStatus, runs: readonly LabRun[]): ActiveRun[] {
+  const isActive = (request: LabRequest) => request.state === "waiting" || request.state === "under-way" || request.state === "stopping";
+  const requests = lab.requests.filter(isActive).map((request) => ({ id: request.id, request, run: runs.find((run) => run.id === request.run) }));
+  const requestedRuns = new Set(requests.map((active) => active.request.run));
+  const manualRuns = runs.filter((run) => run.state === "under-way" && !requestedRuns.has(run.id)).map((run) => ({ id: run.id, run }));
+  return [...requests, ...manualRuns];
 }
 
-/** Seconds that are left at this moment. */
+/** Returns the estimated remaining seconds of a run. */
 export function secondsLeft(progress: LabProgress, nowMs: number): number {
   return Math.max(0, progress.seconds_left - (nowMs - progress.part_began_ms) / 1000);
 }
 
-/** How far a run is, in percent of its time. */
+/** Returns the progress of a run in percent of its estimated duration, at most 99. */
 export function percentDone(run: LabRun, nowMs: number): number | undefined {
   if (!run.progress || !run.began) return undefined;
-  const went = (nowMs - Date.parse(run.began)) / 1000;
-  const left = secondsLeft(run.progress, nowMs);
-  return went + left > 0 ? Math.min(99, Math.max(0, (100 * went) / (went + left))) : undefined;
+  const elapsed = (nowMs - Date.parse(run.began)) / 1000;
+  const remaining = secondsLeft(run.progress, nowMs);
+  return elapsed + remaining > 0 ? Math.min(99, Math.max(0, (100 * elapsed) / (elapsed + remaining))) : undefined;
 }
 
-/** The last request of those that ended, if it did so without a run to show. */
-export function lastFailed(lab: LabStatus): LabRequest | undefined {
-  const ended = lab.requests.filter((request) => request.state === "done" || request.state === "failed");
-  const last = ended[ended.length - 1];
+/** Returns the latest ended request if it failed. */
+export function lastFailedRequest(lab: LabStatus): LabRequest | undefined {
+  const endedRequests = lab.requests.filter((request) => request.state === "done" || request.state === "failed");
+  const last = endedRequests[endedRequests.length - 1];
   return last?.state === "failed" ? last : undefined;
 }
 
-/** One more run to compare, or one less; the two that were chosen last. */
-export function chosen(before: readonly string[], id: string, isChosen: boolean): string[] {
-  const others = before.filter((one) => one !== id);
-  return isChosen ? [...others, id].slice(-2) : others;
+/** Adds a run to the selection or removes it. The selection keeps the two runs selected last. */
+export function updateSelection(selected: readonly string[], id: string, isSelected: boolean): string[] {
+  const others = selected.filter((other) => other !== id);
+  return isSelected ? [...others, id].slice(-2) : others;
 }

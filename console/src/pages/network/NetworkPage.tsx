@@ -1,17 +1,17 @@
-/** Switches, NICs, uplinks and teams, and the way of frames between them. */
+/** Page "Network": switches, NICs, uplinks and teams, and a diagram of the traffic of each switch. */
 import { useState } from "react";
 import type { NicStatus, SwitchStatus } from "../../api/types";
 import { useTopic } from "../../live/hooks";
 import { useRates } from "../../live/history";
 import { useQueueRates } from "../../live/queue_rates";
-import { PageFrame } from "../../parts/PageFrame";
-import { Section } from "../../parts/Section";
-import { Empty, WhenHeard } from "../../parts/States";
+import { PageFrame } from "../../components/PageFrame";
+import { Section } from "../../components/Section";
+import { Empty, WhenLoaded } from "../../components/States";
 import { useTexts } from "../../texts/texts";
 import { NicDialog } from "./NicDialog";
-import { pathPicture } from "./path";
-import { PathPicture } from "./PathPicture";
-import { byName, NicTable, SwitchTable, UplinkTable } from "./PortTables";
+import { switchDiagram } from "./switch_diagram";
+import { SwitchDiagram } from "./SwitchDiagram";
+import { ratesByName, NicTable, SwitchTable, UplinkTable } from "./PortTables";
 import { TeamTable } from "./TeamTable";
 
 export function NetworkPage() {
@@ -25,38 +25,38 @@ export function NetworkPage() {
   const vmq = useTopic("vmq");
   const queues = useQueueRates();
   const rates = useRates();
-  const [changing, setChanging] = useState<NicStatus>();
-  const loads = new Map(vmq.data?.flatMap((one) => one.queues.map((queue): [string, number] => [queue.queue, queue.load_ppm])));
-  const busy = new Map(rates?.workers.map((one): [number, number] => [one.id, one.busyPpm]));
-  const teamOf = new Map(teams.data?.flatMap((team) => team.members.map((member): [string, string] => [member.uplink, team.config.name])));
-  const picture = (of: SwitchStatus) => pathPicture({
-    of, nics: nics.data ?? [], vms: vms.data ?? [], uplinks: uplinks.data ?? [], teams: teams.data ?? [],
-    queues: queues.rates, workers: top.data?.workers ?? [], loads, busy,
+  const [editedNic, setEditedNic] = useState<NicStatus>();
+  const loadByQueue = new Map(vmq.data?.flatMap((status) => status.queues.map((queue): [string, number] => [queue.queue, queue.load_ppm])));
+  const busyByWorker = new Map(rates?.workers.map((worker): [number, number] => [worker.id, worker.busyPpm]));
+  const teamByUplink = new Map(teams.data?.flatMap((team) => team.members.map((member): [string, string] => [member.uplink, team.config.name])));
+  const diagramOf = (switchStatus: SwitchStatus) => switchDiagram({
+    switchStatus, nics: nics.data ?? [], vms: vms.data ?? [], uplinks: uplinks.data ?? [], teams: teams.data ?? [],
+    queues: queues.rates, workers: top.data?.workers ?? [], loadByQueue, busyByWorker,
   });
   return (
     <PageFrame title={t("network.title")} about={t("network.about")}>
-      <WhenHeard of={[switches, nics, uplinks, teams, vms, queues.heard]}>
+      <WhenLoaded topics={[switches, nics, uplinks, teams, vms, queues.topic]}>
         {() => switches.data?.length === 0 ? (
           <Empty title={t("network.none")}>{t("network.none.about")}</Empty>
         ) : (
           <>
-            {switches.data?.filter((one) => one.nics.length > 0).map((one) => (
-              <Section key={one.config.name} title={t("path.title", { name: one.config.name })}>
-                <PathPicture picture={picture(one)} title={t("path.title", { name: one.config.name })} />
+            {switches.data?.filter((switchStatus) => switchStatus.nics.length > 0).map((switchStatus) => (
+              <Section key={switchStatus.config.name} title={t("path.title", { name: switchStatus.config.name })}>
+                <SwitchDiagram diagram={diagramOf(switchStatus)} title={t("path.title", { name: switchStatus.config.name })} />
               </Section>
             ))}
             <Section title={t("network.nics")}>
-              <NicTable nics={nics.data ?? []} vms={vms.data ?? []} rates={byName(rates?.nics)} onChange={setChanging} />
+              <NicTable nics={nics.data ?? []} vms={vms.data ?? []} rates={ratesByName(rates?.nics)} onChange={setEditedNic} />
             </Section>
             {teams.data && teams.data.length > 0 && <Section title={t("network.teams")}><TeamTable teams={teams.data} /></Section>}
             <Section title={t("network.uplinks")}>
-              <UplinkTable uplinks={uplinks.data ?? []} teamOf={teamOf} rates={byName(rates?.uplinks)} />
+              <UplinkTable uplinks={uplinks.data ?? []} teamByUplink={teamByUplink} rates={ratesByName(rates?.uplinks)} />
             </Section>
             <Section title={t("network.switches")}><SwitchTable switches={switches.data ?? []} /></Section>
           </>
         )}
-      </WhenHeard>
-      {changing && <NicDialog nic={changing} onClose={() => setChanging(undefined)} />}
+      </WhenLoaded>
+      {editedNic && <NicDialog nic={editedNic} onClose={() => setEditedNic(undefined)} />}
     </PageFrame>
   );
 }

@@ -1,9 +1,9 @@
-/** Changes a NIC while its traffic goes on. */
+/** Dialog that changes a NIC. */
 import { useState } from "react";
 import type { NicStatus } from "../../api/types";
-import { changed, command, flags, type Keys } from "../../api/commands";
-import { ChangeDialog } from "../../parts/ChangeDialog";
-import { fieldOf, NumberField, numberOf } from "../../parts/fields";
+import { changedKeys, command, flagArgs, type MergePatch } from "../../api/commands";
+import { ChangeDialog } from "../../components/ChangeDialog";
+import { fieldText, NumberField, parseNumber } from "../../components/fields";
 import { useTexts } from "../../texts/texts";
 
 const NUMBERS = ["vlan", "bandwidth_max_bps", "storm_limit_fps", "vmq_weight", "iov_weight"] as const;
@@ -13,28 +13,28 @@ export function NicDialog(props: { nic: NicStatus; onClose: () => void }) {
   const { t } = useTexts();
   const [config] = useState(props.nic.config);
   const [fields, setFields] = useState(
-    () => Object.fromEntries(NUMBERS.map((key) => [key, fieldOf(config[key])])) as Record<NumberKey, string>,
+    () => Object.fromEntries(NUMBERS.map((key) => [key, fieldText(config[key])])) as Record<NumberKey, string>,
   );
-  const before: Keys = {};
-  const after: Keys = {};
-  let isRight = true;
+  const current: MergePatch = {};
+  const updated: MergePatch = {};
+  let isValid = true;
   for (const key of NUMBERS) {
-    before[key] = config[key] ?? null;
-    const value = numberOf(fields[key]);
-    if (value === undefined) isRight = false;
-    else after[key] = value;
+    current[key] = config[key] ?? null;
+    const value = parseNumber(fields[key]);
+    if (value === undefined) isValid = false;
+    else updated[key] = value;
   }
-  const keys = changed(before, after);
+  const patch = changedKeys(current, updated);
   return (
     <ChangeDialog
       title={t("nic.dialog", { nic: config.name })}
       about={t("nic.dialog.about")}
       action={t("nic.set")}
-      change={isRight && Object.keys(keys).length > 0 ? {
+      change={isValid && Object.keys(patch).length > 0 ? {
         method: "PATCH",
         path: `/1.0/nics/${encodeURIComponent(config.name)}`,
-        body: keys,
-        command: command("nic", "set", config.name, ...flags(keys)),
+        body: patch,
+        command: command("nic", "set", config.name, ...flagArgs(patch)),
       } : undefined}
       onClose={props.onClose}
     >

@@ -1,15 +1,15 @@
-/** What each port offloads: whether the other side could, whether it is on, whether it is used, and why. */
+/** Page "Offload": offloads of a port, whether they are supported, enabled and used, and the reason. */
 import { FormSelect, FormSelectOption, Switch } from "@patternfly/react-core";
 import { useState } from "react";
 import type { OffloadStatus } from "../../api/types";
-import { command, settings } from "../../api/commands";
+import { command, assignmentArgs } from "../../api/commands";
 import { useTopic } from "../../live/hooks";
-import { ChangeDialog, type Change } from "../../parts/ChangeDialog";
-import { DataTable } from "../../parts/DataTable";
-import { PageFrame } from "../../parts/PageFrame";
-import { Section } from "../../parts/Section";
-import { Empty, WhenHeard } from "../../parts/States";
-import { StateLabel } from "../../parts/StateLabel";
+import { ChangeDialog, type Change } from "../../components/ChangeDialog";
+import { DataTable } from "../../components/DataTable";
+import { PageFrame } from "../../components/PageFrame";
+import { Section } from "../../components/Section";
+import { Empty, WhenLoaded } from "../../components/States";
+import { StateLabel } from "../../components/StateLabel";
 import { useTexts } from "../../texts/texts";
 import { OFFLOAD_KEYS, offloadPorts, type OffloadKey, type OffloadPort } from "./ports";
 
@@ -18,24 +18,24 @@ export function OffloadPage(props: { name?: string }) {
   const nics = useTopic("nics");
   const uplinks = useTopic("uplinks");
   const switches = useTopic("switches");
-  const [chosen, setChosen] = useState(props.name);
+  const [selected, setSelected] = useState(props.name);
   const [change, setChange] = useState<Change & { key: OffloadKey; on: boolean; port: string }>();
   const ports = offloadPorts(nics.data ?? [], uplinks.data ?? [], switches.data ?? []);
-  const port = ports.find((one) => one.id === chosen || one.name === chosen) ?? ports[0];
-  const toggle = (of: OffloadPort, key: OffloadKey, on: boolean) => setChange({
-    key, on, port: of.name,
-    method: "PATCH", path: of.path, body: { [of.section]: { [key]: on } },
-    command: command("offload", "set", of.word, ...settings({ [key]: on })),
+  const port = ports.find((candidate) => candidate.id === selected || candidate.name === selected) ?? ports[0];
+  const toggle = (target: OffloadPort, key: OffloadKey, on: boolean) => setChange({
+    key, on, port: target.name,
+    method: "PATCH", path: target.path, body: { [target.section]: { [key]: on } },
+    command: command("offload", "set", target.cliName, ...assignmentArgs({ [key]: on })),
   });
   return (
     <PageFrame title={t("offload.title")} about={t("offload.about")}>
-      <WhenHeard of={[nics, uplinks, switches]}>
+      <WhenLoaded topics={[nics, uplinks, switches]}>
         {() => port ? (
           <>
             <div className="row">
               <label htmlFor="offload-port">{t("offload.port")}</label>
-              <FormSelect id="offload-port" className="select" value={port.id} onChange={(_event, value) => setChosen(value)}>
-                {ports.map((one) => <FormSelectOption key={one.id} value={one.id} label={t(`offload.kind.${one.kind}`, { name: one.name })} />)}
+              <FormSelect id="offload-port" className="select" value={port.id} onChange={(_event, value) => setSelected(value)}>
+                {ports.map((port) => <FormSelectOption key={port.id} value={port.id} label={t(`offload.kind.${port.kind}`, { name: port.name })} />)}
               </FormSelect>
             </div>
             <Section title={t("offload.switches", { port: port.name })}>
@@ -51,10 +51,10 @@ export function OffloadPage(props: { name?: string }) {
                 ))}
               </div>
             </Section>
-            <Section title={t("offload.effect")}><Effects of={port.offloads} /></Section>
+            <Section title={t("offload.effect")}><OffloadTable offloads={port.offloads} /></Section>
           </>
         ) : <Empty title={t("offload.none")} />}
-      </WhenHeard>
+      </WhenLoaded>
       {change && (
         <ChangeDialog
           title={t(change.on ? "offload.turn.on" : "offload.turn.off", { key: t(`offload.key.${change.key}`), port: change.port })}
@@ -68,21 +68,21 @@ export function OffloadPage(props: { name?: string }) {
   );
 }
 
-function Effects(props: { of: readonly OffloadStatus[] }) {
-  const { t, word } = useTexts();
-  const answer = (yes: boolean | null | undefined) => (yes == null ? "–" : t(yes ? "yes" : "no"));
+function OffloadTable(props: { offloads: readonly OffloadStatus[] }) {
+  const { t, label } = useTexts();
+  const yesOrNo = (value: boolean | null | undefined) => (value == null ? "–" : t(value ? "yes" : "no"));
   return (
     <DataTable
       label={t("offload.effect")}
-      rows={props.of}
-      id={(one) => one.name}
+      rows={props.offloads}
+      id={(offload) => offload.name}
       columns={[
-        { title: t("offload.name"), cell: (one) => <code>{one.name}</code>, sort: (one) => one.name },
-        { title: t("offload.supported"), cell: (one) => answer(one.supported) },
-        { title: t("offload.enabled"), cell: (one) => answer(one.enabled) },
-        { title: t("offload.effective"), cell: (one) => <StateLabel state={one.effective ? "active" : "off"} text={t(one.effective ? "yes" : "no")} />, sort: (one) => Number(one.effective) },
-        { title: t("offload.by"), cell: (one) => word(one.by), sort: (one) => one.by },
-        { title: t("offload.why"), cell: (one) => one.reason },
+        { title: t("offload.name"), cell: (offload) => <code>{offload.name}</code>, sort: (offload) => offload.name },
+        { title: t("offload.supported"), cell: (offload) => yesOrNo(offload.supported) },
+        { title: t("offload.enabled"), cell: (offload) => yesOrNo(offload.enabled) },
+        { title: t("offload.effective"), cell: (offload) => <StateLabel state={offload.effective ? "active" : "off"} text={t(offload.effective ? "yes" : "no")} />, sort: (offload) => Number(offload.effective) },
+        { title: t("offload.by"), cell: (offload) => label(offload.by), sort: (offload) => offload.by },
+        { title: t("offload.why"), cell: (offload) => offload.reason },
       ]}
     />
   );

@@ -4,13 +4,13 @@ import ExclamationCircleIcon from "@patternfly/react-icons/dist/esm/icons/exclam
 import ExclamationTriangleIcon from "@patternfly/react-icons/dist/esm/icons/exclamation-triangle-icon";
 import InfoCircleIcon from "@patternfly/react-icons/dist/esm/icons/info-circle-icon";
 import { useTexts } from "../../texts/texts";
-import type { Attention } from "./attention";
+import type { AttentionItem } from "./attention";
 
 const ICONS = { danger: ExclamationCircleIcon, warning: ExclamationTriangleIcon, info: InfoCircleIcon };
 
-export function AttentionList(props: { found: readonly Attention[] }) {
+export function AttentionList(props: { items: readonly AttentionItem[] }) {
   const { t } = useTexts();
-  if (props.found.length === 0) {
+  if (props.items.length === 0) {
     return (
       <p className="row">
         <Icon status="success"><CheckCircleIcon /></Icon> {t("attention.none")}
@@ -19,14 +19,14 @@ export function AttentionList(props: { found: readonly Attention[] }) {
   }
   return (
     <ul className="attention">
-      {props.found.map((one, at) => {
-        const Mark = ICONS[one.severity];
+      {props.items.map((item, index) => {
+        const SeverityIcon = ICONS[item.severity];
         return (
-          <li key={at}>
-            <Icon status={one.severity}><Mark aria-label={t(`attention.${one.severity}`)} /></Icon>
+          <li key={index}>
+            <Icon status={item.severity}><SeverityIcon aria-label={t(`attention.${item.severity}`)} /></Icon>
             <span>
-              <a href={one.href}>{t(one.text, one.params)}</a>
-              {one.detail && <span className="faint"> {one.detail}</span>}
+              <a href={item.href}>{t(item.text, item.params)}</a>
+              {item.detail && <span className="faint"> {item.detail}</span>}
             </span>
           </li>
         );

@@ -1,26 +1,27 @@
-/** Who loads the host most, of each kind, and where to do something about it. */
+/** Disk, NIC, uplink, queue and worker with the highest load, with links to their pages. */
 import type { QosFlowStatus, VmqStatus } from "../../api/types";
 import type { Rates } from "../../live/rates";
-import { Facts } from "../../parts/Facts";
+import { PropertyList } from "../../components/PropertyList";
 import { link } from "../../shell/router";
 import { useTexts } from "../../texts/texts";
 import { bitRate, iops, percent } from "../../units/units";
 
-function most<T>(all: readonly T[] | undefined, of: (one: T) => number): T | undefined {
-  return [...(all ?? [])].sort((a, b) => of(b) - of(a)).find((one) => of(one) > 0);
+/** Returns the item with the highest value above 0. */
+function highest<T>(items: readonly T[] | undefined, value: (item: T) => number): T | undefined {
+  return [...(items ?? [])].sort((a, b) => value(b) - value(a)).find((item) => value(item) > 0);
 }
 
 export function Busiest(props: { rates: Rates | undefined; flows: readonly QosFlowStatus[]; vmq: readonly VmqStatus[] }) {
   const { t } = useTexts();
-  const disk = most(props.flows, (flow) => flow.last_5_s.delivered_iops);
-  const nic = most(props.rates?.nics, (one) => one.rxBps + one.txBps);
-  const uplink = most(props.rates?.uplinks, (one) => one.rxBps + one.txBps);
-  const queue = most(props.vmq.flatMap((one) => one.queues), (one) => one.load_ppm);
-  const worker = most(props.rates?.workers, (one) => one.busyPpm);
+  const disk = highest(props.flows, (flow) => flow.last_5_s.delivered_iops);
+  const nic = highest(props.rates?.nics, (rate) => rate.rxBps + rate.txBps);
+  const uplink = highest(props.rates?.uplinks, (rate) => rate.rxBps + rate.txBps);
+  const queue = highest(props.vmq.flatMap((status) => status.queues), (queue) => queue.load_ppm);
+  const worker = highest(props.rates?.workers, (worker) => worker.busyPpm);
   return (
-    <Facts
+    <PropertyList
       columns={1}
-      of={[
+      items={[
         [t("busiest.disk"), disk ? <a key="d" href={link("disks", disk.disk)}>{`${disk.disk}: ${iops(disk.last_5_s.delivered_iops)}`}</a> : "–"],
         [t("busiest.nic"), nic ? <a key="n" href={link("network")}>{`${nic.name}: ${bitRate(nic.rxBps + nic.txBps)}`}</a> : "–"],
         [t("busiest.uplink"), uplink ? <a key="u" href={link("network")}>{`${uplink.name}: ${bitRate(uplink.rxBps + uplink.txBps)}`}</a> : "–"],

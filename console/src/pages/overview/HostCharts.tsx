@@ -1,17 +1,17 @@
-/** Traffic, requests and workers over the last minutes. */
-import { rateHistory, useRing } from "../../live/history";
+/** Charts of traffic, disk requests and worker load over the last minutes. */
+import { rateHistory, useRingBuffer } from "../../live/history";
 import type { Rates } from "../../live/rates";
-import { Chart } from "../../parts/Chart";
-import { Section } from "../../parts/Section";
+import { Chart } from "../../components/Chart";
+import { Section } from "../../components/Section";
 import { useTexts } from "../../texts/texts";
 import { bitRate, count, percent } from "../../units/units";
 
 export function HostCharts() {
   const { t } = useTexts();
-  const history = useRing(rateHistory);
+  const history = useRingBuffer(rateHistory);
   const times = history.map((rates) => rates.timeMs);
-  const sum = (of: (rates: Rates) => number[]) => history.map((rates) => of(rates).reduce((total, value) => total + value, 0));
-  const ids = [...new Set(history.flatMap((rates) => rates.workers.map((one) => one.id)))].sort((a, b) => a - b);
+  const sum = (values: (rates: Rates) => number[]) => history.map((rates) => values(rates).reduce((total, value) => total + value, 0));
+  const ids = [...new Set(history.flatMap((rates) => rates.workers.map((worker) => worker.id)))].sort((a, b) => a - b);
   return (
     <div className="grid">
       <Section title={t("chart.network")}>
@@ -47,7 +47,7 @@ export function HostCharts() {
           format={percent}
           series={ids.slice(0, 8).map((id) => ({
             label: t("chart.worker", { id }),
-            values: history.map((rates) => rates.workers.find((one) => one.id === id)?.busyPpm),
+            values: history.map((rates) => rates.workers.find((worker) => worker.id === id)?.busyPpm),
           }))}
         />
       </Section>

@@ -1,14 +1,14 @@
-/** The host at a glance, and what needs attention. */
+/** Page "Overview": key figures, problems, charts and latest events of the host. */
 import { useTopic } from "../../live/hooks";
 import { useEvents } from "../../live/event_log";
 import { useRates } from "../../live/history";
-import { PageFrame } from "../../parts/PageFrame";
-import { Section } from "../../parts/Section";
-import { WhenHeard } from "../../parts/States";
+import { PageFrame } from "../../components/PageFrame";
+import { Section } from "../../components/Section";
+import { WhenLoaded } from "../../components/States";
 import { link } from "../../shell/router";
 import { useTexts } from "../../texts/texts";
 import { EventList } from "../events/EventList";
-import { attention } from "./attention";
+import { attentionItems } from "./attention";
 import { AttentionList } from "./AttentionList";
 import { Busiest } from "./Busiest";
 import { HostCharts } from "./HostCharts";
@@ -30,17 +30,17 @@ export function OverviewPage() {
   const operations = useTopic("operations");
   const rates = useRates();
   const events = useEvents();
-  const found = attention({
+  const items = attentionItems({
     nics: nics.data, uplinks: uplinks.data, teams: teams.data, disks: disks.data, stores: stores.data, vms: vms.data,
     power: power.data, cluster: cluster.data, flows: flows.data, rates, events,
   });
   return (
     <PageFrame title={t("overview.title")}>
-      <WhenHeard of={[nics, uplinks, disks, stores, vms, power]}>
+      <WhenLoaded topics={[nics, uplinks, disks, stores, vms, power]}>
         {() => (
           <>
             <HostTiles nics={nics.data ?? []} uplinks={uplinks.data ?? []} disks={disks.data ?? []} vms={vms.data ?? []} power={power.data} rates={rates} />
-            <Section title={t("attention.title")}><AttentionList found={found} /></Section>
+            <Section title={t("attention.title")}><AttentionList items={items} /></Section>
             <Operations operations={operations.data ?? []} />
             <HostCharts />
             <div className="grid-wide">
@@ -53,7 +53,7 @@ export function OverviewPage() {
             </div>
           </>
         )}
-      </WhenHeard>
+      </WhenLoaded>
     </PageFrame>
   );
 }

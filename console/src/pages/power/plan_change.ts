@@ -1,14 +1,14 @@
-/** Another power plan, or other keys beside it. */
+/** Changes of the power plan. */
 import type { PowerPlanName, PowerStatus } from "../../api/types";
-import { changed, command, settings, type Keys } from "../../api/commands";
-import type { Change } from "../../parts/ChangeDialog";
+import { changedKeys, command, assignmentArgs, type MergePatch } from "../../api/commands";
+import type { Change } from "../../components/ChangeDialog";
 
-/** What a choice says where nothing is to be beside the plan. */
-export const AS_PLAN = "plan";
+/** Value of a select field for keys that the plan determines. */
+export const FROM_PLAN = "plan";
 
 /**
- * As the command line has it: a plan's name asks for it with the keys beside it and no others, and
- * keys alone change those. Keys that this form does not show stay as they are either way.
+ * Returns the change to a plan and its keys; `undefined` without a change. Another plan replaces the configuration
+ * (PUT), other keys patch it (PATCH), as in the CLI. Keys that the form does not show keep their values in both cases.
  */
 export function planChange(
   config: NonNullable<PowerStatus["config"]> | undefined,
@@ -17,13 +17,13 @@ export function planChange(
   max: number | null,
   turbo: string,
 ): Change | undefined {
-  const shown: Keys = { performance_percent_min: min, performance_percent_max: max, turbo: turbo === AS_PLAN ? null : turbo === "on" };
-  const { plan: before, ...beside } = (config ?? { plan: undefined }) as Keys & { plan?: string };
-  if (before === plan) {
-    const keys = changed(beside, shown);
+  const formValues: MergePatch = { performance_percent_min: min, performance_percent_max: max, turbo: turbo === FROM_PLAN ? null : turbo === "on" };
+  const { plan: currentPlan, ...otherKeys } = (config ?? { plan: undefined }) as MergePatch & { plan?: string };
+  if (currentPlan === plan) {
+    const keys = changedKeys(otherKeys, formValues);
     if (Object.keys(keys).length === 0) return undefined;
-    return { method: "PATCH", path: "/1.0/power", body: keys, command: command("power", "set", ...settings(keys)) };
+    return { method: "PATCH", path: "/1.0/power", body: keys, command: command("power", "set", ...assignmentArgs(keys)) };
   }
-  const keys = Object.fromEntries(Object.entries({ ...beside, ...shown }).filter(([, value]) => value !== null)) as Keys;
-  return { method: "PUT", path: "/1.0/power", body: { plan, ...keys }, command: command("power", "set", plan, ...settings(keys)) };
+  const keys = Object.fromEntries(Object.entries({ ...otherKeys, ...formValues }).filter(([, value]) => value !== null)) as MergePatch;
+  return { method: "PUT", path: "/1.0/power", body: { plan, ...keys }, command: command("power", "set", plan, ...assignmentArgs(keys)) };
 }

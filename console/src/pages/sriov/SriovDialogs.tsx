@@ -1,23 +1,23 @@
 import { useState } from "react";
 import type { SriovAdapter } from "../../api/types";
-import { changed, type Keys } from "../../api/commands";
-import { ChangeDialog } from "../../parts/ChangeDialog";
-import { ChoiceField, fieldOf, NumberField, numberOf } from "../../parts/fields";
+import { changedKeys, type MergePatch } from "../../api/commands";
+import { ChangeDialog } from "../../components/ChangeDialog";
+import { ChoiceField, fieldText, NumberField, parseNumber } from "../../components/fields";
 import { useTexts } from "../../texts/texts";
-import { adapterWord, enableVfs, setVf, type PfConfig } from "./changes";
+import { adapterArg, enableVfs, setVf, type PfConfig } from "./changes";
 
 type Vf = SriovAdapter["vfs"][number];
 
-/** How many VFs an adapter has. */
+/** Dialog that sets the number of VFs of an adapter. */
 export function EnableDialog(props: { adapter: SriovAdapter; config: PfConfig | undefined; onClose: () => void }) {
   const { t } = useTexts();
   const [adapter] = useState(props.adapter);
   const [count, setCount] = useState(String(adapter.vfs_enabled));
-  const number = numberOf(count);
+  const number = parseNumber(count);
   const change = number == null || number === adapter.vfs_enabled ? undefined : enableVfs(adapter, props.config, number);
   return (
     <ChangeDialog
-      title={t("sriov.enable.title", { adapter: adapterWord(adapter) })}
+      title={t("sriov.enable.title", { adapter: adapterArg(adapter) })}
       about={t("sriov.enable.about")}
       action={t("sriov.enable")}
       danger={adapter.vfs_enabled > 0 ? t("sriov.enable.danger") : undefined}
@@ -31,34 +31,34 @@ export function EnableDialog(props: { adapter: SriovAdapter; config: PfConfig | 
 
 const NUMBERS = ["vlan", "bandwidth_min_bps", "bandwidth_max_bps"] as const;
 const SWITCHES = ["spoof_check", "trust"] as const;
-const LEFT = "";
+const UNCHANGED = "";
 
-/** How one VF is set up; what is left empty is left alone. */
+/** Dialog that configures a VF. Empty fields leave settings unchanged. */
 export function VfDialog(props: { adapter: SriovAdapter; vf: Vf; config: PfConfig | undefined; onClose: () => void }) {
   const { t } = useTexts();
   const [{ adapter, vf }] = useState(props);
-  const [wanted] = useState(() => props.config?.vf?.find((one) => one.index === vf.index));
-  const [numbers, setNumbers] = useState(() => Object.fromEntries(NUMBERS.map((key) => [key, fieldOf(wanted?.[key])])) as Record<(typeof NUMBERS)[number], string>);
-  const [switches, setSwitches] = useState(() => Object.fromEntries(SWITCHES.map((key) => [key, wanted?.[key] == null ? LEFT : wanted[key] ? "on" : "off"])) as Record<(typeof SWITCHES)[number], string>);
-  const before: Keys = {};
-  const after: Keys = {};
-  let isRight = true;
+  const [vfConfig] = useState(() => props.config?.vf?.find((other) => other.index === vf.index));
+  const [numbers, setNumbers] = useState(() => Object.fromEntries(NUMBERS.map((key) => [key, fieldText(vfConfig?.[key])])) as Record<(typeof NUMBERS)[number], string>);
+  const [switches, setSwitches] = useState(() => Object.fromEntries(SWITCHES.map((key) => [key, vfConfig?.[key] == null ? UNCHANGED : vfConfig[key] ? "on" : "off"])) as Record<(typeof SWITCHES)[number], string>);
+  const current: MergePatch = {};
+  const updated: MergePatch = {};
+  let isValid = true;
   for (const key of NUMBERS) {
-    before[key] = wanted?.[key] ?? null;
-    const value = numberOf(numbers[key]);
-    if (value === undefined) isRight = false;
-    else after[key] = value;
+    current[key] = vfConfig?.[key] ?? null;
+    const value = parseNumber(numbers[key]);
+    if (value === undefined) isValid = false;
+    else updated[key] = value;
   }
   for (const key of SWITCHES) {
-    before[key] = wanted?.[key] ?? null;
-    after[key] = switches[key] === LEFT ? null : switches[key] === "on";
+    current[key] = vfConfig?.[key] ?? null;
+    updated[key] = switches[key] === UNCHANGED ? null : switches[key] === "on";
   }
   return (
     <ChangeDialog
       title={t("vf.dialog", { vf: vf.index })}
       about={t("vf.dialog.about")}
       action={t("nic.set")}
-      change={isRight ? setVf(adapter, props.config, vf.index, changed(before, after)) : undefined}
+      change={isValid ? setVf(adapter, props.config, vf.index, changedKeys(current, updated)) : undefined}
       onClose={props.onClose}
     >
       <div className="fields">
@@ -69,7 +69,7 @@ export function VfDialog(props: { adapter: SriovAdapter; vf: Vf; config: PfConfi
             label={t(`vf.${key}`)}
             value={switches[key]}
             onChange={(value) => setSwitches({ ...switches, [key]: value })}
-            options={[[LEFT, t("vf.left")], ["on", t("vmq.on")], ["off", t("vmq.off")]]}
+            options={[[UNCHANGED, t("vf.unchanged")], ["on", t("vmq.on")], ["off", t("vmq.off")]]}
           />
         ))}
       </div>

@@ -1,46 +1,46 @@
-/** Adapters with SR-IOV, their virtual functions, and which NICs are on one. */
+/** Page "SR-IOV": adapters, their virtual functions, and the NICs that may use one. */
 import { Alert, Button } from "@patternfly/react-core";
 import { useState } from "react";
 import type { NicStatus, SriovAdapter } from "../../api/types";
-import { useAnswer, useTopic } from "../../live/hooks";
-import { DataTable } from "../../parts/DataTable";
-import { Facts } from "../../parts/Facts";
-import { PageFrame } from "../../parts/PageFrame";
-import { Section } from "../../parts/Section";
-import { Empty, WhenHeard } from "../../parts/States";
-import { StateLabel } from "../../parts/StateLabel";
+import { useRequest, useTopic } from "../../live/hooks";
+import { DataTable } from "../../components/DataTable";
+import { PropertyList } from "../../components/PropertyList";
+import { PageFrame } from "../../components/PageFrame";
+import { Section } from "../../components/Section";
+import { Empty, WhenLoaded } from "../../components/States";
+import { StateLabel } from "../../components/StateLabel";
 import { useTexts } from "../../texts/texts";
 import { bitRate } from "../../units/units";
 import type { PfConfig } from "./changes";
 import { EnableDialog, VfDialog } from "./SriovDialogs";
 
 type Vf = SriovAdapter["vfs"][number];
-const REREAD_MS = 5000;
+const REFRESH_MS = 5000;
 
 export function SriovPage() {
   const { t } = useTexts();
   const adapters = useTopic("sriov");
   const nics = useTopic("nics");
-  const pfs = useAnswer<{ config: PfConfig }[]>("/1.0/pfs", REREAD_MS);
-  const [asked, setAsked] = useState<{ adapter: SriovAdapter; vf?: Vf }>();
-  const config = (adapter: SriovAdapter) => pfs.data?.find((one) => one.config.name === adapter.pf)?.config;
-  const weighted = (nics.data ?? []).filter((nic) => (nic.config.iov_weight ?? 0) > 0 || nic.iov);
+  const pfs = useRequest<{ config: PfConfig }[]>("/1.0/pfs", REFRESH_MS);
+  const [dialog, setDialog] = useState<{ adapter: SriovAdapter; vf?: Vf }>();
+  const configOf = (adapter: SriovAdapter) => pfs.data?.find((pf) => pf.config.name === adapter.pf)?.config;
+  const iovNics = (nics.data ?? []).filter((nic) => (nic.config.iov_weight ?? 0) > 0 || nic.iov);
   return (
     <PageFrame title="SR-IOV" about={t("sriov.about")}>
-      <WhenHeard of={[adapters, nics]}>
+      <WhenLoaded topics={[adapters, nics]}>
         {() => (
           <>
             {adapters.data?.length === 0 && <Empty title={t("sriov.none")}>{t("sriov.none.about")}</Empty>}
             {adapters.data?.map((adapter) => (
-              <Adapter key={adapter.address} adapter={adapter} onEnable={() => setAsked({ adapter })} onVf={(vf) => setAsked({ adapter, vf })} />
+              <Adapter key={adapter.address} adapter={adapter} onEnable={() => setDialog({ adapter })} onVf={(vf) => setDialog({ adapter, vf })} />
             ))}
-            {weighted.length > 0 && <Section title={t("sriov.nics")}><Paths nics={weighted} /></Section>}
+            {iovNics.length > 0 && <Section title={t("sriov.nics")}><NicPaths nics={iovNics} /></Section>}
           </>
         )}
-      </WhenHeard>
-      {asked && (asked.vf
-        ? <VfDialog adapter={asked.adapter} vf={asked.vf} config={config(asked.adapter)} onClose={() => setAsked(undefined)} />
-        : <EnableDialog adapter={asked.adapter} config={config(asked.adapter)} onClose={() => setAsked(undefined)} />)}
+      </WhenLoaded>
+      {dialog && (dialog.vf
+        ? <VfDialog adapter={dialog.adapter} vf={dialog.vf} config={configOf(dialog.adapter)} onClose={() => setDialog(undefined)} />
+        : <EnableDialog adapter={dialog.adapter} config={configOf(dialog.adapter)} onClose={() => setDialog(undefined)} />)}
     </PageFrame>
   );
 }
@@ -56,15 +56,15 @@ function Adapter(props: { adapter: SriovAdapter; onEnable: () => void; onVf: (vf
       actions={<Button variant="secondary" size="sm" onClick={props.onEnable}>{t("sriov.enable")}</Button>}
     >
       {adapter.remedy && <Alert component="p" isInline variant="info" title={adapter.remedy} className="spaced" />}
-      <Facts
+      <PropertyList
         columns={3}
-        of={[
+        items={[
           [t("sriov.address"), <code key="a">{adapter.address}</code>],
           [t("port.driver"), adapter.driver ?? "–"],
           [t("sriov.vfs"), t("sriov.vfs.value", { used: adapter.vfs_in_use, enabled: adapter.vfs_enabled, supported: adapter.vfs_supported })],
           ["IOMMU", adapter.iommu_group ?? "–"],
           ["NUMA", adapter.numa_node ?? "–"],
-          [t("sriov.described"), adapter.pf == null ? "–" : `pf/${adapter.pf}`],
+          [t("sriov.configured"), adapter.pf == null ? "–" : `pf/${adapter.pf}`],
         ]}
       />
       {adapter.vfs.length > 0 && (
@@ -91,8 +91,8 @@ function Adapter(props: { adapter: SriovAdapter; onEnable: () => void; onVf: (vf
   );
 }
 
-function Paths(props: { nics: readonly NicStatus[] }) {
-  const { t, word } = useTexts();
+function NicPaths(props: { nics: readonly NicStatus[] }) {
+  const { t, label } = useTexts();
   return (
     <DataTable
       label={t("sriov.nics")}
@@ -101,7 +101,7 @@ function Paths(props: { nics: readonly NicStatus[] }) {
       columns={[
         { title: "NIC", cell: (nic) => nic.config.name, sort: (nic) => nic.config.name },
         { title: t("sriov.weight"), cell: (nic) => nic.config.iov_weight ?? 0, isNumber: true },
-        { title: t("port.path"), cell: (nic) => <StateLabel state={nic.iov?.path === "vf" ? "active" : "off"} text={word(nic.iov?.path ?? "synthetic")} /> },
+        { title: t("port.path"), cell: (nic) => <StateLabel state={nic.iov?.path === "vf" ? "active" : "off"} text={label(nic.iov?.path ?? "synthetic")} /> },
         { title: "VF", cell: (nic) => (nic.iov?.vf == null ? "–" : `${nic.iov.adapter ?? ""} ${nic.iov.vf}`) },
         { title: t("column.reason"), cell: (nic) => nic.iov?.reason ?? "–" },
       ]}

@@ -1,9 +1,9 @@
-/** Hands a queue over to another worker. */
+/** Dialog that moves a queue to another worker. */
 import { useState } from "react";
 import type { VmqStatus } from "../../api/types";
 import { command } from "../../api/commands";
-import { ChangeDialog } from "../../parts/ChangeDialog";
-import { ChoiceField } from "../../parts/fields";
+import { ChangeDialog } from "../../components/ChangeDialog";
+import { ChoiceField } from "../../components/fields";
 import { useTexts } from "../../texts/texts";
 
 type Queue = VmqStatus["queues"][number];
@@ -12,22 +12,22 @@ export function MoveDialog(props: { queue: Queue; workers: number[]; onClose: ()
   const { t } = useTexts();
   const [queue] = useState(props.queue);
   const others = props.workers.filter((worker) => worker !== queue.worker);
-  const [to, setTo] = useState(String(others[0] ?? ""));
+  const [target, setTarget] = useState(String(others[0] ?? ""));
   return (
     <ChangeDialog
       title={t("vmq.move.of", { queue: queue.queue })}
       about={t("vmq.move.about")}
       action={t("vmq.move")}
       withoutPreview
-      change={to === "" ? undefined : {
+      change={target === "" ? undefined : {
         method: "POST",
         path: `/1.0/queues/${queue.queue.split("/").map(encodeURIComponent).join("/")}/move`,
-        body: { worker: Number(to) },
-        command: command("queue", "move", queue.queue, "--to", to),
+        body: { worker: Number(target) },
+        command: command("queue", "move", queue.queue, "--to", target),
       }}
       onClose={props.onClose}
     >
-      <ChoiceField label={t("vmq.worker")} value={to} onChange={setTo} options={others.map((id) => [String(id), String(id)])} />
+      <ChoiceField label={t("vmq.worker")} value={target} onChange={setTarget} options={others.map((id) => [String(id), String(id)])} />
     </ChangeDialog>
   );
 }

@@ -1,14 +1,14 @@
-/** Where the time of each worker goes, by stage. */
-import { DataTable } from "../../parts/DataTable";
+/** Time of each worker by stage, as bars and as a table. */
+import { DataTable } from "../../components/DataTable";
 import { STAGES, type WorkerRate } from "../../live/rates";
 import { useTexts } from "../../texts/texts";
 import { percent } from "../../units/units";
-import { seriesColor } from "../../parts/palette";
+import { seriesColor } from "../../components/palette";
 import { isDark, useSettings } from "../../shell/settings";
 
 export function StageTable(props: { workers: WorkerRate[] }) {
-  const { t, word } = useTexts();
-  useSettings();
+  const { t, label } = useTexts();
+  useSettings(); // renders again after a change of the theme
   const dark = isDark();
   return (
     <>
@@ -16,8 +16,8 @@ export function StageTable(props: { workers: WorkerRate[] }) {
         <div key={worker.id} className="stages">
           <span className="timeline-name">{t("chart.worker", { id: worker.id })}</span>
           <span className="stage-track" aria-hidden="true">
-            {worker.stages.filter(([name]) => name !== "idle").map(([name, ppm], at) => (
-              <span key={name} style={{ width: `${ppm / 10_000}%`, background: seriesColor(at, dark) }} />
+            {worker.stages.filter(([name]) => name !== "idle").map(([name, ppm], index) => (
+              <span key={name} style={{ width: `${ppm / 10_000}%`, background: seriesColor(index, dark) }} />
             ))}
           </span>
         </div>
@@ -29,7 +29,7 @@ export function StageTable(props: { workers: WorkerRate[] }) {
         columns={[
           { title: t("vmq.worker"), cell: (worker) => worker.id },
           ...STAGES.map((stage) => ({
-            title: word(stage),
+            title: label(stage),
             cell: (worker: WorkerRate) => percent(worker.stages.find(([name]) => name === stage)?.[1] ?? 0),
             isNumber: true,
           })),

@@ -1,9 +1,9 @@
-/** Changes VMQ of a team or uplink while its traffic goes on. */
+/** Dialog that changes VMQ of a team or uplink. */
 import { useState } from "react";
 import type { VmqStatus } from "../../api/types";
-import { changed, command, settings, type Keys } from "../../api/commands";
-import { ChangeDialog } from "../../parts/ChangeDialog";
-import { ChoiceField, fieldOf, NumberField, numberOf } from "../../parts/fields";
+import { changedKeys, command, assignmentArgs, type MergePatch } from "../../api/commands";
+import { ChangeDialog } from "../../components/ChangeDialog";
+import { ChoiceField, fieldText, NumberField, parseNumber } from "../../components/fields";
 import { useTexts } from "../../texts/texts";
 
 const NUMBERS = ["max_workers", "base_worker", "max_worker_number", "numa_node"] as const;
@@ -15,27 +15,27 @@ export function VmqDialog(props: { vmq: VmqStatus; isTeam: boolean; onClose: () 
   const [enabled, setEnabled] = useState(config.enabled === false ? "off" : "on");
   const [mode, setMode] = useState<string>(config.mode ?? "dynamic");
   const [numbers, setNumbers] = useState<Record<NumberKey, string>>({
-    max_workers: fieldOf(config.max_workers),
-    base_worker: fieldOf(config.base_worker),
-    max_worker_number: fieldOf(config.max_worker_number),
-    numa_node: fieldOf(config.numa_node),
+    max_workers: fieldText(config.max_workers),
+    base_worker: fieldText(config.base_worker),
+    max_worker_number: fieldText(config.max_worker_number),
+    numa_node: fieldText(config.numa_node),
   });
-  const before: Keys = { enabled: config.enabled ?? true, mode: config.mode ?? "dynamic" };
-  const after: Keys = { enabled: enabled === "on", mode };
-  let isRight = true;
+  const current: MergePatch = { enabled: config.enabled ?? true, mode: config.mode ?? "dynamic" };
+  const updated: MergePatch = { enabled: enabled === "on", mode };
+  let isValid = true;
   for (const key of NUMBERS) {
-    const value = numberOf(numbers[key]);
-    before[key] = config[key] ?? null;
-    if (value === undefined) isRight = false;
-    else after[key] = value;
+    const value = parseNumber(numbers[key]);
+    current[key] = config[key] ?? null;
+    if (value === undefined) isValid = false;
+    else updated[key] = value;
   }
-  const keys = changed(before, after);
-  const change = isRight && Object.keys(keys).length > 0
+  const patch = changedKeys(current, updated);
+  const change = isValid && Object.keys(patch).length > 0
     ? {
         method: "PATCH" as const,
         path: `/1.0/${props.isTeam ? "teams" : "uplinks"}/${encodeURIComponent(uplink)}`,
-        body: { vmq: keys },
-        command: command("vmq", "set", uplink, ...settings(keys)),
+        body: { vmq: patch },
+        command: command("vmq", "set", uplink, ...assignmentArgs(patch)),
       }
     : undefined;
   return (
@@ -50,7 +50,7 @@ export function VmqDialog(props: { vmq: VmqStatus; isTeam: boolean; onClose: () 
             onChange={(value) => setNumbers({ ...numbers, [key]: value })}
           />
         ))}
-        <ChoiceField label={t("vmq.mode")} help={t("vmq.mode.about")} value={mode} onChange={setMode} options={[["dynamic", t("word.dynamic")], ["static", t("word.static")]]} />
+        <ChoiceField label={t("vmq.mode")} help={t("vmq.mode.about")} value={mode} onChange={setMode} options={[["dynamic", t("label.dynamic")], ["static", t("label.static")]]} />
         <ChoiceField label="VMQ" help={t("vmq.enabled.about")} value={enabled} onChange={setEnabled} options={[["on", t("vmq.on")], ["off", t("vmq.off")]]} />
       </div>
     </ChangeDialog>

@@ -1,4 +1,4 @@
-/** VMQ: which worker works off which queue, over time, and why. */
+/** Page "VMQ": assignment of queues to workers over time, and the reasons. */
 import { Button } from "@patternfly/react-core";
 import { useState } from "react";
 import type { Event, VmqStatus } from "../../api/types";
@@ -6,14 +6,14 @@ import { useEvents } from "../../live/event_log";
 import { useTopic } from "../../live/hooks";
 import { useRates } from "../../live/history";
 import type { WorkerRate } from "../../live/rates";
-import { Bar } from "../../parts/Bar";
-import { DataTable } from "../../parts/DataTable";
-import { PageFrame } from "../../parts/PageFrame";
-import { Section } from "../../parts/Section";
-import { Empty, WhenHeard } from "../../parts/States";
-import { StateLabel } from "../../parts/StateLabel";
+import { Bar } from "../../components/Bar";
+import { DataTable } from "../../components/DataTable";
+import { PageFrame } from "../../components/PageFrame";
+import { Section } from "../../components/Section";
+import { Empty, WhenLoaded } from "../../components/States";
+import { StateLabel } from "../../components/StateLabel";
 import { useTexts } from "../../texts/texts";
-import { age, percent } from "../../units/units";
+import { duration, percent } from "../../units/units";
 import { EventList } from "../events/EventList";
 import { MoveDialog } from "./MoveDialog";
 import { MAX_WORKERS_DEFAULT, workerState } from "./worker_state";
@@ -22,10 +22,10 @@ import { QueueCounts, QueueTimeline } from "./Timeline";
 import { VmqDialog } from "./VmqDialog";
 
 type Queue = VmqStatus["queues"][number];
-type Changing = { vmq: VmqStatus; queue?: Queue };
+type Dialog = { vmq: VmqStatus; queue?: Queue };
 
-/** Moves, what they did, and moves that could not be made. */
-const MOVES = [5001, 5004, 5005];
+/** Events about moves of queues: a move, its effect, and a move that failed. */
+const MOVE_EVENT_IDS = [5001, 5004, 5005];
 
 export function VmqPage() {
   const { t } = useTexts();
@@ -33,45 +33,45 @@ export function VmqPage() {
   const teams = useTopic("teams");
   const rates = useRates();
   const events = useEvents() ?? [];
-  const [changing, setChanging] = useState<Changing>();
+  const [dialog, setDialog] = useState<Dialog>();
   return (
     <PageFrame title={t("vmq.title")} about={t("vmq.about")}>
-      <WhenHeard of={[vmq, teams]}>
+      <WhenLoaded topics={[vmq, teams]}>
         {() => vmq.data?.length === 0 ? (
           <Empty title={t("vmq.none")}>{t("vmq.none.about")}</Empty>
         ) : (
           <>
-            {vmq.data?.map((one) => (
-              <Uplink key={one.uplink} vmq={one} events={events} onChange={(queue) => setChanging({ vmq: one, queue })} />
+            {vmq.data?.map((status) => (
+              <UplinkSection key={status.uplink} vmq={status} events={events} onChange={(queue) => setDialog({ vmq: status, queue })} />
             ))}
-            <Stages workers={rates?.workers ?? []} />
+            <StageSection workers={rates?.workers ?? []} />
           </>
         )}
-      </WhenHeard>
-      {changing && !changing.queue && (
+      </WhenLoaded>
+      {dialog && !dialog.queue && (
         <VmqDialog
-          vmq={changing.vmq}
-          isTeam={teams.data?.some((team) => team.config.name === changing.vmq.uplink) ?? false}
-          onClose={() => setChanging(undefined)}
+          vmq={dialog.vmq}
+          isTeam={teams.data?.some((team) => team.config.name === dialog.vmq.uplink) ?? false}
+          onClose={() => setDialog(undefined)}
         />
       )}
-      {changing?.queue && (
+      {dialog?.queue && (
         <MoveDialog
-          queue={changing.queue}
-          workers={changing.vmq.workers.filter((one) => one.permitted).map((one) => one.worker)}
-          onClose={() => setChanging(undefined)}
+          queue={dialog.queue}
+          workers={dialog.vmq.workers.filter((worker) => worker.permitted).map((worker) => worker.worker)}
+          onClose={() => setDialog(undefined)}
         />
       )}
     </PageFrame>
   );
 }
 
-function Uplink(props: { vmq: VmqStatus; events: readonly Event[]; onChange: (queue?: Queue) => void }) {
-  const { t, word } = useTexts();
+function UplinkSection(props: { vmq: VmqStatus; events: readonly Event[]; onChange: (queue?: Queue) => void }) {
+  const { t, label } = useTexts();
   const { vmq } = props;
   const nics = new Set(vmq.queues.map((queue) => queue.nic));
   const moves = props.events
-    .filter((event) => MOVES.includes(event.id) && nics.has(event.subject.split("/").at(-1) ?? ""))
+    .filter((event) => MOVE_EVENT_IDS.includes(event.id) && nics.has(event.subject.split("/").at(-1) ?? ""))
     .slice(-8)
     .reverse();
   return (
@@ -79,7 +79,7 @@ function Uplink(props: { vmq: VmqStatus; events: readonly Event[]; onChange: (qu
       title={
         <span className="row">
           {t("vmq.of", { uplink: vmq.uplink })}
-          <StateLabel state={vmq.config.enabled === false ? "off" : "active"} text={vmq.config.enabled === false ? t("vmq.off") : word(vmq.config.mode ?? "dynamic")} />
+          <StateLabel state={vmq.config.enabled === false ? "off" : "active"} text={vmq.config.enabled === false ? t("vmq.off") : label(vmq.config.mode ?? "dynamic")} />
           <span className="faint">{t("vmq.max.now", { max: vmq.config.max_workers ?? MAX_WORKERS_DEFAULT })}</span>
         </span>
       }
@@ -93,13 +93,13 @@ function Uplink(props: { vmq: VmqStatus; events: readonly Event[]; onChange: (qu
       <DataTable
         label={t("vmq.workers")}
         rows={vmq.workers}
-        id={(one) => String(one.worker)}
+        id={(worker) => String(worker.worker)}
         columns={[
-          { title: t("vmq.worker"), cell: (one) => one.worker, sort: (one) => one.worker },
-          { title: t("column.state"), cell: (one) => <StateLabel state={workerState(one)} /> },
-          { title: t("vmq.queues"), cell: (one) => one.queues, sort: (one) => one.queues, isNumber: true },
-          { title: t("vmq.load"), cell: (one) => <Bar ppm={one.load_ppm} text={percent(one.load_ppm)} />, sort: (one) => one.load_ppm },
-          { title: t("vmq.others"), cell: (one) => percent(one.other_load_ppm), isNumber: true },
+          { title: t("vmq.worker"), cell: (worker) => worker.worker, sort: (worker) => worker.worker },
+          { title: t("column.state"), cell: (worker) => <StateLabel state={workerState(worker)} /> },
+          { title: t("vmq.queues"), cell: (worker) => worker.queues, sort: (worker) => worker.queues, isNumber: true },
+          { title: t("vmq.load"), cell: (worker) => <Bar ppm={worker.load_ppm} text={percent(worker.load_ppm)} />, sort: (worker) => worker.load_ppm },
+          { title: t("vmq.others"), cell: (worker) => percent(worker.other_load_ppm), isNumber: true },
         ]}
       />
       <h3 className="small-title spaced">{t("vmq.queues")}</h3>
@@ -113,8 +113,8 @@ function Uplink(props: { vmq: VmqStatus; events: readonly Event[]; onChange: (qu
           { title: t("vmq.queue"), cell: (queue) => <code className="nowrap">{queue.queue}</code>, sort: (queue) => queue.queue },
           { title: t("vmq.worker"), cell: (queue) => queue.worker, sort: (queue) => queue.worker, isNumber: true },
           { title: t("vmq.load"), cell: (queue) => <Bar ppm={queue.load_ppm} text={percent(queue.load_ppm)} />, sort: (queue) => queue.load_ppm },
-          { title: t("vmq.since"), cell: (queue) => <span className="nowrap">{age(queue.age_s)}</span>, sort: (queue) => queue.age_s },
-          { title: t("vmq.why"), cell: (queue) => <Why queue={queue} /> },
+          { title: t("vmq.since"), cell: (queue) => <span className="nowrap">{duration(queue.age_s)}</span>, sort: (queue) => queue.age_s },
+          { title: t("vmq.why"), cell: (queue) => <AssignmentReason queue={queue} /> },
           {
             title: "",
             cell: (queue) => (
@@ -126,12 +126,12 @@ function Uplink(props: { vmq: VmqStatus; events: readonly Event[]; onChange: (qu
         ]}
       />
       <h3 className="small-title spaced">{t("vmq.moves")}</h3>
-      <EventList events={moves} withFields />
+      <EventList events={moves} showFields />
     </Section>
   );
 }
 
-function Why(props: { queue: Queue }) {
+function AssignmentReason(props: { queue: Queue }) {
   const { t } = useTexts();
   const { queue } = props;
   return (
@@ -146,7 +146,7 @@ function Why(props: { queue: Queue }) {
   );
 }
 
-function Stages(props: { workers: WorkerRate[] }) {
+function StageSection(props: { workers: WorkerRate[] }) {
   const { t } = useTexts();
   return <Section title={t("stages.title")}><p className="about">{t("stages.about")}</p><StageTable workers={props.workers} /></Section>;
 }

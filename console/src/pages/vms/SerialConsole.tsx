@@ -1,115 +1,115 @@
-/** A VM's serial console as a terminal in the page. */
+/** Serial console of a VM, as a terminal. */
 import "@xterm/xterm/css/xterm.css";
 import { Button } from "@patternfly/react-core";
 import { useEffect, useRef, useState } from "react";
 import { command } from "../../api/commands";
-import { RequestFailed } from "../../api/client";
-import { SerialLine } from "../../live/serial";
-import { Command } from "../../parts/Command";
-import { Section } from "../../parts/Section";
-import { Errors } from "../../parts/States";
+import { RequestError } from "../../api/client";
+import { SerialConnection } from "../../live/serial";
+import { Command } from "../../components/Command";
+import { Section } from "../../components/Section";
+import { ErrorAlert } from "../../components/States";
 import { useTexts } from "../../texts/texts";
 
-/** What has ended stays to be read until it is closed. */
-type Shown = "closed" | "opening" | "open" | "ended";
+/** After the end of the connection (`ended`) the output stays visible until the user closes the console. */
+type TerminalState = "closed" | "opening" | "open" | "ended";
 
-export function SerialConsole(props: { vm: string; runs: boolean }) {
+export function SerialConsole(props: { vm: string; isRunning: boolean }) {
   const { t } = useTexts();
-  const [shown, setShown] = useState<Shown>("closed");
+  const [terminalState, setTerminalState] = useState<TerminalState>("closed");
   const [attempt, setAttempt] = useState(0);
-  const [failure, setFailure] = useState<RequestFailed>();
-  const screen = useRef<HTMLDivElement>(null);
-  const leave = useRef<HTMLButtonElement>(null);
-  const isWanted = shown !== "closed";
+  const [error, setError] = useState<RequestError>();
+  const container = useRef<HTMLDivElement>(null);
+  const closeButton = useRef<HTMLButtonElement>(null);
+  const isVisible = terminalState !== "closed";
 
   useEffect(() => {
-    const place = screen.current;
-    if (!isWanted || !place) return;
-    const gone = new AbortController();
-    const ended = (why: RequestFailed) => {
-      setFailure(why);
-      setShown((before) => (before === "open" ? "ended" : "closed"));
+    const element = container.current;
+    if (!isVisible || !element) return;
+    const controller = new AbortController();
+    const handleClose = (closeError: RequestError) => {
+      setError(closeError);
+      setTerminalState((previous) => (previous === "open" ? "ended" : "closed"));
     };
-    void openTerminal(props.vm, place, gone.signal, {
+    void openTerminal(props.vm, element, controller.signal, {
       label: t("vm.console.screen", { name: props.vm }),
-      onOpen: () => setShown("open"),
-      onEnd: ended,
-      onLeave: () => leave.current?.focus(),
-      // The terminal itself could not be loaded, as from a daemon that is another by now.
-    }).catch(() => ended(new RequestFailed(0, [])));
-    return () => gone.abort();
-  }, [isWanted, attempt, props.vm]);
+      onOpen: () => setTerminalState("open"),
+      onClose: handleClose,
+      onLeave: () => closeButton.current?.focus(),
+      // The terminal module failed to load, for example because the daemon was updated.
+    }).catch(() => handleClose(new RequestError(0, [])));
+    return () => controller.abort();
+  }, [isVisible, attempt, props.vm]);
 
   const open = () => {
-    setFailure(undefined);
-    setShown("opening");
+    setError(undefined);
+    setTerminalState("opening");
     setAttempt(attempt + 1);
   };
   const close = () => {
-    setFailure(undefined);
-    setShown("closed");
+    setError(undefined);
+    setTerminalState("closed");
   };
   return (
     <Section
       title={t("vm.console")}
       actions={(
         <>
-          {(shown === "closed" || shown === "ended") && (
-            <Button size="sm" variant="secondary" isDisabled={!props.runs} onClick={open}>{t("vm.console.open")}</Button>
+          {(terminalState === "closed" || terminalState === "ended") && (
+            <Button size="sm" variant="secondary" isDisabled={!props.isRunning} onClick={open}>{t("vm.console.open")}</Button>
           )}
-          {isWanted && <Button ref={leave} size="sm" variant="secondary" onClick={close}>{t("vm.console.close")}</Button>}
+          {isVisible && <Button ref={closeButton} size="sm" variant="secondary" onClick={close}>{t("vm.console.close")}</Button>}
         </>
       )}
     >
-      <p>{t(props.runs ? "vm.console.about" : "vm.console.off")}</p>
-      {failure && <div className="spaced"><Errors error={failure} title={t("vm.console.ended")} /></div>}
-      {isWanted && <div ref={screen} className="serial-screen" data-state={shown} />}
+      <p>{t(props.isRunning ? "vm.console.about" : "vm.console.off")}</p>
+      {error && <div className="spaced"><ErrorAlert error={error} title={t("vm.console.ended")} /></div>}
+      {isVisible && <div ref={container} className="serial-screen" data-state={terminalState} />}
       <div className="spaced"><Command text={command("vm", "console", props.vm)} label={t("vm.console.command")} /></div>
     </Section>
   );
 }
 
-interface Terminals {
+interface TerminalOptions {
   label: string;
   onOpen: () => void;
-  onEnd: (failure: RequestFailed) => void;
+  onClose: (error: RequestError) => void;
   onLeave: () => void;
 }
 
-/** Has a terminal in `place` until it is gone. The terminal is loaded when it is wanted first. */
-async function openTerminal(vm: string, place: HTMLElement, gone: AbortSignal, told: Terminals): Promise<void> {
+/** Opens a terminal in `element` until `signal` is aborted. Loads the terminal module on first use. */
+async function openTerminal(vm: string, element: HTMLElement, signal: AbortSignal, options: TerminalOptions): Promise<void> {
   const [{ Terminal }, { FitAddon }] = await Promise.all([import("@xterm/xterm"), import("@xterm/addon-fit")]);
-  if (gone.aborted) return;
-  // Screen readers read what is printed.
+  if (signal.aborted) return;
+  // Makes the output accessible to screen readers.
   const terminal = new Terminal({ screenReaderMode: true, cursorBlink: true, fontSize: 13, scrollback: 5000 });
   const fit = new FitAddon();
   terminal.loadAddon(fit);
-  terminal.open(place);
-  terminal.textarea?.setAttribute("aria-label", told.label);
+  terminal.open(element);
+  terminal.textarea?.setAttribute("aria-label", options.label);
   fit.fit();
-  const resized = new ResizeObserver(() => fit.fit());
-  resized.observe(place);
-  // As in the command line; Tab is the guest's here.
+  const resizeObserver = new ResizeObserver(() => fit.fit());
+  resizeObserver.observe(element);
+  // Control+] leaves the terminal, as in the CLI. Tab is sent to the guest.
   terminal.attachCustomKeyEventHandler((key) => {
     if (key.type !== "keydown" || !key.ctrlKey || key.key !== "]") return true;
     key.preventDefault();
-    told.onLeave();
+    options.onLeave();
     return false;
   });
-  const line = new SerialLine(vm, {
-    onOpen: told.onOpen,
+  const connection = new SerialConnection(vm, {
+    onOpen: options.onOpen,
     onBytes: (bytes) => terminal.write(bytes),
-    onEnd: (why) => {
+    onClose: (closeError) => {
       terminal.options.disableStdin = true;
       terminal.options.cursorBlink = false;
-      told.onEnd(why);
+      options.onClose(closeError);
     },
   });
-  terminal.onData((text) => line.type(text));
+  terminal.onData((text) => connection.send(text));
   terminal.focus();
-  gone.addEventListener("abort", () => {
-    line.close();
-    resized.disconnect();
+  signal.addEventListener("abort", () => {
+    connection.close();
+    resizeObserver.disconnect();
     terminal.dispose();
   });
 }

@@ -1,8 +1,8 @@
-/** Asks before a VM's life is changed. */
+/** Confirmation dialog for an action on a VM. */
 import { Checkbox } from "@patternfly/react-core";
 import { useState } from "react";
-import { ChangeDialog } from "../../parts/ChangeDialog";
-import { NumberField, numberOf } from "../../parts/fields";
+import { ChangeDialog } from "../../components/ChangeDialog";
+import { NumberField, parseNumber } from "../../components/fields";
 import { useTexts } from "../../texts/texts";
 import { isDestructive, vmChange, type VmAction } from "./actions";
 
@@ -11,8 +11,8 @@ export function VmActionDialog(props: { name: string; action: VmAction; onClose:
   const { action, name } = props;
   const [seconds, setSeconds] = useState("60");
   const [force, setForce] = useState(false);
-  const given = numberOf(seconds);
-  const isRight = action !== "stop" || (given !== undefined && given !== null);
+  const parsedSeconds = parseNumber(seconds);
+  const isValid = action !== "stop" || (parsedSeconds !== undefined && parsedSeconds !== null);
   const isDangerous = isDestructive(action) || (action === "stop" && force);
   return (
     <ChangeDialog
@@ -21,7 +21,7 @@ export function VmActionDialog(props: { name: string; action: VmAction; onClose:
       action={t(`vm.${action}`)}
       danger={isDangerous ? t("vm.danger") : undefined}
       withoutPreview
-      change={isRight ? vmChange(action, name, { seconds: given ?? 60, force }) : undefined}
+      change={isValid ? vmChange(action, name, { seconds: parsedSeconds ?? 60, force }) : undefined}
       onClose={props.onClose}
     >
       {action === "stop" && (

@@ -5,7 +5,7 @@ import type { VmStatus } from "../../api/types";
 import { useTexts } from "../../texts/texts";
 import { isPossible, VM_ACTIONS, type VmAction } from "./actions";
 
-/** What can be done to a VM now. */
+/** Menu with the actions on a VM. */
 export function VmMenu(props: { vm: VmStatus; onAction: (action: VmAction) => void }) {
   const { t } = useTexts();
   const [open, setOpen] = useState(false);

@@ -1,18 +1,18 @@
-/** One VM: what it does and has, and its life. */
+/** Page of a VM: properties, guest report, serial console, events and actions. */
 import { Alert, Button, Progress } from "@patternfly/react-core";
 import { useState } from "react";
 import type { VmGuest, VmStatus } from "../../api/types";
 import { useEvents } from "../../live/event_log";
-import { useAnswer, useTopic } from "../../live/hooks";
-import { DataTable } from "../../parts/DataTable";
-import { Facts } from "../../parts/Facts";
-import { PageFrame } from "../../parts/PageFrame";
-import { Section } from "../../parts/Section";
-import { Empty, Errors, WhenHeard } from "../../parts/States";
-import { StateLabel } from "../../parts/StateLabel";
+import { useRequest, useTopic } from "../../live/hooks";
+import { DataTable } from "../../components/DataTable";
+import { PropertyList } from "../../components/PropertyList";
+import { PageFrame } from "../../components/PageFrame";
+import { Section } from "../../components/Section";
+import { Empty, ErrorAlert, WhenLoaded } from "../../components/States";
+import { StateLabel } from "../../components/StateLabel";
 import { link } from "../../shell/router";
 import { useTexts } from "../../texts/texts";
-import { age, bytesOf, size } from "../../units/units";
+import { duration, parseBytes, size } from "../../units/units";
 import { EventList } from "../events/EventList";
 import { isDestructive, isPossible, VM_ACTIONS, type VmAction } from "./actions";
 import { SerialConsole } from "./SerialConsole";
@@ -21,56 +21,56 @@ import { VmActionDialog } from "./VmActionDialog";
 export function VmPage(props: { name: string }) {
   const { t } = useTexts();
   const vms = useTopic("vms");
-  const [asked, setAsked] = useState<VmAction>();
+  const [action, setAction] = useState<VmAction>();
   const events = (useEvents() ?? []).filter((event) => event.subject === `vm/${props.name}`).slice(-10).reverse();
-  const vm = vms.data?.find((one) => one.config.name === props.name);
+  const vm = vms.data?.find((vm) => vm.config.name === props.name);
   return (
     <PageFrame
       title={t("vm.title", { name: props.name })}
-      about={<span className="row"><a href={link("vms")}>{t("vms.all")}</a> <a href={link("why", props.name)}>{t("vm.why.of")}</a></span>}
+      about={<span className="row"><a href={link("vms")}>{t("vms.all")}</a> <a href={link("why", props.name)}>{t("vm.diagnose.link")}</a></span>}
       actions={vm && (
         <div className="row">
           {VM_ACTIONS.filter((action) => isPossible(action, vm)).map((action) => (
-            <Button key={action} size="sm" variant={isDestructive(action) ? "danger" : action === "start" ? "primary" : "secondary"} onClick={() => setAsked(action)}>
+            <Button key={action} size="sm" variant={isDestructive(action) ? "danger" : action === "start" ? "primary" : "secondary"} onClick={() => setAction(action)}>
               {t(`vm.${action}`)}
             </Button>
           ))}
         </div>
       )}
     >
-      <WhenHeard of={[vms]}>
+      <WhenLoaded topics={[vms]}>
         {() => vm ? (
           <>
-            <Notes vm={vm} />
+            <Alerts vm={vm} />
             <div className="grid-wide">
-              <Section title={t("vm.is")}><Is vm={vm} /></Section>
+              <Section title={t("vm.properties")}><Properties vm={vm} /></Section>
               <Section title={t("vm.guest")}><Guest vm={vm} /></Section>
             </div>
-            <SerialConsole vm={props.name} runs={vm.state === "running" || vm.state === "paused"} />
-            <Section title={t("events.title")}><EventList events={events} withFields /></Section>
+            <SerialConsole vm={props.name} isRunning={vm.state === "running" || vm.state === "paused"} />
+            <Section title={t("events.title")}><EventList events={events} showFields /></Section>
           </>
-        ) : <Empty title={t("vm.gone", { name: props.name })} />}
-      </WhenHeard>
-      {asked && <VmActionDialog name={props.name} action={asked} onClose={() => setAsked(undefined)} />}
+        ) : <Empty title={t("vm.notfound", { name: props.name })} />}
+      </WhenLoaded>
+      {action && <VmActionDialog name={props.name} action={action} onClose={() => setAction(undefined)} />}
     </PageFrame>
   );
 }
 
-function Notes(props: { vm: VmStatus }) {
-  const { t, word } = useTexts();
+function Alerts(props: { vm: VmStatus }) {
+  const { t, label } = useTexts();
   const { vm } = props;
-  const move = vm.migration;
-  const total = move ? move.disk_bytes_copied + move.disk_bytes_left + move.memory_bytes_copied + move.memory_bytes_left : 0;
+  const migration = vm.migration;
+  const total = migration ? migration.disk_bytes_copied + migration.disk_bytes_left + migration.memory_bytes_copied + migration.memory_bytes_left : 0;
   return (
     <>
       {vm.reason && <Alert component="p" isInline variant={vm.state === "running" ? "info" : "warning"} title={vm.reason} />}
-      {(vm.waits_for_start?.length ?? 0) > 0 && <Alert component="p" isInline variant="info" title={t("vm.waits", { keys: (vm.waits_for_start ?? []).join(", ") })} />}
-      {move && (
-        <Section title={t(move.is_outgoing ? "vm.goes" : "vm.comes", { node: move.node, phase: word(move.phase) })}>
+      {(vm.waits_for_start?.length ?? 0) > 0 && <Alert component="p" isInline variant="info" title={t("vm.pending", { keys: (vm.waits_for_start ?? []).join(", ") })} />}
+      {migration && (
+        <Section title={t(migration.is_outgoing ? "vm.migration.outgoing" : "vm.migration.incoming", { node: migration.node, phase: label(migration.phase) })}>
           <Progress
             aria-label={t("change.progress")}
-            value={total > 0 ? (100 * (move.disk_bytes_copied + move.memory_bytes_copied)) / total : 0}
-            title={t("vm.move.left", { disks: size(move.disk_bytes_left), memory: size(move.memory_bytes_left) })}
+            value={total > 0 ? (100 * (migration.disk_bytes_copied + migration.memory_bytes_copied)) / total : 0}
+            title={t("vm.migration.remaining", { disks: size(migration.disk_bytes_left), memory: size(migration.memory_bytes_left) })}
           />
         </Section>
       )}
@@ -78,21 +78,21 @@ function Notes(props: { vm: VmStatus }) {
   );
 }
 
-function Is(props: { vm: VmStatus }) {
-  const { t, word } = useTexts();
+function Properties(props: { vm: VmStatus }) {
+  const { t, label } = useTexts();
   const { vm } = props;
   const links = (names: readonly string[] | undefined, page: string) =>
     names && names.length > 0 ? <span className="row">{names.map((name) => <a key={name} href={page === "disks" ? link("disks", name) : link(page)}>{name}</a>)}</span> : "–";
   return (
-    <Facts
-      of={[
+    <PropertyList
+      items={[
         [t("column.state"), <StateLabel key="s" state={vm.state} />],
-        [t("vm.up"), vm.uptime_s == null ? "–" : age(vm.uptime_s)],
+        [t("vm.uptime"), vm.uptime_s == null ? "–" : duration(vm.uptime_s)],
         [t("vm.cpus"), t("vm.cpus.value", { now: vm.cpus ?? vm.config.cpus ?? 1, most: vm.config.cpus_max ?? vm.config.cpus ?? 1 })],
-        [t("vm.memory"), size(bytesOf(vm.config.memory_bytes) ?? 0)],
+        [t("vm.memory"), size(parseBytes(vm.config.memory_bytes) ?? 0)],
         [t("network.nics"), links(vm.config.nics, "network")],
         [t("column.disks"), links(vm.config.disks, "disks")],
-        [t("vm.by"), word(vm.accelerator ?? vm.config.accelerator)],
+        [t("vm.accelerator"), label(vm.accelerator ?? vm.config.accelerator)],
         ["QEMU", vm.qemu_version ?? "–"],
         [t("vm.firmware"), vm.config.firmware ?? "bios"],
         [t("vm.autostart"), t(vm.config.autostart ? "yes" : "no")],
@@ -106,14 +106,14 @@ function Is(props: { vm: VmStatus }) {
 function Guest(props: { vm: VmStatus }) {
   const { t } = useTexts();
   const { vm } = props;
-  const asks = vm.state === "running" && vm.agent === true;
-  const guest = useAnswer<VmGuest>(asks ? `/1.0/vms/${encodeURIComponent(vm.config.name)}/guest` : undefined);
-  if (!asks) return <p>{t("vm.guest.none")}</p>;
-  if (guest.error) return <Errors error={guest.error} />;
+  const hasAgent = vm.state === "running" && vm.agent === true;
+  const guest = useRequest<VmGuest>(hasAgent ? `/1.0/vms/${encodeURIComponent(vm.config.name)}/guest` : undefined);
+  if (!hasAgent) return <p>{t("vm.guest.none")}</p>;
+  if (guest.error) return <ErrorAlert error={guest.error} />;
   if (!guest.data) return <p>{t("state.loading")}</p>;
   return (
     <>
-      <Facts of={[
+      <PropertyList items={[
         [t("vm.guest.name"), guest.data.host_name ?? "–"],
         [t("vm.guest.system"), guest.data.system ?? "–"],
         [t("vm.guest.kernel"), guest.data.kernel ?? "–"],
@@ -122,11 +122,11 @@ function Guest(props: { vm: VmStatus }) {
       <DataTable
         label={t("vm.guest.addresses")}
         rows={guest.data.interfaces}
-        id={(one) => one.name}
+        id={(networkInterface) => networkInterface.name}
         columns={[
-          { title: t("column.name"), cell: (one) => one.name },
-          { title: "MAC", cell: (one) => one.mac ?? "–" },
-          { title: t("vm.guest.addresses"), cell: (one) => one.addresses.join(", ") || "–" },
+          { title: t("column.name"), cell: (networkInterface) => networkInterface.name },
+          { title: "MAC", cell: (networkInterface) => networkInterface.mac ?? "–" },
+          { title: t("vm.guest.addresses"), cell: (networkInterface) => networkInterface.addresses.join(", ") || "–" },
         ]}
       />
     </>

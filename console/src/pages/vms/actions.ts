@@ -1,12 +1,12 @@
-/** What can be done to a VM, in which of its states, and the command that does the same. */
+/** Actions on VMs: the states in which they are possible, and their requests. */
 import type { VmStatus } from "../../api/types";
 import { command } from "../../api/commands";
-import type { Change } from "../../parts/ChangeDialog";
+import type { Change } from "../../components/ChangeDialog";
 
 export const VM_ACTIONS = ["start", "stop", "pause", "resume", "reset", "kill"] as const;
 export type VmAction = (typeof VM_ACTIONS)[number];
 
-const POSSIBLE: Record<VmAction, readonly VmStatus["state"][]> = {
+const POSSIBLE_STATES: Record<VmAction, readonly VmStatus["state"][]> = {
   start: ["stopped"],
   stop: ["running", "paused"],
   pause: ["running"],
@@ -15,23 +15,23 @@ const POSSIBLE: Record<VmAction, readonly VmStatus["state"][]> = {
   kill: ["running", "paused", "stopping", "panicked", "starting", "lost"],
 };
 
-/** What the guest loses something by. */
+/** Actions by which the guest may lose data. */
 const DESTRUCTIVE: readonly VmAction[] = ["reset", "kill"];
 
 export function isPossible(action: VmAction, vm: VmStatus): boolean {
-  return POSSIBLE[action].includes(vm.state) && vm.migration == null;
+  return POSSIBLE_STATES[action].includes(vm.state) && vm.migration == null;
 }
 
 export function isDestructive(action: VmAction): boolean {
   return DESTRUCTIVE.includes(action);
 }
 
-export interface StopWay {
+export interface StopOptions {
   seconds: number;
   force: boolean;
 }
 
-export function vmChange(action: VmAction, name: string, stop: StopWay): Change {
+export function vmChange(action: VmAction, name: string, stop: StopOptions): Change {
   const path = `/1.0/vms/${encodeURIComponent(name)}/${action}`;
   if (action !== "stop") return { method: "POST", path, command: command("vm", action, name) };
   return {

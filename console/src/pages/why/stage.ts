@@ -1,9 +1,9 @@
-/** A stage of a VM's way to the wire or to a device. */
+/** Stages of the paths from a VM to the wire or to a storage device. */
 import type { Key, Params } from "../../texts/texts";
 
 export type Verdict = "fine" | "watch" | "slow" | "idle";
 
-/** A setting that would change a stage: where it is, and the command. */
+/** Setting that improves a stage: the page with the setting, and the equivalent CLI command. */
 export interface Remedy {
   text: Key;
   params?: Params;
@@ -14,42 +14,43 @@ export interface Remedy {
 export interface Stage {
   title: Key;
   params?: Params;
-  /** What it does now, with units. */
-  now: string;
+  /** Current value with unit. */
+  value: string;
   verdict: Verdict;
-  why: Key;
-  whyParams?: Params;
-  /** How full or busy it is, in parts per million. */
+  explanation: Key;
+  explanationParams?: Params;
+  /** Utilisation in parts per million. */
   loadPpm?: number;
-  /** How long a request waits here, and its share of the request's time. */
+  /** Time of a request in this stage. */
   waitNs?: number;
+  /** Share of the request's total time, in parts per million. */
   sharePpm?: number;
   remedy?: Remedy;
 }
 
-/** The way of one NIC or disk. */
-export interface Way {
-  kind: "nic" | "disk" | "host";
+/** Path of the frames of a NIC, of the requests of a disk, or the CPUs of the VM. */
+export interface RequestPath {
+  kind: "nic" | "disk" | "vm";
   name: string;
   stages: Stage[];
 }
 
 const RANK: Record<Verdict, number> = { slow: 0, watch: 1, fine: 2, idle: 3 };
 
-export interface Suspect {
-  way: Way;
+export interface LimitingStage {
+  path: RequestPath;
   stage: Stage;
 }
 
-/** Stages that hold the VM up, worst first. */
-export function suspects(ways: readonly Way[]): Suspect[] {
-  return ways
-    .flatMap((way) => way.stages.map((stage) => ({ way, stage })))
+/** Returns the stages with the verdict slow or watch, worst first. */
+export function limitingStages(paths: readonly RequestPath[]): LimitingStage[] {
+  return paths
+    .flatMap((path) => path.stages.map((stage) => ({ path, stage })))
     .filter(({ stage }) => stage.verdict === "slow" || stage.verdict === "watch")
     .sort((a, b) => RANK[a.stage.verdict] - RANK[b.stage.verdict] || (b.stage.sharePpm ?? b.stage.loadPpm ?? 0) - (a.stage.sharePpm ?? a.stage.loadPpm ?? 0));
 }
 
-/** A verdict by how full something is. */
-export function byLoad(ppm: number): Verdict {
+/** Returns the verdict for a utilisation in parts per million. */
+export function verdictForLoad(ppm: number): Verdict {
   return ppm >= 950_000 ? "slow" : ppm >= 850_000 ? "watch" : "fine";
 }

@@ -43,7 +43,7 @@ export const overview = {
   "attention.vm.handed-over": "VM {name} was handed over to another node, which does not respond; the VM runs nowhere. Check that node.",
   "attention.vm.ended": "VM {name} ended unexpectedly; check its event and log",
   "attention.vm.frozen": "VM {name}: the guest’s file systems are frozen; thaw them",
-  "attention.vm.waits": "VM {name}: changes take effect at the next start: {keys}",
+  "attention.vm.pending": "VM {name}: changes take effect at the next start: {keys}",
   "attention.store.failed": "Store {name} failed; the daemon retries",
   "attention.store.stalled": "Store {name} does not respond. Check its device.",
   "attention.store.reserved": "Store {name}: the sum of the minimums is {percent} % of the capacity, over the limit of 90 %. Lower minimums, or measure the store.",

@@ -8,7 +8,7 @@ export const vmq = {
   "vmq.timeline": "Queues and their workers",
   "vmq.timeline.label": "Worker of each queue of {uplink} over the last minutes; the table of queues shows the present ones",
   "vmq.counts": "Queues per worker",
-  "vmq.noqueues": "No queue has been reported yet.",
+  "vmq.queues.none": "No queue has been reported yet.",
   "vmq.workers": "Workers",
   "vmq.worker": "Worker",
   "vmq.queues": "Queues",

@@ -43,7 +43,7 @@ export const overview = {
   "attention.vm.handed-over": "VM {name} は別のノードに引き渡されましたが、そのノードが応答しません。VM はどこでも動作していません。ノードを確認してください",
   "attention.vm.ended": "VM {name} が予期せず終了しました。イベントとログを確認してください",
   "attention.vm.frozen": "VM {name}: ゲストのファイルシステムが凍結されています。凍結を解除してください",
-  "attention.vm.waits": "VM {name}: 変更は次回起動時に反映されます: {keys}",
+  "attention.vm.pending": "VM {name}: 変更は次回起動時に反映されます: {keys}",
   "attention.store.failed": "ストア {name} で障害が発生しました。デーモンが再試行します",
   "attention.store.stalled": "ストア {name} が応答しません。デバイスを確認してください。",
   "attention.store.reserved": "ストア {name}: 最小値の合計が処理能力の {percent} % で、上限の 90 % を超えています。最小値を下げるか、ストアを測定してください。",

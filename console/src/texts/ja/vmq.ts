@@ -8,7 +8,7 @@ export const vmq = {
   "vmq.timeline": "キューと担当ワーカー",
   "vmq.timeline.label": "直近数分間の {uplink} の各キューの担当ワーカー。現在の担当はキューの表にあります",
   "vmq.counts": "各ワーカーのキュー数",
-  "vmq.noqueues": "まだキューの情報がありません。",
+  "vmq.queues.none": "まだキューの情報がありません。",
   "vmq.workers": "ワーカー",
   "vmq.worker": "ワーカー",
   "vmq.queues": "キュー",
