@@ -56,8 +56,8 @@ fn check_pf(
 ) -> Option<(ErrorCode, &'static str, String)> {
     let enabled = properties.vfs.len();
     if pf.vfs > properties.vfs_max {
-        let most = CountedNoun::new(properties.vfs_max, "VF");
-        let text = format!("the adapter supports at most {most}; set fewer");
+        let max_vfs = CountedNoun::new(properties.vfs_max, "VF");
+        let text = format!("the adapter supports at most {max_vfs}; set fewer");
         return Some((ErrorCode::InvalidValue, "vfs", text));
     }
     let cannot =

@@ -114,15 +114,15 @@ impl SharedStore {
     pub(super) fn new(
         now: Time,
         (name, id): (Name, StoreId),
-        (kept, covered): (DurableState, Minimums),
+        (durable, covered): (DurableState, Minimums),
         sink: Option<Arc<dyn Sink>>,
     ) -> Self {
         let terms = Parameters::default();
-        let birth =
-            MemberInitialState { terms, node: NodeId(0), incarnation: 0, durable: kept.clone() };
-        let begins = (now, name.as_str());
-        let (member, actions) = Recorded::member(sink.as_ref(), begins, birth);
-        let allocator = Recorded::leader(sink.as_ref(), begins, terms);
+        let initial_state =
+            MemberInitialState { terms, node: NodeId(0), incarnation: 0, durable: durable.clone() };
+        let origin = (now, name.as_str());
+        let (member, actions) = Recorded::member(sink.as_ref(), origin, initial_state);
+        let allocator = Recorded::leader(sink.as_ref(), origin, terms);
         Self {
             name,
             id,
@@ -130,7 +130,7 @@ impl SharedStore {
             member,
             allocator,
             sink,
-            durable: kept,
+            durable,
             ask: None,
             covered,
             policy_caps: Vec::new(),
@@ -168,11 +168,11 @@ impl SharedStore {
     /// Begins a membership with this node number. Leases of a former number end; reservations
     /// remain.
     pub(super) fn begin(&mut self, now: Time, node: NodeId, incarnation: u64) {
-        let (terms, kept) = (self.terms, self.durable.clone());
-        let birth = MemberInitialState { terms, node, incarnation, durable: kept };
-        let (sink, begins) = (self.sink.as_ref(), (now, self.name.as_str()));
-        let (member, actions) = Recorded::member(sink, begins, birth);
-        self.allocator = Recorded::leader(sink, begins, terms);
+        let (terms, durable) = (self.terms, self.durable.clone());
+        let initial_state = MemberInitialState { terms, node, incarnation, durable };
+        let (sink, origin) = (self.sink.as_ref(), (now, self.name.as_str()));
+        let (member, actions) = Recorded::member(sink, origin, initial_state);
+        self.allocator = Recorded::leader(sink, origin, terms);
         self.member = member;
         self.leads.clear();
         (self.leader, self.is_candidate, self.elect_at) = (None, false, now);
@@ -199,8 +199,8 @@ impl SharedStore {
                 self.terms.floor_iops
             )
         };
-        let wrong = self.wrong.as_ref().map(|wrong| wrong.reason.clone());
-        wrong.or_else(|| is_unmeasured.then(unmeasured))
+        let mismatch = self.wrong.as_ref().map(|mismatch| mismatch.reason.clone());
+        mismatch.or_else(|| is_unmeasured.then(unmeasured))
     }
 
     /// Returns true if this host takes part in the store: the identity is right. Its reports need no
@@ -229,12 +229,12 @@ impl SharedStore {
     /// known again (`Some(false)`).
     pub(super) fn take_capacity_change(&mut self) -> Option<bool> {
         let is_unmeasured = self.takes_part() && self.capacity.is_none();
-        let is_known = self.capacity.is_some();
+        let is_measured = self.capacity.is_some();
         if is_unmeasured && !self.is_unmeasured_reported {
             self.is_unmeasured_reported = true;
             return Some(true);
         }
-        (is_known && std::mem::take(&mut self.is_unmeasured_reported)).then_some(false)
+        (is_measured && std::mem::take(&mut self.is_unmeasured_reported)).then_some(false)
     }
 
     /// Processes a change of the leader.
@@ -256,7 +256,8 @@ impl SharedStore {
     /// Returns true if this node writes heartbeats: it takes part in the store, or another cluster
     /// uses the store.
     pub(super) fn writes_heartbeats(&self) -> bool {
-        self.takes_part() || self.wrong.as_ref().is_some_and(|wrong| wrong.is_of_other_cluster)
+        self.takes_part()
+            || self.wrong.as_ref().is_some_and(|mismatch| mismatch.is_of_other_cluster)
     }
 
     /// Returns the limit of the store's disks on this host.
@@ -289,7 +290,7 @@ impl SharedStore {
     }
 
     pub(super) fn handle_grant(&mut self, now: Time, grant: NodeGrant) {
-        if self.ask.as_mut().is_some_and(|ask| ask.handle_grant(&grant)) {
+        if self.ask.as_mut().is_some_and(|request| request.handle_grant(&grant)) {
             self.ask = None;
         }
         self.handle_member(now, MemberEvent::Granted { grant });
@@ -303,13 +304,14 @@ impl SharedStore {
     /// Processes a sample of the disks' load.
     pub(super) fn handle_loads(&mut self, now: Time, mut disks: Vec<DiskLoad>, latency_ns: u64) {
         let minimums = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.min_iops));
-        self.ask.take_if(|ask| !ask.is_open(now, minimums));
-        disks.extend(self.ask.as_ref().map(|ask| pending_minimum_load(ask.iops - minimums)));
+        self.ask.take_if(|request| !request.is_open(now, minimums));
+        disks
+            .extend(self.ask.as_ref().map(|request| pending_minimum_load(request.iops - minimums)));
         self.delivered_iops =
             disks.iter().fold(0, |sum, disk| sum.saturating_add(disk.delivered_iops));
         let demanded = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.demand_iops));
-        let waits = disks.iter().any(|disk| disk.waits_for_grant);
-        self.wants_more = waits || demanded > self.cap().reserved_iops;
+        let waits_for_grant = disks.iter().any(|disk| disk.waits_for_grant);
+        self.wants_more = waits_for_grant || demanded > self.cap().reserved_iops;
         self.handle_member(now, MemberEvent::Loads { disks, latency_ns });
     }
 
@@ -361,37 +363,41 @@ impl SharedStore {
     pub(super) fn handle_report(
         &mut self,
         now: Time,
-        said: NodeReport,
+        node_report: NodeReport,
         created: u64,
     ) -> Option<(NodeId, u64)> {
-        let node = said.report.node;
+        let node = node_report.report.node;
         if self.reports.get(&node).is_some_and(|before| *before != created) {
             // The node had withdrawn from the store, and shares it again.
             self.forget(now, node);
         }
         self.reports.insert(node, created);
-        if said.normalization_bytes != self.normalization_bytes {
-            let known = self.other_normalization.insert(node, said.normalization_bytes);
-            let is_new = known != Some(said.normalization_bytes);
-            return is_new.then_some((node, said.normalization_bytes));
+        if node_report.normalization_bytes != self.normalization_bytes {
+            let known_bytes =
+                self.other_normalization.insert(node, node_report.normalization_bytes);
+            let is_new = known_bytes != Some(node_report.normalization_bytes);
+            return is_new.then_some((node, node_report.normalization_bytes));
         }
         self.other_normalization.remove(&node);
-        match said.capacity_iops {
+        match node_report.capacity_iops {
             Some(iops) => self.reported_capacities.insert(node, iops),
             None => self.reported_capacities.remove(&node),
         };
         self.follow_capacity(now);
-        self.handle_allocator(now, AllocatorEvent::Reported { report: said.report });
+        self.handle_allocator(now, AllocatorEvent::Reported { report: node_report.report });
         None
     }
 
     /// Updates the capacity that the leader uses: the lowest that any node knows.
     pub(super) fn follow_capacity(&mut self, now: Time) {
-        let Some(own) = self.capacity.filter(|_| self.allocator.term().is_some()) else { return };
-        let least = self.reported_capacities.values().copied().fold(own.iops(), u64::min);
-        let capability = match own {
-            SharedStoreCapacity::Declared(_) => SharedStoreCapacity::Declared(least),
-            SharedStoreCapacity::Measured(_) => SharedStoreCapacity::Measured(least),
+        let Some(own_capacity) = self.capacity.filter(|_| self.allocator.term().is_some()) else {
+            return;
+        };
+        let lowest_iops =
+            self.reported_capacities.values().copied().fold(own_capacity.iops(), u64::min);
+        let capability = match own_capacity {
+            SharedStoreCapacity::Declared(_) => SharedStoreCapacity::Declared(lowest_iops),
+            SharedStoreCapacity::Measured(_) => SharedStoreCapacity::Measured(lowest_iops),
         };
         if self.capacity_in_effect != Some(capability) {
             self.capacity_in_effect = Some(capability);
@@ -416,11 +422,11 @@ impl SharedStore {
     }
 
     pub(super) fn handle_deadlines(&mut self, now: Time) {
-        if self.member.next_deadline().is_some_and(|at| at <= now) {
+        if self.member.next_deadline().is_some_and(|deadline| deadline <= now) {
             let actions = self.member.handle_deadline(now);
             self.todo.extend(actions.into_iter().map(of_member));
         }
-        if self.allocator.next_deadline().is_some_and(|at| at <= now) {
+        if self.allocator.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.leads.extend(self.allocator.handle_deadline(now));
         }
     }
@@ -447,22 +453,23 @@ impl SharedStore {
     /// therefore bounded however long an action fails.
     pub(super) fn put_back(&mut self, todo: StoreAction) {
         self.todo.push_front(todo);
-        let (mut keep, mut apply, mut send) = (None, None, None);
+        let (mut persist, mut apply, mut send) = (None, None, None);
         let mut notices: Vec<MemberNotice> = Vec::new();
         for action in self.todo.drain(..) {
             match action {
                 // Earlier reports describe an earlier state. The member sends others.
-                StoreAction::Keep(_) => (keep, send) = (Some(action), None),
+                StoreAction::Keep(_) => (persist, send) = (Some(action), None),
                 StoreAction::Apply(..) => (apply, send) = (Some(action), None),
                 StoreAction::Send(_) => send = Some(action),
                 StoreAction::TellMember(notice) => {
-                    notices.retain(|of| discriminant(of) != discriminant(&notice));
+                    notices
+                        .retain(|other_notice| discriminant(other_notice) != discriminant(&notice));
                     notices.push(notice);
                 }
             }
         }
         let notices = notices.into_iter().map(StoreAction::TellMember);
-        self.todo.extend(keep.into_iter().chain(notices).chain(apply).chain(send));
+        self.todo.extend(persist.into_iter().chain(notices).chain(apply).chain(send));
     }
 }
 
@@ -486,7 +493,7 @@ const fn pending_minimum_load(min_iops: u64) -> DiskLoad {
 fn of_member(action: MemberAction) -> StoreAction {
     match action {
         MemberAction::Apply { store, policies } => StoreAction::Apply(store, policies),
-        MemberAction::Persist { durable: kept } => StoreAction::Keep(kept),
+        MemberAction::Persist { durable } => StoreAction::Keep(durable),
         MemberAction::Send { report } => StoreAction::Send(report),
         MemberAction::Notify { notice } => StoreAction::TellMember(notice),
     }
@@ -498,9 +505,9 @@ mod tests {
     use crate::testing::name;
 
     fn kept(reserved_iops: u64) -> DurableState {
-        let mut kept = DurableState::default();
-        kept.store.reserved_iops = reserved_iops;
-        kept
+        let mut durable = DurableState::default();
+        durable.store.reserved_iops = reserved_iops;
+        durable
     }
 
     fn cap(reserved_iops: u64) -> StoreAction {
@@ -511,8 +518,8 @@ mod tests {
     }
 
     fn store() -> SharedStore {
-        let kept = (DurableState::default(), Minimums::new());
-        let mut store = SharedStore::new(Time::ZERO, (name("san"), StoreId(0)), kept, None);
+        let durable = (DurableState::default(), Minimums::new());
+        let mut store = SharedStore::new(Time::ZERO, (name("san"), StoreId(0)), durable, None);
         store.todo.clear();
         store
     }
@@ -522,17 +529,17 @@ mod tests {
     fn actions_of_a_member_whose_reservation_cannot_be_saved_do_not_accumulate() {
         let mut store = store();
         store.put_back(StoreAction::Keep(kept(1)));
-        for turn in 1..10_000 {
-            let now = Time::ZERO + Duration::from_secs(10 * turn);
-            store.handle_loads(now, vec![pending_minimum_load(turn)], 0);
+        for round in 1..10_000 {
+            let now = Time::ZERO + Duration::from_secs(10 * round);
+            store.handle_loads(now, vec![pending_minimum_load(round)], 0);
             store.todo.push_back(StoreAction::TellMember(MemberNotice::Leased));
             store.todo.push_back(StoreAction::TellMember(MemberNotice::Lapsed));
-            store.todo.push_back(cap(turn));
-            store.todo.push_back(StoreAction::Keep(kept(turn)));
+            store.todo.push_back(cap(round));
+            store.todo.push_back(StoreAction::Keep(kept(round)));
             let failed = std::iter::from_fn(|| store.todo.pop_front())
                 .find(|action| matches!(action, StoreAction::Keep(_)));
             store.put_back(failed.unwrap());
-            assert!(store.todo.len() <= 8, "{} after {turn}", store.todo.len());
+            assert!(store.todo.len() <= 8, "{} after {round}", store.todo.len());
         }
     }
 
@@ -540,11 +547,11 @@ mod tests {
     #[test]
     fn disks_of_a_store_without_capacity_and_leader_get_the_floor_after_a_time() {
         let mut store = store();
-        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let time = |seconds| Time::ZERO + Duration::from_secs(seconds);
         assert_eq!(store.take_capacity_change(), None, "its identity is not known yet");
         let iops = |now, store: &mut SharedStore| {
-            store.follow_leader(at(now));
-            store.cap().iops_at(at(now))
+            store.follow_leader(time(now));
+            store.cap().iops_at(time(now))
         };
         assert_eq!(iops(100, &mut store), 0);
         store.is_known = true;
@@ -552,11 +559,11 @@ mod tests {
         assert_eq!(store.take_capacity_change(), None);
         assert_eq!([101, 105, 106, 200].map(|now| iops(now, &mut store)), [0, 0, 64, 64]);
         // A node that knows the capacity is elected.
-        store.handle_leader(at(214), Some(("n2".to_owned(), Term(1))));
+        store.handle_leader(time(214), Some(("n2".to_owned(), Term(1))));
         assert_eq!(iops(220, &mut store), 0);
         assert!(store.takes_part() && store.why_not().is_none());
         // It is lost.
-        store.handle_leader(at(221), None);
+        store.handle_leader(time(221), None);
         assert_eq!([221, 226].map(|now| iops(now, &mut store)), [0, 64]);
         // A reservation holds without a leader.
         store.durable = kept(64);
@@ -575,24 +582,24 @@ mod tests {
         store.handle_loads(Time::ZERO + Duration::from_secs(10), vec![pending_minimum_load(1)], 0);
         let report = store.todo.pop_back().unwrap();
         let StoreAction::Send(first) = report else { panic!("no report is due") };
-        let again = |number| {
+        let report_number = |number| {
             let mut report = first.clone();
             report.id.number = number;
             StoreAction::Send(report)
         };
         store.todo.extend([
             cap(1),
-            again(1),
+            report_number(1),
             cap(2),
             StoreAction::Keep(kept(2)),
-            again(2),
-            again(3),
+            report_number(2),
+            report_number(3),
         ]);
         store.put_back(StoreAction::Keep(kept(1)));
         let mut order = Vec::new();
         while let Some(action) = store.todo.pop_front() {
             order.push(match action {
-                StoreAction::Keep(kept) => format!("keep {}", kept.store.reserved_iops),
+                StoreAction::Keep(durable) => format!("keep {}", durable.store.reserved_iops),
                 StoreAction::Apply(cap, _) => format!("apply {}", cap.reserved_iops),
                 StoreAction::Send(report) => format!("send {}", report.id.number),
                 StoreAction::TellMember(_) => "notice".to_owned(),
@@ -600,7 +607,7 @@ mod tests {
         }
         assert_eq!(order, ["keep 2", "apply 2", "send 3"]);
         // A report before the newest state is not sent at all; the next one follows soon.
-        store.todo.extend([again(4), cap(3)]);
+        store.todo.extend([report_number(4), cap(3)]);
         store.put_back(StoreAction::Keep(kept(3)));
         assert!(!store.todo.iter().any(|action| matches!(action, StoreAction::Send(_))));
         assert_eq!(store.todo.len(), 2);

@@ -85,8 +85,8 @@ impl Opened {
     /// Closes the images, and removes the file if it was created by this attempt.
     pub(super) fn undo(self) {
         self.work.close_images(self.images.spec);
-        if let Some(made) = self.made {
-            self.work.remove_made(&self.files, made.id);
+        if let Some(created) = self.made {
+            self.work.remove_made(&self.files, created.id);
         }
     }
 
@@ -107,9 +107,10 @@ impl ImageTask {
         if matches!(*error.fault, DiskFault::ParentMissing { .. }) {
             let (disk, store) = (&self.required.config.name, &self.required.config.store);
             let relink = format!("suimon image relink --store {store} {} PARENT", error.file);
-            let own = self.required.plan().label();
+            let own_label = self.required.plan().label();
             let set = format!("suimon disk set {disk} --parent PARENT");
-            let commands = if own == error.file { format!("{set}, or {relink}") } else { relink };
+            let commands =
+                if own_label == error.file { format!("{set}, or {relink}") } else { relink };
             api_error.message = format!("{} ({commands})", api_error.message);
         }
         api_error
@@ -128,7 +129,7 @@ impl ImageTask {
     /// configured size, or cannot be opened. A file created by this attempt is removed.
     pub(super) fn open(mut self) -> Opening {
         match self.open_or_make() {
-            Ok((files, images, made)) => Ok(Opened { work: self, files, images, made }),
+            Ok((files, images, created)) => Ok(Opened { work: self, files, images, made: created }),
             Err(error) => Err(Box::new(Unopened { error, has_file: self.has_file })),
         }
     }
@@ -136,12 +137,12 @@ impl ImageTask {
     fn open_or_make(&mut self) -> Result<FoundImages, ApiError> {
         let files = self.files()?;
         self.check_not_parent(&files)?;
-        let made = self.make_file(&files)?;
+        let created = self.make_file(&files)?;
         match self.open_extended(&files) {
-            Ok(images) => Ok((files, images, made)),
+            Ok(images) => Ok((files, images, created)),
             Err(error) => {
-                if let Some(made) = made {
-                    self.remove_made(&files, made.id);
+                if let Some(created) = created {
+                    self.remove_made(&files, created.id);
                 }
                 Err(error)
             }
@@ -269,22 +270,22 @@ impl ImageTask {
         Ok(())
     }
 
-    /// Removes the file that a change without success has created for the disk, which is closed, and
-    /// its redo record. `made`: identity of the file when it was created; another file of its name
-    /// stays. Failures are logged only.
-    pub(super) fn remove_made(&self, files: &Arc<dyn StoreFiles>, made: Option<FileId>) {
+    /// Removes the file that a change without success has created for the disk, which is closed,
+    /// and its redo record. `created`: identity of the file when it was created; another file of
+    /// its name stays. Failures are logged only.
+    pub(super) fn remove_made(&self, files: &Arc<dyn StoreFiles>, created: Option<FileId>) {
         let Some(file) = self.required.plan().file else { return };
         let recorded = self.created.find_of(&self.required);
-        let removed = remove_if_same(files.as_ref(), &file, |found| {
-            let (Some(made), Some(id)) = (made, found.properties().id) else {
+        let removed = remove_if_same(files.as_ref(), &file, |file_info| {
+            let (Some(created), Some(id)) = (created, file_info.properties().id) else {
                 return Match::Unknown;
             };
             // Opening a VHDX writes its headers, so that it never equals its record.
             let is_written = recorded.as_ref().is_some_and(|record| {
                 !matches!(self.required.plan().format, DiskFormat::Vhdx)
-                    && record.compare_file(found) != Match::Same
+                    && record.compare_file(file_info) != Match::Same
             });
-            if id != made || is_written {
+            if id != created || is_written {
                 return Match::Other;
             }
             self.discard_redo(id);

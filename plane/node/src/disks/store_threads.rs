@@ -127,18 +127,14 @@ impl StoreThreads {
         take_back: fn(T),
     ) -> Result<StoreWork<T>, ApiError> {
         self.enter(store)?;
-        let place = Arc::new(ResultSlot {
+        let slot = Arc::new(ResultSlot {
             state: Mutex::new(State::Working),
             changed: Condvar::new(),
             is_unawaited: AtomicBool::new(false),
         });
-        let (store, began) = (store.to_owned(), Instant::now());
-        let guard = Guard {
-            slot: place.clone(),
-            threads: self.clone(),
-            store: store.clone(),
-            started: began,
-        };
+        let (store, started) = (store.to_owned(), Instant::now());
+        let guard =
+            Guard { slot: slot.clone(), threads: self.clone(), store: store.clone(), started };
         let operation = Box::new(move || {
             let result = work();
             if let Some(unwanted) = guard.slot.put(result) {
@@ -148,13 +144,7 @@ impl StoreThreads {
         (self.spawn)(operation).map_err(|error| {
             ApiError::new(ErrorCode::HostError, format!("no thread for a store: {error}"))
         })?;
-        Ok(StoreWork {
-            slot: place,
-            threads: self.clone(),
-            store,
-            started: began,
-            on_abandon: take_back,
-        })
+        Ok(StoreWork { slot, threads: self.clone(), store, started, on_abandon: take_back })
     }
 
     /// Starts an operation on a store that no caller waits for. The store is silent if the
@@ -186,10 +176,10 @@ impl StoreThreads {
         store: &Path,
         work: impl FnOnce() + Send + 'static,
     ) -> bool {
-        let (began, ended) = std::sync::mpsc::sync_channel::<()>(0);
+        let (end_sender, end_receiver) = std::sync::mpsc::sync_channel::<()>(0);
         let operation = move || {
             work();
-            drop(began);
+            drop(end_sender);
         };
         let is_silent = {
             let mut threads = self.lock();
@@ -201,14 +191,14 @@ impl StoreThreads {
             return false;
         }
         let timeout = if is_silent { Duration::ZERO } else { EVENTUAL_TIMEOUT };
-        ended.recv_timeout(timeout).is_err_and(is_over)
+        end_receiver.recv_timeout(timeout).is_err_and(is_over)
     }
 
     /// Starts threads for queued operations that have none because no thread could be created.
     pub(super) fn resume_queued(&self) {
         let queued: Vec<PathBuf> = {
             let threads = self.lock();
-            let queued = threads.0.iter().filter(|(_, of)| !of.queued.is_empty());
+            let queued = threads.0.iter().filter(|(_, states)| !states.queued.is_empty());
             queued.map(|(store, _)| store.clone()).collect()
         };
         for store in queued {
@@ -231,10 +221,10 @@ impl StoreThreads {
     fn execute_queued(&self, store: &Path) {
         loop {
             let next = self.lock().next_queued(store);
-            let Some((operation, began)) = next else { return };
+            let Some((operation, started)) = next else { return };
             // A panic, which the hook reports, must not keep the operations behind from running.
             let _ = catch_unwind(AssertUnwindSafe(operation));
-            self.lock().end_unawaited(store, began);
+            self.lock().end_unawaited(store, started);
         }
     }
 
@@ -243,13 +233,13 @@ impl StoreThreads {
     /// # Errors
     /// Fails if the store is silent.
     pub(super) fn check(&self, store: &Path) -> Result<(), ApiError> {
-        self.lock().silence(store).map_or(Ok(()), |waited| Err(silent(waited)))
+        self.lock().silence(store).map_or(Ok(()), |stalled_for| Err(silent(stalled_for)))
     }
 
     fn enter(&self, store: &Path) -> Result<(), ApiError> {
         let mut threads = self.lock();
-        if let Some(waited) = threads.silence(store) {
-            return Err(silent(waited));
+        if let Some(stalled_for) = threads.silence(store) {
+            return Err(silent(stalled_for));
         }
         let refuse = |text: String| Err(ApiError::new(ErrorCode::HostError, text));
         if threads.running_on(store) >= STORE_THREADS_MAX {
@@ -277,8 +267,9 @@ fn is_over(error: std::sync::mpsc::RecvTimeoutError) -> bool {
     error == std::sync::mpsc::RecvTimeoutError::Disconnected
 }
 
-fn silent(waited: Duration) -> ApiError {
-    let text = format!("the store has not responded for {} s; check its device", waited.as_secs());
+fn silent(stalled_for: Duration) -> ApiError {
+    let text =
+        format!("the store has not responded for {} s; check its device", stalled_for.as_secs());
     ApiError::new(ErrorCode::HostError, text)
 }
 

@@ -24,10 +24,10 @@ impl Shared {
     pub(super) fn mirror_remote(
         &self,
         (name, peer): (&Name, &dyn PeerNode),
-        begun: Operation,
+        remote_operation: Operation,
         operation: &OperationHandle,
     ) -> Result<(), ApiError> {
-        let mut now = begun;
+        let mut now = remote_operation;
         let mut silent_since = None;
         let mut is_cancelled = false;
         while now.state == OperationState::Running {

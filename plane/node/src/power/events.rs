@@ -30,9 +30,9 @@ pub(super) fn settled(settled: &ApplyResult) -> Vec<Draft> {
         );
         let draft = Draft::new(EventKind::PowerSettingLeft, "power", text);
         let items = settled.external_changes.iter().take(EVENT_ITEMS_MAX);
-        drafts.push(
-            items.fold(draft, |draft, of| draft.with(&of.id.file(), external_change_text(of))),
-        );
+        drafts.push(items.fold(draft, |draft, change| {
+            draft.with(&change.id.file(), external_change_text(change))
+        }));
     }
     if !settled.not_restored.is_empty() {
         let text = format!(
@@ -42,7 +42,7 @@ pub(super) fn settled(settled: &ApplyResult) -> Vec<Draft> {
         );
         let draft = Draft::new(EventKind::PowerRestoreFailed, "power", text);
         let items = settled.not_restored.iter().take(EVENT_ITEMS_MAX);
-        drafts.push(items.fold(draft, |draft, (id, why)| draft.with(&id.file(), why)));
+        drafts.push(items.fold(draft, |draft, (id, reason)| draft.with(&id.file(), reason)));
     }
     drafts
 }
@@ -60,9 +60,9 @@ pub(super) fn in_effect(
         return Draft::new(EventKind::PowerPlanInEffect, "power", text).with("plan", plan);
     }
     let text = match (&settled.store_error, effect) {
-        (Some(why), _) => format!(
+        (Some(reason), _) => format!(
             "Power plan {plan} was not applied, because the present CPU settings could not be \
-             saved: {why}"
+             saved: {reason}"
         ),
         (None, PowerEffect::None) => format!(
             "No setting of power plan {plan} is available on this host's CPUs; only its settings \
@@ -73,21 +73,21 @@ pub(super) fn in_effect(
         ),
     };
     let draft = Draft::new(EventKind::PowerPlanIncomplete, "power", text).with("plan", plan);
-    let lacking = settings.iter().filter(|of| !of.in_effect);
-    lacking.take(EVENT_ITEMS_MAX).fold(draft, |draft, of| {
-        let why = of.reason.as_deref().unwrap_or("the setting has another value");
-        let of_whom = match of.cpus.as_slice() {
+    let lacking = settings.iter().filter(|setting| !setting.in_effect);
+    lacking.take(EVENT_ITEMS_MAX).fold(draft, |draft, setting| {
+        let reason = setting.reason.as_deref().unwrap_or("the setting has another value");
+        let cpu_text = match setting.cpus.as_slice() {
             [] => String::new(),
             [cpu] => format!(" of CPU {cpu}"),
             [first, ..] => format!(" of CPU {first} and others"),
         };
-        draft.with(&format!("{}{of_whom}", of.setting), why)
+        draft.with(&format!("{}{cpu_text}", setting.setting), reason)
     })
 }
 
 /// Returns the event about CPUs that came online or went offline.
-pub(super) fn cpus_changed(online: &BTreeSet<u16>, came: &BTreeSet<u16>) -> Draft {
-    let text = match came.len() {
+pub(super) fn cpus_changed(online: &BTreeSet<u16>, added: &BTreeSet<u16>) -> Draft {
+    let text = match added.len() {
         0 => "CPUs went offline.".to_owned(),
         number => format!("{} came online.", CountedNoun::new(number, "CPU")),
     };
@@ -97,5 +97,5 @@ pub(super) fn cpus_changed(online: &BTreeSet<u16>, came: &BTreeSet<u16>) -> Draf
     };
     Draft::new(EventKind::PowerCpusChanged, "power", text)
         .with("online", list(online))
-        .with("came", list(came))
+        .with("came", list(added))
 }

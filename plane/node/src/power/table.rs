@@ -91,8 +91,8 @@ impl Inner {
         let is_first = self.online_text.is_empty();
         self.online_text = text;
         let online: BTreeSet<u16> = self.keeper.host.settings().online().into_iter().collect();
-        let came = online.difference(&self.online).copied().collect();
+        let added = online.difference(&self.online).copied().collect();
         self.online = online;
-        (!is_first).then_some(came)
+        (!is_first).then_some(added)
     }
 }

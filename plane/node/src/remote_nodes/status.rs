@@ -57,11 +57,11 @@ impl Queries {
         let question = Arc::new(Query { config: config.clone(), answer: OnceLock::new() });
         under_way.insert(config.name.clone(), question.clone());
         drop(under_way);
-        let (inner, nodes, asked) = (self.0.clone(), nodes.clone(), question.clone());
+        let (inner, nodes, query) = (self.0.clone(), nodes.clone(), question.clone());
         let thread = std::thread::Builder::new().name("suimon-far-node".to_owned());
         let started = thread.spawn(move || {
             // Dropping the guard ends the query even if the call panics.
-            let telling = QueryGuard { inner, queried: asked };
+            let telling = QueryGuard { inner, queried: query };
             telling.report(answer_of(nodes.as_ref(), &telling.queried.config));
         });
         if let Err(error) = started {
@@ -100,9 +100,9 @@ impl Inner {
         locked: MutexGuard<'g, BTreeMap<Name, Arc<Query>>>,
         deadline: Instant,
     ) -> Option<MutexGuard<'g, BTreeMap<Name, Arc<Query>>>> {
-        let left = deadline.checked_duration_since(Instant::now())?;
-        let waited = self.answered.wait_timeout(locked, left);
-        Some(waited.unwrap_or_else(PoisonError::into_inner).0)
+        let remaining = deadline.checked_duration_since(Instant::now())?;
+        let wait_result = self.answered.wait_timeout(locked, remaining);
+        Some(wait_result.unwrap_or_else(PoisonError::into_inner).0)
     }
 }
 

@@ -7,7 +7,7 @@ use suimon_teaming::lacp::{LagClass, MemberState, PortInfo, TeamState};
 
 /// Converts the LACP status of a member.
 pub(crate) fn lacp_status(state: &MemberState, now: Time) -> LacpMemberStatus {
-    let age_ms = |at: Time| u64::try_from(now.since(at).as_millis()).unwrap_or(u64::MAX);
+    let age_ms = |time: Time| u64::try_from(now.since(time).as_millis()).unwrap_or(u64::MAX);
     let counters = state.counters;
     LacpMemberStatus {
         actor: port_status(&state.actor),
@@ -61,7 +61,7 @@ fn port_status(info: &PortInfo) -> LacpPortStatus {
 /// Returns the serialized name of a state.
 fn word(state: &impl Serialize) -> String {
     match serde_json::to_value(state) {
-        Ok(serde_json::Value::String(word)) => word,
+        Ok(serde_json::Value::String(state_name)) => state_name,
         _ => String::new(),
     }
 }

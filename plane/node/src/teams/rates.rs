@@ -22,11 +22,11 @@ struct Sample {
 
 impl Rates {
     pub(crate) fn sample(&mut self, now: Time, counters: &PortCountersView) {
-        let seen = Sample { at: now, rx_bytes: counters.rx_bytes, tx_bytes: counters.tx_bytes };
-        if let Some(before) = self.seen.replace(seen) {
+        let sample = Sample { at: now, rx_bytes: counters.rx_bytes, tx_bytes: counters.tx_bytes };
+        if let Some(before) = self.seen.replace(sample) {
             let span = now.since(before.at);
-            self.rx_bps = bits_per_second(before.rx_bytes, seen.rx_bytes, span);
-            self.tx_bps = bits_per_second(before.tx_bytes, seen.tx_bytes, span);
+            self.rx_bps = bits_per_second(before.rx_bytes, sample.rx_bytes, span);
+            self.tx_bps = bits_per_second(before.tx_bytes, sample.tx_bytes, span);
         }
     }
 }
@@ -36,9 +36,9 @@ fn bits_per_second(from: u64, to: u64, span: Duration) -> u64 {
     u64::try_from(bits.checked_div(span.as_nanos()).unwrap_or_default()).unwrap_or(u64::MAX)
 }
 
-/// Returns `part` of `whole` in parts per million; 0 if `whole` is 0.
-pub(crate) fn ppm(part: u64, whole: u64) -> u32 {
-    let share = (u128::from(part) * 1_000_000).checked_div(u128::from(whole)).unwrap_or_default();
+/// Returns `part` of `total` in parts per million; 0 if `total` is 0.
+pub(crate) fn ppm(part: u64, total: u64) -> u32 {
+    let share = (u128::from(part) * 1_000_000).checked_div(u128::from(total)).unwrap_or_default();
     u32::try_from(share).unwrap_or(u32::MAX)
 }
 

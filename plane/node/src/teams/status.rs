@@ -109,7 +109,9 @@ fn view(
     let lacp = entry.lacp.as_ref();
     Some(PublishedTeamStatus {
         condition: condition(entry, failures),
-        speed_mbps: active(entry).map(|of| u64::from(of.link.speed.mbps.unwrap_or(0))).sum(),
+        speed_mbps: active(entry)
+            .map(|member| u64::from(member.link.speed.mbps.unwrap_or(0)))
+            .sum(),
         lacp_partner: lacp.and_then(|side| partner_status(&side.lacp.team_state())),
         members: entry
             .members
@@ -132,7 +134,7 @@ fn condition(entry: &TeamEntry, failures: &Failures) -> Condition {
     if entry.is_up() {
         return Condition { health: Health::Up, reason: None };
     }
-    let statuses = entry.members.iter().filter_map(|of| entry.team.member_status(of.id()));
+    let statuses = entry.members.iter().filter_map(|member| entry.team.member_status(member.id()));
     let usable = statuses.filter(|status| status.is_usable).count();
     let mut reason =
         format!("{} usable, min_links is {min_links}", CountedNoun::new(usable, "member"));
@@ -166,7 +168,9 @@ fn member_status(
     };
     let (state, reason) = doing(entry, member, &status, failures);
     let is_active = state == TeamMemberState::Active;
-    let sum = |of: fn(&Member) -> u64| entry.members.iter().map(of).fold(0, u64::saturating_add);
+    let sum = |value_of: fn(&Member) -> u64| {
+        entry.members.iter().map(value_of).fold(0, u64::saturating_add)
+    };
     let rates = member.rates;
     let lacp = entry.lacp.as_ref().and_then(|side| side.lacp.member_state(member.id()));
     TeamMemberStatus {
@@ -179,8 +183,8 @@ fn member_status(
         standby: status.is_standby,
         rx_bps: rates.rx_bps,
         tx_bps: rates.tx_bps,
-        rx_share_ppm: ppm(rates.rx_bps, sum(|of| of.rates.rx_bps)),
-        tx_share_ppm: ppm(rates.tx_bps, sum(|of| of.rates.tx_bps)),
+        rx_share_ppm: ppm(rates.rx_bps, sum(|member| member.rates.rx_bps)),
+        tx_share_ppm: ppm(rates.tx_bps, sum(|member| member.rates.tx_bps)),
         flows_share_ppm: if is_active { ppm(status.buckets.into(), BUCKETS as u64) } else { 0 },
         nics: if is_active { status.assigned_ports } else { 0 },
         counters: suimon_contract::PortCounters::default(),

@@ -10,8 +10,8 @@ use super::stopping::Stopping;
 impl VmEntry {
     /// Sends a request to the VM's driver. If the driver has ended, the request fails with the reason.
     pub(crate) fn submit(&self, message: Message) {
-        if let Some(refused) = self.inbox.put(message) {
-            self.refuse(refused);
+        if let Some(rejected) = self.inbox.put(message) {
+            self.refuse(rejected);
         }
     }
 
@@ -58,14 +58,14 @@ impl Driver {
         let name = &self.entry.name;
         let stop = self.stopping.take().and_then(Stopping::into_operation);
         let migration = self.outgoing.take().and_then(|outgoing| outgoing.operation);
-        let ended = [
+        let operations = [
             (stop, "while the guest shuts down"),
             (migration, "during the migration; the next daemon ends or continues it"),
         ];
-        for (operation, when) in ended {
+        for (operation, phase) in operations {
             let Some(operation) = operation else { continue };
             let text = format!(
-                "the daemon ends {when}; `suimon vm show {name}` shows the result when the daemon \
+                "the daemon ends {phase}; `suimon vm show {name}` shows the result when the daemon \
                  runs again"
             );
             operation.end(&Err(self.error(ErrorCode::Conflict, &text)));

@@ -34,7 +34,7 @@ pub(crate) fn arriving_view(request: &IncomingMigrationRequest) -> VmMigration {
         memory_bytes_copied: 0,
         memory_bytes_left: 0,
         disks_copied: copied_disks(request),
-        disks_handed_over: request.handed_over.iter().map(|of| of.name.clone()).collect(),
+        disks_handed_over: request.handed_over.iter().map(|disk| disk.name.clone()).collect(),
     }
 }
 

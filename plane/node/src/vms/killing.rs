@@ -39,8 +39,8 @@ impl Shared {
     /// Submits a kill to the VM's driver, and executes it without the driver if that is blocked.
     pub(super) fn submit_kill(self: &Arc<Self>, entry: Arc<VmEntry>, operation: OperationHandle) {
         let kill = Arc::new(PendingKill::new(operation));
-        if let Some(refused) = entry.inbox.put(Message::Kill(Arc::clone(&kill))) {
-            return entry.refuse(refused);
+        if let Some(rejected) = entry.inbox.put(Message::Kill(Arc::clone(&kill))) {
+            return entry.refuse(rejected);
         }
         let (shared, vm) = (Arc::clone(self), entry.name.clone());
         let bypass = move || {
@@ -94,8 +94,10 @@ impl Shared {
         // The list can take long. Until the process has ended, no switchover begins.
         let _no_switchover = entry.lock_switchover();
         // Another VM of this name may have arrived.
-        let is_present =
-            self.vms.find(&entry.name).is_some_and(|of| std::ptr::eq(Arc::as_ptr(&of), entry));
+        let is_present = self
+            .vms
+            .find(&entry.name)
+            .is_some_and(|current_entry| std::ptr::eq(Arc::as_ptr(&current_entry), entry));
         if !is_present || !entry.may_be_killed() {
             return LeftToDriver(NOT_PERMITTED);
         }
@@ -115,10 +117,9 @@ impl VmEntry {
     /// Returns true if the VM is running, as far as is known, and no other node may have it.
     fn may_be_killed(&self) -> bool {
         let view = self.view();
-        let is_here = view
-            .migration
-            .as_ref()
-            .is_none_or(|of| of.is_outgoing && of.phase != MigrationPhase::HandedOver);
+        let is_here = view.migration.as_ref().is_none_or(|migration| {
+            migration.is_outgoing && migration.phase != MigrationPhase::HandedOver
+        });
         is_here && !self.is_switching() && VmAction::Kill.check(&self.name, view.state).is_ok()
     }
 
@@ -155,9 +156,9 @@ impl Driver {
             true => self.check_stays(VmAction::Kill),
             false => self.check_action(VmAction::Kill),
         };
-        let done = checked.and_then(|()| self.execute_action(VmAction::Kill));
+        let result = checked.and_then(|()| self.execute_action(VmAction::Kill));
         self.entry.set_killed(false);
-        kill.operation().end(&done);
+        kill.operation().end(&result);
     }
 
     /// Returns how the process has ended, given how its end was reported: true for an orderly end,

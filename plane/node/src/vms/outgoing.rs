@@ -80,13 +80,13 @@ impl OutgoingMigration {
 
     /// Returns an outgoing migration in this stage, with its next step due immediately.
     pub(super) fn new(
-        leave: StoredMigration,
+        migration: StoredMigration,
         operation: Option<OperationHandle>,
         stage: Stage,
     ) -> Self {
         let now = Instant::now();
         Self {
-            leave,
+            leave: migration,
             operation,
             stage,
             next_poll_at: now,
@@ -115,18 +115,18 @@ impl OutgoingMigration {
 
     fn note_disks(&mut self, mirrors: &[DiskMirror]) {
         let progress = || mirrors.iter().map(DiskMirror::progress);
-        let copied = progress().map(|of| of.copied_bytes).sum();
-        self.copied.disks = (copied, progress().map(|of| of.left_bytes).sum());
+        let copied = progress().map(|progress| progress.copied_bytes).sum();
+        self.copied.disks = (copied, progress().map(|progress| progress.left_bytes).sum());
     }
 }
 
 /// Returns the migration status of a VM that an earlier daemon handed over; `None` if it was not
 /// handed over.
 pub(super) fn handed_over_view(moving: &StoredMove) -> Option<VmMigration> {
-    let (leave, is_reported) = match moving {
-        StoredMove::HandedOver(leave) => (leave, false),
-        StoredMove::Migrated(leave) => (leave, true),
+    let (migration, is_reported) = match moving {
+        StoredMove::HandedOver(migration) => (migration, false),
+        StoredMove::Migrated(migration) => (migration, true),
         StoredMove::Arriving { .. } | StoredMove::Leaving(_) => return None,
     };
-    Some(OutgoingMigration::new(leave.clone(), None, Stage::HandedOver { is_reported }).view())
+    Some(OutgoingMigration::new(migration.clone(), None, Stage::HandedOver { is_reported }).view())
 }

@@ -118,8 +118,9 @@ impl Driver {
     /// certain that the change that removes `[cluster]` is not made: it failed or was cancelled.
     pub(super) fn may_join(&self) -> bool {
         // In this order: the desired state is stored before the change ends.
-        let is_over = !self.has_left || !self.is_changing();
-        is_over && (!self.has_left || self.shared.desired().config.cluster == self.config)
+        let has_finished_change = !self.has_left || !self.is_changing();
+        has_finished_change
+            && (!self.has_left || self.shared.desired().config.cluster == self.config)
     }
 
     /// Returns true while a change of this host is being made.

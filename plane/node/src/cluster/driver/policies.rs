@@ -61,14 +61,14 @@ impl KnownPolicies {
 /// Returns this node's part of each policy that spans nodes and is used on a store. The part is 0
 /// if the cluster has not granted one.
 fn parts(
-    known: &Policies,
+    known_policies: &Policies,
     disks: &Disks,
     (config, store): (&HostConfig, &Name),
     caps: &[PolicyCap],
 ) -> BTreeMap<PolicyId, PolicyShare> {
     let used = policies_on(config, store);
     let part = |policy: &QosPolicyConfig| {
-        let key = known.get(&policy.name).map(|(record, _)| record.key);
+        let key = known_policies.get(&policy.name).map(|(record, _)| record.key);
         let cap = caps.iter().find(|cap| Some(cap.policy) == key);
         let nothing = PolicyShare { min_iops: 0, max: Some(TimedRateLimit::default()) };
         let part = cap.map_or(nothing, |cap| PolicyShare { min_iops: cap.min_iops, max: cap.max });
@@ -79,8 +79,9 @@ fn parts(
 
 /// Returns the policies that span nodes and are used on a store.
 fn policies_on<'a>(config: &'a HostConfig, store: &Name) -> Vec<&'a QosPolicyConfig> {
-    let on_it = || config.disks.iter().filter(|disk| disk.store == *store);
-    let is_used =
-        |of: &&QosPolicyConfig| on_it().any(|disk| disk.qos_policy.as_ref() == Some(&of.name));
-    config.qos_policies.iter().filter(|of| of.spans_nodes()).filter(is_used).collect()
+    let disks_on_store = || config.disks.iter().filter(|disk| disk.store == *store);
+    let is_used = |policy: &&QosPolicyConfig| {
+        disks_on_store().any(|disk| disk.qos_policy.as_ref() == Some(&policy.name))
+    };
+    config.qos_policies.iter().filter(|policy| policy.spans_nodes()).filter(is_used).collect()
 }

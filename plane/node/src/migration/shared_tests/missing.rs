@@ -26,7 +26,7 @@ fn wait_for_missing(pair: &Pair, harness: &Harness) {
 #[test]
 fn a_disk_that_comes_back_needs_its_file() {
     let pair = Pair::new();
-    pair.watch(|asked| (asked == "activate_arrival").then(|| failure(false)));
+    pair.watch(|call_name| (call_name == "activate_arrival").then(|| failure(false)));
     pair.begin();
     pair.wait_for_handed_over();
     let pair = pair.restart_here().restart_there();
@@ -46,9 +46,9 @@ fn a_disk_that_has_arrived_needs_its_file() {
     pair.assert_there();
     // The process that has the file open ends first.
     let Pair { here, there, files, config } = pair;
-    let left = stopped(there);
+    let stopped_node = stopped(there);
     rename(&files, FILE, "hidden");
-    let there = started(left, disks(1, &files));
+    let there = started(stopped_node, disks(1, &files));
     let pair = Pair { here, there, files, config };
     pair.connect();
     wait_for_missing(&pair, &pair.there);

@@ -29,7 +29,7 @@ impl Driver {
     /// A migrating VM is not resumed here, because it may run on the other node.
     pub(in crate::vms) fn follow_space(&mut self, state: VmState) {
         let is_moving = self.migration_record.is_some();
-        let every = self.query_space_every;
+        let interval = self.query_space_every;
         let Some(run) = self.run.as_mut() else { return };
         if is_moving {
             run.space = None;
@@ -50,7 +50,7 @@ impl Driver {
         match &mut run.space {
             Some(space) => space.end_attempt(Instant::now()),
             None => {
-                run.space = Some(SpaceWait::new(Instant::now(), every));
+                run.space = Some(SpaceWait::new(Instant::now(), interval));
                 let draft = texts::paused_for_space(&self.entry, &self.stores_in_words());
                 self.append(draft);
             }
@@ -81,8 +81,8 @@ impl Driver {
         let Some(run) = &self.run else { return String::new() };
         let disks = self.emulated_disks(run);
         let desired = self.shared.desired();
-        let of_it = desired.config.disks.iter().filter(|disk| disks.contains(&disk.name));
-        let stores: BTreeSet<&Name> = of_it.map(|disk| &disk.store).collect();
+        let store_disks = desired.config.disks.iter().filter(|disk| disks.contains(&disk.name));
+        let stores: BTreeSet<&Name> = store_disks.map(|disk| &disk.store).collect();
         let stores: Vec<String> = stores.iter().map(|store| format!("store/{store}")).collect();
         stores.join(", ")
     }
@@ -121,10 +121,10 @@ impl Driver {
         self.set_held(false);
     }
 
-    fn set_held(&mut self, is_held: bool) {
+    fn set_held(&mut self, is_paused: bool) {
         let Some(run) = &mut self.run else { return };
         run.space = None;
-        if std::mem::replace(&mut run.stored.is_held, is_held) != is_held {
+        if std::mem::replace(&mut run.stored.is_held, is_paused) != is_paused {
             self.save_run();
         }
         self.publish_again();
@@ -178,14 +178,14 @@ impl Driver {
     /// Fails queued writes of the virtio disks whose completion the guest waits for: all disks
     /// during a shutdown, and disks to be unplugged. Queues writes of the others again.
     pub(in crate::vms) fn follow_awaited_writes(&mut self) {
-        let mut awaited = BTreeSet::new();
+        let mut awaited_disks = BTreeSet::new();
         if let Some(run) = &self.run {
-            awaited.extend(run.unplugging.iter().filter_map(disk_of));
+            awaited_disks.extend(run.unplugging.iter().filter_map(disk_of));
             if self.stopping.is_some() {
-                awaited.extend(run.stored.disks.iter().cloned());
+                awaited_disks.extend(run.stored.disks.iter().cloned());
             }
         }
-        let before = std::mem::replace(&mut self.disks_with_write_errors, awaited);
+        let before = std::mem::replace(&mut self.disks_with_write_errors, awaited_disks);
         let vm = &self.entry.name;
         for disk in before.difference(&self.disks_with_write_errors) {
             self.shared.disks.set_writes_awaited(disk, vm, false);

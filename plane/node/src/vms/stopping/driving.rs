@@ -16,9 +16,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 impl Driver {
     /// Requests a shutdown of the guest: through the guest agent, the ACPI power button, or by
     /// default the agent with the power button as fallback.
-    pub(in crate::vms) fn request_stop(&mut self, by: StopBy) -> Result<(), ApiError> {
+    pub(in crate::vms) fn request_stop(&mut self, stop_kind: StopBy) -> Result<(), ApiError> {
         let has_agent = self.run.as_ref().is_some_and(|run| run.vm.status().has_agent);
-        match by {
+        match stop_kind {
             StopBy::Agent => return self.execute(&VmCommand::ShutDown),
             StopBy::Auto if has_agent => match self.execute(&VmCommand::ShutDown) {
                 Ok(()) => return Ok(()),
