@@ -110,13 +110,13 @@ impl StoragePlane {
 /// Resumes a disk after its suspension has timed out, when its store completes requests again.
 fn resume_later(
     disk: DiskId,
-    way: Arc<WorkerChannel>,
+    channel: Arc<WorkerChannel>,
     answer: Receiver<Result<DiskSpec, PlaneError>>,
 ) {
     let name = format!("late-disk-{}", disk.0);
     let waiting = std::thread::Builder::new().name(name).spawn(move || {
         let Ok(Ok(spec)) = answer.recv() else { return };
-        match way.call(|reply| Command::Resume(disk, spec, reply)) {
+        match channel.call(|reply| Command::Resume(disk, spec, reply)) {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::error!(?disk, ?error, "a disk stays suspended"),
             Err(error) => tracing::error!(?disk, %error, "a disk stays suspended"),

@@ -45,8 +45,8 @@ impl Rotation {
 
     /// Returns the next queue to poll.
     pub(crate) fn next(&mut self) -> Option<usize> {
-        let all = self.queues.len();
-        let end = if self.at == 0 { all } else { self.at.min(all) };
+        let len = self.queues.len();
+        let end = if self.at == 0 { len } else { self.at.min(len) };
         self.at = end.checked_sub(1)?;
         self.queues.get(self.at).copied()
     }
@@ -82,35 +82,35 @@ mod tests {
     #[test]
     fn each_has_its_turn_in_time() {
         for seed in 1..200 {
-            let mut dice = Dice(seed);
+            let mut random = Dice(seed);
             let mut rotation = Rotation::default();
             // Iteration of the last poll of each queue.
             let mut polled = BTreeMap::new();
-            let (count, rests) = (1 + dice.below(400) as usize, dice.below(4));
-            for turn in 0..200 {
+            let (count, removal_share) = (1 + random.below(400) as usize, random.below(4));
+            for round in 0..200 {
                 while polled.len() < count {
-                    let number = dice.below(1000) as usize;
-                    if polled.insert(number, turn).is_none() {
+                    let number = random.below(1000) as usize;
+                    if polled.insert(number, round).is_none() {
                         rotation.add(number);
                     }
                 }
                 for _ in 0..rotation.per_round() {
                     let Some(queue) = rotation.next() else { break };
-                    polled.insert(queue, turn);
-                    if dice.below(8) < rests {
+                    polled.insert(queue, round);
+                    if random.below(8) < removal_share {
                         rotation.rest(queue);
                         polled.remove(&queue);
                     }
-                    if dice.below(50) == 0 {
+                    if random.below(50) == 0 {
                         let closed = polled.keys().next().copied();
                         rotation.retain(|queue| Some(queue) != closed);
                         closed.and_then(|closed| polled.remove(&closed));
                     }
                 }
                 assert_eq!(rotation.len(), polled.len());
-                let oldest = polled.values().min().copied().unwrap_or(turn);
+                let oldest = polled.values().min().copied().unwrap_or(round);
                 let bound = 2 * (count / QUEUES_PER_TURN + 1);
-                assert!(turn - oldest <= bound, "seed {seed}: {} turns", turn - oldest);
+                assert!(round - oldest <= bound, "seed {seed}: {} turns", round - oldest);
             }
         }
     }

@@ -83,10 +83,10 @@ impl RunningCommit {
     /// Returns the commit's next action.
     pub(crate) fn next_step(&mut self) -> NextStep {
         if !self.in_flight.is_empty() {
-            let begins = self.may_overlap
+            let begins_next = self.may_overlap
                 && self.failed.is_none()
                 && self.in_flight.len() < STEPS_IN_FLIGHT_MAX;
-            return if begins { NextStep::Begin } else { NextStep::Wait };
+            return if begins_next { NextStep::Begin } else { NextStep::Wait };
         }
         match self.steps.front() {
             _ if self.failed.is_some() => NextStep::End,
@@ -125,10 +125,10 @@ impl RunningCommit {
 
     /// Handles the end of a step. Returns true if other steps are in flight.
     pub(crate) fn handle_step(&mut self, number: usize, outcome: io::Result<()>) -> bool {
-        let Some(at) = self.in_flight.iter().position(|of| of.number == number) else {
+        let Some(position) = self.in_flight.iter().position(|step| step.number == number) else {
             return !self.in_flight.is_empty();
         };
-        let StepInFlight { offset, is_flush, .. } = self.in_flight.swap_remove(at);
+        let StepInFlight { offset, is_flush, .. } = self.in_flight.swap_remove(position);
         if let Err(error) = outcome {
             if self.failed.as_ref().is_none_or(|failed| number < failed.number) {
                 self.failed = Some(FailedStep { number, offset, is_flush, error });
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn few_steps_of_a_commit_are_in_flight() {
-        let steps = (0..100).map(|at| write(at * 512)).collect();
+        let steps = (0..100).map(|number| write(number * 512)).collect();
         let mut commit = RunningCommit::new(Some(steps), Vec::new(), false);
         assert_eq!(begin_all(&mut commit).len(), STEPS_IN_FLIGHT_MAX);
         commit.handle_step(3, Ok(()));

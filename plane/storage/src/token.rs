@@ -60,8 +60,9 @@ mod tests {
     #[test]
     fn a_token_says_what_it_was_made_of() {
         let parts = [Purpose::part(0, 0), Purpose::part(9, 4095), Purpose::part(3, u64::MAX)];
-        let most = (1 << 24) - 1;
-        let others = [Purpose::Metadata(7), Purpose::Commit(most, 9), Purpose::Zeroing(most)];
+        let max_number = (1 << 24) - 1;
+        let others =
+            [Purpose::Metadata(7), Purpose::Commit(max_number, 9), Purpose::Zeroing(max_number)];
         for purpose in parts.into_iter().chain(others) {
             assert_eq!(Purpose::of(purpose.token()), purpose);
         }

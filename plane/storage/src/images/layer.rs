@@ -90,22 +90,26 @@ impl OpenLayer {
         content: Option<Guid>,
         seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
-        let left = if options.used == FileLockMode::Write && options.format.has_metadata() {
+        let remaining_redo = if options.used == FileLockMode::Write && options.format.has_metadata()
+        {
             RemainingRedo::of(file.as_ref(), name, seeds)?
         } else {
             None
         };
         let nothing = RedoChanges::default();
-        let redo = left.as_ref().map_or(&nothing, |left| &left.redo);
+        let redo = remaining_redo.as_ref().map_or(&nothing, |remaining_redo| &remaining_redo.redo);
         let modified = file.modified().ok();
-        let image = match (open_image(file.as_ref(), options, content, redo, seeds), left) {
-            (Ok(image), left) => {
+        let image = match (open_image(file.as_ref(), options, content, redo, seeds), remaining_redo)
+        {
+            (Ok(image), remaining_redo) => {
                 keep_modified(file.as_ref(), &image, modified);
-                left.map_or(Ok(()), |left| left.finish(name))?;
+                remaining_redo.map_or(Ok(()), |remaining_redo| remaining_redo.finish(name))?;
                 image
             }
             (Err(error), None) => return Err(DiskError::new(name, error)),
-            (Err(error), Some(left)) => return Err(left.failed(file.as_ref(), name, error)),
+            (Err(error), Some(remaining_redo)) => {
+                return Err(remaining_redo.failed(file.as_ref(), name, error));
+            }
         };
         Ok(Self { name: name.clone(), file, image })
     }

@@ -80,10 +80,10 @@ pub(super) fn recorded(
         return (layer, None);
     }
     let DiskLayer { image, file } = layer;
-    let begun = location(file.as_ref(), seeds)
+    let record = location(file.as_ref(), seeds)
         .map(|(records, key)| records.create(&key, image.identity()))
         .transpose();
-    let (image, error) = match begun {
+    let (image, error) = match record {
         Ok(Some(record)) => (RecordedImage::new(image, record), None),
         Ok(None) => (RecordedImage::without_record(image), None),
         Err(error) => (RecordedImage::without_record(image), Some(error)),

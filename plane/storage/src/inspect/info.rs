@@ -27,9 +27,16 @@ pub fn info(target: ImageTarget<'_>, seeds: &mut HostInputs<'_>) -> Result<Image
         Identity::Vhdx { disk, content } => (Some(disk.to_string()), Some(content.to_string())),
     };
     let parent = layer.is_differencing().then(|| {
-        let (recorded, tried) = (recorded_paths(&layer), candidates(&layer));
+        let (recorded, candidates) = (recorded_paths(&layer), candidates(&layer));
         let seeds = &mut seeds.keeping_records();
-        match find_parent(target.files.as_ref(), &layer, recorded.clone(), &tried, options, seeds) {
+        match find_parent(
+            target.files.as_ref(),
+            &layer,
+            recorded.clone(),
+            &candidates,
+            options,
+            seeds,
+        ) {
             Ok(parent) => {
                 ImageParent { recorded, file: Some(target.show(&parent.name)), reason: None }
             }

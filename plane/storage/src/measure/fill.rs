@@ -38,19 +38,19 @@ impl Fill {
         &mut self,
         now: Time,
         device: &mut MeasuredDevice,
-        ended: &mut Vec<FileCompletion>,
+        completions: &mut Vec<FileCompletion>,
     ) -> Result<bool, MeasureError> {
-        let began = *self.started.get_or_insert(now);
-        for FileCompletion { token, result: outcome } in ended.drain(..) {
-            let what = if token == FLUSH { "flushing" } else { "filling" };
+        let started = *self.started.get_or_insert(now);
+        for FileCompletion { token, result: outcome } in completions.drain(..) {
+            let action = if token == FLUSH { "flushing" } else { "filling" };
             let offset = if token == FLUSH { 0 } else { token };
-            outcome.map_err(|error| MeasureError::Io { what, offset, error })?;
+            outcome.map_err(|error| MeasureError::Io { what: action, offset, error })?;
             if token == FLUSH {
                 device.bytes = self.bytes;
                 return Ok(true);
             }
         }
-        if self.at >= FILE_BYTES_MIN && now.since(began) >= PATIENCE {
+        if self.at >= FILE_BYTES_MIN && now.since(started) >= PATIENCE {
             self.bytes = self.at;
         }
         while self.at < self.bytes && device.io.in_flight() < DEPTH {
@@ -74,8 +74,8 @@ impl Fill {
     /// Returns data that can be neither compressed nor deduplicated.
     fn bytes_of(&mut self, device: &mut MeasuredDevice) -> Vec<u8> {
         if self.noise.is_empty() {
-            let words = (0..MIB / 8).map(|_| device.draw().to_le_bytes());
-            self.noise = words.flatten().collect();
+            let noise = (0..MIB / 8).map(|_| device.draw().to_le_bytes());
+            self.noise = noise.flatten().collect();
         }
         let mut bytes = self.noise.clone();
         let salt = device.draw();
