@@ -40,7 +40,7 @@ impl Results {
     /// Creates a folder for a run that begins now.
     pub(crate) fn begin(&self, plan: &str) -> Result<RunFolder> {
         let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-        let now: String = now.chars().filter(|of| !matches!(of, ':' | '-')).collect();
+        let now: String = now.chars().filter(|character| !matches!(character, ':' | '-')).collect();
         for number in 1.. {
             let suffix = if number == 1 { String::new() } else { format!("-{number}") };
             let path = self.folder.join(format!("{plan}-{}{suffix}", now.trim_end_matches('Z')));
@@ -126,8 +126,8 @@ impl RunFolder {
     /// Locks the folder while this program makes the run, until the result is dropped or the
     /// program ends.
     pub(crate) fn lock(&self) -> Result<File> {
-        let held = lock(&self.path)?;
-        held.with_context(|| format!("another program is writing the run {}", self.id()))
+        let lock_file = lock(&self.path)?;
+        lock_file.with_context(|| format!("another program is writing the run {}", self.id()))
     }
 
     /// Returns true if the run is complete.
@@ -233,8 +233,8 @@ impl RunFolder {
 
 /// Returns true if a run's id consists of the plan's id and a time.
 pub(crate) fn is_run_of(id: &str, plan: &str) -> bool {
-    let rest = id.strip_prefix(plan).and_then(|rest| rest.strip_prefix('-'));
-    rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+    let suffix = id.strip_prefix(plan).and_then(|suffix| suffix.strip_prefix('-'));
+    suffix.is_some_and(|suffix| suffix.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 /// Acquires an exclusive lock on a folder; `None` if another program holds it.

@@ -150,8 +150,10 @@ impl RunFlags {
 
     /// Returns the plan's name as given on the command line.
     fn plan_name(&self, plan: &Plan) -> String {
-        let file =
-            self.plans.iter().find(|name| Plan::find(name).is_ok_and(|of| of.text == plan.text));
+        let file = self
+            .plans
+            .iter()
+            .find(|name| Plan::find(name).is_ok_and(|known_plan| known_plan.text == plan.text));
         file.cloned().unwrap_or_else(|| plan.head.id.clone())
     }
 
@@ -177,7 +179,7 @@ impl RunFlags {
         let plan = Plan::parse(&run.plan)?;
         let scale = [Scale::Auto, Scale::Quick, Scale::Full]
             .into_iter()
-            .find(|of| of.name() == run.scale)
+            .find(|scale| scale.name() == run.scale)
             .unwrap_or_default();
         let experiment = plan.experiment(scale)?;
         self.check_requirements(&plan, experiment.as_ref(), run.profiles)?;
@@ -212,12 +214,12 @@ impl RunFlags {
 
     fn print_results(&self, results: &Results, ids: &[String]) -> Result<()> {
         // Creates the report beside the run also if the output is JSON, which does not contain it.
-        let told: Vec<String> =
+        let summaries: Vec<String> =
             ids.iter().map(|id| report::after(results, id)).collect::<Result<_>>()?;
         if self.json {
             return print(&format!("{:#}\n", serde_json::json!({ "runs": ids })));
         }
-        told.iter().try_for_each(|text| print(text))?;
+        summaries.iter().try_for_each(|text| print(text))?;
         Ok(())
     }
 }

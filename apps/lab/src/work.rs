@@ -109,11 +109,11 @@ impl WorkFlags {
 impl RequestLoop<'_> {
     /// Carries out one request, valid or not.
     fn serve(&mut self, path: &Path) -> Result<()> {
-        let done = match self.flags.read(path) {
+        let result = match self.flags.read(path) {
             Ok(requested) => self.execute(path, requested)?,
             Err(error) => failed(&error),
         };
-        end(path, &done)?;
+        end(path, &result)?;
         forget_old(&self.requests)
     }
 
@@ -124,7 +124,7 @@ impl RequestLoop<'_> {
             Ok(job) => job,
             Err(error) => return Ok(failed(&error)),
         };
-        let id = path.file_stem().map(|of| of.to_string_lossy().into_owned());
+        let id = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         while !job.has_ended()? {
             let is_new = job.find_run()?;
             if is_new {
@@ -159,7 +159,7 @@ impl RequestLoop<'_> {
     }
 
     fn list_plans(&mut self) -> Result<()> {
-        if self.plans_listed_at.is_some_and(|at| at.elapsed() < PLANS_INTERVAL) {
+        if self.plans_listed_at.is_some_and(|listed_at| listed_at.elapsed() < PLANS_INTERVAL) {
             return Ok(());
         }
         self.plans_listed_at = Some(Instant::now());
@@ -167,14 +167,16 @@ impl RequestLoop<'_> {
     }
 
     /// Writes the heartbeat with the current request and run.
-    fn write_heartbeat(&mut self, at: Option<(Option<&str>, Option<&str>)>) -> Result<()> {
-        if self.heartbeat_at.is_some_and(|at| at.elapsed() < HEARTBEAT_INTERVAL) {
+    fn write_heartbeat(&mut self, position: Option<(Option<&str>, Option<&str>)>) -> Result<()> {
+        if self.heartbeat_at.is_some_and(|heartbeat_at| heartbeat_at.elapsed() < HEARTBEAT_INTERVAL)
+        {
             return Ok(());
         }
         self.heartbeat_at = Some(Instant::now());
-        let at_ms =
-            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |of| of.as_millis() as u64);
-        let (request, run) = at.unwrap_or_default();
+        let at_ms = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |elapsed| elapsed.as_millis() as u64);
+        let (request, run) = position.unwrap_or_default();
         let worker = Worker {
             pid: std::process::id(),
             at_ms,

@@ -9,9 +9,9 @@ use crate::table::{Table, or_dash};
 use crate::units;
 
 impl Shown for VmConfig {
-    fn table(all: &[VmStatus]) -> Table {
+    fn table(statuses: &[VmStatus]) -> Table {
         let mut table = Table::new(&columns::VMS);
-        for vm in all {
+        for vm in statuses {
             table.row([
                 vm.config.name.to_string(),
                 vm.cpus.unwrap_or(vm.config.cpus).to_string(),
@@ -26,26 +26,26 @@ impl Shown for VmConfig {
         table
     }
 
-    fn details(one: &VmStatus) -> String {
+    fn details(status: &VmStatus) -> String {
         let mut lines = Lines::default();
-        lines.keys(suimon_contract::ResourceKind::Vm, &one.config);
-        lines.add("state", state(one));
-        if let Some(migration) = &one.migration {
+        lines.keys(suimon_contract::ResourceKind::Vm, &status.config);
+        lines.add("state", state(status));
+        if let Some(migration) = &status.migration {
             add_migration(&mut lines, migration);
         }
-        if let Some(process) = one.process {
+        if let Some(process) = status.process {
             lines.add("process", process);
-            lines.add("  user id", or_dash(one.user));
-            lines.add("uptime", or_dash(one.uptime_s.map(units::age)));
-            lines.add("accelerator in use", or_dash(one.accelerator.as_ref().map(word)));
-            lines.add("QEMU", or_dash(one.qemu_version.as_ref()));
-            lines.add("CPUs now", or_dash(one.cpus));
-            lines.add("NICs now", names(&one.nics));
-            lines.add("disks now", names(&one.disks));
-            lines.add("guest agent", agent(one));
+            lines.add("  user id", or_dash(status.user));
+            lines.add("uptime", or_dash(status.uptime_s.map(units::age)));
+            lines.add("accelerator in use", or_dash(status.accelerator.as_ref().map(word)));
+            lines.add("QEMU", or_dash(status.qemu_version.as_ref()));
+            lines.add("CPUs now", or_dash(status.cpus));
+            lines.add("NICs now", names(&status.nics));
+            lines.add("disks now", names(&status.disks));
+            lines.add("guest agent", agent(status));
         }
-        if !one.waits_for_start.is_empty() {
-            lines.add("pending for next start", one.waits_for_start.join(", "));
+        if !status.waits_for_start.is_empty() {
+            lines.add("pending for next start", status.waits_for_start.join(", "));
         }
         lines.text()
     }
@@ -69,17 +69,18 @@ fn add_migration(lines: &mut Lines, moving: &VmMigration) {
     lines.add("migration", &moving.id);
     lines.add(if moving.is_outgoing { "  to node" } else { "  from node" }, &moving.node);
     lines.add("  phase", word(&moving.phase));
-    for (what, disks) in
+    for (title, disks) in
         [("  copied", &moving.disks_copied), ("  handed over", &moving.disks_handed_over)]
     {
         if !disks.is_empty() {
             let names: Vec<String> = disks.iter().map(|disk| format!("disk/{disk}")).collect();
-            lines.add(what, names.join(", "));
+            lines.add(title, names.join(", "));
         }
     }
     if moving.is_outgoing {
-        let progress =
-            |done, left| format!("{} copied, {} left", units::bytes(done), units::bytes(left));
+        let progress = |done, remaining| {
+            format!("{} copied, {} left", units::bytes(done), units::bytes(remaining))
+        };
         lines.add("  disks", progress(moving.disk_bytes_copied, moving.disk_bytes_left));
         lines.add("  memory", progress(moving.memory_bytes_copied, moving.memory_bytes_left));
     }
@@ -88,7 +89,7 @@ fn add_migration(lines: &mut Lines, moving: &VmMigration) {
 fn agent(vm: &VmStatus) -> String {
     match (vm.agent, vm.frozen_s) {
         (_, Some(0)) => "file systems may be frozen; they are being thawed".to_owned(),
-        (_, Some(left)) => format!("file systems are frozen for at most {left} s more"),
+        (_, Some(remaining)) => format!("file systems are frozen for at most {remaining} s more"),
         (Some(true), None) => "connected".to_owned(),
         (_, None) => "none".to_owned(),
     }

@@ -25,7 +25,7 @@ impl LabFlags {
     /// Replaces this process by the lab's program. Returns only on failure.
     pub(crate) fn run(self, socket: &Path, json: bool) -> Result<(), Failure> {
         let path = beside().unwrap_or_else(|| PathBuf::from(PROGRAM));
-        let is_told = self.arguments.iter().any(|of| of == "--json");
+        let is_told = self.arguments.iter().any(|argument| argument == "--json");
         let mut lab = Command::new(&path);
         lab.args(&self.arguments).env(SOCKET_VARIABLE, socket);
         if json && !is_told {

@@ -102,9 +102,9 @@ mod tests {
 
     #[test]
     fn a_plan_replaces_and_keys_alone_change() {
-        let read = |words: &[&str]| {
+        let read = |arguments: &[&str]| {
             let settings: Result<Vec<Setting>, String> =
-                words.iter().map(|word| setting_or_plan(word)).collect();
+                arguments.iter().map(|argument| setting_or_plan(argument)).collect();
             settings::table(&settings.unwrap()).unwrap()
         };
         let table = read(&["balanced", "turbo=on", "performance_percent_min=100"]);

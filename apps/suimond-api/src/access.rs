@@ -61,19 +61,19 @@ impl AccessFailures {
     }
 
     /// Writes events about wrong credentials until the daemon stops.
-    pub async fn report(self, node: Arc<Node>, mut news: Notifications) {
+    pub async fn report(self, node: Arc<Node>, mut notifications: Notifications) {
         loop {
             let deadline = self.table().next_deadline().map(Instant::from_std);
             tokio::select! {
                 () = self.0.changed.notified() => {}
                 () = until(deadline) => {}
-                () = news.wait_end() => break,
+                () = notifications.wait_end() => break,
             }
             let due = self.table().poll_reports(Instant::now().into_std());
             report(&node, due).await;
         }
-        let rest = self.table().end(Instant::now().into_std());
-        report(&node, rest).await;
+        let remaining = self.table().end(Instant::now().into_std());
+        report(&node, remaining).await;
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -102,12 +102,12 @@ async fn report(node: &Arc<Node>, reports: Vec<Report>) {
     }
     let node = Arc::clone(node);
     let reported = tokio::task::spawn_blocking(move || {
-        for Report { listener, peer, count, over } in reports {
+        for Report { listener, peer, count, over: span } in reports {
             node.report_rejected_access(&RefusedAccess {
                 listener: listener.name(),
                 peer: peer.map(in_words),
                 count,
-                seconds: over.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX),
+                seconds: span.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX),
             });
         }
     });

@@ -58,21 +58,21 @@ impl Listeners {
         config: ApiConfig,
         router: Router,
         failures: AccessFailures,
-        news: Notifications,
+        notifications: Notifications,
     ) -> Result<(), Vec<ApiError>> {
         let first = match listen(config, Arc::clone(&self.snapshot)).await {
-            Ok(listening) => Some(listening),
+            Ok(bound) => Some(bound),
             Err(error) => self.report(error, true).map(|()| None)?,
         };
         let (node, snapshot) = (Arc::clone(&self.node), Arc::clone(&self.snapshot));
         tokio::spawn(async move {
-            let listening = match first {
-                Some(listening) => Some(listening),
+            let bound = match first {
+                Some(bound) => Some(bound),
                 // The configuration may have been corrected, or removed.
                 None => retry(|| Some(listen(node.config().api?, Arc::clone(&snapshot)))).await,
             };
-            if let Some((listener, tokens)) = listening {
-                serve(listener, guarded(router, tokens, failures), news).await;
+            if let Some((listener, tokens)) = bound {
+                serve(listener, guarded(router, tokens, failures), notifications).await;
             }
         });
         Ok(())
@@ -86,7 +86,7 @@ impl Listeners {
         &self,
         console: Arc<Console>,
         page: Router,
-        news: Notifications,
+        notifications: Notifications,
     ) -> Result<(), Vec<ApiError>> {
         let first = match console.bind().await {
             Ok(listener) => Some(listener),
@@ -99,7 +99,7 @@ impl Listeners {
                 None => retry(|| node.config().console.map(|_| console.bind())).await,
             };
             if let Some(listener) = listener {
-                serve(listener, page, news).await;
+                serve(listener, page, notifications).await;
             }
         });
         Ok(())
@@ -128,9 +128,9 @@ async fn listen(
     let loaded = tokio::task::spawn_blocking(load).await;
     let failed = |error| ApiError::new(ErrorCode::Internal, format!("loading failed: {error}"));
     let (api, record) = loaded.unwrap_or_else(|error| Err(failed(error)))?;
-    let listening = api.bind().await?;
+    let bound = api.bind().await?;
     record();
-    Ok(listening)
+    Ok(bound)
 }
 
 /// Repeats `listen` until it succeeds. Returns `None` when it returns `None`, because the listener
@@ -143,9 +143,9 @@ where
     loop {
         tokio::time::sleep(RETRY_INTERVAL).await;
         match listen()?.await {
-            Ok(listening) => {
+            Ok(bound) => {
                 tracing::info!("a TCP listener that had failed is in service");
-                return Some(listening);
+                return Some(bound);
             }
             Err(error) if error.to_string() != reason => {
                 reason = error.to_string();

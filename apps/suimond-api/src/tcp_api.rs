@@ -62,16 +62,16 @@ impl TcpApi {
         let key = required(config.tls_key.as_ref(), "tls_key")?;
         let token = required(config.token_file.as_ref(), "token_file")?;
         let tls = tls(certificate, key)?;
-        let all = Token::load(token, "api", "token_file")?;
+        let tokens = Token::load(token, "api", "token_file")?;
         let metrics = config.metrics_token_file.as_ref();
         let load = |file: &PathBuf| Token::load(file, "api", "metrics_token_file");
         let metrics = metrics.map(load).transpose()?;
-        if metrics.as_ref().is_some_and(|metrics| all.is(&metrics.0)) {
+        if metrics.as_ref().is_some_and(|metrics| tokens.is(&metrics.0)) {
             let text = "has the same token as token_file, which permits everything; write another \
                         token into it";
             return Err(refused(ErrorCode::InvalidValue, "metrics_token_file", text.to_owned()));
         }
-        Ok(Self { address, tls, tokens: Tokens { all, metrics } })
+        Ok(Self { address, tls, tokens: Tokens { all: tokens, metrics } })
     }
 
     /// Checks that the address is available by binding it temporarily.

@@ -47,18 +47,18 @@ impl Lab {
     }
 }
 
-fn of_measure(of: Comparison) -> LabCompared {
+fn of_measure(comparison: Comparison) -> LabCompared {
     LabCompared {
-        case: of.case.id,
-        case_words: words(of.case.words),
-        measure: of.measure.id,
-        measure_words: words(of.measure.words),
-        unit: of.measure.unit,
-        a: estimate(&of.a),
-        b: estimate(&of.b),
-        more_percent: of.more_percent,
-        p: of.p_corrected,
-        finding: match of.finding {
+        case: comparison.case.id,
+        case_words: words(comparison.case.words),
+        measure: comparison.measure.id,
+        measure_words: words(comparison.measure.words),
+        unit: comparison.measure.unit,
+        a: estimate(&comparison.a),
+        b: estimate(&comparison.b),
+        more_percent: comparison.more_percent,
+        p: comparison.p_corrected,
+        finding: match comparison.finding {
             ComparisonResult::Better => LabFinding::Better,
             ComparisonResult::Worse => LabFinding::Worse,
             ComparisonResult::Different => LabFinding::Different,
@@ -68,13 +68,13 @@ fn of_measure(of: Comparison) -> LabCompared {
     }
 }
 
-fn estimate(of: &Statistics) -> LabEstimate {
+fn estimate(statistics: &Statistics) -> LabEstimate {
     LabEstimate {
-        samples: of.samples as u64,
-        mean: of.mean,
-        median: of.median,
-        least: of.min,
-        most: of.max,
-        interval: of.interval.map(|(low, high)| [low, high]),
+        samples: statistics.samples as u64,
+        mean: statistics.mean,
+        median: statistics.median,
+        least: statistics.min,
+        most: statistics.max,
+        interval: statistics.interval.map(|(low, high)| [low, high]),
     }
 }

@@ -97,9 +97,9 @@ impl Folder {
     /// Returns the stamp of a file; `None` if it does not exist.
     pub(super) fn stamp(&self, name: &str) -> Result<Option<Stamp>, ApiError> {
         let stat = self.stat(name)?;
-        Ok(stat.map(|of| {
-            let nanoseconds = i64::try_from(of.st_mtime_nsec).unwrap_or_default();
-            (of.st_ino, of.st_size.unsigned_abs(), of.st_mtime, nanoseconds)
+        Ok(stat.map(|stat| {
+            let nanoseconds = i64::try_from(stat.st_mtime_nsec).unwrap_or_default();
+            (stat.st_ino, stat.st_size.unsigned_abs(), stat.st_mtime, nanoseconds)
         }))
     }
 

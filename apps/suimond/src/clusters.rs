@@ -111,11 +111,11 @@ mod tests {
             }))
             .unwrap()
         };
-        let told = |path: &Path| spec(&config(path)).unwrap_err();
-        assert!(told(&path).message.contains("cannot read"));
+        let spec_error = |path: &Path| spec(&config(path)).unwrap_err();
+        assert!(spec_error(&path).message.contains("cannot read"));
         std::fs::write(&path, "wonder\nrest").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(told(&path).message.contains("chmod"));
+        assert!(spec_error(&path).message.contains("chmod"));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         let spec = spec(&config(&path)).unwrap();
         assert_eq!(spec.user, Some(("suimon".to_owned(), "wonder".to_owned())));

@@ -62,14 +62,14 @@ pub(crate) async fn watch(confinement: Confinement, node: Arc<Node>) {
     // The count is read after the pipe's bytes, so that no call is missed.
     while pipe.read(&mut [0; 4096]).await.is_ok_and(|bytes| bytes > 0) {
         if let Some(last) = confinement.refusals() {
-            let refused = DeniedCall {
+            let denied = DeniedCall {
                 call: last.call,
                 by: last.by.to_owned(),
                 thread: last.thread,
                 count: last.count,
             };
             let node = Arc::clone(&node);
-            let _ = tokio::task::spawn_blocking(move || node.report_denied_call(&refused)).await;
+            let _ = tokio::task::spawn_blocking(move || node.report_denied_call(&denied)).await;
         }
         tokio::time::sleep(TOLD_EVERY).await;
     }

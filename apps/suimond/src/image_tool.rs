@@ -190,15 +190,20 @@ fn plain<T>(result: Result<T, DiskError>) -> Result<T> {
 
 /// Returns the path of a file relative to the root directory, with symbolic links resolved.
 fn name_of(path: &Path) -> Result<FileName> {
-    let found = path.canonicalize().with_context(|| path.display().to_string())?;
-    let text = found.to_str().with_context(|| format!("{}: not UTF-8", found.display()))?;
+    let canonical = path.canonicalize().with_context(|| path.display().to_string())?;
+    let text = canonical.to_str().with_context(|| format!("{}: not UTF-8", canonical.display()))?;
     FileName::new(text.trim_start_matches('/')).with_context(|| path.display().to_string())
 }
 
 fn with_seeds<T>(run: impl FnOnce(&mut HostInputs<'_>) -> T) -> T {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let left = RemainingRecords::Redo;
-    run(&mut HostInputs { random: &mut random, now_unix_s: now.as_secs(), records: None, left })
+    let remaining = RemainingRecords::Redo;
+    run(&mut HostInputs {
+        random: &mut random,
+        now_unix_s: now.as_secs(),
+        records: None,
+        left: remaining,
+    })
 }
 
 fn print<T: Serialize>(report: &T) -> Result<()> {

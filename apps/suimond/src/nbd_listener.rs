@@ -27,7 +27,7 @@ pub(crate) struct Listener(NbdServer);
 
 impl Listener {
     pub(crate) fn open(spec: &NbdServerSpec, host: NbdHost) -> Result<Self, DeviceError> {
-        let (server, field, place) = match spec {
+        let (server, field, address) = match spec {
             NbdServerSpec::Unix { socket, access } => {
                 let server = NbdServer::listen(socket, unix_access(access)?, host);
                 (server, "socket", socket.display().to_string())
@@ -37,7 +37,7 @@ impl Listener {
                 (server, "listen", address.to_string())
             }
         };
-        let server = server.map_err(|error| refused(field, &place, &error))?;
+        let server = server.map_err(|error| refused(field, &address, &error))?;
         Ok(Self(server))
     }
 }
@@ -57,14 +57,14 @@ impl DiskListener for Listener {
     }
 }
 
-fn refused(field: &'static str, place: &str, error: &std::io::Error) -> DeviceError {
+fn refused(field: &'static str, address: &str, error: &std::io::Error) -> DeviceError {
     let kind = match error.kind() {
         ErrorKind::AddrInUse => DeviceErrorKind::Busy,
         ErrorKind::NotFound | ErrorKind::AddrNotAvailable => DeviceErrorKind::Missing,
         ErrorKind::PermissionDenied => DeviceErrorKind::Denied,
         _ => DeviceErrorKind::Host,
     };
-    DeviceError { kind, field, detail: format!("cannot listen at {place}: {error}") }
+    DeviceError { kind, field, detail: format!("cannot listen at {address}: {error}") }
 }
 
 fn unix_access(access: &NbdUnixAccess) -> Result<UnixAccess, DeviceError> {

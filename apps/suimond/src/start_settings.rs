@@ -54,12 +54,12 @@ struct FileState {
 impl FileState {
     /// Returns the state of the file at a path; `None` if it does not exist or cannot be queried.
     fn of(path: &Path) -> Option<Self> {
-        let found = std::fs::metadata(path).ok()?;
+        let metadata = std::fs::metadata(path).ok()?;
         Some(Self {
-            device: found.dev(),
-            inode: found.ino(),
-            len: found.len(),
-            modified: (found.mtime(), found.mtime_nsec()),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            len: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
         })
     }
 }
@@ -191,8 +191,8 @@ mod tests {
         }
         let other = started.changes(&host(&api.replace("8443", "8444")));
         assert!(other.len() == 1 && other[0].starts_with("[api] has changed"), "{other:?}");
-        let without = started.changes(&HostConfig::default());
-        assert!(without.len() == 1 && without[0].starts_with("[api] has changed"), "{without:?}");
+        let changes = started.changes(&HostConfig::default());
+        assert!(changes.len() == 1 && changes[0].starts_with("[api] has changed"), "{changes:?}");
         let lab = host(&format!("{api}[lab]\nresults = \"/srv/lab\"\n"));
         let lab = started.changes(&lab);
         assert!(lab[0].starts_with("[lab] has changed") && lab.len() == 2, "{lab:?}");

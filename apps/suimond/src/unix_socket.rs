@@ -58,8 +58,8 @@ impl ApiSocket {
 
 impl Drop for ApiSocket {
     fn drop(&mut self) {
-        let found = HostSocketFiles.identity(&self.path);
-        if found.is_some() && found == self.identity {
+        let identity = HostSocketFiles.identity(&self.path);
+        if identity.is_some() && identity == self.identity {
             // If removal fails, the next daemon replaces the file.
             let _ = std::fs::remove_file(&self.path);
         }

@@ -117,24 +117,24 @@ impl Job {
 
     /// Returns the result, after writing a report about the completed parts.
     pub(super) fn done(mut self) -> RequestResult {
-        let found = self.find_run();
-        let is_whole = self.ended.is_some_and(|of| of.success());
+        let found_run = self.find_run();
+        let is_whole = self.ended.is_some_and(|status| status.success());
         let mut error = (!is_whole).then(|| self.last_output_line());
-        if let (None, Err(wrong)) = (&error, found) {
-            error = Some(format!("{wrong:#}"));
+        if let (None, Err(error_text)) = (&error, found_run) {
+            error = Some(format!("{error_text:#}"));
         }
         let reported =
             self.run.as_deref().map(|id| report::write(&self.results.find(id)?, Language::En));
-        if let (None, Some(Err(wrong))) = (&error, reported) {
-            error = Some(format!("the report cannot be written: {wrong:#}"));
+        if let (None, Some(Err(error_text))) = (&error, reported) {
+            error = Some(format!("the report cannot be written: {error_text:#}"));
         }
         RequestResult { run: self.run, error }
     }
 
     fn last_output_line(&mut self) -> String {
         let mut read = || -> std::io::Result<Vec<u8>> {
-            let from = self.output.metadata()?.len().saturating_sub(OUTPUT_BYTES_MAX);
-            self.output.seek(SeekFrom::Start(from))?;
+            let start = self.output.metadata()?.len().saturating_sub(OUTPUT_BYTES_MAX);
+            self.output.seek(SeekFrom::Start(start))?;
             let mut bytes = Vec::new();
             self.output.by_ref().take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes)?;
             Ok(bytes)

@@ -30,8 +30,8 @@ pub(crate) struct Sum {
 impl Sum {
     /// Creates totals in which every count is 0.
     pub(crate) fn new(plan: &Plan<'_>) -> Self {
-        let none = VmSum { module_ns: vec![0; plan.modules.0.len()], ..VmSum::default() };
-        Self { vms: vec![none; plan.vms.len()], ..Self::default() }
+        let empty_sum = VmSum { module_ns: vec![0; plan.modules.0.len()], ..VmSum::default() };
+        Self { vms: vec![empty_sum; plan.vms.len()], ..Self::default() }
     }
 }
 

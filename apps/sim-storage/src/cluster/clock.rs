@@ -37,10 +37,10 @@ mod tests {
             let clock = Clock { ahead_ns: 17_592_000_000_001, ppm };
             for ns in [0, 1, 999_999_999, 600_000_000_017] {
                 let local = Time::from_ns(clock.ahead_ns + ns);
-                let when = clock.when(local);
-                assert!(clock.at(when) >= local, "{ppm} {ns}");
-                let before = Time::from_ns(when.as_ns().saturating_sub(1));
-                assert!(when == before || clock.at(before) < local, "{ppm} {ns}");
+                let time = clock.when(local);
+                assert!(clock.at(time) >= local, "{ppm} {ns}");
+                let before = Time::from_ns(time.as_ns().saturating_sub(1));
+                assert!(time == before || clock.at(before) < local, "{ppm} {ns}");
             }
         }
         let slow = Clock { ahead_ns: 0, ppm: -10_000 };

@@ -48,9 +48,9 @@ pub(crate) enum Machine {
 pub(crate) trait DiskModel {
     /// Appends the loads of all disks of a store on a node since the last call. Returns the store's
     /// mean service time of a request.
-    fn loads(&mut self, now: Time, node: u32, store: u32, into: &mut Vec<DiskLoad>) -> u64;
+    fn loads(&mut self, now: Time, node: u32, store: u32, loads: &mut Vec<DiskLoad>) -> u64;
     /// Sets the limit of the store's disks on the node.
-    fn set_limit(&mut self, now: Time, node: u32, store: u32, to: NodeLimit);
+    fn set_limit(&mut self, now: Time, node: u32, store: u32, limit: NodeLimit);
     /// Pauses the node and its VMs until a time.
     fn stop(&mut self, now: Time, node: u32, until: Time);
 }

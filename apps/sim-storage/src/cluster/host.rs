@@ -98,10 +98,10 @@ impl Host {
         let (local, node) = (self.clock.at(now), NodeId(self.node));
         let incarnation = u64::from(self.epoch) + 1;
         for participant in &mut self.participants {
-            let kept = participant.durable.clone();
-            let member = machines.member(terms, local, node, incarnation, kept.clone());
+            let durable = participant.durable.clone();
+            let member = machines.member(terms, local, node, incarnation, durable.clone());
             *participant = Participant::new(participant.store, member, machines.allocator(terms));
-            participant.durable = kept;
+            participant.durable = durable;
         }
         self.asked.clear();
         self.session = Session::default();
@@ -116,6 +116,6 @@ impl Host {
         (0..)
             .zip(&self.participants)
             .find(|(_, participant)| participant.store == store)
-            .map(|(at, _)| at)
+            .map(|(participant_number, _)| participant_number)
     }
 }

@@ -86,8 +86,8 @@ impl Drive {
         if part.at == head {
             return Some(transfer);
         }
-        let turn = 60_000_000_000 / u64::from(spec.rpm);
-        Some(spec.seek_ns(part.at.abs_diff(head)) + random.below(turn) + transfer)
+        let rotation_ns = 60_000_000_000 / u64::from(spec.rpm);
+        Some(spec.seek_ns(part.at.abs_diff(head)) + random.below(rotation_ns) + transfer)
     }
 }
 
@@ -99,7 +99,7 @@ impl DriveSpec {
         let track = f64::from(self.seek_track_us);
         let full = f64::from(self.seek_full_us) - track;
         let rooted = 5.0 * (f64::from(self.seek_average_us) - track - full / 3.0);
-        let us = track + rooted * distance.sqrt() + (full - rooted) * distance;
-        (us * 1000.0) as u64
+        let seek_us = track + rooted * distance.sqrt() + (full - rooted) * distance;
+        (seek_us * 1000.0) as u64
     }
 }

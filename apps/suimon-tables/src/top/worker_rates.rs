@@ -39,9 +39,9 @@ impl StageShares {
         for ((_, ns), (_, before)) in shares.iter_mut().zip(before.named()) {
             *ns = growth(before, *ns);
         }
-        let whole = shares.iter().fold(0_u64, |sum, (_, ns)| sum.saturating_add(*ns));
+        let total = shares.iter().fold(0_u64, |sum, (_, ns)| sum.saturating_add(*ns));
         for (_, share) in &mut shares {
-            *share = self::share(*share, whole);
+            *share = self::share(*share, total);
         }
         Self(shares)
     }

@@ -48,26 +48,26 @@ impl Connections {
     /// idle. Cancellation safe.
     pub(super) async fn slot(&self) -> Slot {
         loop {
-            if let Some(place) = self.try_place() {
-                return place;
+            if let Some(slot) = self.try_place() {
+                return slot;
             }
             self.0.changed.notified().await;
         }
     }
 
     fn try_place(&self) -> Option<Slot> {
-        let mut all = self.0.all();
-        if all.entries.len() >= self.0.connections_max {
-            let idle = all.entries.iter().filter(|(_, entry)| entry.busy == 0);
+        let mut table = self.0.all();
+        if table.entries.len() >= self.0.connections_max {
+            let idle = table.entries.iter().filter(|(_, entry)| entry.busy == 0);
             let (id, _) = idle.min_by_key(|(_, entry)| entry.idle_since)?;
             let id = *id;
-            all.entries.remove(&id)?.turned_away.notify_one();
+            table.entries.remove(&id)?.turned_away.notify_one();
         }
-        let id = all.next_round();
+        let id = table.next_round();
         let turned_away = Arc::new(Notify::new());
         let entry =
             Entry { busy: 0, idle_since: id, is_upgraded: false, turned_away: turned_away.clone() };
-        all.entries.insert(id, entry);
+        table.entries.insert(id, entry);
         Some(Slot { shared: self.0.clone(), id, turned_away })
     }
 
@@ -93,13 +93,13 @@ impl Shared {
 
     /// Ends an activity of a connection, which is idle from now on if it was the last.
     fn end(&self, id: u64) {
-        let mut all = self.all();
-        let turn = all.next_round();
-        if let Some(entry) = all.entries.get_mut(&id) {
+        let mut table = self.all();
+        let round = table.next_round();
+        if let Some(entry) = table.entries.get_mut(&id) {
             entry.busy = entry.busy.saturating_sub(1);
-            entry.idle_since = turn;
+            entry.idle_since = round;
         }
-        drop(all);
+        drop(table);
         self.changed.notify_one();
     }
 }
@@ -132,9 +132,9 @@ impl Slot {
 
     /// Reserves one of the [`UPGRADED_MAX`] upgrades. Returns false if there is none left.
     pub(super) fn begin_upgrade(&self) -> bool {
-        let mut all = self.shared.all();
-        let count = all.entries.values().filter(|entry| entry.is_upgraded).count();
-        match all.entries.get_mut(&self.id) {
+        let mut table = self.shared.all();
+        let count = table.entries.values().filter(|entry| entry.is_upgraded).count();
+        match table.entries.get_mut(&self.id) {
             Some(entry) if count < UPGRADED_MAX => entry.is_upgraded = true,
             _ => return false,
         }

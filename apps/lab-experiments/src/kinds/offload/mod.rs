@@ -58,8 +58,8 @@ impl OffloadFtp {
 
     /// Returns the setup for a driver, which replaces that of another driver.
     fn testbed(&mut self, driver: Driver, environment: &Environment<'_>) -> Result<&mut Testbed> {
-        let kept = self.testbed.take().filter(|testbed| testbed.driver == driver);
-        let testbed = match kept {
+        let reusable = self.testbed.take().filter(|testbed| testbed.driver == driver);
+        let testbed = match reusable {
             Some(testbed) => testbed,
             None => Testbed::set_up(&self.settings, driver, environment)?,
         };
@@ -83,16 +83,17 @@ impl Testbed {
         let bytes = settings.file_mib << 20;
         let server = FtpServer::start(&rig, &guest.namespace, settings.files, bytes)?;
         environment.check()?;
-        let (to, world) = (guest.address(), lan.world()?);
-        let clients = FtpClients::start(&rig, world, &to, settings.clients, settings.files)?;
+        let (server_address, world) = (guest.address(), lan.world()?);
+        let clients =
+            FtpClients::start(&rig, world, &server_address, settings.clients, settings.files)?;
         Ok(Self { driver, clients, _server: server, lan, _rig: rig })
     }
 
     fn switch(&self, offload: Offload) -> Result<()> {
         let guest = self.lan.guests.first().context("the guest is missing")?;
         for port in [guest.nic.as_str(), UPLINK] {
-            let words = [&["offload", "set", port][..], &offload.switches()].concat();
-            self.lan.daemon.ok(&words)?;
+            let command = [&["offload", "set", port][..], &offload.switches()].concat();
+            self.lan.daemon.ok(&command)?;
         }
         Ok(())
     }
@@ -152,7 +153,9 @@ impl Experiment for OffloadFtp {
         let Settings { warm_up_seconds, seconds, .. } = self.settings;
         let seconds = (warm_up_seconds + seconds) as f64 + SET_UP_S;
         let combinations = self.settings.combinations().into_iter();
-        combinations.map(|of| Case::new(of.id(), of.words(), seconds)).collect()
+        combinations
+            .map(|combination| Case::new(combination.id(), combination.words(), seconds))
+            .collect()
     }
 
     fn measures(&self) -> Vec<Measure> {
@@ -227,10 +230,10 @@ fn part(sampler: &Sampler<'_>, bytes: f64) -> Repetition {
     part.value("switch-byte", (sums.workers_ns + sums.control_ns) / bytes);
     let mut other = 0.0;
     for (stage, ns) in sums.busy_stages() {
-        let each = ns / bytes * 1024.0;
+        let ns_per_kib = ns / bytes * 1024.0;
         match STAGES.iter().find(|(_, name, ..)| *name == stage) {
-            Some((id, ..)) => part.value(id, each),
-            None => other += each,
+            Some((id, ..)) => part.value(id, ns_per_kib),
+            None => other += ns_per_kib,
         }
     }
     part.value(OTHER, other);

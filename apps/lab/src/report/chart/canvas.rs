@@ -75,11 +75,12 @@ impl Canvas {
     }
 
     pub(super) fn line(&mut self, colour: usize, points: &[(f64, f64)], name: &str) {
-        let places: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let coordinates: Vec<String> =
+            points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let dash = if colour / COLOURS % 2 == 1 { " stroke-dasharray=\"5 3\"" } else { "" };
-        let (places, name) = (places.join(" "), escaped(name));
+        let (coordinates, name) = (coordinates.join(" "), escaped(name));
         self.body += &format!(
-            "<polyline class=\"l{}\" points=\"{places}\"{dash}><title>{name}</title></polyline>",
+            "<polyline class=\"l{}\" points=\"{coordinates}\"{dash}><title>{name}</title></polyline>",
             colour % COLOURS
         );
     }
@@ -93,11 +94,12 @@ impl Canvas {
     }
 
     pub(super) fn area(&mut self, colour: usize, points: &[(f64, f64)], name: &str) {
-        let places: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let coordinates: Vec<String> =
+            points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         self.body += &format!(
             "<polygon class=\"f{}\" points=\"{}\"><title>{}</title></polygon>",
             colour % COLOURS,
-            places.join(" "),
+            coordinates.join(" "),
             escaped(name)
         );
     }
