@@ -26,9 +26,9 @@ fn however_many_notices_a_device_has_one_command_is_sent() {
     let (commands, receiver) = sync_channel::<Command>(2);
     let hostile = DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands.clone(), late());
     let other = DeviceNotices::new(DeviceOwner::Port(PortId(2)), 1, commands, late());
-    for turn in 0..10_000 {
-        hostile.put(promised(turn % 2 + 1));
-        hostile.put(negotiated(turn % 2 + 1));
+    for round in 0..10_000 {
+        hostile.put(promised(round % 2 + 1));
+        hostile.put(negotiated(round % 2 + 1));
     }
     other.put(DeviceNotice::LinkUp);
     assert_eq!(receiver.try_iter().count(), 2);
@@ -45,16 +45,19 @@ fn the_newest_notices_and_those_that_are_no_events_are_kept() {
     let lost = DeviceNotice::Lost { reason: "gone".to_owned() };
     notices.put(promised(1));
     notices.put(lost.clone());
-    let down = |turn: usize| DeviceNotice::LinkDown { reason: turn.to_string() };
-    for turn in 0..1000 {
+    let down = |round: usize| DeviceNotice::LinkDown { reason: round.to_string() };
+    for round in 0..1000 {
         notices.put(DeviceNotice::LinkUp);
-        notices.put(down(turn));
+        notices.put(down(round));
     }
     notices.put(DeviceNotice::LinkUp);
-    let kept = Vec::from(notices.take());
-    assert_eq!(kept.len(), WAITING_MAX);
-    assert_eq!(kept[..2], [promised(1), lost]);
-    assert_eq!(kept[WAITING_MAX - 3..], [DeviceNotice::LinkUp, down(999), DeviceNotice::LinkUp]);
+    let kept_notices = Vec::from(notices.take());
+    assert_eq!(kept_notices.len(), WAITING_MAX);
+    assert_eq!(kept_notices[..2], [promised(1), lost]);
+    assert_eq!(
+        kept_notices[WAITING_MAX - 3..],
+        [DeviceNotice::LinkUp, down(999), DeviceNotice::LinkUp]
+    );
 }
 
 /// A lost device has no further notices that would send a command.
@@ -70,9 +73,9 @@ fn notices_without_room_in_the_queue_are_polled() {
     // The device is contained once, however many notices it has.
     (0..1000).for_each(|_| lost.put(promised(1)));
     assert_eq!(receiver.try_iter().count(), 1);
-    let found = late.take();
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].take_queued(), [DeviceNotice::Lost { reason }, promised(1)]);
+    let late_devices = late.take();
+    assert_eq!(late_devices.len(), 1);
+    assert_eq!(late_devices[0].take_queued(), [DeviceNotice::Lost { reason }, promised(1)]);
     assert!(late.take().is_empty());
     lost.put(DeviceNotice::LinkUp);
     assert_eq!(receiver.try_iter().count(), 1, "the next one sends a command");

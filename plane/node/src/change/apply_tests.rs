@@ -160,12 +160,12 @@ fn a_change_of_everything_is_made() {
     harness.assert_consistent(OTHERS);
     assert_eq!(harness.node.config(), after());
     // Unchanged ports keep their identifiers, and no identifier is reused.
-    let stays = r#"Socket("/run/stays.sock")"#;
-    assert_eq!(harness.ports()[stays], ports[stays]);
+    let kept_socket = r#"Socket("/run/stays.sock")"#;
+    assert_eq!(harness.ports()[kept_socket], ports[kept_socket]);
     harness.apply_ok(&before());
     harness.assert_consistent(OTHERS);
-    let goes = r#"Device(Tap { netns: None, device: "goes0" })"#;
-    assert_ne!(harness.ports()[goes], ports[goes]);
+    let removed_tap = r#"Device(Tap { netns: None, device: "goes0" })"#;
+    assert_ne!(harness.ports()[removed_tap], ports[removed_tap]);
     assert_eq!(harness.node.host_status().revision, 3);
     harness.wait_events(1003, 3);
 }
@@ -173,23 +173,23 @@ fn a_change_of_everything_is_made() {
 /// Injects one failure at each possible position by `arm`, until a position does not exist. Returns
 /// the number of positions.
 fn fails_everywhere(arm: impl Fn(&Harness, usize)) -> usize {
-    for place in 0.. {
+    for call in 0.. {
         let harness = started();
         let ports = harness.ports();
-        arm(&harness, place);
+        arm(&harness, call);
         let operation = harness.apply(&after());
         harness.devices.fail_at(None);
         if operation.state == OperationState::Succeeded {
             assert_eq!(harness.node.config(), after());
             harness.assert_consistent(OTHERS);
-            return place;
+            return call;
         }
         assert_eq!(operation.state, OperationState::Failed);
         let error = operation.error.unwrap();
         assert_ne!(error.code, ErrorCode::Cancelled);
-        assert_eq!(harness.node.config(), before(), "at place {place}");
+        assert_eq!(harness.node.config(), before(), "at place {call}");
         harness.assert_consistent(OTHERS);
-        assert_eq!(harness.ports(), ports, "at place {place}");
+        assert_eq!(harness.ports(), ports, "at place {call}");
         harness.wait_events(1004, 1);
         assert_eq!(harness.node.host_status().revision, 1);
         // The same change succeeds afterwards.
@@ -201,21 +201,21 @@ fn fails_everywhere(arm: impl Fn(&Harness, usize)) -> usize {
 
 #[test]
 fn a_failing_device_leaves_everything_as_before() {
-    let places = fails_everywhere(|harness, place| harness.devices.fail_at(Some(place)));
-    assert!(places >= 8, "{places}");
+    let calls = fails_everywhere(|harness, call| harness.devices.fail_at(Some(call)));
+    assert!(calls >= 8, "{calls}");
 }
 
 #[test]
 fn a_failing_plane_leaves_everything_as_before() {
-    assert_eq!(fails_everywhere(|harness, place| harness.plane.fail_publish(place)), 2);
+    assert_eq!(fails_everywhere(|harness, call| harness.plane.fail_publish(call)), 2);
 }
 
 #[test]
 fn a_store_that_refuses_leaves_everything_as_before() {
-    let places = fails_everywhere(|harness, place| harness.store.arm(StoreFailure::Refuse(place)));
+    let commits = fails_everywhere(|harness, call| harness.store.arm(StoreFailure::Refuse(call)));
     // Commits before the change: the intent, the objects to be created, the socket file of the
     // replaced NIC, and the new state. Later failures do not fail the change.
-    assert_eq!(places, 4);
+    assert_eq!(commits, 4);
 }
 
 #[test]
@@ -238,8 +238,8 @@ fn dies_at(failure: StoreFailure) -> bool {
     let operation = harness.apply(&after());
     let was_acknowledged = operation.state == OperationState::Succeeded;
     // The handle of an operation reports the crash of its thread.
-    let died = operation.error.is_some_and(|error| error.code == ErrorCode::Internal);
-    assert!(was_acknowledged || died, "{failure:?}");
+    let has_crashed = operation.error.is_some_and(|error| error.code == ErrorCode::Internal);
+    assert!(was_acknowledged || has_crashed, "{failure:?}");
     let (store, devices) = harness.kill();
     let harness = Harness::start(store, devices);
     let config = harness.node.config();
@@ -258,14 +258,14 @@ fn dies_at(failure: StoreFailure) -> bool {
     // In both cases, the change succeeds afterwards.
     harness.apply_ok(&after());
     harness.assert_consistent(OTHERS);
-    died
+    has_crashed
 }
 
 #[test]
 fn a_process_that_dies_at_any_commit_starts_with_the_old_or_the_new_state() {
-    for place in 0..6 {
-        dies_at(StoreFailure::CrashBefore(place));
-        dies_at(StoreFailure::CrashAfter(place));
+    for commit in 0..6 {
+        dies_at(StoreFailure::CrashBefore(commit));
+        dies_at(StoreFailure::CrashAfter(commit));
     }
     assert!(dies_at(StoreFailure::CrashBefore(2)));
     assert!(dies_at(StoreFailure::CrashAfter(2)));
@@ -274,14 +274,14 @@ fn a_process_that_dies_at_any_commit_starts_with_the_old_or_the_new_state() {
 #[test]
 fn a_start_that_dies_at_any_commit_can_be_repeated() {
     let mut deaths = 0;
-    for place in 0..6 {
+    for commit in 0..6 {
         // After a reboot of the host, no TAP exists, and the node creates all of them.
         let (store, _) = started().kill();
-        store.arm(StoreFailure::CrashAfter(place));
+        store.arm(StoreFailure::CrashAfter(commit));
         let devices = FakeDevices::default();
         let dying = std::panic::AssertUnwindSafe((store.clone(), devices.clone()));
-        let died = std::panic::catch_unwind(move || Harness::start(dying.0.0, dying.0.1).kill());
-        deaths += usize::from(died.is_err());
+        let crash = std::panic::catch_unwind(move || Harness::start(dying.0.0, dying.0.1).kill());
+        deaths += usize::from(crash.is_err());
         let devices = FakeDevices::on_host(devices.host_left());
         let harness = Harness::start(store.surviving(), devices);
         assert_eq!(harness.node.config(), before());
@@ -339,12 +339,12 @@ fn what_is_missing_on_the_host_is_refused_before_anything_is_touched() {
     let mut config = after();
     config.host.worker_cpus = Some(vec![1, 77]);
     let errors = harness.node.submit(Edit::Apply(Box::new(config))).unwrap_err();
-    let places: Vec<_> = errors
+    let resources: Vec<_> = errors
         .iter()
         .map(|e| (e.code, e.resource.as_deref().unwrap(), e.field.as_deref().unwrap()))
         .collect();
     assert_eq!(
-        places,
+        resources,
         [
             (ErrorCode::DeviceMissing, "host", "worker_cpus"),
             (ErrorCode::DeviceMissing, "nic/comes", "device"),

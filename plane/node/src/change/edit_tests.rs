@@ -72,26 +72,26 @@ fn with_team() -> HostConfig {
 
 #[test]
 fn a_member_and_a_team_that_a_switch_uses_are_not_deleted() {
-    let refused = |edit: Edit, config: &HostConfig| {
+    let refuse = |edit: Edit, config: &HostConfig| {
         let error = edit.candidate(config).unwrap_err().remove(0);
         assert_eq!(error.code, ErrorCode::InUse);
         error.message
     };
     let mut config = with_team();
     let team = || Edit::Team(ResourceEdit::Delete(name("both")));
-    let left = || Edit::Uplink(ResourceEdit::Delete(name("left")));
+    let delete_left = || Edit::Uplink(ResourceEdit::Delete(name("left")));
     assert_eq!(
-        refused(team(), &config),
+        refuse(team(), &config),
         "switch/lan refers to this resource; change or delete switch/lan first"
     );
     assert_eq!(
-        refused(left(), &config),
+        refuse(delete_left(), &config),
         "team/both refers to this resource; change or delete team/both first"
     );
     config.switches.clear();
     assert!(team().candidate(&config).unwrap().teams.is_empty());
     config.teams.clear();
-    assert_eq!(left().candidate(&config).unwrap().uplinks.len(), 1);
+    assert_eq!(delete_left().candidate(&config).unwrap().uplinks.len(), 1);
 }
 
 #[test]

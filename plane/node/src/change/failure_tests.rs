@@ -104,8 +104,8 @@ fn is_on_two_cpus(harness: &Harness) -> bool {
 #[test]
 fn workers_that_do_not_start_are_retried() {
     let harness = without_a_cpu(false);
-    let told = harness.wait_event(EventKind::ChangeRolledBack.id());
-    assert!(told.text.contains("no such CPU"), "{told:?}");
+    let event = harness.wait_event(EventKind::ChangeRolledBack.id());
+    assert!(event.text.contains("no such CPU"), "{event:?}");
     let started = EventKind::ProcessorStarted.id();
     let before = harness.events(started).len();
     harness.plane.refuse_workers(false);
@@ -139,8 +139,8 @@ fn a_tap_that_was_created_by_others_after_a_failure_is_kept() {
     harness.devices.make_tap("web0");
     harness.devices.set_missing("web0", false);
     wait_until("recovered", || health(&harness, "web") == Health::Up);
-    let ended = harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
-    assert_eq!(ended.state, OperationState::Succeeded);
+    let operation = harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
+    assert_eq!(operation.state, OperationState::Succeeded);
     assert!(harness.devices.taps().contains("web0"));
     assert!(harness.store.keys("owned").is_empty(), "the record is gone");
     harness.assert_consistent(&["web0"]);
@@ -312,9 +312,10 @@ fn the_host_file_is_applied_when_its_text_is_new() {
     let wait = |harness: &Harness, text: &str| {
         let operation =
             harness.node.submit_file(text, "host.toml", ChangeOptions::default()).unwrap()?;
-        let ended = harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
-        assert_eq!(ended.state, OperationState::Succeeded);
-        Some(ended)
+        let operation =
+            harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
+        assert_eq!(operation.state, OperationState::Succeeded);
+        Some(operation)
     };
     assert!(wait(&harness, TWO).is_some());
     assert!(wait(&harness, TWO).is_none());
@@ -342,10 +343,10 @@ fn one_capture_of_a_port_at_a_time() {
     assert!(harness.node.capture(&key, Default::default()).is_err());
     let id = capture.operation().unwrap().id;
     let mut capture = capture;
-    let none = std::time::Duration::ZERO;
-    assert_eq!(capture.read(none, 1, &mut |_| {}), Some(0));
+    let no_wait = std::time::Duration::ZERO;
+    assert_eq!(capture.read(no_wait, 1, &mut |_| {}), Some(0));
     harness.node.cancel_operation(id);
-    assert_eq!(capture.read(none, 1, &mut |_| {}), None);
+    assert_eq!(capture.read(no_wait, 1, &mut |_| {}), None);
     drop(capture);
     assert_eq!(harness.node.operation(id).unwrap().state, OperationState::Cancelled);
     harness.wait_events(3011, 1);
@@ -353,7 +354,7 @@ fn one_capture_of_a_port_at_a_time() {
     // A capture does not prevent the deletion of its port.
     let mut capture = harness.node.capture(&key, Default::default()).unwrap();
     harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
-    assert_eq!(capture.read(none, 1, &mut |_| {}), None);
+    assert_eq!(capture.read(no_wait, 1, &mut |_| {}), None);
 }
 
 /// Between two reads, the NIC is deleted and another one of its name is created.
@@ -362,17 +363,17 @@ fn a_capture_ends_with_its_port_and_not_with_its_name() {
     let harness = two();
     let key = PortKey::Nic(name("web"));
     let mut capture = harness.node.capture(&key, Default::default()).unwrap();
-    let none = std::time::Duration::ZERO;
-    assert_eq!(capture.read(none, 1, &mut |_| {}), Some(0));
+    let no_wait = std::time::Duration::ZERO;
+    assert_eq!(capture.read(no_wait, 1, &mut |_| {}), Some(0));
     harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
     harness.apply_ok(&host(TWO));
-    assert_eq!(capture.read(none, 1, &mut |_| {}), None);
+    assert_eq!(capture.read(no_wait, 1, &mut |_| {}), None);
     let id = capture.operation().unwrap().id;
     drop(capture);
-    let ended = harness.node.operation(id).unwrap();
-    assert_eq!(ended.error.unwrap().code, ErrorCode::NotFound);
+    let operation = harness.node.operation(id).unwrap();
+    assert_eq!(operation.error.unwrap().code, ErrorCode::NotFound);
     let mut next = harness.node.capture(&key, Default::default()).unwrap();
-    assert_eq!(next.read(none, 1, &mut |_| {}), Some(0));
+    assert_eq!(next.read(no_wait, 1, &mut |_| {}), Some(0));
 }
 
 #[test]

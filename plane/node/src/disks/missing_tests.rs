@@ -91,8 +91,9 @@ fn has_pattern(harness: &Harness) -> bool {
 fn restarted_without(harness: Harness, missing: &[&str]) -> (Harness, MemoryFiles) {
     let (store, devices, disks) = harness.kill_with_disks();
     let files = disks.take_store(DISK_STORE);
-    let left = files.files().into_iter().filter(|(name, _)| !missing.contains(&name.as_str()));
-    disks.put_store(DISK_STORE, MemoryFiles::with_files(left));
+    let kept_files =
+        files.files().into_iter().filter(|(name, _)| !missing.contains(&name.as_str()));
+    disks.put_store(DISK_STORE, MemoryFiles::with_files(kept_files));
     (Harness::with_disks(store, devices, disks), files)
 }
 
@@ -149,8 +150,8 @@ fn a_missing_file_fails_its_disk_until_it_is_restored() {
         harness.wait_event(EventKind::DiskFailed.id());
         assert!(!harness.disks.files(DISK_STORE).contains(&missing.to_owned()));
 
-        let back = harness.disks.store(DISK_STORE);
-        let image = StoreFiles::create(&back, &file(missing), 512).unwrap();
+        let restored_store = harness.disks.store(DISK_STORE);
+        let image = StoreFiles::create(&restored_store, &file(missing), 512).unwrap();
         image.write_at(0, &files.files()[&file(missing)]).unwrap();
         drop(image);
         wait_until("the disk is in service", || state(&harness, disk) == StorageState::Ready);
@@ -249,9 +250,9 @@ fn a_renamed_disk_is_not_new() {
     assert_refused(&harness.apply(&config), "disk/renamed", "/srv/fast/boot.raw");
     assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
     // A disk that was deleted before is new.
-    let mut without = config.clone();
-    without.disks.remove(0);
-    harness.apply_ok(&without);
+    let mut removed = config.clone();
+    removed.disks.remove(0);
+    harness.apply_ok(&removed);
     harness.apply_ok(&config);
     assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
 }
@@ -271,10 +272,10 @@ fn a_failed_disk_gets_an_empty_image_on_request() {
     assert_eq!(harness.node.config(), two_disks());
     harness.wait_events(EventKind::DiskFileMade.id(), 3);
     // A disk in service is not changed.
-    let (served, revision) = (harness.disks.served(), harness.node.host_status().revision);
+    let (requests, revision) = (harness.disks.served(), harness.node.host_status().revision);
     let operation = set(&harness, "boot", "{}", true);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
-    assert_eq!((harness.disks.served(), harness.node.host_status().revision), (served, revision));
+    assert_eq!((harness.disks.served(), harness.node.host_status().revision), (requests, revision));
 }
 
 #[test]

@@ -51,8 +51,8 @@ fn a_disk_whose_flush_failed_is_shown_until_it_is_reopened() {
     let reason = harness.node.disk("data").unwrap().reason.unwrap();
     assert!(reason.contains("input/output error") && reason.contains("disk reopen"), "{reason}");
     let snapshot = SnapshotDiskRequest { file: "child.vhdx".parse().unwrap() };
-    let refused = run(&harness, DiskFileJob::Snapshot(snapshot)).error.unwrap();
-    assert!(refused.message.contains("disk reopen"), "{refused}");
+    let error = run(&harness, DiskFileJob::Snapshot(snapshot)).error.unwrap();
+    assert!(error.message.contains("disk reopen"), "{error}");
     assert_eq!(state(&harness), StorageState::Faulted);
     let operation = run(&harness, DiskFileJob::Reopen);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");

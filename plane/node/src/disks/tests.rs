@@ -191,10 +191,10 @@ fn a_disk_grows_in_service_and_its_clients_are_told() {
     assert_eq!(sizes(&harness), [Some(3 << 20); 2]);
     assert_eq!(harness.disks.resized(), [3 << 20], "the VM of the one that has a VM");
     let exported = harness.disks.exported().into_iter();
-    assert_eq!(exported.map(|of| of.bytes).collect::<Vec<_>>(), [3 << 20; 2]);
+    assert_eq!(exported.map(|export| export.bytes).collect::<Vec<_>>(), [3 << 20; 2]);
     let events = harness.wait_events(EventKind::DiskResized.id(), 2);
-    let about: Vec<&str> = events.iter().map(|event| event.subject.as_str()).collect();
-    assert_eq!(about, ["disk/boot", "disk/data"]);
+    let subjects: Vec<&str> = events.iter().map(|event| event.subject.as_str()).collect();
+    assert_eq!(subjects, ["disk/boot", "disk/data"]);
 }
 
 #[test]
@@ -249,11 +249,11 @@ fn what_a_crash_has_left_in_a_store_is_removed_when_it_is_opened() {
     harness.apply_ok(&two_disks());
     let (store, devices, disks) = harness.kill_with_disks();
     let files = disks.take_store(DISK_STORE);
-    let left = files
+    let remaining_files = files
         .files()
         .into_iter()
         .chain([(suimon_ports::FileName::new(".x.vhdx.suimon-new").unwrap(), vec![1])]);
-    disks.put_store(DISK_STORE, suimon_ports::testing::MemoryStore::with_files(left));
+    disks.put_store(DISK_STORE, suimon_ports::testing::MemoryStore::with_files(remaining_files));
     let harness = Harness::with_disks(store, devices, disks);
     assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
     assert_eq!(harness.disks.served().0, 2);
@@ -380,7 +380,7 @@ fn a_new_daemon_waits_for_locks_that_are_about_to_end() {
     harness.apply_ok(&two_disks());
     let (store, devices, disks) = harness.kill_with_disks();
     let files = disks.take_store(DISK_STORE);
-    let held = suimon_ports::StoreFiles::open(
+    let lock = suimon_ports::StoreFiles::open(
         &files,
         &suimon_ports::FileName::new("boot.raw").unwrap(),
         suimon_ports::FileLockMode::Write,
@@ -390,7 +390,7 @@ fn a_new_daemon_waits_for_locks_that_are_about_to_end() {
     disks.put_store(DISK_STORE, files);
     let release = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(200));
-        drop(held);
+        drop(lock);
     });
     let harness = Harness::with_disks(store, devices, disks);
     assert_eq!(harness.node.disk("boot").unwrap().state, StorageState::Ready);

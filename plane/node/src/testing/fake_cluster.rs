@@ -134,19 +134,19 @@ impl World {
     fn holds(&self, condition: &ClusterCondition) -> bool {
         match condition {
             ClusterCondition::Absent(key) => !self.entries.contains_key(key),
-            ClusterCondition::Created(key, at) => {
-                self.entries.get(key).is_some_and(|(entry, _)| entry.created == *at)
+            ClusterCondition::Created(key, created) => {
+                self.entries.get(key).is_some_and(|(entry, _)| entry.created == *created)
             }
-            ClusterCondition::Unmodified(key, at) => {
-                self.entries.get(key).is_some_and(|(entry, _)| entry.modified == *at)
+            ClusterCondition::Unmodified(key, modified) => {
+                self.entries.get(key).is_some_and(|(entry, _)| entry.modified == *modified)
             }
         }
     }
 
     fn make(&mut self, changes: &[ClusterChange]) -> u64 {
         self.revision += 1;
-        let at = self.revision;
-        let mut told = Vec::new();
+        let revision = self.revision;
+        let mut notifications = Vec::new();
         let is_removed = |(removed, _): &mut (String, String)| {
             changes
                 .iter()
@@ -157,21 +157,24 @@ impl World {
         for change in changes {
             match change {
                 ClusterChange::Put(key, value, lease) => {
-                    let created = self.entries.get(key).map_or(at, |(entry, _)| entry.created);
+                    let created =
+                        self.entries.get(key).map_or(revision, |(entry, _)| entry.created);
                     let (key, value) = (key.clone(), value.clone());
-                    let entry = ClusterEntry { key: key.clone(), value, created, modified: at };
-                    self.entries.insert(key.clone(), (entry.clone(), lease.map(|of| of.0)));
-                    told.push((key, Some(entry)));
+                    let entry =
+                        ClusterEntry { key: key.clone(), value, created, modified: revision };
+                    self.entries
+                        .insert(key.clone(), (entry.clone(), lease.map(|lease_id| lease_id.0)));
+                    notifications.push((key, Some(entry)));
                 }
                 ClusterChange::Remove(key) => {
                     if self.entries.remove(key).is_some() {
-                        told.push((key.clone(), None));
+                        notifications.push((key.clone(), None));
                     }
                 }
             }
         }
         if let (Some((removed, key)), Some(entry)) = (late, written) {
-            told.retain(|(told, _)| *told != removed);
+            notifications.retain(|(removed_key, _)| *removed_key != removed);
             self.entries.insert(key, entry);
         }
         for Watched { prefix, observer, faults, is_behind } in self.watches.values_mut() {
@@ -179,18 +182,18 @@ impl World {
                 *is_behind = true;
                 continue;
             }
-            let of_it = told.iter().filter(|(key, _)| key.starts_with(prefix.as_str()));
-            let of_it: Vec<_> = of_it.cloned().collect();
-            if !of_it.is_empty() {
-                observer.changed(at, of_it);
+            let changed = notifications.iter().filter(|(key, _)| key.starts_with(prefix.as_str()));
+            let changed: Vec<_> = changed.cloned().collect();
+            if !changed.is_empty() {
+                observer.changed(revision, changed);
             }
         }
-        at
+        revision
     }
 
     fn view(&self, prefix: &str) -> ClusterView {
-        let of_it = self.entries.iter().filter(|(key, _)| key.starts_with(prefix));
-        let entries = of_it.map(|(_, (entry, _))| entry.clone()).collect();
+        let entries = self.entries.iter().filter(|(key, _)| key.starts_with(prefix));
+        let entries = entries.map(|(_, (entry, _))| entry.clone()).collect();
         ClusterView { revision: self.revision, entries }
     }
 
@@ -223,8 +226,8 @@ impl ClusterKvStore for FakeCluster {
             return Err(ClusterStoreError { kind: Kind::Refused, detail });
         }
         let mut world = lock(&self.world);
-        let is_made = conditions.iter().all(|condition| world.holds(condition));
-        let revision = is_made.then(|| world.make(changes));
+        let holds = conditions.iter().all(|condition| world.holds(condition));
+        let revision = holds.then(|| world.make(changes));
         drop(world);
         if lock(&self.faults).loses_answers {
             let detail = "the answer was lost".to_owned();
@@ -267,7 +270,7 @@ impl ClusterKvStore for FakeCluster {
         if !lock(&self.faults).is_unreachable {
             return Some(Duration::ZERO);
         }
-        lock(&self.answered).map(|at| at.elapsed())
+        lock(&self.answered).map(|answered_at| answered_at.elapsed())
     }
 }
 
@@ -305,15 +308,15 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let mut world = lock(&self.world);
         let is_its = |lease: &Option<i64>| *lease == Some(self.id);
-        let of_it = world.entries.iter().filter(|(_, (_, lease))| is_its(lease));
+        let entries = world.entries.iter().filter(|(_, (_, lease))| is_its(lease));
         let changes: Vec<ClusterChange> =
-            of_it.map(|(key, _)| ClusterChange::Remove(key.clone())).collect();
+            entries.map(|(key, _)| ClusterChange::Remove(key.clone())).collect();
         if !changes.is_empty() {
             world.make(&changes);
         }
     }
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -98,9 +98,9 @@ impl FakeDisks {
     /// Returns the host after a kill of the process that served its disks.
     pub(crate) fn host_left(&self) -> Self {
         let world = self.lock();
-        let left = world.stores.iter();
-        let left = left.map(|(path, store)| (path.clone(), store.after_kill()));
-        let stores = left.collect();
+        let stores = world.stores.iter();
+        let stores = stores.map(|(path, store)| (path.clone(), store.after_kill()));
+        let stores = stores.collect();
         Self(Arc::new(Mutex::new(World { stores, ..World::default() })))
     }
 
@@ -207,7 +207,7 @@ impl FakeDisks {
     pub(crate) fn sockets(&self) -> (Vec<PathBuf>, BTreeMap<PathBuf, Vec<String>>) {
         let world = self.lock();
         let offered = world.listeners.iter().map(|(path, (_, exports))| {
-            let names = exports.exports().into_iter().map(|of| of.name).collect();
+            let names = exports.exports().into_iter().map(|export| export.name).collect();
             (path.clone(), names)
         });
         (world.sockets.keys().cloned().collect(), offered.collect())
@@ -230,15 +230,15 @@ impl FakeDisks {
     }
 
     /// Reports a notice of an NBD server.
-    pub(crate) fn notify(&self, place: &str, notice: NbdNotice) {
-        let exports = self.lock().listeners[Path::new(place)].1.clone();
+    pub(crate) fn notify(&self, address: &str, notice: NbdNotice) {
+        let exports = self.lock().listeners[Path::new(address)].1.clone();
         exports.handle_notice(notice);
     }
 
     /// Returns the exports of the server at this place.
-    pub(crate) fn exports_at(&self, place: &str) -> Vec<ExportedDisk> {
+    pub(crate) fn exports_at(&self, address: &str) -> Vec<ExportedDisk> {
         let world = self.lock();
-        let (_, exports) = &world.listeners[Path::new(place)];
+        let (_, exports) = &world.listeners[Path::new(address)];
         exports.exports()
     }
 
@@ -297,10 +297,14 @@ impl FakeDisks {
     pub(crate) fn stall(&self, stalls: bool) {
         let mut world = self.lock();
         world.stalls = stalls;
-        let waited = STALLED_AFTER;
+        let stalled_for = STALLED_AFTER;
         let disks: Vec<DiskId> = world.in_service.keys().copied().collect();
-        let told = disks.into_iter().map(|disk| PlaneNotice::DiskStall { disk, stalls, waited });
-        world.notices.extend(told);
+        let notices = disks.into_iter().map(|disk| PlaneNotice::DiskStall {
+            disk,
+            stalls,
+            waited: stalled_for,
+        });
+        world.notices.extend(notices);
     }
 
     /// Makes a flush of every disk in service fail with this error, and reports it.
@@ -312,9 +316,9 @@ impl FakeDisks {
             failure.record(&std::io::Error::other(detail.to_owned()));
         }
         let detail = || detail.to_owned();
-        let told =
+        let notices =
             disks.into_iter().map(|disk| PlaneNotice::FlushFailed { disk, detail: detail() });
-        world.notices.extend(told);
+        world.notices.extend(notices);
     }
 
     /// Overwrites the files of all disks at an offset.
@@ -328,26 +332,30 @@ impl FakeDisks {
     /// again.
     pub(crate) fn fill(&self, queued: Option<usize>) {
         let mut world = self.lock();
-        let lasts = Duration::from_secs(2);
+        let duration = Duration::from_secs(2);
         let disks: Vec<DiskId> = world.in_service.keys().copied().collect();
         world.full = queued
-            .map(|queued| disks.iter().map(|disk| (*disk, FullView { queued, lasts })).collect())
+            .map(|queued| {
+                disks.iter().map(|disk| (*disk, FullView { queued, lasts: duration })).collect()
+            })
             .unwrap_or_default();
-        let (change, lasted) = match queued {
+        let (change, duration) = match queued {
             Some(_) => (FullChange::Full, Duration::ZERO),
-            None => (FullChange::HasSpace, lasts),
+            None => (FullChange::HasSpace, duration),
         };
-        let told = disks.into_iter().map(|disk| PlaneNotice::DiskFull { disk, change, lasted });
-        world.notices.extend(told);
+        let notices =
+            disks.into_iter().map(|disk| PlaneNotice::DiskFull { disk, change, lasted: duration });
+        world.notices.extend(notices);
     }
 
     /// Reports for each disk that no request has needed space for a while.
     pub(crate) fn need_no_space(&self) {
         let mut world = self.lock();
-        let (change, lasted) = (FullChange::NotNeeded, Duration::from_secs(10));
+        let (change, duration) = (FullChange::NotNeeded, Duration::from_secs(10));
         let disks: Vec<DiskId> = std::mem::take(&mut world.full).into_keys().collect();
-        let told = disks.into_iter().map(|disk| PlaneNotice::DiskFull { disk, change, lasted });
-        world.notices.extend(told);
+        let notices =
+            disks.into_iter().map(|disk| PlaneNotice::DiskFull { disk, change, lasted: duration });
+        world.notices.extend(notices);
     }
 
     /// Returns the changes of full policies since the last call.
@@ -443,9 +451,13 @@ impl DiskPlane for FakeDisks {
     fn resume_disk(&self, disk: DiskId, spec: DiskSpec) -> Result<(), NotResumed> {
         let mut world = self.lock();
         let is_refused = world.resume_refused;
-        match world.in_service.get_mut(&disk).filter(|of| of.layers.is_empty() && !is_refused) {
-            Some(of) => {
-                *of = spec;
+        match world
+            .in_service
+            .get_mut(&disk)
+            .filter(|disk_spec| disk_spec.layers.is_empty() && !is_refused)
+        {
+            Some(disk_spec) => {
+                *disk_spec = spec;
                 Ok(())
             }
             None => Err(NotResumed { error: PlaneError::NoSuchDisk, spec: Some(spec) }),
@@ -617,11 +629,11 @@ impl DiskDevices for FakeDisks {
         spec: &NbdServerSpec,
         exports: Arc<dyn DiskExports>,
     ) -> Result<Box<dyn DiskListener>, DeviceError> {
-        let place = path_of(&spec.address());
-        self.check(&place)?;
+        let path = path_of(&spec.address());
+        self.check(&path)?;
         self.check_files(spec)?;
-        self.bind(&place)?;
-        self.lock().listeners.insert(place, (spec.clone(), exports));
+        self.bind(&path)?;
+        self.lock().listeners.insert(path, (spec.clone(), exports));
         Ok(Box::new(FakeListener { world: self.clone(), address: spec.address() }))
     }
 
@@ -698,8 +710,8 @@ struct FakeListener {
 }
 
 /// Returns a TCP address as a path, so that it is treated like a socket path.
-fn path_of(place: &NbdAddress) -> PathBuf {
-    match place {
+fn path_of(address: &NbdAddress) -> PathBuf {
+    match address {
         NbdAddress::Unix(path) => path.clone(),
         NbdAddress::Tcp(address) => address.to_string().into(),
     }
@@ -718,10 +730,10 @@ impl DiskListener for FakeListener {
 
 impl Drop for FakeListener {
     fn drop(&mut self) {
-        let place = path_of(&self.address);
+        let path = path_of(&self.address);
         let mut world = self.world.lock();
-        world.bound.release(&place);
-        let exports = world.listeners.remove(&place);
+        world.bound.release(&path);
+        let exports = world.listeners.remove(&path);
         drop(world);
         drop(exports);
     }

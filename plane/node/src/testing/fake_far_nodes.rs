@@ -40,9 +40,9 @@ impl FakePeerNodes {
     /// becomes the result.
     pub(crate) fn intercept(
         &self,
-        in_the_way: impl Fn(&str, &str) -> Option<PeerError> + Send + Sync + 'static,
+        intercept: impl Fn(&str, &str) -> Option<PeerError> + Send + Sync + 'static,
     ) {
-        self.lock().in_the_way = Some(Arc::new(in_the_way));
+        self.lock().in_the_way = Some(Arc::new(intercept));
     }
 
     fn lock(&self) -> MutexGuard<'_, Reached> {
@@ -68,8 +68,8 @@ struct FakePeerNode {
 
 impl FakePeerNode {
     fn reach(&self, call: &str) -> Result<Arc<Node>, PeerError> {
-        let in_the_way = self.reached.lock().in_the_way.clone();
-        if let Some(error) = in_the_way.and_then(|asked| asked(&self.address, call)) {
+        let intercept = self.reached.lock().in_the_way.clone();
+        if let Some(error) = intercept.and_then(|check_call| check_call(&self.address, call)) {
             return Err(error);
         }
         let node = self.reached.lock().nodes.get(&self.address).and_then(Weak::upgrade);

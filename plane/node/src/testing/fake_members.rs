@@ -109,8 +109,9 @@ struct FakeSocket {
 
 impl FakeSocket {
     fn check(&self) -> Result<(), ControlError> {
-        let is_gone = self.host.on(&self.device, |line| line.disconnected.contains(&self.number));
-        if is_gone {
+        let is_disconnected =
+            self.host.on(&self.device, |line| line.disconnected.contains(&self.number));
+        if is_disconnected {
             Err(ControlError::DeviceMissing { device: self.device.clone() })
         } else {
             Ok(())
@@ -121,7 +122,7 @@ impl FakeSocket {
 impl ControlSocket for FakeSocket {
     fn receive(
         &mut self,
-        take: &mut dyn FnMut(ControlFrame<'_>),
+        handle_frame: &mut dyn FnMut(ControlFrame<'_>),
     ) -> Result<NextReceive, ControlError> {
         self.check()?;
         let frames: Vec<Vec<u8>> = self.host.on(&self.device, |line| {
@@ -129,7 +130,7 @@ impl ControlSocket for FakeSocket {
             line.arrived.drain(..number).collect()
         });
         for frame in &frames {
-            take(ControlFrame { bytes: frame, wire_bytes: frame.len() });
+            handle_frame(ControlFrame { bytes: frame, wire_bytes: frame.len() });
         }
         if frames.len() == CONTROL_FRAMES_PER_CALL_MAX {
             return Ok(NextReceive::AfterPause);

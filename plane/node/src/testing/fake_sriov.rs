@@ -33,13 +33,13 @@ struct World {
 impl FakeSriov {
     /// Returns adapters `wan0`, `wan1`, … on buses 1, 2, …
     pub(crate) fn with_adapters(number: u8) -> Self {
-        let adapter = |at: u8| PfProperties {
-            address: PciAddress { domain: 0, bus: at + 1, device: 0, function: 0 },
-            device: Some(format!("wan{at}")),
+        let adapter = |index: u8| PfProperties {
+            address: PciAddress { domain: 0, bus: index + 1, device: 0, function: 0 },
+            device: Some(format!("wan{index}")),
             netns: None,
             driver: Some("igb".to_owned()),
             vfs_max: 7,
-            iommu_group: Some(u32::from(at)),
+            iommu_group: Some(u32::from(index)),
             numa_node: None,
             support: SriovSupport::Supported,
             vfs: Vec::new(),
@@ -54,12 +54,12 @@ impl FakeSriov {
     }
 
     /// Changes an adapter externally.
-    pub(crate) fn change(&self, at: usize, change: impl FnOnce(&mut PfProperties)) {
-        change(&mut self.world().adapters[at]);
+    pub(crate) fn change(&self, index: usize, change: impl FnOnce(&mut PfProperties)) {
+        change(&mut self.world().adapters[index]);
     }
 
-    pub(crate) fn properties(&self, at: usize) -> PfProperties {
-        self.world().adapters[at].clone()
+    pub(crate) fn properties(&self, index: usize) -> PfProperties {
+        self.world().adapters[index].clone()
     }
 
     /// Waits until the node has completed a query of its adapters and its reaction.
@@ -139,12 +139,12 @@ impl SriovHost for FakeSriov {
         &self,
         pf: PciAddress,
         mac: MacAddr,
-        is_there: bool,
+        is_added: bool,
     ) -> Result<(), DeviceError> {
         let mut world = self.world();
-        world.leads.push((mac, is_there));
+        world.leads.push((mac, is_added));
         let led = &mut world.led;
-        if is_there {
+        if is_added {
             led.insert((pf, mac))
         } else {
             led.remove(&(pf, mac))
@@ -173,14 +173,14 @@ impl SriovHost for FakeSriov {
                 return Err(refused(key));
             }
             let adapter = world.adapters.iter_mut().find(|adapter| adapter.address == pf).unwrap();
-            let is = adapter.vfs[usize::from(index)].settings.as_mut().unwrap();
+            let current = adapter.vfs[usize::from(index)].settings.as_mut().unwrap();
             match key {
-                "mac" => is.mac = change.mac.unwrap(),
-                "vlan" => is.vlan = change.vlan.unwrap(),
-                "spoof_check" => is.spoof_check = change.spoof_check,
-                "trust" => is.trust = change.trust,
-                "link_state" => is.link_state = change.link_state,
-                _ => (is.rate_min_mbps, is.rate_max_mbps) = change.rates_mbps.unwrap(),
+                "mac" => current.mac = change.mac.unwrap(),
+                "vlan" => current.vlan = change.vlan.unwrap(),
+                "spoof_check" => current.spoof_check = change.spoof_check,
+                "trust" => current.trust = change.trust,
+                "link_state" => current.link_state = change.link_state,
+                _ => (current.rate_min_mbps, current.rate_max_mbps) = change.rates_mbps.unwrap(),
             }
             world.told.push(format!("{pf} vf {index} {key}"));
         }

@@ -140,13 +140,13 @@ impl FakeVms {
     }
 
     /// Sets whether calls of `prepare` block, and with them the control thread.
-    pub(crate) fn hold_prepare(&self, holds: bool) {
-        self.world().holds_prepare = holds;
+    pub(crate) fn hold_prepare(&self, is_held: bool) {
+        self.world().holds_prepare = is_held;
     }
 
     /// Sets whether calls of `running` block.
-    pub(crate) fn hold_list(&self, holds: bool) {
-        self.world().holds_list = holds;
+    pub(crate) fn hold_list(&self, is_held: bool) {
+        self.world().holds_list = is_held;
     }
 
     /// Returns true if a call of `running` blocks.
@@ -173,19 +173,19 @@ impl FakeVms {
     }
 
     /// Sets whether guests' drivers support VFs.
-    pub(crate) fn take_vfs(&self, is_so: bool) {
-        self.world().takes_no_vfs = !is_so;
+    pub(crate) fn take_vfs(&self, is_taking: bool) {
+        self.world().takes_no_vfs = !is_taking;
     }
 
     /// Sets whether guests boot, so that no driver has initialized their NICs.
-    pub(crate) fn boot(&self, is_so: bool) {
-        self.world().is_booting = is_so;
+    pub(crate) fn boot(&self, is_booting: bool) {
+        self.world().is_booting = is_booting;
     }
 
     /// Sets whether requests to return a VF exceed their time limit, as with a launcher of an earlier
     /// version while QEMU keeps the VF open.
-    pub(crate) fn ignore_returns(&self, is_so: bool) {
-        self.world().ignores_returns = is_so;
+    pub(crate) fn ignore_returns(&self, is_ignoring: bool) {
+        self.world().ignores_returns = is_ignoring;
     }
 
     /// Opens a VF in a process that is not one of the VMs.
@@ -194,8 +194,8 @@ impl FakeVms {
     }
 
     /// Sets whether QEMU keeps VFs open that were unplugged.
-    pub(crate) fn hold_vfs(&self, is_so: bool) {
-        self.world().holds_vfs = is_so;
+    pub(crate) fn hold_vfs(&self, is_held: bool) {
+        self.world().holds_vfs = is_held;
     }
 
     /// Returns the number of attempts to take back a VF that QEMU keeps open.
@@ -204,8 +204,8 @@ impl FakeVms {
     }
 
     /// Sets whether queries of QEMU, and attempts to adopt a VM, block until its process ends.
-    pub(crate) fn stall_queries(&self, is_so: bool) {
-        self.world().stalls = is_so;
+    pub(crate) fn stall_queries(&self, is_stalled: bool) {
+        self.world().stalls = is_stalled;
     }
 
     /// Has calls of a method block while their VM is running, until the next call of this function.
@@ -294,15 +294,15 @@ impl FakeVms {
         self.guest(name, VmNotice::Unplugged(VmDevice::Vf(nic.to_owned())));
     }
 
-    /// Has guests release devices on request from now on. `look` is called before each release is
-    /// reported.
-    pub(crate) fn release_vfs(&self, look: impl Fn() + Send + Sync + 'static) {
-        self.world().on_unplug = Some(Arc::new(look));
+    /// Has guests release devices on request from now on. `handle_unplug` is called before each
+    /// release is reported.
+    pub(crate) fn release_vfs(&self, handle_unplug: impl Fn() + Send + Sync + 'static) {
+        self.world().on_unplug = Some(Arc::new(handle_unplug));
     }
 
     /// Sets whether outgoing migrations stay in the copying phase.
-    pub(crate) fn hold_memory(&self, holds: bool) {
-        self.world().holds_memory = holds;
+    pub(crate) fn hold_memory(&self, is_held: bool) {
+        self.world().holds_memory = is_held;
     }
 
     /// Sets the uptime reported for each VM.
@@ -367,9 +367,9 @@ impl FakeVms {
     }
 
     /// Sets whether writes of a VM find no space after each resume.
-    pub(crate) fn keep_out_of_space(&self, name: &str, is_so: bool) {
+    pub(crate) fn keep_out_of_space(&self, name: &str, is_out: bool) {
         if let Some(guest) = self.world().running.get_mut(name) {
-            guest.is_out_of_space = is_so;
+            guest.is_out_of_space = is_out;
         }
     }
 
@@ -391,7 +391,7 @@ impl FakeVms {
 
     fn check(&self, call: &'static str) -> Result<(), VmError> {
         let mut world = self.world();
-        let refusal = world.refusal.clone().filter(|(of, _)| *of == call);
+        let refusal = world.refusal.clone().filter(|(refused_call, _)| *refused_call == call);
         if !world.refuses_all && refusal.is_some() {
             world.refusal = None;
         }
@@ -504,10 +504,10 @@ impl VmHost for FakeVms {
     fn kill(&self, identity: &VmIdentity) -> Result<(), VmError> {
         self.check("kill")?;
         let mut world = self.world();
-        let is_it = |guest: &Guest| {
+        let is_process = |guest: &Guest| {
             guest.process == identity.process && guest.spec.folder == identity.folder
         };
-        if !world.running.get(&identity.name).is_some_and(is_it) {
+        if !world.running.get(&identity.name).is_some_and(is_process) {
             return Err(gone());
         }
         world.running.remove(&identity.name);
@@ -542,8 +542,8 @@ impl VmHost for FakeVms {
             world.held_vfs += 1;
             return Err(VmError::new(VmErrorKind::Busy, "it is open"));
         }
-        let mut had = world.running.values().flat_map(|guest| guest.vfs.values());
-        assert!(had.all(|of| *of != vf.to_string()), "a guest has {vf}");
+        let mut assigned = world.running.values().flat_map(|guest| guest.vfs.values());
+        assert!(assigned.all(|assigned_vf| *assigned_vf != vf.to_string()), "a guest has {vf}");
         world.vfs.remove(&vf.to_string());
         Ok(())
     }
@@ -643,11 +643,11 @@ impl Vm for FakeVm {
             VmCommand::CancelMigration => {
                 guest.sent = SendingPhase::Failed("the migration was cancelled".to_owned());
                 guest.line = None;
-                let goes_on = guest.state == VmRunState::Paused
+                let continues = guest.state == VmRunState::Paused
                     && !guest.was_paused
                     && !guest.waits_for_space;
-                guest.state = if goes_on { VmRunState::Running } else { guest.state };
-                goes_on.then_some(VmNotice::State(VmRunState::Running))
+                guest.state = if continues { VmRunState::Running } else { guest.state };
+                continues.then_some(VmNotice::State(VmRunState::Running))
             }
             VmCommand::SetCpus(cpus) => {
                 guest.cpus = *cpus;
@@ -657,8 +657,8 @@ impl Vm for FakeVm {
         };
         let observer = guest.observer.clone();
         drop(world);
-        if let (Some(look), VmCommand::Unplug(_)) = (on_unplug, command) {
-            look();
+        if let (Some(handle_unplug), VmCommand::Unplug(_)) = (on_unplug, command) {
+            handle_unplug();
         }
         if let (Some(observer), Some(notice)) = (observer, notice) {
             observer.handle_notice(notice);
@@ -671,7 +671,7 @@ impl Vm for FakeVm {
 
     fn standbys(&self, nics: &[&str]) -> BTreeMap<String, Standby> {
         self.host.stall(&self.name);
-        let mut found = BTreeMap::new();
+        let mut standbys = BTreeMap::new();
         for nic in nics {
             if self.host.check("standby").is_err() {
                 continue;
@@ -684,9 +684,9 @@ impl Vm for FakeVm {
                 is_driver_ready: !world.is_booting,
                 has_vf: guest.vfs.contains_key(*nic),
             };
-            found.insert((*nic).to_owned(), standby);
+            standbys.insert((*nic).to_owned(), standby);
         }
-        found
+        standbys
     }
 
     fn guest(&self) -> Result<GuestInfo, VmError> {
@@ -735,9 +735,9 @@ impl Vm for FakeVm {
         self.host.check("send_status")?;
         self.host.hold("send_status", &self.name);
         let mut world = self.host.world();
-        let holds = world.holds_memory;
+        let is_held = world.holds_memory;
         let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;
-        let notice = guest.go_on_sending(holds);
+        let notice = guest.go_on_sending(is_held);
         let phase = guest.sent.clone();
         let observer = guest.observer.clone();
         if matches!(notice, Some(VmNotice::Ended { .. })) {
@@ -755,14 +755,14 @@ impl Vm for FakeVm {
 const MEMORY: &[u8] = b"memory";
 
 impl Guest {
-    /// Advances a migration at a status query. The source stops the VM unless `holds`; the
+    /// Advances a migration at a status query. The source stops the VM unless `is_held`; the
     /// destination reads the connection, and ends if the connection is closed.
-    fn go_on_sending(&mut self, holds: bool) -> Option<VmNotice> {
+    fn go_on_sending(&mut self, is_held: bool) -> Option<VmNotice> {
         if self.sent != SendingPhase::Copying {
             return None;
         }
         if self.spec.migration_source.is_none() || self.has_come() {
-            if holds {
+            if is_held {
                 return None;
             }
             self.sent = SendingPhase::Waiting;
@@ -791,13 +791,13 @@ impl Guest {
     }
 
     fn finish_sending(&mut self) {
-        let sent = self.line.as_mut().map(|line| line.write_all(MEMORY));
-        self.sent = match sent {
+        let result = self.line.as_mut().map(|line| line.write_all(MEMORY));
+        self.sent = match result {
             Some(Ok(())) => SendingPhase::Done,
             _ => SendingPhase::Failed("nobody reads it".to_owned()),
         };
-        let goes_on = self.sent != SendingPhase::Done && !self.was_paused;
-        self.state = if goes_on { VmRunState::Running } else { self.state };
+        let continues = self.sent != SendingPhase::Done && !self.was_paused;
+        self.state = if continues { VmRunState::Running } else { self.state };
     }
 }
 

@@ -57,12 +57,12 @@ fn started_anew() -> (Harness, impl FnOnce(&Harness)) {
 fn a_vm_whose_disk_is_out_of_service_is_not_started() {
     let (harness, received) = started_anew();
     patch(&harness, r#"{"autostart": false}"#);
-    let refused = work(&harness, VmAction::Start);
-    assert_eq!(refused.state, OperationState::Failed);
-    let why = refused.error.unwrap().message;
+    let operation = work(&harness, VmAction::Start);
+    assert_eq!(operation.state, OperationState::Failed);
+    let reason = operation.error.unwrap().message;
     let disk = harness.node.disk("data").unwrap();
     let expected = format!("disk/data is not in service: {}", disk.reason.unwrap());
-    assert_eq!((why, disk.state), (expected, StorageState::Failed));
+    assert_eq!((reason, disk.state), (expected, StorageState::Failed));
     assert_eq!(harness.vms.running(), [""; 0]);
     received(&harness);
     well(&harness, VmAction::Start);
