@@ -39,8 +39,8 @@ impl Worker {
         let io = FakeIo::new(7, 16);
         let queue = FakeQueue::new(4);
         queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
-        let (client, trouble) = (Arc::clone(&queue.client), Arc::clone(&io.trouble));
-        let mut worker = Self { resident, commands, wait, client, trouble };
+        let (client, fault_state) = (Arc::clone(&queue.client), Arc::clone(&io.trouble));
+        let mut worker = Self { resident, commands, wait, client, trouble: fault_state };
         worker.equip(io, queue);
         worker
     }
@@ -49,7 +49,7 @@ impl Worker {
         let mut store = Store::new(Capacity::Declared(1000));
         let proposal = Proposal::Disk(DISK, LimitsSource::Own(Limits::default()));
         let changes = store.propose(&[proposal], false).unwrap();
-        let place = store.slot(DISK).map(|slot| DiskLocation { store: STORE, slot });
+        let location = store.slot(DISK).map(|slot| DiskLocation { store: STORE, slot });
         let spec = StoreSpec { depth_min: 1, depth_max: 1, ..StoreSpec::default() };
         let memory = (KINDS[0].create)();
         let image = (KINDS[0].open)(&memory);
@@ -57,10 +57,10 @@ impl Worker {
         let (key, found_full) = (QueueKey::Client(0), Vec::new());
         let queues = vec![DetachedQueueState { key, queue: Box::new(queue), found_full }];
         let full = FullPolicy::default();
-        let taken = DetachedDisk {
+        let detached = DetachedDisk {
             spec: DiskSpec { layers },
             full,
-            index: place,
+            index: location,
             mirror: Mirrored::default(),
             queues,
         };
@@ -68,7 +68,7 @@ impl Worker {
         for command in [
             Command::SetIo(Box::new(io), equipped.0),
             Command::Join { store: STORE, spec, shared: None, changes },
-            Command::AddDisk { disk: DISK, taken, reply: added.0 },
+            Command::AddDisk { disk: DISK, taken: detached, reply: added.0 },
         ] {
             self.commands.send(command).unwrap();
         }

@@ -58,7 +58,8 @@ impl Image for ManyPages {
         if !std::mem::take(&mut self.is_changed) {
             return None;
         }
-        let page = |at| Step::Write { offset: SIZE + at * 4096, bytes: vec![9; 4096] };
+        let page =
+            |page_number| Step::Write { offset: SIZE + page_number * 4096, bytes: vec![9; 4096] };
         let mut steps = vec![Step::Flush];
         steps.extend((0..PAGES).map(page));
         steps.extend([Step::Flush, Step::DurableMarker]);

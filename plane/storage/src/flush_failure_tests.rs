@@ -95,8 +95,8 @@ fn all_requests_that_wait_for_a_failed_flush_fail() {
         for seed in 0..20 {
             let mut bench = Bench::with_queue(kind, (kind.create)(), seed, 3, FakeQueue::new(64));
             set_failing(&bench, Some(ErrorKind::StorageFull));
-            let mut left: Vec<u32> = (0..60).collect();
-            for &tag in &left {
+            let mut remaining_tags: Vec<u32> = (0..60).collect();
+            for &tag in &remaining_tags {
                 let op = [DiskOp::Flush, DURABLE, WRITE, DiskOp::Discard, ZEROES][tag as usize % 5];
                 let (offset, len) = match op {
                     DiskOp::Flush => (0, 0),
@@ -106,12 +106,12 @@ fn all_requests_that_wait_for_a_failed_flush_fail() {
             }
             for _ in 0..20_000 {
                 for (tag, outcome) in bench.poll() {
-                    left.retain(|of| *of != tag);
+                    remaining_tags.retain(|remaining_tag| *remaining_tag != tag);
                     let is_durable = tag % 5 < 2;
                     assert!(outcome == DiskOutcome::Failed || !is_durable, "{}", kind.name);
                 }
             }
-            assert!(left.is_empty(), "{}, seed {seed}: {left:?}", kind.name);
+            assert!(remaining_tags.is_empty(), "{}, seed {seed}: {remaining_tags:?}", kind.name);
             assert_eq!(failures(&mut bench).len(), 1);
         }
     }
@@ -256,8 +256,8 @@ fn a_disk_is_suspended_only_to_be_reopened() {
         let memory = MemoryFile::new(bench.file.memory().content());
         let image = (kind.open)(&memory);
         bench.file = FakeFile::new(memory);
-        let own = DiskLayer { image, file: Arc::clone(&bench.file) as _ };
-        let layers = [own].into_iter().chain(parent).collect();
+        let layer = DiskLayer { image, file: Arc::clone(&bench.file) as _ };
+        let layers = [layer].into_iter().chain(parent).collect();
         bench.work.resume_disk(bench.disk, DiskSpec { layers }).unwrap();
         assert!(bench.work.failed_flush(bench.disk).is_none());
         assert_eq!(write(&mut bench, WRITE, 0, 8), DiskOutcome::Done, "{}", kind.name);
@@ -274,8 +274,8 @@ fn a_failed_flush_loses_no_flushed_write() {
             let mut bench = Bench::new(kind, seed, [3, 64][seed as usize % 2]);
             let before = bench.file.memory().content();
             let mut model = Model::new(kind, seed);
-            for turn in 0..200 {
-                set_failing(&bench, (turn > 100).then_some(ErrorKind::Other));
+            for round in 0..200 {
+                set_failing(&bench, (round > 100).then_some(ErrorKind::Other));
                 for _ in 0..model.dice.below(6) {
                     model.ask(&bench);
                 }
@@ -299,11 +299,11 @@ fn a_failed_flush_loses_no_flushed_write() {
             let unsynced = crash.unsynced();
             let order: Vec<_> = (0..unsynced).collect();
             for _ in 0..8 {
-                let fate = |dice: &mut Dice| match dice.below(2) {
+                let outcome = |random: &mut Dice| match random.below(2) {
                     0 => WriteOutcome::Persisted,
                     _ => WriteOutcome::Lost,
                 };
-                let fates: Vec<_> = (0..unsynced).map(|_| fate(&mut model.dice)).collect();
+                let fates: Vec<_> = (0..unsynced).map(|_| outcome(&mut model.dice)).collect();
                 model.check_crash(kind, crash.file(&order, &fates));
             }
         }

@@ -50,8 +50,8 @@ fn no_flush_waits_for_freed_space_to_be_zeroed() {
             assert_eq!(bench.run(WRITE, block(1), vec![7; BLOCK as usize]), DONE);
         }
         assert!(bench.read(block(1)).iter().all(|byte| *byte == 7), "{}", kind.name);
-        let (begun, _) = bench.trouble.lock().unwrap().zeroed;
-        assert_eq!(begun, before + 1, "{}: one at a time", kind.name);
+        let (started_count, _) = bench.trouble.lock().unwrap().zeroed;
+        assert_eq!(started_count, before + 1, "{}: one at a time", kind.name);
         // The disk keeps its file open until the operation has ended.
         bench.work.close_disk(bench.disk);
         (0..300).for_each(|_| drop(bench.poll()));
@@ -88,13 +88,13 @@ fn zeroing_that_fails_is_reported_and_repeated_after_the_next_commit() {
     assert_eq!(bench.run(FLUSH, range(0, 0), Vec::new()), DONE);
     assert!(settle(&mut bench).is_empty());
     assert_eq!(bench.notices().len(), 1);
-    let (begun, _) = bench.trouble.lock().unwrap().zeroed;
+    let (started_count, _) = bench.trouble.lock().unwrap().zeroed;
     bench.trouble.lock().unwrap().failing_zeroing = false;
     assert_eq!(bench.run(DiskOp::Discard, block(1), Vec::new()), DONE);
     assert_eq!(bench.run(FLUSH, range(0, 0), Vec::new()), DONE);
     assert!(settle(&mut bench).is_empty());
     // The adjacent block is zeroed with it.
-    assert_eq!(bench.trouble.lock().unwrap().zeroed, (begun + 1, 2 * BLOCK));
+    assert_eq!(bench.trouble.lock().unwrap().zeroed, (started_count + 1, 2 * BLOCK));
     assert!(bench.notices().is_empty());
 }
 
@@ -120,7 +120,10 @@ fn a_discard_waits_for_overlapping_requests_only_and_delays_only_these() {
     assert_eq!(settle(&mut bench), [1, 4, 6, 7]);
     let byte_of = [0, 6, 3, 0];
     for (nth, byte) in (0..).zip(byte_of) {
-        assert!(bench.read(block(nth)).iter().all(|found| *found == byte), "block {nth}");
+        assert!(
+            bench.read(block(nth)).iter().all(|content_byte| *content_byte == byte),
+            "block {nth}"
+        );
     }
 }
 

@@ -97,8 +97,8 @@ fn own_maximum() -> Bench {
 }
 
 fn own_bandwidth() -> Bench {
-    let of = Limits { max_bandwidth: ByteRate::new(4096 * 300), ..Limits::default() };
-    let mut bench = with_client(&deep(), 32, of, 16);
+    let limits = Limits { max_bandwidth: ByteRate::new(4096 * 300), ..Limits::default() };
+    let mut bench = with_client(&deep(), 32, limits, 16);
     bench.run(LONG);
     bench
 }
@@ -243,7 +243,7 @@ fn each_cause_is_the_first_limiting_factor() {
         let TimeShare { factor: first, share_ppm } = shares[0];
         assert_eq!(first, factor, "{shares:?} {:?}", view.short);
         assert!(share_ppm >= LEAST_PPM, "{shares:?} {:?}", view.short);
-        assert_eq!(shares.iter().map(|of| of.share_ppm).sum::<u32>(), ALL_PPM);
+        assert_eq!(shares.iter().map(|share| share.share_ppm).sum::<u32>(), ALL_PPM);
     }
 }
 
@@ -269,8 +269,8 @@ fn the_mean_queue_depth_is_the_clients() {
         bench.run(LONG);
         let view = bench.works[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
         let expected = u64::from(depth) * 1000;
-        let found = view.short.queue_depth_milli();
-        assert!(found.abs_diff(expected) <= expected / 100, "{found} of {expected}");
+        let depth = view.short.queue_depth_milli();
+        assert!(depth.abs_diff(expected) <= expected / 100, "{depth} of {expected}");
     }
 }
 
@@ -289,9 +289,9 @@ fn a_device_with_a_write_cache_is_not_slow_when_the_mix_changes() {
     bench.device().service_ns = 5 * MILLISECOND;
     bench.device().write_ns = Some(50_000);
     let writes = Load { op: DiskOp::Write { is_durable: false }, bytes: 4096, depth: 2 };
-    let seat = bench.add_seat(DISK, writes);
+    let client = bench.add_seat(DISK, writes);
     bench.run(2 * SECOND);
-    bench.seats[seat].load = None;
+    bench.seats[client].load = None;
     bench.add_seat(DISK, Load::reads(4096, 2));
     bench.run(LONG);
     let shares = shares_of(&bench);

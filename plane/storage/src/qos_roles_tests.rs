@@ -48,13 +48,14 @@ fn the_sum_over_workers_is_exact() {
     for workers in [2, 4] {
         for (max, bytes) in [(1000, 4096), (4000, 65_536), (20_000, 8192)] {
             let (mut bench, disks) = shared(workers, max, bytes);
-            let from = bench.device().now;
+            let start = bench.device().now;
             bench.run(3 * SECOND);
             let device = bench.device();
-            let got: u64 = disks.iter().map(|disk| device.count(*disk, from, u64::MAX)).sum();
+            let delivered: u64 =
+                disks.iter().map(|disk| device.count(*disk, start, u64::MAX)).sum();
             let excess = device.excess(&disks, max, 0);
             assert!(excess <= late(max, bytes.div_ceil(8192)), "{workers}, {max}: {excess}");
-            assert!(got * 100 >= 3 * max * 98, "{workers}: {got} of {max}");
+            assert!(delivered * 100 >= 3 * max * 98, "{workers}: {delivered} of {max}");
         }
     }
 }
@@ -70,12 +71,12 @@ fn a_minimum_is_met_whichever_worker_the_disk_is_on() {
             bench.add_seat(disk, Load::reads(4096, 32));
         }
         bench.run(SECOND);
-        let from = bench.device().now;
+        let start = bench.device().now;
         bench.run(2 * SECOND);
-        let got = bench.device().count(1, from, u64::MAX);
-        assert!(got >= 2 * 7840, "{workers}: {got}");
-        let all: u64 = (0..16).map(|disk| bench.device().count(disk, from, u64::MAX)).sum();
-        assert!(all > 2 * 36_000, "{workers}: {all} of 80 000");
+        let delivered = bench.device().count(1, start, u64::MAX);
+        assert!(delivered >= 2 * 7840, "{workers}: {delivered}");
+        let total: u64 = (0..16).map(|disk| bench.device().count(disk, start, u64::MAX)).sum();
+        assert!(total > 2 * 36_000, "{workers}: {total} of 80 000");
     }
 }
 
@@ -132,8 +133,8 @@ fn a_worker_whose_disks_have_gone_lets_go_of_the_store() {
     // The first worker's disks are removed. The other worker is then the only user.
     for disk in disks.iter().filter(|disk| *disk % 2 == 0) {
         bench.seats[*disk as usize].load = None;
-        let (at, number) = bench.disks[disk];
-        bench.works[at].close_disk(number);
+        let (worker, number) = bench.disks[disk];
+        bench.works[worker].close_disk(number);
     }
     bench.run(100 * MILLISECOND);
     assert!(bench.works[0].remove_store(STORE));
@@ -143,18 +144,19 @@ fn a_worker_whose_disks_have_gone_lets_go_of_the_store() {
     assert!(bench.works[1].end_sharing(now, STORE));
     bench.run(20 * MILLISECOND);
     assert_eq!(bench.works[1].store_status(STORE).unwrap().role, StoreRole::Sole);
-    let from = bench.device().now;
+    let start = bench.device().now;
     bench.run(SECOND);
-    let got: u64 = disks.iter().map(|disk| bench.device().count(*disk, from, u64::MAX)).sum();
-    assert!((1960..=2041).contains(&got), "{got}");
+    let delivered: u64 =
+        disks.iter().map(|disk| bench.device().count(*disk, start, u64::MAX)).sum();
+    assert!((1960..=2041).contains(&delivered), "{delivered}");
 }
 
 /// Closes a disk, and waits until it is returned.
 fn close_disk(bench: &mut Bench, disk: u32) {
     bench.seats[disk as usize].load = None;
-    let (at, number) = bench.disks[&disk];
-    bench.works[at].close_disk(number);
-    while bench.works[at].poll_closed_disk().is_none() {
+    let (worker, number) = bench.disks[&disk];
+    bench.works[worker].close_disk(number);
+    while bench.works[worker].poll_closed_disk().is_none() {
         bench.run(10_000);
     }
 }
@@ -176,23 +178,23 @@ fn closed_at(workers: u32, closed: u32, seed: u64) -> Bench {
 
 /// One worker removes the store under load of the other one.
 fn one_worker_leaves(seeds: Range<u64>) {
-    for (seed, leaves) in seeds.flat_map(|seed| [(seed, 0), (seed, 1)]) {
-        let mut bench = closed_at(2, leaves, seed);
-        let (leaves, stays) = (leaves as usize, 1 - leaves as usize);
-        assert!(bench.works[leaves].remove_store(STORE));
+    for (seed, leaving) in seeds.flat_map(|seed| [(seed, 0), (seed, 1)]) {
+        let mut bench = closed_at(2, leaving, seed);
+        let (leaving, remaining) = (leaving as usize, 1 - leaving as usize);
+        assert!(bench.works[leaving].remove_store(STORE));
         bench.run(10 * MILLISECOND);
-        assert_eq!(bench.works[leaves].store_status(STORE), None);
-        let before = bench.seats[stays].answered;
+        assert_eq!(bench.works[leaving].store_status(STORE), None);
+        let before = bench.seats[remaining].answered;
         bench.run(100 * MILLISECOND);
         assert!(
-            bench.seats[stays].answered > before + 200,
+            bench.seats[remaining].answered > before + 200,
             "seed {seed}: the client waits for ever"
         );
         // All loans were returned, so the worker can become the only user of the store.
         let now = bench.time();
-        assert!(bench.works[stays].end_sharing(now, STORE));
+        assert!(bench.works[remaining].end_sharing(now, STORE));
         bench.run(100 * MILLISECOND);
-        let status = bench.works[stays].store_status(STORE).unwrap();
+        let status = bench.works[remaining].store_status(STORE).unwrap();
         assert_eq!(status.role, StoreRole::Sole, "seed {seed}: {status:?}");
     }
 }
@@ -212,12 +214,18 @@ fn a_worker_that_leaves_a_store_may_return_at_once() {
         let (now, shared) = (bench.time(), bench.shared.clone());
         assert!(bench.works[0].add_store(now, STORE, deep(), shared.as_ref()), "seed {seed}");
         bench.add_disk(0, 2, limits(0, 1000));
-        let seat = bench.add_seat(2, Load::reads(4096, 8));
-        let from = bench.device().now;
+        let client_index = bench.add_seat(2, Load::reads(4096, 8));
+        let start = bench.device().now;
         bench.run(SECOND);
-        let got = bench.device().count(2, from, u64::MAX);
-        assert!((980..=1000 + late(1000, 1) as u64).contains(&got), "seed {seed}: {got}");
-        assert!(bench.seats[seat].answered > 0 && bench.seats[1].answered > 2000, "seed {seed}");
+        let delivered = bench.device().count(2, start, u64::MAX);
+        assert!(
+            (980..=1000 + late(1000, 1) as u64).contains(&delivered),
+            "seed {seed}: {delivered}"
+        );
+        assert!(
+            bench.seats[client_index].answered > 0 && bench.seats[1].answered > 2000,
+            "seed {seed}"
+        );
     }
 }
 
@@ -232,9 +240,9 @@ fn use_after_all_workers_left(seeds: Range<u64>) {
         bench.shared = None;
         assert!(bench.works[1].add_store(now, STORE, deep(), None), "seed {seed}");
         bench.add_disk(1, 2, limits(0, 0));
-        let seat = bench.add_seat(2, Load::reads(4096, 1));
+        let client_index = bench.add_seat(2, Load::reads(4096, 1));
         bench.run(100 * MILLISECOND);
-        assert!(bench.seats[seat].answered > 200, "seed {seed}: the client waits for ever");
+        assert!(bench.seats[client_index].answered > 200, "seed {seed}: the client waits for ever");
         let status = bench.works[1].store_status(STORE).unwrap();
         assert_eq!(status.role, StoreRole::Sole, "seed {seed}");
         assert_eq!(bench.works[0].store_status(STORE), None);
@@ -301,27 +309,28 @@ fn sharing_a_store_causes_no_sample() {
 fn a_worker_that_ends_does_not_keep_the_store_shared() {
     let (mut bench, disks) = shared(2, 2000, 4096);
     bench.run(100 * MILLISECOND);
-    let ended = bench.works.remove(0);
-    drop(ended);
+    let stopped_engine = bench.works.remove(0);
+    drop(stopped_engine);
     // The other worker is now the first one.
-    bench.seats.retain(|seat| seat.at == 1);
-    bench.seats.iter_mut().for_each(|seat| seat.at = 0);
+    bench.seats.retain(|client| client.at == 1);
+    bench.seats.iter_mut().for_each(|client| client.at = 0);
     let now = bench.time();
     assert!(bench.works[0].end_sharing(now, STORE));
     bench.run(300 * MILLISECOND);
     assert_eq!(bench.works[0].store_status(STORE).unwrap().role, StoreRole::Sole);
-    let from = bench.device().now;
+    let start = bench.device().now;
     bench.run(SECOND);
-    let got: u64 = disks.iter().map(|disk| bench.device().count(*disk, from, u64::MAX)).sum();
-    assert!((1960..=2041).contains(&got), "{got}");
+    let delivered: u64 =
+        disks.iter().map(|disk| bench.device().count(*disk, start, u64::MAX)).sum();
+    assert!((1960..=2041).contains(&delivered), "{delivered}");
 }
 
 #[test]
 fn a_disk_of_another_worker_that_is_closed_pays_too() {
     let (mut bench, _) = shared(2, 20, 4096);
     bench.run(500 * MILLISECOND);
-    let from = bench.device().now;
-    let before: u64 = bench.seats.iter().map(|seat| seat.answered).sum();
+    let start = bench.device().now;
+    let before: u64 = bench.seats.iter().map(|client| client.answered).sum();
     // A queue with 16 queued requests.
     bench.seats[1].load = None;
     let queue = bench.seats[1].queue;
@@ -329,11 +338,11 @@ fn a_disk_of_another_worker_that_is_closed_pays_too() {
     bench.run(10 * MILLISECOND);
     assert_eq!(bench.works[1].poll_closed_queue().unwrap().0, queue);
     bench.run(10 * SECOND);
-    let after: u64 = bench.seats.iter().map(|seat| seat.answered).sum();
+    let after: u64 = bench.seats.iter().map(|client| client.answered).sum();
     assert!((200..=218).contains(&(after - before)), "{} in 10 s of 20", after - before);
-    assert!(bench.device().count(1, from, u64::MAX) <= 18, "it went ahead of the others once");
+    assert!(bench.device().count(1, start, u64::MAX) <= 18, "it went ahead of the others once");
     // The store is removed from that worker only when its requests are charged.
-    bench.seats.iter_mut().for_each(|seat| seat.load = None);
+    bench.seats.iter_mut().for_each(|client| client.load = None);
     bench.run(10 * SECOND);
     assert_eq!(bench.open(), 0);
     assert_eq!(bench.works[0].store_status(STORE).unwrap().in_flight, 0);

@@ -24,9 +24,10 @@ impl Client {
     }
 
     /// Returns the length of the pause after a poll, and how long the client is idle in it.
-    fn turn(&mut self, asked: u32) -> [Duration; 2] {
-        let has_answers = asked < self.depth;
-        let until = self.respite.handle_found(self.now, asked as usize, true, || has_answers);
+    fn turn(&mut self, request_count: u32) -> [Duration; 2] {
+        let has_answers = request_count < self.depth;
+        let until =
+            self.respite.handle_found(self.now, request_count as usize, true, || has_answers);
         let left_alone = until.map_or(Duration::ZERO, |until| until.since(self.now));
         self.now = self.now + left_alone.max(self.pace);
         [left_alone, left_alone.saturating_sub(self.pace * self.depth)]
@@ -36,12 +37,12 @@ impl Client {
     /// one.
     fn turns(&mut self, turns: u32) -> [Duration; 2] {
         let mut sums = [Duration::ZERO; 2];
-        let mut asked = self.depth.min(REQUESTS_MIN as u32);
+        let mut request_count = self.depth.min(REQUESTS_MIN as u32);
         for _ in 0..turns {
-            let told = self.turn(asked);
-            sums = [sums[0] + told[0], sums[1] + told[1]];
-            let asks = told[0].as_nanos() / self.pace.as_nanos();
-            asked = self.depth.min((asks as u32).max(REQUESTS_MIN as u32));
+            let durations = self.turn(request_count);
+            sums = [sums[0] + durations[0], sums[1] + durations[1]];
+            let arrivals = durations[0].as_nanos() / self.pace.as_nanos();
+            request_count = self.depth.min((arrivals as u32).max(REQUESTS_MIN as u32));
         }
         sums
     }
@@ -82,8 +83,8 @@ fn one_that_waits_for_all_its_answers_is_hardly_ever_left_alone() {
 #[test]
 fn where_one_request_comes_at_a_time_nobody_is_asked() {
     let mut respite = PollPause::default();
-    for turn in 0..10 {
-        let now = Time::ZERO + LONGEST * turn;
+    for round in 0..10 {
+        let now = Time::ZERO + LONGEST * round;
         assert_eq!(respite.handle_found(now, 1, true, || panic!("it was asked")), None);
     }
     // After a pause, a single request is evaluated, too.

@@ -54,8 +54,10 @@ fn stall(plane: &StoragePlane) -> (DiskId, bool, Duration) {
     let deadline = Instant::now() + Duration::from_secs(90);
     loop {
         assert!(Instant::now() < deadline, "nobody is told");
-        if let Some(PlaneNotice::DiskStall { disk, stalls, waited }) = plane.poll_notice() {
-            return (disk, stalls, waited);
+        if let Some(PlaneNotice::DiskStall { disk, stalls, waited: stalled_for }) =
+            plane.poll_notice()
+        {
+            return (disk, stalls, stalled_for);
         }
         std::thread::yield_now();
     }
@@ -69,8 +71,8 @@ fn a_stall_is_told_and_its_end_while_others_go_on() {
     let ((_, client), (_, other)) = (add(&plane, DISK), add(&plane, OTHER));
     source.stall(true);
     ask(&client, 0, WRITE, 0);
-    let (disk, stalls, waited) = stall(&plane);
-    assert!((disk, stalls) == (DISK, true) && waited >= STALLED_AFTER, "{waited:?}");
+    let (disk, stalls, stalled_for) = stall(&plane);
+    assert!((disk, stalls) == (DISK, true) && stalled_for >= STALLED_AFTER, "{stalled_for:?}");
     ask(&other, 1, WRITE, 0);
     assert_eq!(answer(&other), (1, DiskOutcome::Done));
     let stalled = || plane.disks().into_iter().map(|view| view.stalled.is_some());

@@ -72,7 +72,7 @@ impl Bench {
     ) -> Self {
         let mut io = FakeIo::new(seed, capacity);
         io.is_sparse = kind.name == "raw";
-        let trouble = Arc::clone(&io.trouble);
+        let fault_state = Arc::clone(&io.trouble);
         let mut work = StorageEngine::new(Box::new(io));
         memory.clear_log();
         let file = FakeFile::new(memory);
@@ -87,7 +87,7 @@ impl Bench {
         let disk = work.add_disk(DiskSpec { layers }, None).unwrap();
         let (client, payloads) = (Arc::clone(&queue.client), Arc::clone(&queue.payloads));
         let queue = work.add_queue(disk, Box::new(queue)).unwrap();
-        Self { work, file, disk, queue, client, payloads, trouble, now: Time::ZERO }
+        Self { work, file, disk, queue, client, payloads, trouble: fault_state, now: Time::ZERO }
     }
 
     pub(crate) fn ask(&self, tag: u32, op: DiskOp, range: ByteRange, payload: Vec<u8>) {
@@ -204,7 +204,7 @@ impl Model {
                 DiskOp::WriteZeroes { may_unmap, is_durable, only_if_fast: false }
             }
             _ if self.flush.is_none() => {
-                self.flush = Some(self.sectors.iter().map(|of| of.answered).collect());
+                self.flush = Some(self.sectors.iter().map(|sector| sector.answered).collect());
                 let nothing = ByteRange::new(0, 0).unwrap();
                 return bench.ask(FLUSH_TAG, DiskOp::Flush, nothing, Vec::new());
             }
@@ -219,8 +219,8 @@ impl Model {
             DiskOp::Read | DiskOp::Flush | DiskOp::Status { .. } => None,
         };
         if let Some(change) = change {
-            for of in self.of(range) {
-                of.may_be.push(change);
+            for sector in self.of(range) {
+                sector.may_be.push(change);
             }
         }
         self.under_way.insert(tag, (op, range, byte));
@@ -238,26 +238,26 @@ impl Model {
         let (op, range, byte) = self.under_way.remove(&tag).unwrap();
         match op {
             DiskOp::Read => {
-                let found = bench.payloads.lock().unwrap()[tag as usize].clone();
-                for (of, found) in self.of(range).iter().zip(found.chunks(SECTOR)) {
-                    let is_right =
-                        is_filled(found, of.now) || matches!(of.may_be.last(), Some(None));
-                    assert!(is_right, "{range}: {} is {:?}", of.now, found.first());
+                let content = bench.payloads.lock().unwrap()[tag as usize].clone();
+                for (sector, content) in self.of(range).iter().zip(content.chunks(SECTOR)) {
+                    let is_right = is_filled(content, sector.now)
+                        || matches!(sector.may_be.last(), Some(None));
+                    assert!(is_right, "{range}: {} is {:?}", sector.now, content.first());
                 }
             }
             DiskOp::Write { is_durable } => self.end_change(range, byte, is_durable),
             DiskOp::WriteZeroes { is_durable, .. } => self.end_change(range, 0, is_durable),
-            DiskOp::Discard => self.of(range).iter_mut().for_each(|of| of.answered += 1),
+            DiskOp::Discard => self.of(range).iter_mut().for_each(|sector| sector.answered += 1),
             DiskOp::Flush | DiskOp::Status { .. } => {}
         }
     }
 
     fn end_change(&mut self, range: ByteRange, byte: u8, is_durable: bool) {
-        for of in self.of(range) {
-            of.now = byte;
-            of.answered += 1;
+        for sector in self.of(range) {
+            sector.now = byte;
+            sector.answered += 1;
             if is_durable {
-                of.handle_durable(of.answered);
+                sector.handle_durable(sector.answered);
             }
         }
     }
@@ -265,16 +265,17 @@ impl Model {
     /// Compares the file after a crash with the permitted content.
     pub(crate) fn check_crash(&self, kind: Kind, file: FileContent) {
         let mut bench = Bench::on(kind, MemoryFile::new(file), 1, 64);
-        let found = bench.read(range(0, SIZE));
-        for (number, (found, of)) in found.chunks(SECTOR).zip(&self.sectors).enumerate() {
-            let is_one = |&byte: &Option<u8>| byte.is_none_or(|byte| is_filled(found, byte));
+        let content = bench.read(range(0, SIZE));
+        for (number, (content, sector)) in content.chunks(SECTOR).zip(&self.sectors).enumerate() {
+            let is_filled_with =
+                |&byte: &Option<u8>| byte.is_none_or(|byte| is_filled(content, byte));
             // A sector is never torn, and never older than the durable content.
             assert!(
-                of.may_be.iter().any(is_one),
+                sector.may_be.iter().any(is_filled_with),
                 "{}: sector {number} is {}, may be {:?}",
                 kind.name,
-                found[0],
-                of.may_be
+                content[0],
+                sector.may_be
             );
         }
     }
@@ -284,9 +285,9 @@ impl Sector {
     /// Records that the first `changes` changes are durable. All of them except the last one are
     /// superseded.
     pub(crate) fn handle_durable(&mut self, changes: usize) {
-        let gone = changes.saturating_sub(1).saturating_sub(self.gone);
-        self.may_be.drain(..gone);
-        self.gone += gone;
+        let overwritten = changes.saturating_sub(1).saturating_sub(self.gone);
+        self.may_be.drain(..overwritten);
+        self.gone += overwritten;
     }
 }
 
@@ -295,7 +296,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
     let mut bench = Bench::new(kind, seed, capacity);
     let before = bench.file.memory().content();
     let mut model = Model::new(kind, seed);
-    for turn in 0..400 {
+    for round in 0..400 {
         for _ in 0..model.dice.below(6) {
             model.ask(&bench);
         }
@@ -303,20 +304,20 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
             assert_eq!(outcome, DiskOutcome::Done, "{}: seed {seed}", kind.name);
             model.handle_answer(&bench, tag);
         }
-        if turn % 40 == 39 {
+        if round % 40 == 39 {
             let ops = bench.file.memory().log();
             let crash = Crash { before: &before, ops: &ops, started: ops.len() };
             for _ in 0..4 {
                 let unsynced = crash.unsynced();
-                let fate = |dice: &mut Dice| match dice.below(3) {
+                let outcome = |random: &mut Dice| match random.below(3) {
                     0 => WriteOutcome::Persisted,
                     1 => WriteOutcome::Lost,
-                    _ => WriteOutcome::Torn(dice.below(u64::MAX)),
+                    _ => WriteOutcome::Torn(random.below(u64::MAX)),
                 };
-                let fates: Vec<_> = (0..unsynced).map(|_| fate(&mut model.dice)).collect();
+                let fates: Vec<_> = (0..unsynced).map(|_| outcome(&mut model.dice)).collect();
                 let mut order: Vec<_> = (0..unsynced).collect();
-                for at in (1..unsynced).rev() {
-                    order.swap(at, model.dice.below(at as u64 + 1) as usize);
+                for index in (1..unsynced).rev() {
+                    order.swap(index, model.dice.below(index as u64 + 1) as usize);
                 }
                 model.check_crash(kind, crash.file(&order, &fates));
             }
@@ -336,9 +337,9 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
     // After an orderly close, the file contains all changes.
     let file = bench.file.memory().content();
     let mut reopened = Bench::on(kind, MemoryFile::new(file), 1, 64);
-    let found = reopened.read(range(0, SIZE));
-    for (found, of) in found.chunks(SECTOR).zip(&model.sectors) {
-        assert!(found[0] == of.now || matches!(of.may_be.last(), Some(None)));
+    let content = reopened.read(range(0, SIZE));
+    for (content, sector) in content.chunks(SECTOR).zip(&model.sectors) {
+        assert!(content[0] == sector.now || matches!(sector.may_be.last(), Some(None)));
     }
 }
 
@@ -379,21 +380,21 @@ fn each_request_is_answered_once_whatever_fails() {
                 spares_flushes,
                 ..Trouble::default()
             };
-            let mut dice = Dice(seed);
+            let mut random = Dice(seed);
             let mut open = BTreeMap::new();
             let mut outcomes = BTreeMap::new();
-            for turn in 0..2000 {
-                let tag = dice.below(REGIONS) as u32;
-                if turn < 1000 && !open.contains_key(&tag) {
-                    let place = range(u64::from(tag) * REGION, REGION);
-                    let (op, place) = match dice.below(5) {
-                        0 => (DiskOp::Read, place),
-                        1 => (DiskOp::Write { is_durable: true }, place),
+            for round in 0..2000 {
+                let tag = random.below(REGIONS) as u32;
+                if round < 1000 && !open.contains_key(&tag) {
+                    let range_of_tag = range(u64::from(tag) * REGION, REGION);
+                    let (op, range_of_tag) = match random.below(5) {
+                        0 => (DiskOp::Read, range_of_tag),
+                        1 => (DiskOp::Write { is_durable: true }, range_of_tag),
                         2 => (DiskOp::Flush, range(0, 0)),
-                        3 => (DiskOp::Discard, place),
-                        _ => (WRITE, place),
+                        3 => (DiskOp::Discard, range_of_tag),
+                        _ => (WRITE, range_of_tag),
                     };
-                    bench.ask(tag, op, place, vec![1; REGION as usize]);
+                    bench.ask(tag, op, range_of_tag, vec![1; REGION as usize]);
                     open.insert(tag, op);
                 }
                 for (tag, outcome) in bench.poll() {
@@ -467,9 +468,9 @@ fn a_queue_that_has_nothing_is_waited_for_and_woken() {
     bench.ask(0, WRITE, range(0, 512), vec![1; 512]);
     bench.work.wake_queue(bench.queue);
     assert_eq!(bench.wait(0), DiskOutcome::Done);
-    let tally = bench.work.tally(bench.disk).unwrap().writes;
-    assert_eq!((tally.requests, tally.bytes), (2, 1024));
-    assert!(tally.latency_ns > 0);
+    let counters = bench.work.tally(bench.disk).unwrap().writes;
+    assert_eq!((counters.requests, counters.bytes), (2, 1024));
+    assert!(counters.latency_ns > 0);
 }
 
 /// A client that receives completions can submit further requests without waking the worker.
@@ -563,8 +564,8 @@ fn what_is_read_only_says_so() {
     for open in [FakeFile::new, FakeFile::solid] {
         let file = open(MemoryFile::new(vec![5; SIZE as usize]));
         let ops = [WRITE, DiskOp::Discard, ZEROS, FAST_ZEROS, DiskOp::Read];
-        let said = answers(Box::new(Linear::new(shape, 0, true)), Arc::clone(&file), &ops);
-        assert_eq!(said, [ReadOnly, ReadOnly, ReadOnly, ReadOnly, Done]);
+        let outcomes = answers(Box::new(Linear::new(shape, 0, true)), Arc::clone(&file), &ops);
+        assert_eq!(outcomes, [ReadOnly, ReadOnly, ReadOnly, ReadOnly, Done]);
         assert!(file.memory().log().is_empty());
     }
 }
@@ -576,8 +577,8 @@ fn zeros_that_would_have_to_be_written_are_refused_who_wants_them_fast() {
         for (open, fast) in [(FakeFile::new as fn(_) -> _, Done), (FakeFile::solid, Unsupported)] {
             let memory = (kind.create)();
             let image = (kind.open)(&memory);
-            let said = answers(image, open(memory), &[ZEROS, FAST_ZEROS]);
-            assert_eq!(said, [Done, fast], "{}", kind.name);
+            let outcomes = answers(image, open(memory), &[ZEROS, FAST_ZEROS]);
+            assert_eq!(outcomes, [Done, fast], "{}", kind.name);
         }
     }
 }

@@ -87,8 +87,8 @@ fn formats() -> Vec<DiskPlan> {
 /// Returns the name of an error's fault.
 fn fault<T>(result: Result<T, DiskError>) -> String {
     let text = format!("{:?}", result.err().expect("an error").fault);
-    let word = text.trim_start_matches("Store(");
-    word.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
+    let fault_name = text.trim_start_matches("Store(");
+    fault_name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
 }
 
 #[test]
@@ -117,20 +117,25 @@ fn a_crash_while_a_disk_is_made_leaves_none_or_a_whole_one() {
         let (store, files) = store();
         made(&files, &plan, 1).unwrap();
         let ops = store.ops().len();
-        for begun in 0..=ops {
+        for crash_point in 0..=ops {
             for of_all in [
                 WriteOutcome::Persisted,
                 WriteOutcome::Lost,
                 WriteOutcome::Torn(0x5555_5555_5555_5555),
             ] {
-                let crashed = store.crashed(begun, || of_all);
+                let crashed = store.crashed(crash_point, || of_all);
                 let swept = sweep(&crashed, &[]).unwrap();
                 let files: Arc<dyn StoreFiles> = Arc::new(crashed.clone());
                 match opened(files.as_ref(), &plan) {
-                    Ok(disk) => assert_eq!((disk.shape.size, begun), (3 * MB, ops), "{plan:?}"),
+                    Ok(disk) => {
+                        assert_eq!((disk.shape.size, crash_point), (3 * MB, ops), "{plan:?}")
+                    }
                     Err(error) => {
-                        assert!(error.is_missing() && begun < ops, "{begun} {plan:?}: {error}");
-                        assert!(crashed.files().is_empty(), "{begun}: {swept:?}");
+                        assert!(
+                            error.is_missing() && crash_point < ops,
+                            "{crash_point} {plan:?}: {error}"
+                        );
+                        assert!(crashed.files().is_empty(), "{crash_point}: {swept:?}");
                         made(&files, &plan, 1).unwrap();
                     }
                 }
@@ -142,18 +147,18 @@ fn a_crash_while_a_disk_is_made_leaves_none_or_a_whole_one() {
 #[test]
 fn a_full_store_is_told_and_nothing_stays() {
     for plan in formats() {
-        for room in 0.. {
+        for change_limit in 0.. {
             let (store, files) = store();
-            store.set_change_limit(Some(room));
+            store.set_change_limit(Some(change_limit));
             match made(&files, &plan, 1) {
                 Ok(()) => break,
                 Err(error) => {
                     let has_no_room = matches!(*error.fault, DiskFault::NoSpace { .. });
-                    assert!(error.is_full() || has_no_room, "{room}: {error}");
-                    assert_eq!(error.file, "disk", "{room}");
+                    assert!(error.is_full() || has_no_room, "{change_limit}: {error}");
+                    assert_eq!(error.file, "disk", "{change_limit}");
                     let text = error.to_string();
                     assert!(text.contains("free space") || text.contains("full"), "{text}");
-                    assert!(store.files().is_empty(), "{room}");
+                    assert!(store.files().is_empty(), "{change_limit}");
                 }
             }
         }
@@ -170,9 +175,9 @@ fn a_leftover_is_taken_for_no_disk_and_one_in_use_is_kept() {
     assert_eq!(store.files().keys().cloned().collect::<Vec<_>>(), [name("sub/disk")]);
     let making = files.create(&draft, 1).unwrap();
     assert!(sweep(files.as_ref(), &[]).unwrap().is_empty());
-    let another = DiskPlan { file: Some(name("sub/disk")), ..plan };
+    let second_plan = DiskPlan { file: Some(name("sub/disk")), ..plan };
     files.remove(&name("sub/disk")).unwrap();
-    assert_eq!(fault(made(&files, &another, 1)), "InUse");
+    assert_eq!(fault(made(&files, &second_plan, 1)), "InUse");
     drop(making);
     assert_eq!(sweep(files.as_ref(), &[]).unwrap(), [draft]);
 }
@@ -182,40 +187,47 @@ fn plans_that_are_not_possible_say_what_would_be() {
     use DiskFormat::{PassThrough, Raw, Vhd, Vhdx};
     use DiskKind::{Differencing, Dynamic, Fixed};
     let (_, files) = store();
-    let with = |format, kind, change: &dyn Fn(&mut DiskPlan)| {
+    let changed_plan = |format, kind, change: &dyn Fn(&mut DiskPlan)| {
         let mut plan = plan(format, kind, "disk");
         change(&mut plan);
         plan
     };
     for (field, plan) in [
-        ("size", with(Raw, Fixed, &|plan| plan.size = None)),
-        ("size", with(Raw, Fixed, &|plan| plan.size = Some(0))),
-        ("size", with(Raw, Fixed, &|plan| plan.size = Some(513))),
-        ("size", with(Raw, Fixed, &|plan| plan.size = Some(u64::MAX - 511))),
-        ("size", with(Vhd, Dynamic, &|plan| plan.size = Some((2040 << 30) + 512))),
-        ("size", with(Vhdx, Dynamic, &|plan| plan.size = Some((64 << 40) + 512))),
-        ("size", with(Vhdx, Dynamic, &|plan| (plan.logical_sector, plan.size) = (4096, Some(512)))),
-        ("logical_sector", with(Raw, Fixed, &|plan| plan.logical_sector = 1024)),
-        ("logical_sector", with(Vhd, Fixed, &|plan| plan.logical_sector = 4096)),
-        ("physical_sector", with(Raw, Fixed, &|plan| plan.physical_sector = 0)),
+        ("size", changed_plan(Raw, Fixed, &|plan| plan.size = None)),
+        ("size", changed_plan(Raw, Fixed, &|plan| plan.size = Some(0))),
+        ("size", changed_plan(Raw, Fixed, &|plan| plan.size = Some(513))),
+        ("size", changed_plan(Raw, Fixed, &|plan| plan.size = Some(u64::MAX - 511))),
+        ("size", changed_plan(Vhd, Dynamic, &|plan| plan.size = Some((2040 << 30) + 512))),
+        ("size", changed_plan(Vhdx, Dynamic, &|plan| plan.size = Some((64 << 40) + 512))),
+        (
+            "size",
+            changed_plan(Vhdx, Dynamic, &|plan| {
+                (plan.logical_sector, plan.size) = (4096, Some(512))
+            }),
+        ),
+        ("logical_sector", changed_plan(Raw, Fixed, &|plan| plan.logical_sector = 1024)),
+        ("logical_sector", changed_plan(Vhd, Fixed, &|plan| plan.logical_sector = 4096)),
+        ("physical_sector", changed_plan(Raw, Fixed, &|plan| plan.physical_sector = 0)),
         (
             "physical_sector",
-            with(Raw, Fixed, &|plan| (plan.logical_sector, plan.physical_sector) = (4096, 512)),
+            changed_plan(Raw, Fixed, &|plan| {
+                (plan.logical_sector, plan.physical_sector) = (4096, 512)
+            }),
         ),
-        ("block_bytes", with(Raw, Fixed, &|plan| plan.block_bytes = Some(MB))),
-        ("block_bytes", with(Vhd, Dynamic, &|plan| plan.block_bytes = Some(4 * MB))),
-        ("block_bytes", with(Vhdx, Dynamic, &|plan| plan.block_bytes = Some(3 * MB))),
-        ("kind", with(Raw, Differencing, &|_| {})),
-        ("kind", with(PassThrough, Dynamic, &|plan| plan.file = None)),
-        ("file", with(PassThrough, Fixed, &|_| {})),
-        ("file", with(Raw, Fixed, &|plan| plan.file = None)),
-        ("parent", with(Vhd, Dynamic, &|plan| plan.parent = Some(name("p")))),
-        ("parent", with(Vhd, Differencing, &|plan| plan.parent = Some(name("disk")))),
-        ("parent", with(Vhd, Differencing, &|_| {})),
+        ("block_bytes", changed_plan(Raw, Fixed, &|plan| plan.block_bytes = Some(MB))),
+        ("block_bytes", changed_plan(Vhd, Dynamic, &|plan| plan.block_bytes = Some(4 * MB))),
+        ("block_bytes", changed_plan(Vhdx, Dynamic, &|plan| plan.block_bytes = Some(3 * MB))),
+        ("kind", changed_plan(Raw, Differencing, &|_| {})),
+        ("kind", changed_plan(PassThrough, Dynamic, &|plan| plan.file = None)),
+        ("file", changed_plan(PassThrough, Fixed, &|_| {})),
+        ("file", changed_plan(Raw, Fixed, &|plan| plan.file = None)),
+        ("parent", changed_plan(Vhd, Dynamic, &|plan| plan.parent = Some(name("p")))),
+        ("parent", changed_plan(Vhd, Differencing, &|plan| plan.parent = Some(name("disk")))),
+        ("parent", changed_plan(Vhd, Differencing, &|_| {})),
     ] {
         let error = made(&files, &plan, 1).unwrap_err();
         assert!(
-            matches!(&*error.fault, DiskFault::Plan { field: of, .. } if *of == field),
+            matches!(&*error.fault, DiskFault::Plan { field: field_name, .. } if *field_name == field),
             "{field}: {error}"
         );
     }
@@ -326,8 +338,8 @@ fn a_moved_parent_is_found_beside_the_child() {
         // With a planned parent, no other name is tried.
         let (_, files) = chain(format);
         files.rename(&name("base"), &name("sub/base")).unwrap();
-        let named = child(format, "sub/mid", "base");
-        let error = opened(files.as_ref(), &named).err().unwrap();
+        let child_plan = child(format, "sub/mid", "base");
+        let error = opened(files.as_ref(), &child_plan).err().unwrap();
         assert!(
             error.to_string().contains("not found: searched base; move the parent there"),
             "{error}"
@@ -367,9 +379,9 @@ fn a_parent_that_is_missing_changed_or_another_is_named() {
         files.remove(&name("base")).unwrap();
         store.set_time(NOW);
         made(&files, &plan(format, DiskKind::Dynamic, "base"), 5000).unwrap();
-        let found = fault(opened(files.as_ref(), &top));
+        let actual = fault(opened(files.as_ref(), &top));
         let expected = if format == DiskFormat::Vhd { "ParentIsAnother" } else { "ParentChanged" };
-        assert_eq!(found, expected);
+        assert_eq!(actual, expected);
     }
 }
 
@@ -383,8 +395,8 @@ fn a_chain_that_comes_round_or_does_not_end_is_an_error() {
         made(&files, &child(format, "sub/mid", "sub/base"), 100).unwrap();
         // The image refers to a parent with the name that the image itself has now.
         files.replace(&name("sub/mid"), &name("sub/base")).unwrap();
-        let own = DiskPlan { parent: None, ..child(format, "sub/base", "sub/x") };
-        assert_eq!(fault(opened(files.as_ref(), &own)), "ParentCycle");
+        let base_plan = DiskPlan { parent: None, ..child(format, "sub/base", "sub/x") };
+        assert_eq!(fault(opened(files.as_ref(), &base_plan)), "ParentCycle");
         let (_, files) = store();
         made(&files, &plan(format, DiskKind::Dynamic, "0"), 1).unwrap();
         for number in 1..=LAYERS_MAX {

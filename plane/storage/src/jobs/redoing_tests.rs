@@ -26,9 +26,9 @@ fn opened(
 /// Writes to a disk and simulates a killed process.
 fn write_and_die(bench: &Bench, plan: &DiskPlan, fills: &[Fill], records: &MemoryRecords) {
     let mut disk = OfflineDisk::from(opened(bench, plan, records).unwrap());
-    for (from, len, byte) in fills {
+    for (offset, len, byte) in fills {
         let bytes = vec![*byte; len.div_ceil(512) * 512];
-        let range = ByteRange::new(*from as u64, bytes.len() as u64).unwrap();
+        let range = ByteRange::new(*offset as u64, bytes.len() as u64).unwrap();
         disk.write(range, &bytes).unwrap();
     }
     drop(disk);
@@ -82,8 +82,8 @@ fn readers_children_and_jobs_have_it() {
         write_and_die(&bench, &top, &[(0, 512, 9)], &records);
         let merge = |seeds: &mut HostInputs<'_>| MergeJob::begin(&bench.files, &top, None, seeds);
         run(&mut recorded(200, Some(&records), merge).unwrap()).unwrap();
-        let all = model(&[&BASE, &CHILD, &[(0, 512, 9)]], 3 * MB);
-        assert_eq!(bench.read(&base), all, "{format:?}");
+        let expected = model(&[&BASE, &CHILD, &[(0, 512, 9)]], 3 * MB);
+        assert_eq!(bench.read(&base), expected, "{format:?}");
 
         let (bench, base, records) = left(format);
         let raw = plan(DiskFormat::Raw, DiskKind::Fixed, "raw");
@@ -93,7 +93,7 @@ fn readers_children_and_jobs_have_it() {
         assert_eq!(bench.read(&raw), model(&[&BASE], 3 * MB), "{format:?}");
 
         let (bench, base, records) = left(format);
-        let [first, again] = [400, 500].map(|seed| {
+        let [first, second] = [400, 500].map(|seed| {
             let check =
                 |seeds: &mut HostInputs<'_>| CheckJob::begin(bench.files.as_ref(), &base, seeds);
             let mut job = recorded(seed, Some(&records), check).unwrap();
@@ -101,7 +101,10 @@ fn readers_children_and_jobs_have_it() {
             job.into_report()
         });
         assert!(first.findings.is_empty(), "{format:?}: {first:?}");
-        assert_eq!(first.unused_bytes, again.unused_bytes, "{format:?}: it is looked at as redone");
+        assert_eq!(
+            first.unused_bytes, second.unused_bytes,
+            "{format:?}: it is looked at as redone"
+        );
     }
 }
 
@@ -124,9 +127,11 @@ fn what_another_host_may_have_overwritten_is_not_redone() {
             .unwrap();
         assert_eq!(records.count(), 0, "{format:?}");
         // A disk without a file has no record.
-        let gone = DiskPlan { file: Some(name("gone")), ..base };
-        recorded(100, Some(&records), |seeds| discard_left(bench.files.as_ref(), &gone, seeds))
-            .unwrap();
+        let missing_plan = DiskPlan { file: Some(name("gone")), ..base };
+        recorded(100, Some(&records), |seeds| {
+            discard_left(bench.files.as_ref(), &missing_plan, seeds)
+        })
+        .unwrap();
     }
 }
 
@@ -136,13 +141,13 @@ fn who_was_killed_while_redoing_leaves_it_to_the_next() {
         let (bench, base, records) = left(format);
         let before = bench.store.ops().len();
         drop(opened(&bench, &base, &records).unwrap());
-        for begun in before..bench.store.ops().len() {
+        for crash_point in before..bench.store.ops().len() {
             let (bench, base, records) = left(format);
-            bench.store.set_change_limit(Some(begun - before));
+            bench.store.set_change_limit(Some(crash_point - before));
             drop(opened(&bench, &base, &records));
             bench.store.set_change_limit(None);
             drop(opened(&bench, &base, &records).unwrap());
-            assert_eq!(bench.read(&base), model(&[&BASE], 3 * MB), "{format:?} {begun}");
+            assert_eq!(bench.read(&base), model(&[&BASE], 3 * MB), "{format:?} {crash_point}");
         }
     }
 }
