@@ -70,28 +70,29 @@ fn metrics_does_not_list_the_flag_that_it_rejects() {
     let mut command = command();
     command.build();
     let mut help = |path: &[&str]| {
-        let found =
-            path.iter().fold(&mut command, |of, name| of.find_subcommand_mut(name).unwrap());
-        found.render_long_help().to_string()
+        let subcommand = path
+            .iter()
+            .fold(&mut command, |parent, name| parent.find_subcommand_mut(name).unwrap());
+        subcommand.render_long_help().to_string()
     };
     assert!(!help(&["metrics"]).contains("--json"));
     assert!(help(&["export"]).contains("--json"));
-    for words in [["metrics", "--json"], ["--json", "metrics"]] {
-        assert!(read(&words).json, "the command rejects it with an explanation");
+    for arguments in [["metrics", "--json"], ["--json", "metrics"]] {
+        assert!(read(&arguments).json, "the command rejects it with an explanation");
     }
 }
 
 #[test]
 fn flags_have_the_words_of_host_files_and_of_settings() {
-    for (word, other) in [("true", "on"), ("false", "off")] {
-        let of = |word: &str| {
-            format!("{:?}", read(&["nic", "set", "a", &format!("--isolated={word}")]).noun)
+    for (value, other) in [("true", "on"), ("false", "off")] {
+        let parsed = |value: &str| {
+            format!("{:?}", read(&["nic", "set", "a", &format!("--isolated={value}")]).noun)
         };
-        assert_eq!(of(word), of(other));
-        let of = |word: &str| {
-            format!("{:?}", read(&["offload", "set", "a", &format!("segmentation={word}")]).noun)
+        assert_eq!(parsed(value), parsed(other));
+        let parsed = |value: &str| {
+            format!("{:?}", read(&["offload", "set", "a", &format!("segmentation={value}")]).noun)
         };
-        assert_eq!(of(word), of(other));
+        assert_eq!(parsed(value), parsed(other));
     }
     wrong(&["nic", "set", "a", "--isolated=yes"]);
 }
@@ -139,9 +140,9 @@ async fn an_export_that_fails_leaves_its_file_as_it_was() {
     let (file, socket) = (folder.path().join("host.toml"), folder.path().join("no.sock"));
     std::fs::write(&file, "former").unwrap();
     let [file_name, socket] = [&file, &socket].map(|path| path.to_str().unwrap());
-    for more in [&["--json"][..], &[]] {
-        let words = ["--socket", socket, "export", "--output", file_name];
-        let failure = read(&[&words, more].concat()).run().await.unwrap_err();
+    for extra in [&["--json"][..], &[]] {
+        let arguments = ["--socket", socket, "export", "--output", file_name];
+        let failure = read(&[&arguments, extra].concat()).run().await.unwrap_err();
         assert_eq!(failure.code(), 5);
         assert_eq!(std::fs::read(&file).unwrap(), b"former");
     }

@@ -6,16 +6,16 @@ const EXAMPLE_MAX: usize = 94;
 
 /// Returns all visible commands below `suimon` with their words.
 fn commands() -> Vec<(String, Command)> {
-    fn collect(command: &Command, path: &str, all: &mut Vec<(String, Command)>) {
+    fn collect(command: &Command, path: &str, commands: &mut Vec<(String, Command)>) {
         for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
             let path = format!("{path} {}", sub.get_name()).trim_start().to_owned();
-            all.push((path.clone(), sub.clone()));
-            collect(sub, &path, all);
+            commands.push((path.clone(), sub.clone()));
+            collect(sub, &path, commands);
         }
     }
-    let mut all = Vec::new();
-    collect(&cli::command(), "", &mut all);
-    all
+    let mut commands = Vec::new();
+    collect(&cli::command(), "", &mut commands);
+    commands
 }
 
 #[test]
@@ -44,7 +44,8 @@ fn every_help_belongs_to_one_command() {
     let paths: Vec<String> = commands().into_iter().map(|(path, _)| path).collect();
     for help in ALL.iter().copied().flatten() {
         assert!(paths.iter().any(|path| path == help.path), "no command `{}`", help.path);
-        let count = ALL.iter().copied().flatten().filter(|of| of.path == help.path).count();
+        let count =
+            ALL.iter().copied().flatten().filter(|other_help| other_help.path == help.path).count();
         assert_eq!(count, 1, "`{}` has two texts", help.path);
     }
 }

@@ -31,12 +31,12 @@ fn port(kind: PortKind, name: &str, offloads: Vec<OffloadStatus>) -> PortOffload
 fn offload(
     name: &str,
     supported: Option<bool>,
-    by: OffloadPerformer,
+    performer: OffloadPerformer,
     reason: &str,
 ) -> OffloadStatus {
-    let effective = by != OffloadPerformer::Software;
+    let effective = performer != OffloadPerformer::Software;
     let (name, reason) = (name.to_owned(), reason.to_owned());
-    OffloadStatus { name, supported, enabled: effective, effective, by, reason }
+    OffloadStatus { name, supported, enabled: effective, effective, by: performer, reason }
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn set_sends_only_the_keys_that_were_named() {
             "segmentation": false, "tx_checksum": null, "receive_coalescing": true
         })
     );
-    let twice = switches(&["segmentation=off", "segmentation=on"]).unwrap_err();
+    let repeated = switches(&["segmentation=off", "segmentation=on"]).unwrap_err();
     assert_eq!(
-        (twice.code(), twice.to_string()),
+        (repeated.code(), repeated.to_string()),
         (2, "`segmentation` is given twice; give it once".to_owned())
     );
 }
@@ -85,8 +85,8 @@ fn a_port_is_found_by_its_name_or_by_kind_and_name() {
         chosen(ports(), &names)
     };
     assert_eq!(find(&[]).unwrap(), ports());
-    let found = find(&["uplink:both", "web", "nic:web"]).unwrap();
-    let found: Vec<_> = found.iter().map(|port| (port.kind, port.name.as_str())).collect();
+    let ports = find(&["uplink:both", "web", "nic:web"]).unwrap();
+    let found: Vec<_> = ports.iter().map(|port| (port.kind, port.name.as_str())).collect();
     assert_eq!(found, [(PortKind::Uplink, "both"), (PortKind::Nic, "web"), (PortKind::Nic, "web")]);
     assert_eq!(find(&["lab"]).unwrap(), find(&["switch:lab"]).unwrap());
     let unclear = find(&["both"]).unwrap_err();

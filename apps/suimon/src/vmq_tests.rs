@@ -24,14 +24,14 @@ fn wrong(args: &[&str]) -> String {
 
 #[test]
 fn set_sends_only_the_keys_that_were_named_each_as_its_type() {
-    let sent = ["enabled=off", "mode=static", "base_worker=2", "numa_node=default"];
+    let assignments = ["enabled=off", "mode=static", "base_worker=2", "numa_node=default"];
     assert_eq!(
-        patch(&sent).unwrap(),
+        patch(&assignments).unwrap(),
         json!({"enabled": false, "mode": "static", "base_worker": 2, "numa_node": null})
     );
-    let twice = patch(&["mode=static", "mode=dynamic"]).unwrap_err();
+    let repeated = patch(&["mode=static", "mode=dynamic"]).unwrap_err();
     assert_eq!(
-        (twice.code(), twice.to_string()),
+        (repeated.code(), repeated.to_string()),
         (2, "`mode` is given twice; give it once".to_owned())
     );
 }

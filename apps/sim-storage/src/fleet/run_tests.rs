@@ -43,14 +43,21 @@ fn a_node_costs_etcd_the_same_whatever_the_size() {
         let requests = outcome.steps["etcd_requests"].as_u64().unwrap();
         requests as f64 / f64::from(nodes) / 30.0
     };
-    let (few, many) = (per_node(100, 10), per_node(1000, 100));
-    assert!((few / many - 1.0).abs() < 0.1, "{few} and {many} a second and node");
+    let (per_small_fleet, per_large_fleet) = (per_node(100, 10), per_node(1000, 100));
+    assert!(
+        (per_small_fleet / per_large_fleet - 1.0).abs() < 0.1,
+        "{per_small_fleet} and {per_large_fleet} a second and node"
+    );
 }
 
 #[test]
 fn a_leader_that_gives_too_much_is_found_out() {
     let outcome = run_with(&read(40, 4, 30), once(1), Box::new(Broken(How::Generous))).unwrap();
-    assert!(outcome.complaints.iter().all(|of| of.checker == "caps"), "{:?}", outcome.complaints);
+    assert!(
+        outcome.complaints.iter().all(|complaint| complaint.checker == "caps"),
+        "{:?}",
+        outcome.complaints
+    );
     assert!(outcome.complaints_count > 10);
 }
 
@@ -62,11 +69,11 @@ fn a_fleet_that_makes_no_sense_is_refused_with_the_key() {
         ("greedy_percent = 3\n", "greedy_percent = 90\n", "disks.greedy_percent and disks"),
         ("[faults]", "[faults]\nof = 1", "unknown field `of`"),
     ];
-    for (from, to, told) in cases {
+    for (from, to, message) in cases {
         assert!(FLEET.contains(from), "{from}");
         let error = suimon_sim_kernel::read::<FleetScenario>(&FLEET.replacen(from, to, 1))
             .unwrap_err()
             .to_string();
-        assert!(error.contains(told), "{to}: {error}");
+        assert!(error.contains(message), "{to}: {error}");
     }
 }

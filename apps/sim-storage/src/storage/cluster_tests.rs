@@ -36,32 +36,33 @@ fn qos_cluster_min_is_won_whatever_the_seed() {
 fn a_cluster_repeats_bit_for_bit() {
     let scenario = read();
     for is_swarm in [false, true] {
-        let [one, two, other] =
+        let [first, two, other] =
             [5, 5, 6].map(|seed| run(&scenario, once(seed, is_swarm)).unwrap().trace);
-        assert_eq!(one, two);
-        assert_ne!(one, other);
+        assert_eq!(first, two);
+        assert_ne!(first, other);
     }
 }
 
-fn broken(how: How, options: Options) -> ScenarioResult {
+fn broken(defect: How, options: Options) -> ScenarioResult {
     let makers = Makers {
         scheduler: &|spec| Box::new(StoreScheduler::new(spec)),
-        machines: &move || Box::new(Broken(how)),
+        machines: &move || Box::new(Broken(defect)),
     };
     run_with(&read(), options, &makers).unwrap()
 }
 
 #[test]
 fn a_broken_policy_is_found_out_by_who_watches_for_that() {
-    for (how, by) in [
+    for (defect, checker) in [
         (How::Generous, "caps"),
         (How::Stingy, "spare"),
         (How::Clinging, "leases"),
         (How::Silent, "minimums"),
     ] {
-        let outcome = broken(how, once(1, false));
-        let checkers: Vec<&str> = outcome.complaints.iter().map(|of| of.checker).collect();
-        assert!(checkers.contains(&by), "{how:?}: {checkers:?} and not {by}");
+        let outcome = broken(defect, once(1, false));
+        let checkers: Vec<&str> =
+            outcome.complaints.iter().map(|complaint| complaint.checker).collect();
+        assert!(checkers.contains(&checker), "{defect:?}: {checkers:?} and not {checker}");
     }
 }
 
@@ -71,15 +72,16 @@ fn a_broken_policy_is_found_out_by_who_watches_for_that() {
 fn a_swarm_finds_what_only_faults_show_and_nothing_in_production() {
     let scenario = read();
     assert_eq!(broken(How::Forgetful, once(1, false)).complaints, []);
-    let (mut found, mut judged) = (0, 0);
+    let (mut found_count, mut judged) = (0, 0);
     for seed in 1..=20 {
         let outcome = run(&scenario, once(seed, true)).unwrap();
         assert_eq!(outcome.complaints, [], "seed {seed}");
         judged += outcome.judged;
         let outcome = broken(How::Forgetful, once(seed, true));
-        found += u32::from(outcome.complaints.iter().any(|of| of.checker == "caps"));
+        found_count +=
+            u32::from(outcome.complaints.iter().any(|complaint| complaint.checker == "caps"));
     }
-    assert!(found >= 3, "{found} of 20");
+    assert!(found_count >= 3, "{found_count} of 20");
     assert!(judged >= 200, "{judged}");
 }
 
@@ -93,11 +95,11 @@ fn a_cluster_that_makes_no_sense_is_refused_with_the_key() {
         ("declared_percent = 98", "declared = 98", "unknown field `declared`"),
         ("clock_ppm = 90", "clock_ppm = 900000", "node.clock_ppm: 900000"),
     ];
-    for (from, to, told) in cases {
+    for (from, to, message) in cases {
         assert!(CLUSTER_MIN.contains(from), "{from}");
         let error = suimon_sim_kernel::read::<StorageScenario>(&CLUSTER_MIN.replacen(from, to, 1))
             .unwrap_err()
             .to_string();
-        assert!(error.contains(told), "{to}: {error}");
+        assert!(error.contains(message), "{to}: {error}");
     }
 }

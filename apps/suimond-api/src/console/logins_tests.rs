@@ -1,7 +1,7 @@
 use super::*;
 
-fn shown(of: &Credentials<String>) -> Credentials<&str> {
-    Credentials { cookie: &of.cookie, secret: &of.secret }
+fn shown(credentials: &Credentials<String>) -> Credentials<&str> {
+    Credentials { cookie: &credentials.cookie, secret: &credentials.secret }
 }
 
 #[test]
@@ -64,23 +64,23 @@ fn a_ticket_is_for_one_use_of_one_path_by_one_session_for_half_a_minute() {
         logins.use_ticket(now + after, &Credentials { cookie, secret: ticket }, path)
     };
     let (zero, last) = (Duration::ZERO, TICKET_SPAN - Duration::from_millis(1));
-    let good = ticket(&mut logins).unwrap();
-    assert!(!used(&mut logins, zero, &second, &good, "/a"), "another session's");
-    assert!(used(&mut logins, last, &first, &good, "/a"));
-    assert!(!used(&mut logins, last, &first, &good, "/a"), "used");
-    let elsewhere = ticket(&mut logins).unwrap();
-    assert!(!used(&mut logins, zero, &first, &elsewhere, "/b"));
-    assert!(!used(&mut logins, zero, &first, &elsewhere, "/a"), "used up by the attempt");
+    let valid_ticket = ticket(&mut logins).unwrap();
+    assert!(!used(&mut logins, zero, &second, &valid_ticket, "/a"), "another session's");
+    assert!(used(&mut logins, last, &first, &valid_ticket, "/a"));
+    assert!(!used(&mut logins, last, &first, &valid_ticket, "/a"), "used");
+    let other_ticket = ticket(&mut logins).unwrap();
+    assert!(!used(&mut logins, zero, &first, &other_ticket, "/b"));
+    assert!(!used(&mut logins, zero, &first, &other_ticket, "/a"), "used up by the attempt");
     let late = ticket(&mut logins).unwrap();
     assert!(!used(&mut logins, TICKET_SPAN, &first, &late, "/a"));
     assert_eq!(logins.new_ticket(now, "none", "/a".to_owned()), Ok(None));
     // The oldest of too many is replaced.
-    let all: Vec<_> = (0..=TICKETS_MAX).map(|_| ticket(&mut logins).unwrap()).collect();
-    assert!(!used(&mut logins, zero, &first, &all[0], "/a"));
-    assert!(all[1..].iter().all(|one| used(&mut logins, zero, &first, one, "/a")));
-    let ended = ticket(&mut logins).unwrap();
+    let tickets: Vec<_> = (0..=TICKETS_MAX).map(|_| ticket(&mut logins).unwrap()).collect();
+    assert!(!used(&mut logins, zero, &first, &tickets[0], "/a"));
+    assert!(tickets[1..].iter().all(|ticket| used(&mut logins, zero, &first, ticket, "/a")));
+    let ended_ticket = ticket(&mut logins).unwrap();
     logins.end_session(&first);
-    assert!(!used(&mut logins, zero, &first, &ended, "/a"));
+    assert!(!used(&mut logins, zero, &first, &ended_ticket, "/a"));
 }
 
 #[test]

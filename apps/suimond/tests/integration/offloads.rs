@@ -36,18 +36,19 @@ async fn the_switches_of_an_uplink_are_patched_live_and_shown() {
     let (large, config) = shown().await;
     assert_eq!((&large["enabled"], config), (&json!(true), Value::Null), "{large}");
 
-    let off = r#"{"offload": {"segmentation": false}}"#;
-    let (status, plan) = server.call(Method::PATCH, "/1.0/uplinks/wan?dry_run=true", off).await;
+    let disabled = r#"{"offload": {"segmentation": false}}"#;
+    let (status, plan) =
+        server.call(Method::PATCH, "/1.0/uplinks/wan?dry_run=true", disabled).await;
     assert_eq!((status, &plan["steps"][0]["action"]), (200, &json!("change-live")), "{plan}");
-    server.change(Method::PATCH, "/1.0/uplinks/wan", off).await;
+    server.change(Method::PATCH, "/1.0/uplinks/wan", disabled).await;
     let (large, config) = shown().await;
     assert_eq!(config["segmentation"], false);
     assert_eq!((&large["enabled"], &large["effective"]), (&json!(false), &json!(false)));
     assert_eq!(large["by"], "software");
     assert_eq!(large["reason"], "switched off by segmentation");
 
-    let wrong = r#"{"offload": {"tso": false}}"#;
-    let (status, body) = server.call(Method::PATCH, "/1.0/uplinks/wan", wrong).await;
+    let invalid = r#"{"offload": {"tso": false}}"#;
+    let (status, body) = server.call(Method::PATCH, "/1.0/uplinks/wan", invalid).await;
     let error = &body["errors"][0];
     assert_eq!((status, &error["code"]), (422, &json!("unknown_key")), "{body}");
     assert_eq!(error["field"], "offload.tso");
@@ -66,8 +67,8 @@ async fn what_the_description_refers_to_is_described() {
     let mut found = Vec::new();
     references(&document, &mut found);
     for reference in &found {
-        let place = reference.strip_prefix('#').unwrap_or_else(|| panic!("{reference}"));
-        assert!(document.pointer(place).is_some(), "{reference}");
+        let pointer = reference.strip_prefix('#').unwrap_or_else(|| panic!("{reference}"));
+        assert!(document.pointer(pointer).is_some(), "{reference}");
     }
     for name in ["OffloadConfig", "OffloadStatus", "OffloadDoer", "DeviceFeaturesStatus"] {
         assert!(found.iter().any(|reference| reference.ends_with(&format!("/{name}"))), "{name}");

@@ -56,8 +56,8 @@ fn start(directory: &Path, state: &str, socket: &Path) -> Running {
 /// end it at once.
 fn answers(socket: &Path) -> bool {
     let Ok(mut stream) = UnixStream::connect(socket) else { return false };
-    let asked = stream.write_all(b"GET /1.0/host HTTP/1.1\r\nHost: suimond\r\n\r\n");
-    asked.is_ok() && stream.read_exact(&mut [0; 12]).is_ok()
+    let written = stream.write_all(b"GET /1.0/host HTTP/1.1\r\nHost: suimond\r\n\r\n");
+    written.is_ok() && stream.read_exact(&mut [0; 12]).is_ok()
 }
 
 fn refused(output: &Output) -> (Option<i32>, String) {
@@ -102,14 +102,14 @@ fn a_wrong_file_is_refused_before_anything_is_touched() {
     let config = directory.path().join("host.toml");
     let state = directory.path().join("state");
     let socket = directory.path().join("a.sock");
-    let run = |toml: &str, more: &[&str]| {
+    let run = |toml: &str, extra: &[&str]| {
         std::fs::write(&config, toml).unwrap();
         let mut arguments =
             vec!["--config", text(&config), "--socket", text(&socket), "--state-dir", text(&state)];
-        arguments.extend(more);
-        let refused = refused(&suimond(&arguments).output().unwrap());
+        arguments.extend(extra);
+        let error_text = refused(&suimond(&arguments).output().unwrap());
         assert!(!state.exists() && !socket.exists());
-        refused
+        error_text
     };
     let (code, message) = run("[host]\ncolour = 1\n", &[]);
     assert_eq!(code, Some(3), "{message}");
@@ -167,7 +167,7 @@ fn a_kill_in_the_middle_of_a_change_leaves_no_socket_behind() {
     }
     let body = serde_json::json!({ "toml": toml }).to_string();
     let mut hits = 0;
-    for made in [2, 9, 30] {
+    for created_count in [2, 9, 30] {
         let mut running = start(directory.path(), "state", &socket);
         // A kill after the end of the change tests nothing further.
         if ask(&socket, "GET /1.0/nics", "").ends_with("]") && sockets_in(&vms) > 1 {
@@ -175,7 +175,7 @@ fn a_kill_in_the_middle_of_a_change_leaves_no_socket_behind() {
         }
         assert!(ask(&socket, "POST /1.0/apply", &body).starts_with("HTTP/1.1 202"));
         let deadline = Instant::now() + Duration::from_secs(90);
-        while sockets_in(&vms) < made {
+        while sockets_in(&vms) < created_count {
             assert!(Instant::now() < deadline, "no sockets are made");
         }
         running.0.kill().unwrap();
@@ -185,8 +185,8 @@ fn a_kill_in_the_middle_of_a_change_leaves_no_socket_behind() {
     assert!(hits > 0, "the kills came too late to say anything");
     let running = start(directory.path(), "state", &socket);
     let nics = ask(&socket, "GET /1.0/nics", "");
-    let wanted = if nics.ends_with("[]") { 1 } else { 65 };
-    assert_eq!(sockets_in(&vms), wanted);
+    let expected_sockets = if nics.ends_with("[]") { 1 } else { 65 };
+    assert_eq!(sockets_in(&vms), expected_sockets);
     assert!(vms.join("others.sock").exists());
     drop(running);
 }
@@ -208,10 +208,10 @@ fn a_launcher_of_vms_that_fails_says_why_where_its_daemon_reads_it() {
         "the folder of all VMs {} is owned by another user, or writable by others",
         text(&folder)
     );
-    let (code, error, told) = launch(&arguments);
-    assert_eq!((code, told.as_str()), (Some(1), ""), "{error}");
+    let (code, error, output) = launch(&arguments);
+    assert_eq!((code, output.as_str()), (Some(1), ""), "{error}");
     assert!(error.contains(&reason), "{error}");
     arguments.push("--vm-launcher-ends");
-    let (code, error, told) = launch(&arguments);
-    assert_eq!((code, told.trim()), (Some(1), reason.as_str()), "{error}");
+    let (code, error, output) = launch(&arguments);
+    assert_eq!((code, output.trim()), (Some(1), reason.as_str()), "{error}");
 }

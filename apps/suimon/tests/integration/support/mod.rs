@@ -26,16 +26,16 @@ impl Daemon {
     pub fn new(answers: &[(&str, String)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(dir.path().join("s")).unwrap();
-        let asked = Arc::new(Mutex::new(Vec::new()));
+        let requests = Arc::new(Mutex::new(Vec::new()));
         let answers: Vec<(String, String)> =
             answers.iter().map(|(start, answer)| ((*start).to_owned(), answer.clone())).collect();
-        let log = asked.clone();
+        let log = requests.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
                 answer(stream.unwrap(), &answers, &log);
             }
         });
-        Self { dir, asked }
+        Self { dir, asked: requests }
     }
 
     pub fn run(&self, args: &[&str]) -> Output {
