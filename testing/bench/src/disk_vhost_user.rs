@@ -34,7 +34,7 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let file = rig.path("disk.raw");
     write_file(Path::new(&file), DISK_BYTES)?;
     let serve = program("serve-disk")?;
-    let all = [
+    let peers = [
         Behind {
             name: "null",
             title: "nothing behind it",
@@ -50,7 +50,7 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
             theirs: qemu(&format!("driver=file,aio=io_uring,filename={file}")),
         },
     ];
-    all.iter().map(|behind| measure_with(behind, pairs)).collect()
+    peers.iter().map(|peer| measure_with(peer, pairs)).collect()
 }
 
 fn qemu(disk: &str) -> String {
@@ -76,8 +76,9 @@ fn measure_with(behind: &Behind, pairs: usize) -> Result<Work> {
 /// Measures reads, in millions per second of CPU time.
 fn reads(command: &str) -> Result<f64> {
     let back_end = format!("back-end: {command}");
-    let said = run(&[example("disk_speed")?.as_str(), "--json", "1", SECONDS, DEPTH, &back_end])?;
-    let told: Value = serde_json::from_str(&said).with_context(|| format!("no JSON: {said}"))?;
-    let rate = told[0]["rounds"][0]["requests_per_cpu_second"].as_f64();
-    Ok(rate.with_context(|| format!("no rate: {said}"))? / 1e6)
+    let output = run(&[example("disk_speed")?.as_str(), "--json", "1", SECONDS, DEPTH, &back_end])?;
+    let result: Value =
+        serde_json::from_str(&output).with_context(|| format!("no JSON: {output}"))?;
+    let rate = result[0]["rounds"][0]["requests_per_cpu_second"].as_f64();
+    Ok(rate.with_context(|| format!("no rate: {output}"))? / 1e6)
 }

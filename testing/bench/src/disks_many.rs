@@ -45,21 +45,21 @@ const KINDS: [Kind; 3] = [
 
 /// Measures `pairs` pairs of each load. The peer is Suimon with one disk.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
-    let mut works = Vec::new();
-    for Kind { name, held_to, ends, words } in KINDS {
+    let mut benchmarks = Vec::new();
+    for Kind { name, held_to, ends, words: description } in KINDS {
         for [disks, busy] in SIZES {
             let load = |[disks, busy]: [u32; 2]| EngineLoad { disks, busy, ends, limits: held_to };
             let name = format!("disks-many-{name}-{disks}-{busy}");
             let title = format!(
                 "A request's way through the engine, {disks} disks on one processor, {busy} of \
-                 them busy, {words}"
+                 them busy, {description}"
             );
             let mut work = Work::new(&name, &title, "Suimon, one disk", "ns").less_is_better();
             for _ in 0..pairs {
                 work.push(engine_pair(&load([1, 1]), &load([disks, busy]))?);
             }
-            works.push(work);
+            benchmarks.push(work);
         }
     }
-    Ok(works)
+    Ok(benchmarks)
 }

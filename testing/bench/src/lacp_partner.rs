@@ -50,16 +50,16 @@ impl LacpPartner {
     /// Starts a partner at the far ends of these wires, aggregated to one group.
     pub(crate) fn start(wires: &Wires) -> Self {
         let (namespace, ends) = (wires.far().name().to_owned(), wires.ends().to_vec());
-        let (told, links) = (Arc::new(Told::default()), ends.len());
+        let (state, links) = (Arc::new(Told::default()), ends.len());
         let thread = {
-            let told = Arc::clone(&told);
+            let state = Arc::clone(&state);
             thread::spawn(move || {
-                let played = enter_namespace(&namespace).and_then(|()| play(&ends, &told));
-                *told.failure.lock().unwrap_or_else(PoisonError::into_inner) =
+                let played = enter_namespace(&namespace).and_then(|()| play(&ends, &state));
+                *state.failure.lock().unwrap_or_else(PoisonError::into_inner) =
                     played.err().map(|error| format!("{error:#}"));
             })
         };
-        Self { told, links, thread: Some(thread) }
+        Self { told: state, links, thread: Some(thread) }
     }
 
     /// Waits until both ends use all links.
@@ -87,15 +87,15 @@ impl Drop for LacpPartner {
     }
 }
 
-fn play(devices: &[String], told: &Told) -> Result<()> {
+fn play(devices: &[String], state: &Told) -> Result<()> {
     let host = NetDevices::new()?;
     let sockets = devices.iter().map(|device| host.open_control(device));
     let mut sockets = sockets.collect::<Result<Vec<_>, _>>()?;
-    let began = Instant::now();
-    let now = || Time::ZERO + began.elapsed();
+    let started = Instant::now();
+    let now = || Time::ZERO + started.elapsed();
     let mut lacp = group(devices.len(), now())?;
     let mut in_use = BTreeSet::new();
-    while !told.stop.load(Ordering::Relaxed) {
+    while !state.stop.load(Ordering::Relaxed) {
         let mut actions = Vec::new();
         lacp.poll(now(), &mut actions);
         for action in actions {
@@ -114,7 +114,7 @@ fn play(devices: &[String], told: &Told) -> Result<()> {
                 LacpAction::Churn { .. } | LacpAction::Loopback { .. } => {}
             }
         }
-        told.in_use.store(in_use.len(), Ordering::Relaxed);
+        state.in_use.store(in_use.len(), Ordering::Relaxed);
         let due = lacp.next_deadline().map_or(LOOK_EVERY, |deadline| deadline.since(now()));
         wait(&sockets, due.min(LOOK_EVERY))?;
         for (member, socket) in (0..).map(MemberId).zip(&mut sockets) {

@@ -33,7 +33,7 @@ const GBITS_PER_GB: f64 = 8.0;
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let rig = Rig::new()?;
     let program = compile(&rig, "large_frames", SOURCE, Needs::Dpdk);
-    let mut works = Vec::new();
+    let mut benchmarks = Vec::new();
     for under_way in UNDER_WAY {
         let [mut copying, mut switching] = new_works(under_way);
         match &program {
@@ -43,13 +43,13 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
                 }
             }
             Err(error) => {
-                let why = Some(format!("{error:#}"));
-                (copying.missing, switching.missing) = (why.clone(), why);
+                let reason = Some(format!("{error:#}"));
+                (copying.missing, switching.missing) = (reason.clone(), reason);
             }
         }
-        works.extend([copying, switching]);
+        benchmarks.extend([copying, switching]);
     }
-    Ok(works)
+    Ok(benchmarks)
 }
 
 /// Creates the comparisons with copying and with Open vSwitch.
@@ -127,9 +127,9 @@ fn through_suimon(program: &str, under_way: u32) -> Result<Run> {
 
 /// Runs the VMs. The distance of the CPUs is measured while the VMs are idle, and after they have
 /// ended.
-fn run_vms(rig: &Rig, words: &[String]) -> Result<Run> {
+fn run_vms(rig: &Rig, arguments: &[String]) -> Result<Run> {
     let _memory = Hugepages::reserve(PAGES)?;
-    let mut vms = Process::start(rig, "vms", words)?;
+    let mut vms = Process::start(rig, "vms", arguments)?;
     let mut input = vms.take_stdin().context("the VMs have no input")?;
     wait_until("links of both VMs", SLACK, || {
         vms.check_running()?;
@@ -153,24 +153,24 @@ fn run_vms(rig: &Rig, words: &[String]) -> Result<Run> {
 }
 
 fn words(program: &str, sockets: &[String; 2], under_way: u32, copy: Duration) -> Vec<String> {
-    let mut words = vec![program.to_owned(), "-l".to_owned(), format!("{SWITCHING},{GUESTS}")];
-    words.extend(["--main-lcore".to_owned(), SWITCHING.to_string()]);
-    words.extend(["--no-pci", "--in-memory", "--single-file-segments"].map(str::to_owned));
-    words.extend(["--socket-mem".to_owned(), (PAGES * 2).to_string()]);
+    let mut arguments = vec![program.to_owned(), "-l".to_owned(), format!("{SWITCHING},{GUESTS}")];
+    arguments.extend(["--main-lcore".to_owned(), SWITCHING.to_string()]);
+    arguments.extend(["--no-pci", "--in-memory", "--single-file-segments"].map(str::to_owned));
+    arguments.extend(["--socket-mem".to_owned(), (PAGES * 2).to_string()]);
     for (nth, (socket, mac)) in sockets.iter().zip(MACS).enumerate() {
-        words.push("--vdev".to_owned());
-        words.push(format!(
+        arguments.push("--vdev".to_owned());
+        arguments.push(format!(
             "net_virtio_user{nth},mac={mac},path={socket},queues=1,queue_size={RING},server=1"
         ));
     }
-    words.extend(["--".to_owned(), under_way.to_string()]);
-    words.extend([WARM_UP, WINDOW, copy].map(|time| time.as_secs_f64().to_string()));
-    words
+    arguments.extend(["--".to_owned(), under_way.to_string()]);
+    arguments.extend([WARM_UP, WINDOW, copy].map(|time| time.as_secs_f64().to_string()));
+    arguments
 }
 
 /// Returns the numbers on the line that begins with this word.
-fn figures<const N: usize>(log: &str, word: &str) -> Option<[f64; N]> {
-    let line = log.lines().find_map(|line| line.strip_prefix(word)?.strip_prefix(' '))?;
+fn figures<const N: usize>(log: &str, keyword: &str) -> Option<[f64; N]> {
+    let line = log.lines().find_map(|line| line.strip_prefix(keyword)?.strip_prefix(' '))?;
     let figures: Result<Vec<f64>, _> = line.split(' ').map(str::parse).collect();
     figures.ok()?.try_into().ok()
 }

@@ -53,7 +53,10 @@ pub(crate) fn with_sections(page: &str, new: &[(Group, String)]) -> String {
         whole += &format!("\n{TARGETS}\n\n{}\n", text.trim());
     }
     for group in Group::ALL {
-        let written = new.iter().find(|(of, _)| *of == group).map(|(_, text)| text.as_str());
+        let written = new
+            .iter()
+            .find(|(section_group, _)| *section_group == group)
+            .map(|(_, text)| text.as_str());
         if let Some(text) = written.or_else(|| section(page, group.heading())) {
             whole += &format!("\n{}\n\n{}\n", group.heading(), text.trim());
         }
@@ -81,8 +84,8 @@ mod tests {
             "{both}"
         );
         assert_eq!(with_sections(&both, &[]), both);
-        let again = with_sections(&both, &[(Group::Network, "| c |".to_owned())]);
-        assert!(again.ends_with("\n## Network\n\n| c |\n\n## Disks\n\n| b |\n"), "{again}");
+        let unchanged = with_sections(&both, &[(Group::Network, "| c |".to_owned())]);
+        assert!(unchanged.ends_with("\n## Network\n\n| c |\n\n## Disks\n\n| b |\n"), "{unchanged}");
     }
 
     #[test]

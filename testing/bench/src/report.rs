@@ -170,8 +170,11 @@ impl Work {
     pub(crate) fn push(&mut self, pair: Pair) {
         self.pairs.push(pair);
         let Self { name, peer, unit, .. } = self;
-        let Pair { peer: theirs, suimon } = pair;
-        eprintln!("{name}, pair {}: {peer} {theirs}, Suimon {suimon} {unit}", self.pairs.len());
+        let Pair { peer: peer_sample, suimon } = pair;
+        eprintln!(
+            "{name}, pair {}: {peer} {peer_sample}, Suimon {suimon} {unit}",
+            self.pairs.len()
+        );
     }
 
     /// Returns the pairs measured with the CPUs at this distance.
@@ -204,9 +207,9 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 /// Writes the samples of each comparison as JSON.
-pub(crate) fn write_samples(folder: &Path, works: &[Work]) -> Result<()> {
+pub(crate) fn write_samples(folder: &Path, benchmarks: &[Work]) -> Result<()> {
     fs::create_dir_all(folder)?;
-    for work in works {
+    for work in benchmarks {
         let text = serde_json::to_string_pretty(work)? + "\n";
         fs::write(folder.join(format!("{}.json", work.name)), text)?;
     }
@@ -214,19 +217,19 @@ pub(crate) fn write_samples(folder: &Path, works: &[Work]) -> Result<()> {
 }
 
 /// Returns the table of comparisons, and the description of the machine.
-pub(crate) fn render(works: &[Work], machine: &[String]) -> String {
+pub(crate) fn render(benchmarks: &[Work], machine: &[String]) -> String {
     let mut page = String::new();
     page.push_str(
         "| work | peer | CPUs | peer's median | Suimon's median | ratio | lowest – highest | bar | \
          pairs |\n",
     );
     page.push_str("|---|---|---|---:|---:|---:|---:|---:|---:|\n");
-    for work in works {
+    for work in benchmarks {
         render_work(&mut page, work);
     }
     page.push_str("\nMachine and versions\n\n");
-    for fact in machine {
-        let _ = writeln!(page, "- {fact}");
+    for detail in machine {
+        let _ = writeln!(page, "- {detail}");
     }
     page
 }
@@ -241,22 +244,23 @@ fn render_work(page: &mut String, work: &Work) {
     let mut names = (title.as_str(), peer.as_str());
     for (cpus, pairs) in lines {
         let Some(summary) = Summary::of(&pairs, work.better) else { continue };
-        let Summary { peer: theirs, suimon, ratio, ratio_min, ratio_max, pairs, added } = summary;
+        let Summary { peer: peer_sample, suimon, ratio, ratio_min, ratio_max, pairs, added } =
+            summary;
         let bar = match work.bar {
-            Some(Bar::Ratio(least)) => format!("{least}"),
-            Some(Bar::AddedMax(most)) => format!("{most} {unit} more; {added:.2}"),
+            Some(Bar::Ratio(min_ratio)) => format!("{min_ratio}"),
+            Some(Bar::AddedMax(max_added)) => format!("{max_added} {unit} more; {added:.2}"),
             None => String::new(),
         };
         let (title, peer) = std::mem::take(&mut names);
         let _ = writeln!(
             page,
-            "| {title} | {peer} | {cpus} | {theirs:.2} {unit} | {suimon:.2} {unit} | \
+            "| {title} | {peer} | {cpus} | {peer_sample:.2} {unit} | {suimon:.2} {unit} | \
              **{ratio:.2}** | {ratio_min:.2} – {ratio_max:.2} | {bar} | {pairs} |",
         );
     }
     if work.pairs.is_empty() {
-        let why = work.missing.as_deref().unwrap_or("no pair");
-        let _ = writeln!(page, "| {title} | {peer} | | not measured: {why} | | | | | 0 |");
+        let reason = work.missing.as_deref().unwrap_or("no pair");
+        let _ = writeln!(page, "| {title} | {peer} | | not measured: {reason} | | | | | 0 |");
     }
 }
 

@@ -43,10 +43,10 @@ fn ask(cpu: u16, pings: &Pings, ping: &OwnedFd, pong: &OwnedFd) -> Result<Vec<f6
     let mut times = Vec::new();
     for _ in 0..pings.count {
         thread::sleep(pings.between);
-        let began = Instant::now();
+        let started = Instant::now();
         write(ping, &1_u64.to_ne_bytes())?;
         read(pong, &mut [0; 8])?;
-        times.push(began.elapsed().as_secs_f64() * 1e6);
+        times.push(started.elapsed().as_secs_f64() * 1e6);
     }
     Ok(times)
 }

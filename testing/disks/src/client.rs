@@ -207,8 +207,8 @@ impl DiskQueue for Client {
         &self.payloads
     }
 
-    fn zero_payload(&mut self, tag: u32, from: u64, len: u64) {
-        self.payloads.zero(tag, from, len);
+    fn zero_payload(&mut self, tag: u32, start: u64, len: u64) {
+        self.payloads.zero(tag, start, len);
     }
 
     fn complete(&mut self, tag: u32, outcome: DiskOutcome) {
@@ -231,8 +231,8 @@ impl DiskQueue for Client {
     }
 
     fn arm(&mut self) -> ArmResult {
-        let is_done = self.outstanding == self.spec.depth || !self.has_more();
-        if is_done { ArmResult::Armed } else { ArmResult::Pending }
+        let is_complete = self.outstanding == self.spec.depth || !self.has_more();
+        if is_complete { ArmResult::Armed } else { ArmResult::Pending }
     }
 
     fn disarm(&mut self) {}

@@ -23,21 +23,21 @@ impl Heard {
 }
 
 /// Returns the LACPDUs among the received frames, with their times.
-pub(crate) fn lacpdus(heard: &[Heard]) -> impl DoubleEndedIterator<Item = (Duration, &Lacpdu)> {
-    heard.iter().filter_map(|one| Some((one.at, one.lacpdu()?)))
+pub(crate) fn lacpdus(received: &[Heard]) -> impl DoubleEndedIterator<Item = (Duration, &Lacpdu)> {
+    received.iter().filter_map(|received| Some((received.at, received.lacpdu()?)))
 }
 
 /// Returns the maximum number of times in one interval shorter than `window`.
 pub(crate) fn most_within(times: &[Duration], window: Duration) -> usize {
-    let mut most = 0;
+    let mut max_count = 0;
     let mut first = 0;
-    for (last, at) in times.iter().enumerate() {
-        while *at - times[first] >= window {
+    for (last, time) in times.iter().enumerate() {
+        while *time - times[first] >= window {
             first += 1;
         }
-        most = most.max(last + 1 - first);
+        max_count = max_count.max(last + 1 - first);
     }
-    most
+    max_count
 }
 
 /// Returns the intervals between consecutive times.

@@ -56,7 +56,10 @@ impl Seat {
 
     /// Returns the LACPDUs since `since` with their times.
     pub(crate) fn since(&self, since: Duration) -> Vec<(Duration, Lacpdu)> {
-        lacpdus(&self.heard).filter(|(at, _)| *at >= since).map(|(at, pdu)| (at, *pdu)).collect()
+        lacpdus(&self.heard)
+            .filter(|(time, _)| *time >= since)
+            .map(|(time, pdu)| (time, *pdu))
+            .collect()
     }
 
     /// Returns whether the last LACPDU of the device reports that frames pass and that the partner
@@ -74,9 +77,9 @@ impl Seat {
         if self.partner.voice != Behaviour::Answer {
             return None;
         }
-        let Some((at, said)) = &self.said else { return Some(Duration::ZERO) };
-        let news = self.partner.compose(self.device.as_ref()) != *said;
-        Some(*at + if news { APART } else { EVERY })
+        let Some((sent_at, sent_pdu)) = &self.said else { return Some(Duration::ZERO) };
+        let has_changed = self.partner.compose(self.device.as_ref()) != *sent_pdu;
+        Some(*sent_at + if has_changed { APART } else { EVERY })
     }
 }
 
@@ -100,15 +103,15 @@ impl<'w> Session<'w> {
         self.sights.clear();
     }
 
-    /// Runs the partners until `done` returns true, for at most `limit`; returns whether it did.
+    /// Runs the partners until `is_done` returns true, for at most `limit`; returns whether it did.
     pub(crate) fn run_until(
         &mut self,
         limit: Duration,
-        mut done: impl FnMut(&Self) -> bool,
+        mut is_done: impl FnMut(&Self) -> bool,
     ) -> Result<bool> {
         let deadline = self.now() + limit;
         loop {
-            if done(self) {
+            if is_done(self) {
                 return Ok(true);
             }
             if self.now() >= deadline {
@@ -151,12 +154,12 @@ impl<'w> Session<'w> {
         frames: &[Vec<u8>],
     ) -> Result<u64> {
         let deadline = self.now() + time;
-        let mut sent = 0;
+        let mut sent_count = 0;
         let mut next = frames.iter().cycle();
         while self.now() < deadline {
             for frame in next.by_ref().take(BURST) {
                 self.world.send(interface, frame)?;
-                sent += 1;
+                sent_count += 1;
             }
             self.speak()?;
             // Receives at most as many frames as were sent, so that a device that sends more cannot
@@ -166,7 +169,7 @@ impl<'w> Session<'w> {
                 self.hear(arrival.interface, arrival.at, arrival.frame)?;
             }
         }
-        Ok(sent)
+        Ok(sent_count)
     }
 
     /// Sets a link down or up.
@@ -188,18 +191,18 @@ impl<'w> Session<'w> {
     /// [`Stop::NotApplicable`] if a link does not come into use. One case reports this as its
     /// failure; the other cases cannot be judged.
     pub(crate) fn establish(&mut self) -> Result<Duration, Stop> {
-        let began = self.now();
+        let started = self.now();
         for (interface, seat) in self.seats.iter_mut().enumerate() {
             seat.partner = Partner::baseline(interface);
         }
         let limit = self.setup.establish_limit;
         let everywhere = |session: &Self| session.seats.iter().all(Seat::is_in_use);
-        while self.now() < began + limit {
-            let asked = self.now();
+        while self.now() < started + limit {
+            let nudged_at = self.now();
             if self.run_until(PATIENCE, everywhere)? {
-                return Ok(self.now() - began);
+                return Ok(self.now() - started);
             }
-            self.nudge(asked)?;
+            self.nudge(nudged_at)?;
         }
         not_applicable(format!("a member did not come into use within {} s", limit.as_secs()))
     }
@@ -220,10 +223,13 @@ impl<'w> Session<'w> {
         Ok(())
     }
 
-    fn trace(&self, way: char, interface: usize, kind: &Kind) {
+    fn trace(&self, direction: char, interface: usize, kind: &Kind) {
         if let (true, Kind::Lacp(pdu)) = (self.setup.trace, kind) {
-            let at = self.now().as_secs_f64();
-            eprintln!("{at:9.3} {interface} {way} actor: {}; partner: {}", pdu.actor, pdu.partner);
+            let time_s = self.now().as_secs_f64();
+            eprintln!(
+                "{time_s:9.3} {interface} {direction} actor: {}; partner: {}",
+                pdu.actor, pdu.partner
+            );
         }
     }
 
@@ -236,9 +242,9 @@ impl<'w> Session<'w> {
         Ok(())
     }
 
-    fn hear(&mut self, interface: usize, at: Duration, frame: Vec<u8>) -> Result<()> {
-        if let Some(sight) = self.setup.probe.and_then(|probe| probe.sight(&frame)) {
-            self.sights.push((at, interface, sight));
+    fn hear(&mut self, interface: usize, time: Duration, frame: Vec<u8>) -> Result<()> {
+        if let Some(observation) = self.setup.probe.and_then(|probe| probe.sight(&frame)) {
+            self.sights.push((time, interface, observation));
         }
         if read_u16(&frame, 12) != Some(SLOW_PROTOCOLS_TYPE) {
             return Ok(());
@@ -252,7 +258,7 @@ impl<'w> Session<'w> {
                 self.world.send(interface, &frame)?;
             }
         }
-        seat.heard.push(Heard { at, frame, kind });
+        seat.heard.push(Heard { at: time, frame, kind });
         Ok(())
     }
 }

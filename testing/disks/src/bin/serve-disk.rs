@@ -44,11 +44,12 @@ struct Options {
 }
 
 impl Options {
-    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self> {
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self> {
         let mut options = Self::default();
-        while let Some(word) = words.next() {
-            let mut value = || words.next().with_context(|| format!("{word} needs a value"));
-            match word.as_str() {
+        while let Some(argument) = arguments.next() {
+            let mut value =
+                || arguments.next().with_context(|| format!("{argument} needs a value"));
+            match argument.as_str() {
                 "--nbd" => options.nbd = Some(value()?.into()),
                 "--vhost-user" => options.vhost_user = Some(value()?.into()),
                 "--queues" => options.queues = Some(value()?.parse()?),
@@ -61,7 +62,7 @@ impl Options {
                 "--null" => options.is_null = true,
                 "--fault" => options.fault = Some(value()?.parse()?),
                 other if other.starts_with("--") => bail!("{other} is no option"),
-                _ => options.file = Some(word.into()),
+                _ => options.file = Some(argument.into()),
             }
         }
         Ok(options)

@@ -16,10 +16,10 @@ const MIB: u64 = 1 << 20;
 
 /// Returns the ranges with data according to `nbdinfo --map`.
 fn map(uri: &str) -> Vec<(u64, u64)> {
-    let said: serde_json::Value =
+    let extents: serde_json::Value =
         serde_json::from_str(&done("nbdinfo", &["--json", "--map", uri])).unwrap();
     data(
-        said.as_array().unwrap(),
+        extents.as_array().unwrap(),
         |extent| match extent["type"].as_u64().unwrap() {
             0 => true,
             3 => false,
@@ -31,10 +31,10 @@ fn map(uri: &str) -> Vec<(u64, u64)> {
 
 /// Returns the ranges with data according to `qemu-img map`.
 fn qemu_map(url: &str) -> Vec<(u64, u64)> {
-    let words = ["map", "--output=json", "-f", "raw", url];
-    let said: serde_json::Value = serde_json::from_str(&done("qemu-img", &words)).unwrap();
+    let arguments = ["map", "--output=json", "-f", "raw", url];
+    let extents: serde_json::Value = serde_json::from_str(&done("qemu-img", &arguments)).unwrap();
     data(
-        said.as_array().unwrap(),
+        extents.as_array().unwrap(),
         |extent| {
             let is_data = extent["data"].as_bool().unwrap();
             assert_eq!(extent["zero"].as_bool().unwrap(), !is_data);
@@ -89,12 +89,12 @@ fn holes_of_a_raw_disk_are_told_and_skipped() {
     assert_eq!(map(&uri), expected);
     assert_eq!(qemu_map(&url(&bench, "disk")), expected);
     let (copy, converted) = (bench.path("copy"), bench.path("converted"));
-    let words = [uri.as_str(), copy.to_str().unwrap()];
-    let read = read_bytes(&bench, bench.disk, || drop(done("nbdcopy", &words)));
+    let arguments = [uri.as_str(), copy.to_str().unwrap()];
+    let read = read_bytes(&bench, bench.disk, || drop(done("nbdcopy", &arguments)));
     assert!(read < 2 * MIB, "{read}");
-    let words = ["convert", "-f", "raw", "-O", "raw", &url(&bench, "disk")];
-    let words = [&words[..], &[converted.to_str().unwrap()]].concat();
-    let read = read_bytes(&bench, bench.disk, || drop(done("qemu-img", &words)));
+    let arguments = ["convert", "-f", "raw", "-O", "raw", &url(&bench, "disk")];
+    let arguments = [&arguments[..], &[converted.to_str().unwrap()]].concat();
+    let read = read_bytes(&bench, bench.disk, || drop(done("qemu-img", &arguments)));
     assert!(read < 2 * MIB, "{read}");
     for copy in [copy, converted] {
         assert!(std::fs::read(&copy).unwrap() == std::fs::read(bench.path("disk.raw")).unwrap());
@@ -107,9 +107,9 @@ fn holes_of_a_raw_disk_are_told_and_skipped() {
 fn a_disk_with_more_extents_than_one_answer_has_is_told_of_as_a_whole() {
     let bench = Bench::start();
     let file = std::fs::File::options().write(true).open(bench.path("disk.raw")).unwrap();
-    let expected: Vec<_> = (0..900).map(|at| (at * 65_536, 4096)).collect();
-    for &(at, len) in &expected {
-        file.write_all_at(&vec![1; len as usize], at).unwrap();
+    let expected: Vec<_> = (0..900).map(|index| (index * 65_536, 4096)).collect();
+    for &(offset, len) in &expected {
+        file.write_all_at(&vec![1; len as usize], offset).unwrap();
     }
     file.sync_all().unwrap();
     assert_eq!(map(&bench.uri("disk")), expected);
@@ -123,8 +123,8 @@ fn blocks_of_dynamic_images_are_told_as_they_are_written() {
         let image = bench.path(&format!("image.{ending}"));
         let extra =
             if ending == "vhd" { "force_size=on,subformat=dynamic" } else { "subformat=dynamic" };
-        let words = ["create", "-q", "-f", format, "-o", extra, image.to_str().unwrap(), "64M"];
-        done("qemu-img", &words);
+        let arguments = ["create", "-q", "-f", format, "-o", extra, image.to_str().unwrap(), "64M"];
+        done("qemu-img", &arguments);
         bench.exports.add_image("image", &image).unwrap();
         let uri = bench.uri("image");
         assert_eq!(map(&uri), []);

@@ -25,11 +25,11 @@ fn reflected(session: &mut Session<'_>) -> CaseResult {
     }
     // The information about the previous partner may remain until it expires.
     session.run_for(lifetime + session.setup.soon() * 2)?;
-    let began = session.now();
+    let start = session.now();
     session.run_for(LOOK)?;
     let mut reflected = 0;
     for seat in &session.seats {
-        for (_, pdu) in seat.since(began) {
+        for (_, pdu) in seat.since(start) {
             reflected += 1;
             if pdu.actor.state.has(State::DISTRIBUTING) {
                 return fail("not distributing", describe(&pdu));

@@ -45,11 +45,11 @@ const LOOK: Duration = Duration::from_secs(6);
 fn aggregates(session: &mut Session<'_>) -> CaseResult {
     match session.establish() {
         Ok(after) => Ok(format!("{} in use after {}", session.seats.len(), seconds(after))),
-        Err(Stop::NotApplicable(why)) => {
-            let words: Vec<String> = (0..session.seats.len())
+        Err(Stop::NotApplicable(reason)) => {
+            let states: Vec<String> = (0..session.seats.len())
                 .map(|interface| format!("{interface}: {}", last_words(session, interface)))
                 .collect();
-            fail("every member in use", format!("{why}; {}", words.join("; ")))
+            fail("every member in use", format!("{reason}; {}", states.join("; ")))
         }
         Err(other) => Err(other),
     }
@@ -72,8 +72,8 @@ fn individual(session: &mut Session<'_>) -> CaseResult {
         session.say(interface)?;
     }
     let limit = session.setup.soon() * 2;
-    let told = await_lacpdu(session, ONE, limit, |pdu| !pdu.partner.state.has(State::AGGREGATION))?;
-    if told.is_none() {
+    let pdu = await_lacpdu(session, ONE, limit, |pdu| !pdu.partner.state.has(State::AGGREGATION))?;
+    if pdu.is_none() {
         return fail("the partner told back as individual", last_words(session, ONE));
     }
     never_both(session)
@@ -86,8 +86,8 @@ fn never_both(session: &mut Session<'_>) -> CaseResult {
         [ONE, OTHER].iter().all(|interface| in_use_as_it_is(&session.seats[*interface]))
     };
     if session.run_until(LOOK, both)? {
-        let words = [ONE, OTHER].map(|interface| last_words(session, interface));
-        return fail("at most one of the two in use", words.join("; "));
+        let states = [ONE, OTHER].map(|interface| last_words(session, interface));
+        return fail("at most one of the two in use", states.join("; "));
     }
     let used = [ONE, OTHER].iter().filter(|i| in_use_as_it_is(&session.seats[**i])).count();
     Ok(format!("{used} of 2 in use"))

@@ -33,8 +33,9 @@ fn is_answered(session: &mut Session<'_>, interface: usize) -> Result<bool, Stop
         if session.probe(interface)?.is_none() {
             return not_applicable("no probe was given");
         }
-        let seen = |session: &Session<'_>| session.sights.iter().any(|(_, _, s)| s.asked == source);
-        if session.run_until(PATIENCE, seen)? {
+        let has_response =
+            |session: &Session<'_>| session.sights.iter().any(|(_, _, s)| s.asked == source);
+        if session.run_until(PATIENCE, has_response)? {
             return Ok(true);
         }
     }

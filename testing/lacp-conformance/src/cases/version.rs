@@ -24,8 +24,8 @@ pub(crate) const CASES: &[Case] = &[
         "6.4.2.3, 6.4.12",
         |session| {
             taken(session, |frame| {
-                for place in [33..36, 53..56, 60..72, 74..frame.len()] {
-                    frame[place].fill(0xa5);
+                for range in [33..36, 53..56, 60..72, 74..frame.len()] {
+                    frame[range].fill(0xa5);
                 }
             })
         },
@@ -38,10 +38,10 @@ pub(crate) const CASES: &[Case] = &[
             taken(session, |frame| {
                 frame[15] = 2;
                 // Port Algorithm, Port Conversation ID Digest, and an unknown TLV.
-                let more =
+                let extra_tlvs =
                     [&[4, 6, 0, 0x80, 0xc2, 1][..], &[5, 20], &[7; 18], &[0x7f, 6, 1, 2, 3, 4]];
-                let more = more.concat();
-                frame[72..72 + more.len()].copy_from_slice(&more);
+                let extra_tlvs = extra_tlvs.concat();
+                frame[72..72 + extra_tlvs.len()].copy_from_slice(&extra_tlvs);
             })
         },
     ),

@@ -33,8 +33,8 @@ impl Packets {
             .iter()
             .map(|name| Socket::open(name).with_context(|| format!("cannot open {name}")))
             .collect::<Result<_>>()?;
-        let began = Instant::now();
-        Ok(Self { names: names.to_vec(), sockets, began, link_command, turn: 0 })
+        let started = Instant::now();
+        Ok(Self { names: names.to_vec(), sockets, began: started, link_command, turn: 0 })
     }
 
     /// Returns a pending frame of any interface, without blocking.
@@ -64,8 +64,8 @@ impl World for Packets {
     }
 
     fn send(&mut self, interface: usize, frame: &[u8]) -> Result<()> {
-        let sent = self.sockets[interface].send(frame);
-        sent.with_context(|| format!("sending on {}", self.names[interface]))
+        let result = self.sockets[interface].send(frame);
+        result.with_context(|| format!("sending on {}", self.names[interface]))
     }
 
     fn receive(&mut self, until: Duration) -> Result<Option<Arrival>> {
@@ -73,13 +73,13 @@ impl World for Packets {
             if let Some(arrival) = self.take()? {
                 return Ok(Some(arrival));
             }
-            let left = until.saturating_sub(self.now());
-            if left.is_zero() {
+            let remaining = until.saturating_sub(self.now());
+            if remaining.is_zero() {
                 return Ok(None);
             }
-            let mut waited: Vec<PollFd<'_>> =
+            let mut poll_fds: Vec<PollFd<'_>> =
                 self.sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
-            match poll(&mut waited, Some(&Timespec::try_from(left)?)) {
+            match poll(&mut poll_fds, Some(&Timespec::try_from(remaining)?)) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(errno) => return Err(errno).context("waiting for frames"),
             }

@@ -71,21 +71,21 @@ struct Place(usize);
 fn files_and_sockets(memory: i32) -> Vec<Attempt> {
     let passwd = Place(text("/etc/passwd") as usize);
     let new = Place(text("/tmp/suimon-made-by-a-worker") as usize);
-    let how = Place(leaked([0_u64; 3]) as usize);
+    let how_to_open = Place(leaked([0_u64; 3]) as usize);
     let statx = Place(room(256) as usize);
     let pair = Place(room(8) as usize);
     let mut address = [0_u8; 110];
     address[0] = libc::AF_UNIX as u8;
     let address = Place(leaked(address) as usize);
     let (read, make) = (libc::O_RDONLY, libc::O_CREAT | libc::O_WRONLY);
-    let at = libc::AT_FDCWD;
+    let directory = libc::AT_FDCWD;
     let mut attempts: Vec<Attempt> = vec![
-        attempt!("openat", libc::SYS_openat, at, passwd.0, read),
-        attempt!("openat", libc::SYS_openat, at, new.0, make, 0o600),
-        attempt!("openat2", libc::SYS_openat2, at, passwd.0, how.0, 24),
-        attempt!("statx", libc::SYS_statx, at, passwd.0, 0, 0x7ff, statx.0),
-        attempt!("unlinkat", libc::SYS_unlinkat, at, new.0, 0),
-        attempt!("mknodat", libc::SYS_mknodat, at, new.0, libc::S_IFREG | 0o600, 0),
+        attempt!("openat", libc::SYS_openat, directory, passwd.0, read),
+        attempt!("openat", libc::SYS_openat, directory, new.0, make, 0o600),
+        attempt!("openat2", libc::SYS_openat2, directory, passwd.0, how_to_open.0, 24),
+        attempt!("statx", libc::SYS_statx, directory, passwd.0, 0, 0x7ff, statx.0),
+        attempt!("unlinkat", libc::SYS_unlinkat, directory, new.0, 0),
+        attempt!("mknodat", libc::SYS_mknodat, directory, new.0, libc::S_IFREG | 0o600, 0),
         attempt!("memfd_create", libc::SYS_memfd_create, new.0, 0),
         attempt!("ftruncate", libc::SYS_ftruncate, memory, 1),
         attempt!("pwrite64", libc::SYS_pwrite64, memory, statx.0, 1, 0),
@@ -111,7 +111,7 @@ fn files_and_sockets(memory: i32) -> Vec<Attempt> {
     attempts.extend([
         attempt!("open", libc::SYS_open, passwd.0, read),
         attempt!("creat", libc::SYS_creat, new.0, 0o600),
-        attempt!("x32 openat", libc::SYS_openat | 0x4000_0000, at, passwd.0, read),
+        attempt!("x32 openat", libc::SYS_openat | 0x4000_0000, directory, passwd.0, read),
     ]);
     attempts
 }

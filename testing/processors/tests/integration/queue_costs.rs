@@ -15,10 +15,10 @@ use suimon_quantity::{Direction, PortId, QueueId, SwitchId, WorkerId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
 use suimon_wait::WorkerThreads;
 
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < Duration::from_secs(120), "waited in vain for {what}");
+fn wait_for(description: &str, mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < Duration::from_secs(120), "waited in vain for {description}");
         suimon_processor_tests::sleep_briefly();
     }
 }
@@ -50,10 +50,11 @@ fn time_is_told_to_the_queues_that_took_it() {
     plane.attach_sink(queue(2, Direction::Egress), Box::new(slow(20, 500)));
     plane.attach_sink(queue(3, Direction::Egress), Box::new(slow(20, 500)));
     let gate = Gate::default();
-    for (port, receive_ns, left) in [(0, 300, BATCHES), (1, 3000, BATCHES / 2), (3, 0, 0)] {
+    for (port, receive_ns, batches_left) in [(0, 300, BATCHES), (1, 3000, BATCHES / 2), (3, 0, 0)] {
         let frames = EndlessSource::new(small_frame(port, 2));
         let (gate, clock) = (gate.clone(), clock.clone());
-        let source = TimedSource { frames, gate, left, clock, receive_ns, empty_ns: 10 };
+        let source =
+            TimedSource { frames, gate, left: batches_left, clock, receive_ns, empty_ns: 10 };
         plane.attach_source(queue(port.into(), Direction::Ingress), source.source());
     }
     // Opening the gate starts all sources in the same round.
@@ -63,8 +64,8 @@ fn time_is_told_to_the_queues_that_took_it() {
         worker.asleep && worker.batches == BATCHES + BATCHES / 2
     });
     let near = |id: QueueId, expected: u64| {
-        let told = busy_ns(&plane, id);
-        assert!(told.abs_diff(expected) <= expected / 20, "{id:?}: {told}, not {expected}");
+        let busy = busy_ns(&plane, id);
+        assert!(busy.abs_diff(expected) <= expected / 20, "{id:?}: {busy}, not {expected}");
     };
     near(queue(0, Direction::Ingress), 300 * BATCHES);
     near(queue(1, Direction::Ingress), 3000 * BATCHES / 2);
@@ -76,9 +77,9 @@ fn time_is_told_to_the_queues_that_took_it() {
     let (queues, workers) = whole(&plane);
     assert!(queues <= workers && queues >= workers - workers / 1000);
     assert!(workers < clock.ns(), "it looked for more in vain");
-    let told = plane.workers().remove(0).working_ns;
+    let working_ns = plane.workers().remove(0).working_ns;
     clock.pass(1_000_000_000);
-    assert_eq!(plane.workers().remove(0).working_ns, told, "and slept");
+    assert_eq!(plane.workers().remove(0).working_ns, working_ns, "and slept");
     plane.stop();
 }
 
@@ -152,8 +153,8 @@ fn new_queues_start_where_their_port_is_at_home() {
             }
         }
     }
-    let at: Vec<u16> = plane.queues().iter().map(|view| view.worker.0).collect();
-    assert_eq!(at[..2], [1, 1], "chosen");
-    assert_eq!(at[2..4], [0, 0], "the chosen one does not run: where there are fewest");
+    let workers: Vec<u16> = plane.queues().iter().map(|view| view.worker.0).collect();
+    assert_eq!(workers[..2], [1, 1], "chosen");
+    assert_eq!(workers[2..4], [0, 0], "the chosen one does not run: where there are fewest");
     plane.stop();
 }

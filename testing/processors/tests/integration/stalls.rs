@@ -26,10 +26,10 @@ impl Supply for Blocking {
     }
 }
 
-fn until(what: &str, mut is_true: impl FnMut() -> bool) {
-    let began = Instant::now();
+fn until(description: &str, mut is_true: impl FnMut() -> bool) {
+    let started = Instant::now();
     while !is_true() {
-        assert!(began.elapsed() < Duration::from_secs(120), "{what}");
+        assert!(started.elapsed() < Duration::from_secs(120), "{description}");
         sleep_briefly();
     }
 }
@@ -66,11 +66,11 @@ fn a_worker_that_does_not_proceed_is_reported_with_the_device_that_it_serves() {
     assert!(notice(&plane).is_none(), "it is reported once");
     *released.0.lock().unwrap() = true;
     released.1.notify_all();
-    let mut seen = None;
+    let mut notice_seen = None;
     until("the worker proceeds", || {
-        seen = notice(&plane);
-        seen.is_some()
+        notice_seen = notice(&plane);
+        notice_seen.is_some()
     });
-    assert!(matches!(seen, Some(SwitchNotice::WorkerResumed { .. })), "{seen:?}");
+    assert!(matches!(notice_seen, Some(SwitchNotice::WorkerResumed { .. })), "{notice_seen:?}");
     plane.stop();
 }

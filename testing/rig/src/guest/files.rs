@@ -173,7 +173,7 @@ fn libraries_of(program: &Path) -> Result<Vec<String>> {
     let text = run(&["ldd", program.to_str().context("the path is not UTF-8")?])?;
     Ok(text
         .lines()
-        .filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')))
+        .filter_map(|line| line.split_whitespace().find(|path| path.starts_with('/')))
         .map(str::to_owned)
         .collect())
 }

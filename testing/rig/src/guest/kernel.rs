@@ -78,7 +78,7 @@ pub(crate) fn unpack(flavour: Flavour, folder: &Path) -> Result<Kernel> {
 /// Unpacks the only kernel package in `folder`.
 pub(crate) fn unpack_from(
     folder: &Path,
-    wanted: &[&str],
+    module_names: &[&str],
     wanted_on_demand: &[&str],
 ) -> Result<Kernel> {
     let archive = find(folder, |name| {
@@ -99,7 +99,7 @@ pub(crate) fn unpack_from(
         .context("the kernel package has no modules")?;
     run(&["depmod", "--basedir", text(&base)?, &release])?;
     let folder = base.join("lib/modules").join(&release);
-    let modules = modules_in_order(&folder, wanted)?;
+    let modules = modules_in_order(&folder, module_names)?;
     let on_demand = wanted_on_demand
         .iter()
         .map(|module| modules_in_order(&folder, &[module]))
@@ -171,10 +171,10 @@ fn plain(path: &Path) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-fn find(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<PathBuf> {
+fn find(folder: &Path, is_match: impl Fn(&str) -> bool) -> Result<PathBuf> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if entry.file_name().to_str().is_some_and(&wanted) {
+        if entry.file_name().to_str().is_some_and(&is_match) {
             return Ok(entry.path());
         }
     }

@@ -85,8 +85,8 @@ impl Guest {
             // If QEMU itself has ended, its output explains why.
             let status = process.wait(Duration::from_millis(500));
             let status = status.map_or("still runs".to_owned(), |status| status.to_string());
-            let said = fs::read_to_string(&console).unwrap_or_default();
-            let lines: Vec<&str> = said.lines().collect();
+            let console_text = fs::read_to_string(&console).unwrap_or_default();
+            let lines: Vec<&str> = console_text.lines().collect();
             let tail = lines[lines.len().saturating_sub(10)..].join("\n");
             bail!("{error:#}; QEMU ({status}): {}; console:\n{tail}", process.last_words());
         }
@@ -104,10 +104,10 @@ impl Guest {
         let line = rig.path(&rig.unique("serial"));
         let monitor = rig.path(&rig.unique("monitor"));
         let initramfs = initramfs_with(rig, spec.files()?.initramfs, &spec.programs)?;
-        let mut words = command_line(spec, accelerator, console, &line, &initramfs)?;
-        words.extend(["-qmp".to_owned(), format!("unix:{monitor},server=on,wait=off")]);
-        words.extend_from_slice(extra);
-        let mut process = Process::start(rig, &format!("qemu-{}", spec.name), &words)?;
+        let mut arguments = command_line(spec, accelerator, console, &line, &initramfs)?;
+        arguments.extend(["-qmp".to_owned(), format!("unix:{monitor},server=on,wait=off")]);
+        arguments.extend_from_slice(extra);
+        let mut process = Process::start(rig, &format!("qemu-{}", spec.name), &arguments)?;
         // QEMU starts the guest only after the connection.
         let channel = wait_for_value("serial line of the guest", LINE_LIMIT, || {
             process.check_running()?;
@@ -146,15 +146,15 @@ impl Guest {
         let limits = json!({ "max-bandwidth": bytes_per_second, "downtime-limit": 200 });
         monitor.ask("migrate-set-parameters", &limits)?;
         monitor.ask("migrate", &json!({ "uri": format!("unix:{address}") }))?;
-        let ended = wait_for_value("end of the migration", MIGRATION_LIMIT, || {
-            let said = monitor.ask("query-migrate", &json!({}))?;
-            match said["status"].as_str() {
-                Some("completed") => Ok(Some(said)),
-                Some("failed" | "cancelled") => bail!("the migration failed: {said}"),
+        let status = wait_for_value("end of the migration", MIGRATION_LIMIT, || {
+            let status = monitor.ask("query-migrate", &json!({}))?;
+            match status["status"].as_str() {
+                Some("completed") => Ok(Some(status)),
+                Some("failed" | "cancelled") => bail!("the migration failed: {status}"),
                 _ => Ok(None),
             }
         })?;
-        Ok(Duration::from_millis(ended["downtime"].as_u64().unwrap_or(0)))
+        Ok(Duration::from_millis(status["downtime"].as_u64().unwrap_or(0)))
     }
 
     /// Returns the receive filter that the guest has set for its first NIC (QMP's

@@ -32,12 +32,12 @@ impl Monitor {
         let line = json!({ "execute": command, "arguments": arguments }).to_string();
         self.reader.get_mut().write_all(line.as_bytes())?;
         loop {
-            let mut said = self.line()?;
-            if let Some(error) = said.get("error") {
+            let mut response = self.line()?;
+            if let Some(error) = response.get("error") {
                 bail!("QEMU rejected `{command}`: {}", error["desc"]);
             }
             // Other messages are events.
-            if let Some(result) = said.get_mut("return") {
+            if let Some(result) = response.get_mut("return") {
                 return Ok(result.take());
             }
         }

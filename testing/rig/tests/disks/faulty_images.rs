@@ -16,11 +16,11 @@ const FAULTY: [(&str, &str); 4] = [
     ("folder", "is a directory"),
 ];
 
-fn disk_toml(rig: &Rig, name: &str, format: &str, more: &str) -> String {
+fn disk_toml(rig: &Rig, name: &str, format: &str, extra: &str) -> String {
     let socket = rig.path("nbd.sock");
     format!(
         "[[disk]]\nname = \"{name}\"\nstore = \"s\"\nfile = \"{name}.{format}\"\n\
-         format = \"{format}\"\n{more}\nnbd = {{ socket = \"{socket}\" }}\n"
+         format = \"{format}\"\n{extra}\nnbd = {{ socket = \"{socket}\" }}\n"
     )
 }
 
@@ -33,7 +33,7 @@ fn host(rig: &Rig) -> String {
         ("orphan", "vhdx", "kind = \"differencing\"\nparent = \"missing.vhdx\""),
         ("folder", "raw", "size_bytes = \"16 MiB\""),
     ];
-    let disks = disks.map(|(name, format, more)| disk_toml(rig, name, format, more));
+    let disks = disks.map(|(name, format, extra)| disk_toml(rig, name, format, extra));
     format!("[[store]]\nname = \"s\"\npath = \"{}\"\n", rig.path("store")) + &disks.concat()
 }
 
@@ -79,9 +79,9 @@ fn faulty_images_keep_nothing_else_from_starting() {
     let mut daemon = Daemon::start(&rig, &host(&rig)).unwrap();
     check(&rig, &daemon);
     let events = daemon.ok(&["event", "list", "--id", "6108"]).unwrap();
-    for (name, why) in FAULTY {
-        let told = events.lines().any(|line| line.contains(name) && line.contains(why));
-        assert!(told, "{name}: {events}");
+    for (name, reason) in FAULTY {
+        let is_reported = events.lines().any(|line| line.contains(name) && line.contains(reason));
+        assert!(is_reported, "{name}: {events}");
     }
     // The same at a later start.
     assert!(daemon.stop().unwrap().success());
@@ -90,11 +90,11 @@ fn faulty_images_keep_nothing_else_from_starting() {
     // A change by hand is made as a whole or not at all.
     fs::copy(rig.path("store/format.vhdx"), rig.path("store/again.vhdx")).unwrap();
     let config = rig.path("more.toml");
-    let again = disk_toml(&rig, "again", "vhdx", "kind = \"dynamic\"\nsize_bytes = \"16 MiB\"");
-    fs::write(&config, host(&rig) + &again).unwrap();
-    let refused = daemon.cli(&["apply", "-f", &config]).unwrap();
-    let is_reported = refused.stderr.contains("again.vhdx: FileIdentifier.Signature");
-    assert!(!refused.is_ok() && is_reported, "{}{}", refused.stdout, refused.stderr);
+    let repeated = disk_toml(&rig, "again", "vhdx", "kind = \"dynamic\"\nsize_bytes = \"16 MiB\"");
+    fs::write(&config, host(&rig) + &repeated).unwrap();
+    let output = daemon.cli(&["apply", "-f", &config]).unwrap();
+    let is_reported = output.stderr.contains("again.vhdx: FileIdentifier.Signature");
+    assert!(!output.is_ok() && is_reported, "{}{}", output.stdout, output.stderr);
     assert!(!daemon.cli(&["disk", "show", "again"]).unwrap().is_ok());
     // An image that is put right is opened.
     let footer = rig.path("store/footer.vhd");

@@ -103,36 +103,36 @@ impl Host {
         shown.unwrap_or_else(|error| panic!("{error:#}: {now}"));
         let busy = self.daemon.http("POST", "/1.0/disks/d/check", None).unwrap();
         self.daemon.http("DELETE", &path, None).unwrap();
-        let ended = self.ended(&operation);
-        if ended["state"] == "succeeded" {
+        let operation = self.ended(&operation);
+        if operation["state"] == "succeeded" {
             if busy.status == 202 {
                 self.ended(&busy.json);
             }
             fs::remove_file(self.file("copy.vhdx")).unwrap();
             return false;
         }
-        assert_eq!(ended["state"], "cancelled", "{ended}");
+        assert_eq!(operation["state"], "cancelled", "{operation}");
         assert_eq!((busy.status, &busy.json["errors"][0]["code"]), (409, &"conflict".into()));
         true
     }
 }
 
-fn same(one: &str, format: &str, other: &str) {
-    run(&["qemu-img", "compare", "-f", "raw", "-F", format, one, other]).unwrap();
+fn same(first: &str, format: &str, other: &str) {
+    run(&["qemu-img", "compare", "-f", "raw", "-F", format, first, other]).unwrap();
 }
 
 /// What was trimmed is given back, and all else stays. Returns a copy of that.
 fn compact_trimmed(host: &Host) -> String {
     let url = format!("nbd:unix:{}:exportname=d", host.socket);
     let trim = ["-d", "unmap", "-c", "discard 0 32M", "-c", "flush"];
-    let said = run(&[&["qemu-io", "-f", "raw"][..], &trim, &[&url]].concat()).unwrap();
-    assert!(!said.contains("failed"), "{said}");
+    let output = run(&[&["qemu-io", "-f", "raw"][..], &trim, &[&url]].concat()).unwrap();
+    assert!(!output.contains("failed"), "{output}");
     host.wait_unused();
     let trimmed = host.copy_out("trimmed.raw");
     let length = || fs::metadata(host.file("d.vhdx")).unwrap().len();
     let before = length();
-    let ended = host.ended(&host.work("compact", None));
-    assert_eq!(ended["state"], "succeeded", "{ended}");
+    let operation = host.ended(&host.work("compact", None));
+    assert_eq!(operation["state"], "succeeded", "{operation}");
     // Its 32 blocks of 1 MiB.
     assert!(length() + 32 * MIB <= before, "{before} bytes became {}", length());
     same(&trimmed, "raw", &host.copy_out("compacted.raw"));
@@ -144,8 +144,8 @@ fn compact_trimmed(host: &Host) -> String {
 fn a_disk_grows_and_gets_snapshots_under_load_and_is_merged() {
     let mut host =
         Host::start("format = \"vhdx\"\nsize_bytes = \"64 MiB\"\nblock_bytes = \"1 MiB\"");
-    let (uri, kept) = (format!("--uri={}", host.uri()), host.rig.path(""));
-    let words = [
+    let (uri, aux_path) = (format!("--uri={}", host.uri()), host.rig.path(""));
+    let arguments = [
         "fio",
         "--name=verify",
         "--ioengine=nbd",
@@ -157,9 +157,9 @@ fn a_disk_grows_and_gets_snapshots_under_load_and_is_merged() {
         "--thinktime_blocks=300",
         "--verify=crc32c",
         &uri,
-        &format!("--aux-path={kept}"),
+        &format!("--aux-path={aux_path}"),
     ];
-    let mut load = Process::start(&host.rig, "fio", &words).unwrap();
+    let mut load = Process::start(&host.rig, "fio", &arguments).unwrap();
     wait_until("fio writes", PATIENCE, || {
         Ok(host.disk()["counters"]["writes"]["requests"].as_u64() > Some(1000))
     })
@@ -180,8 +180,8 @@ fn a_disk_grows_and_gets_snapshots_under_load_and_is_merged() {
     assert!(status.success(), "{}", load.log());
 
     let url = format!("nbd:unix:{}:exportname=d", host.socket);
-    let said = run(&["qemu-io", "-f", "raw", "-c", "write -P 0x7e 90M 1M", "-c", "flush", &url]);
-    assert!(!said.unwrap().contains("failed"));
+    let output = run(&["qemu-io", "-f", "raw", "-c", "write -P 0x7e 90M 1M", "-c", "flush", &url]);
+    assert!(!output.unwrap().contains("failed"));
     let before = host.copy_out("before.raw");
     assert_eq!(fs::metadata(&before).unwrap().len(), 96 * MIB);
     assert_eq!(host.files(), ["d.vhdx", "one.vhdx", "two.vhdx"]);
@@ -218,8 +218,8 @@ fn conversions_are_what_the_disk_is_and_are_cancelled() {
     host.wait_ready();
 
     let operation = host.work("convert", Some(body));
-    let ended = host.ended(&operation);
-    assert_eq!(ended["state"], "succeeded", "{ended}");
+    let operation = host.ended(&operation);
+    assert_eq!(operation["state"], "succeeded", "{operation}");
     assert_eq!(host.files(), ["copy.vhdx", "d.raw"]);
     same(&url, "vhdx", &host.file("copy.vhdx"));
     let missing = host.daemon.http("POST", "/1.0/disks/none/check", None).unwrap();
@@ -229,9 +229,9 @@ fn conversions_are_what_the_disk_is_and_are_cancelled() {
 #[test]
 fn a_check_tells_what_is_damaged() {
     let mut host = Host::start("format = \"vhdx\"\nsize_bytes = \"64 MiB\"");
-    let ended = host.ended(&host.work("check", None));
-    assert_eq!(ended["state"], "succeeded", "{ended}");
-    assert!(ended["report"].to_string().contains("no damage was found"), "{ended}");
+    let operation = host.ended(&host.work("check", None));
+    assert_eq!(operation["state"], "succeeded", "{operation}");
+    assert!(operation["report"].to_string().contains("no damage was found"), "{operation}");
     host.daemon.stop().unwrap();
     let file = fs::OpenOptions::new().write(true).open(host.file("d.vhdx")).unwrap();
     // Both region tables (MS-VHDX, 2.2.3).
@@ -239,8 +239,8 @@ fn a_check_tells_what_is_damaged() {
     drop(file);
     host.daemon.restart(&host.rig).unwrap();
     assert_eq!(host.disk()["state"], "failed");
-    let ended = host.ended(&host.work("check", None));
-    assert!(ended["report"][0].as_str().unwrap().starts_with("damage: d.vhdx"), "{ended}");
+    let operation = host.ended(&host.work("check", None));
+    assert!(operation["report"][0].as_str().unwrap().starts_with("damage: d.vhdx"), "{operation}");
     let events = host.daemon.json(&["event", "list"]).unwrap();
     let of_checks = events.as_array().unwrap().iter().filter(|event| event["id"] == 6113);
     assert_eq!(of_checks.count(), 2, "{events}");

@@ -69,8 +69,8 @@ impl Site {
 
     /// Those with data, sent to the port.
     fn of_stream(&self, tap: &PacketTap) -> Vec<Headed> {
-        let all = std::iter::from_fn(|| tap.receive(Duration::from_millis(50)));
-        let frames = all.filter(|(_, bytes)| {
+        let received = std::iter::from_fn(|| tap.receive(Duration::from_millis(50)));
+        let frames = received.filter(|(_, bytes)| {
             bytes[12..14] == [0x08, 0x00]
                 && bytes[23] == 6
                 && bytes[36..38] == PORT.to_be_bytes()
@@ -93,7 +93,10 @@ fn port_shown(daemon: &Daemon, port: &str) -> Value {
 fn shown(daemon: &Daemon, port: &str, offload: &str) -> Value {
     let port = port_shown(daemon, port);
     let mut offloads = port["offloads"].as_array().unwrap().iter();
-    offloads.find(|found| found["name"] == offload).unwrap_or_else(|| panic!("{port}")).clone()
+    offloads
+        .find(|offload_status| offload_status["name"] == offload)
+        .unwrap_or_else(|| panic!("{port}"))
+        .clone()
 }
 
 fn is_large((header, bytes): &Headed) -> bool {
@@ -109,7 +112,8 @@ fn is_plain(frame: &Headed) -> bool {
     let (header, bytes) = frame;
     let length = u16::from_be_bytes([bytes[16], bytes[17]]);
     let segment = &bytes[34..14 + usize::from(length)];
-    let address = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+    let address =
+        |offset: usize| [bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]];
     let pseudo = Sum::pseudo_ipv4(address(26), address(30), 6, length - 20);
     header.gso_type == VnetHeader::GSO_NONE
         && !is_partial(frame)
@@ -152,8 +156,12 @@ fn what_ethtool_switches_on_the_uplink_is_shown() {
 fn switches_of_an_uplink_change_what_leaves_it_and_what_comes_from_it() {
     let rig = Rig::new().unwrap();
     let mut site = Site::new(&rig);
-    let (sent, received) = (site.sent(), site.received());
-    assert!(sent.iter().any(is_large) && sent.iter().any(is_partial), "{}", sent.len());
+    let (sent_frames, received) = (site.sent(), site.received());
+    assert!(
+        sent_frames.iter().any(is_large) && sent_frames.iter().any(is_partial),
+        "{}",
+        sent_frames.len()
+    );
     assert!(received.iter().any(is_large), "{}", received.len());
 
     let plan = site.daemon.ok(&["offload", "set", "up", "segmentation=off", "--dry-run"]).unwrap();
@@ -161,20 +169,20 @@ fn switches_of_an_uplink_change_what_leaves_it_and_what_comes_from_it() {
     assert!(plan.contains(step), "{plan}");
     assert_eq!(site.shown("up", "tx_tcp4_segmentation")["enabled"], true, "a dry run");
     site.daemon.ok(&["offload", "set", "up", "segmentation=off", "tx_checksum=off"]).unwrap();
-    let check = |site: &Site, when: &str| {
-        assert!(site.sent().iter().all(is_plain), "{when}");
-        assert!(!site.received().iter().any(is_large), "{when}");
+    let check = |site: &Site, condition: &str| {
+        assert!(site.sent().iter().all(is_plain), "{condition}");
+        assert!(!site.received().iter().any(is_large), "{condition}");
         for (offload, switch) in
             [("tx_tcp4_segmentation", "segmentation"), ("tx_checksum", "tx_checksum")]
         {
             let shown = site.shown("uplink:up", offload);
-            let found = ["enabled", "effective", "supported"].map(|field| shown[field].as_bool());
-            assert_eq!(found, [Some(false), Some(false), Some(true)], "{when}: {shown}");
-            assert_eq!(shown["by"], "software", "{when}");
-            assert_eq!(shown["reason"], format!("switched off by {switch}"), "{when}");
+            let states = ["enabled", "effective", "supported"].map(|field| shown[field].as_bool());
+            assert_eq!(states, [Some(false), Some(false), Some(true)], "{condition}: {shown}");
+            assert_eq!(shown["by"], "software", "{condition}");
+            assert_eq!(shown["reason"], format!("switched off by {switch}"), "{condition}");
         }
         let config = site.daemon.ok(&["export"]).unwrap();
-        assert!(config.contains("[uplink.offload]\ntx_checksum = false"), "{when}: {config}");
+        assert!(config.contains("[uplink.offload]\ntx_checksum = false"), "{condition}: {config}");
     };
     check(&site, "at once");
     site.daemon.restart(&rig).unwrap();
@@ -241,9 +249,9 @@ fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
     let cells = ["inside", "tx_tcp4_segmentation", "yes", "yes", "yes", "egress", "port", "on"];
     assert!(table.lines().any(|line| line.split_whitespace().eq(cells)), "{table}");
 
-    let set = |daemon: &Daemon, more: &[&str]| {
-        let words = [&["offload", "set", "switch:inside"], more].concat();
-        daemon.ok(&words).unwrap()
+    let set = |daemon: &Daemon, extra: &[&str]| {
+        let arguments = [&["offload", "set", "switch:inside"], extra].concat();
+        daemon.ok(&arguments).unwrap()
     };
     let plan = set(&daemon, &["segmentation=off", "--dry-run"]);
     let step = "~ switch/inside change live: host_offload.segmentation true → false";
@@ -254,19 +262,22 @@ fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
         let features = run(&["ethtool", "-k", device]).unwrap();
         features.contains("\n\ttx-tcp-segmentation: on")
     };
-    let check = |daemon: &Daemon, when: &str| {
-        for (offload, by) in
+    let check = |daemon: &Daemon, condition: &str| {
+        for (offload, performer) in
             [("tx_tcp4_segmentation", "guest"), ("rx_tcp4_segmentation", "software")]
         {
             let shown = shown(daemon, "inside", offload);
-            let found = ["enabled", "effective"].map(|field| shown[field].as_bool());
-            assert_eq!(found, [Some(false), Some(false)], "{when}: {shown}");
-            assert_eq!(shown["by"], by, "{when}");
-            assert_eq!(shown["reason"], "switched off by segmentation", "{when}");
+            let states = ["enabled", "effective"].map(|field| shown[field].as_bool());
+            assert_eq!(states, [Some(false), Some(false)], "{condition}: {shown}");
+            assert_eq!(shown["by"], performer, "{condition}");
+            assert_eq!(shown["reason"], "switched off by segmentation", "{condition}");
         }
-        assert!(!takes_large(), "{when}");
+        assert!(!takes_large(), "{condition}");
         let config = daemon.ok(&["export"]).unwrap();
-        assert!(config.contains("[switch.host_offload]\nsegmentation = false"), "{when}: {config}");
+        assert!(
+            config.contains("[switch.host_offload]\nsegmentation = false"),
+            "{condition}: {config}"
+        );
     };
     check(&daemon, "at once");
     daemon.restart(&rig).unwrap();
@@ -281,7 +292,7 @@ fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
 fn what_there_is_not_is_named_with_the_choices() {
     let rig = Rig::new().unwrap();
     let site = Site::new(&rig);
-    for (words, code, part) in [
+    for (arguments, code, part) in [
         (
             &["offload", "show", "wan"][..],
             4,
@@ -291,9 +302,9 @@ fn what_there_is_not_is_named_with_the_choices() {
         (&["offload", "set", "up", "tso=off"], 2, "the keys are tx_checksum, rx_checksum"),
         (&["offload", "set", "up", "segmentation=0"], 2, "must be on, off or default, not `0`"),
     ] {
-        let output = site.daemon.cli(words).unwrap();
-        assert_eq!(output.code, code, "{words:?}: {output:?}");
-        assert!(output.stderr.contains(part), "{words:?}: {output:?}");
+        let output = site.daemon.cli(arguments).unwrap();
+        assert_eq!(output.code, code, "{arguments:?}: {output:?}");
+        assert!(output.stderr.contains(part), "{arguments:?}: {output:?}");
     }
     site.daemon.ok(&["offload", "set", "nic:guest", "segmentation=off"]).unwrap();
     assert_eq!(site.shown("guest", "rx_tcp4_segmentation")["by"], "software");

@@ -55,14 +55,14 @@ fn queues_spread_after_a_load_step_and_are_packed_after_its_end() {
     let mut explained = Vec::new();
     wait_until("a queue that is explained to have moved", LIMIT, || {
         let names = ["vm0", "vm1", "vm2", "vm3", "up"];
-        let all = names.map(|name| host.daemon().cli(&["vmq", "explain", name]));
-        explained = all.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(explained.iter().any(|said| said.stdout.contains("moved from worker ")))
+        let outputs = names.map(|name| host.daemon().cli(&["vmq", "explain", name]));
+        explained = outputs.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(explained.iter().any(|output| output.stdout.contains("moved from worker ")))
     })
     .unwrap_or_else(|error| panic!("{error:#}: {explained:?}"));
 
-    let ended = host.end(load).unwrap();
-    let pack = host.pack(ended).unwrap();
+    let ended_at = host.end(load).unwrap();
+    let pack = host.pack(ended_at).unwrap();
     println!("packed after {pack:?}");
     assert_eq!(used_and_parked(&host), (1, 3));
 }
@@ -91,10 +91,13 @@ mod full {
         thread::sleep(SETTLED + OVERLOADED);
         let moved = host.moves_since(load.began).unwrap();
         let settled = load.began + SETTLED.as_millis() as u64;
-        let late = moved.iter().filter(|of| of.at >= settled).count();
-        for of in &moved {
-            let at_s = Duration::from_millis(of.at - load.began).as_secs_f64();
-            println!("after {at_s:.1} s {} {:?}: {}", of.queue, of.workers, of.because);
+        let late = moved.iter().filter(|queue_move| queue_move.at >= settled).count();
+        for queue_move in &moved {
+            let at_s = Duration::from_millis(queue_move.at - load.began).as_secs_f64();
+            println!(
+                "after {at_s:.1} s {} {:?}: {}",
+                queue_move.queue, queue_move.workers, queue_move.because
+            );
         }
         println!("{late} of {} moves after {SETTLED:?}", moved.len());
         used_and_parked(&host);

@@ -11,24 +11,24 @@ use suimon_rig::{IovMachine, IovSpec, Rig, wait_until};
 /// Deadline of conditions. The machine is emulated.
 const LIMIT: Duration = Duration::from_secs(300);
 
-fn json(machine: &mut IovMachine, words: &str) -> Result<Value> {
-    let said = machine.suimon_well(&format!("{words} --json"))?;
-    serde_json::from_str(&said).with_context(|| format!("`suimon {words}` said {said}"))
+fn json(machine: &mut IovMachine, arguments: &str) -> Result<Value> {
+    let output = machine.suimon_well(&format!("{arguments} --json"))?;
+    serde_json::from_str(&output).with_context(|| format!("`suimon {arguments}` said {output}"))
 }
 
 /// What iproute2 says of a VF.
 fn ip_of_vf(machine: &mut IovMachine, index: u16) -> Result<String> {
-    let said = machine.run("/usr/bin/ip link show eth0")?;
-    let line = said.lines().find(|line| line.trim_start().starts_with(&format!("vf {index} ")));
-    Ok(line.with_context(|| format!("no VF {index} in {said}"))?.to_owned())
+    let output = machine.run("/usr/bin/ip link show eth0")?;
+    let line = output.lines().find(|line| line.trim_start().starts_with(&format!("vf {index} ")));
+    Ok(line.with_context(|| format!("no VF {index} in {output}"))?.to_owned())
 }
 
 /// Has to be refused, with this exit code and these words.
-fn refused(machine: &mut IovMachine, words: &str, code: i32, parts: &[&str]) -> Result<()> {
-    let said = machine.suimon(words)?;
-    ensure!(said.code == code, "`suimon {words}`: {} {}", said.code, said.stdout);
+fn refused(machine: &mut IovMachine, arguments: &str, code: i32, parts: &[&str]) -> Result<()> {
+    let output = machine.suimon(arguments)?;
+    ensure!(output.code == code, "`suimon {arguments}`: {} {}", output.code, output.stdout);
     for part in parts {
-        ensure!(said.stdout.contains(part), "`suimon {words}` said {}", said.stdout);
+        ensure!(output.stdout.contains(part), "`suimon {arguments}` said {}", output.stdout);
     }
     Ok(())
 }
@@ -163,8 +163,8 @@ fn a_new_daemon(machine: &mut IovMachine) -> Result<()> {
     assert_eq!(number_of_vfs(machine)?, "0");
     let exported = machine.suimon_well("export")?;
     assert!(!exported.contains("[[pf.vf]]"), "{exported}");
-    let refused = machine.suimon_well("host show")?;
-    assert!(!refused.contains("denied system calls"), "{refused}");
+    let host_status = machine.suimon_well("host show")?;
+    assert!(!host_status.contains("denied system calls"), "{host_status}");
     Ok(())
 }
 
