@@ -26,13 +26,15 @@ impl Shared {
         let mut errors = Vec::new();
         let mut described: BTreeMap<PciAddress, &PfConfig> = BTreeMap::new();
         for pf in &to.pfs {
-            let found = find(adapters.clone(), pf);
-            let other =
-                found.as_ref().ok().and_then(|properties| described.insert(properties.address, pf));
+            let found_pf = find(adapters.clone(), pf);
+            let other = found_pf
+                .as_ref()
+                .ok()
+                .and_then(|properties| described.insert(properties.address, pf));
             if !is_changed(&pf) && other.is_none_or(|other| !is_changed(&other)) {
                 continue;
             }
-            let error = match (found, other) {
+            let error = match (found_pf, other) {
                 (Err(error), _) => Some((error_code(error.kind), error.field, error.detail)),
                 (Ok(_), Some(other)) => Some((
                     ErrorCode::Conflict,

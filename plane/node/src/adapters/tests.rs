@@ -117,8 +117,9 @@ fn what_cannot_be_is_refused_before_anything_is_touched() {
     let sriov = FakeSriov::with_adapters(2);
     let harness = harness(&sriov);
     let refuse = |from: &str, to: &str, code, field: &str, part: &str| {
-        let (found, found_field, text) = refusal(&harness, &host(&TWO_VFS.replacen(from, to, 1)));
-        assert_eq!((found, found_field.as_str()), (code, field), "{text}");
+        let (actual_code, found_field, text) =
+            refusal(&harness, &host(&TWO_VFS.replacen(from, to, 1)));
+        assert_eq!((actual_code, found_field.as_str()), (code, field), "{text}");
         assert!(text.contains(part), "{text}");
     };
     refuse("\"wan0\"", "\"eth7\"", ErrorCode::DeviceMissing, "device", "wan0 (0000:01:00.0)");

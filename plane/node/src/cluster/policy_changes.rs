@@ -162,7 +162,7 @@ impl Shared {
             .filter(|(name, changed_policy)| before.get(*name) != Some(*changed_policy));
         let changed = changed
             .map(|(name, old_policy)| {
-                (before.get(*name).map(|of| (*of).clone()), (*old_policy).clone())
+                (before.get(*name).map(|old| (*old).clone()), (*old_policy).clone())
             })
             .collect::<Vec<_>>();
         let removed = before.keys().filter(|name| !after.contains_key(*name));

@@ -611,9 +611,9 @@ fn nodes_and_strangers_are_seen_on_the_store_itself() {
 #[test]
 fn a_cluster_is_made_once() {
     let cluster = FakeCluster::default();
-    let init_cluster = |of: &Harness, node: &str| {
+    let init_cluster = |harness: &Harness, node: &str| {
         let config = host(&config(node, 0)).cluster.unwrap();
-        of.node.submit(Edit::Cluster(ClusterEdit::Init(config)))
+        harness.node.submit(Edit::Cluster(ClusterEdit::Init(config)))
     };
     let first = Harness::in_cluster(MemoryStore::default(), FakeDisks::default(), cluster.clone());
     let operation = init_cluster(&first, "n1").unwrap();

@@ -42,8 +42,8 @@ impl StoreSpaces {
         lock(&self.0).known.get(path).copied()
     }
 
-    fn retain(&self, is_kept: impl Fn(&Path) -> bool) {
-        lock(&self.0).known.retain(|path, _| is_kept(path));
+    fn retain(&self, is_used: impl Fn(&Path) -> bool) {
+        lock(&self.0).known.retain(|path, _| is_used(path));
     }
 
     /// Begins a query; `None` if one is in progress.

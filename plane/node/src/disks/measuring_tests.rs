@@ -178,12 +178,12 @@ fn cancelled_or_stopped_it_leaves_nothing() {
 #[test]
 fn what_stands_against_it_is_told_and_nothing_is_changed() {
     let harness = harness(MEASURED);
-    let of = |store: &str, seconds| {
+    let measure_disk = |store: &str, seconds| {
         harness.node.measure_store(&name(store), MeasureStoreRequest { seconds, beside: false })
     };
-    assert_eq!(of("none", 1).unwrap_err().code, ErrorCode::NotFound);
+    assert_eq!(measure_disk("none", 1).unwrap_err().code, ErrorCode::NotFound);
     for seconds in [0, 601] {
-        let error = of("fast", seconds).unwrap_err();
+        let error = measure_disk("fast", seconds).unwrap_err();
         assert_eq!(error.field.as_deref(), Some("seconds"), "{error}");
     }
     let files = harness.disks.store(STORE);

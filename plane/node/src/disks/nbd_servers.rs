@@ -124,8 +124,8 @@ impl Disks {
         nbd: Option<&DiskNbd>,
         clients: usize,
     ) -> DiskNbdStatus {
-        let all = self.parts.devices.nbd_clients();
-        let disk_clients = all.into_iter().filter(|client| client.export == disk);
+        let nbd_clients = self.parts.devices.nbd_clients();
+        let disk_clients = nbd_clients.into_iter().filter(|client| client.export == disk);
         let connections: Vec<DiskNbdClient> = disk_clients.map(connection).collect();
         let limits = export_limits(nbd);
         DiskNbdStatus {

@@ -114,12 +114,12 @@ impl Shared {
             let entry = self.disks.find(&config.name);
             let state = entry.as_ref().map(|entry| entry.lock().condition().0);
             let id = self.disks.disk_id(&config.name);
-            let tally = snapshot.disks.get(&id).map(|view| view.tally).unwrap_or_default();
+            let op_counters = snapshot.disks.get(&id).map(|view| view.tally).unwrap_or_default();
             TopDisk::new(
                 (config.name.clone(), config.store.clone()),
                 state.unwrap_or(StorageState::Failed),
-                &counters(&tally),
-                tally.latency_ns(),
+                &counters(&op_counters),
+                op_counters.latency_ns(),
                 snapshot.flows.get(&id).map(|flow| flow.last_5_s.clone()),
             )
         });

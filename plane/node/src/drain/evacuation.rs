@@ -27,12 +27,12 @@ type SentPerNode = BTreeMap<Name, usize>;
 impl Shared {
     /// Returns what a drain would do with each VM of the host.
     pub(super) fn plan_drain(&self, request: &DrainRequest) -> DrainPlan {
-        let mut sent = SentPerNode::new();
+        let mut migrations = SentPerNode::new();
         let vms = self.vms.all();
         let vms = vms.iter().map(|entry| {
-            let vm = self.plan_vm(entry, request, &sent, &BTreeSet::new());
+            let vm = self.plan_vm(entry, request, &migrations, &BTreeSet::new());
             if let Some(target) = &vm.to {
-                *sent.entry(target.clone()).or_default() += 1;
+                *migrations.entry(target.clone()).or_default() += 1;
             }
             vm
         });
@@ -45,7 +45,7 @@ impl Shared {
         &self,
         entry: &VmEntry,
         request: &DrainRequest,
-        sent: &SentPerNode,
+        migrations: &SentPerNode,
         in_vain: &BTreeSet<Name>,
     ) -> DrainedVm {
         let vm = entry.name.clone();
@@ -53,7 +53,7 @@ impl Shared {
             let reason = Some("it is not running".to_owned());
             return DrainedVm { vm, to: None, reason, blocks_drain: false };
         }
-        match self.find_node(entry, request, sent, in_vain) {
+        match self.find_node(entry, request, migrations, in_vain) {
             Ok(target) => DrainedVm { vm, to: Some(target), reason: None, blocks_drain: false },
             Err(reason) => DrainedVm { vm, to: None, reason: Some(reason), blocks_drain: true },
         }
@@ -63,7 +63,7 @@ impl Shared {
         &self,
         entry: &VmEntry,
         request: &DrainRequest,
-        sent: &SentPerNode,
+        migrations: &SentPerNode,
         in_vain: &BTreeSet<Name>,
     ) -> Result<Name, String> {
         let message = |error: ApiError| error.message;
@@ -74,7 +74,7 @@ impl Shared {
         let is_requested = |name: &Name| request.to.is_empty() || request.to.contains(name);
         let mut nodes: Vec<&Name> = desired.config.nodes.iter().map(|node| &node.name).collect();
         nodes.retain(|name| is_requested(name) && !in_vain.contains(*name));
-        nodes.sort_by_key(|name| sent.get(*name).copied().unwrap_or_default());
+        nodes.sort_by_key(|name| migrations.get(*name).copied().unwrap_or_default());
         let mut refusals = Vec::new();
         for name in nodes {
             let peer = self.peer_node(name).map_err(|error| vec![error]);
@@ -103,7 +103,8 @@ impl Shared {
         let Some(request) = stored.map(|stored| stored.request) else {
             return self.check_going_on(operation);
         };
-        let (mut sent, mut results) = (SentPerNode::new(), BTreeMap::<Name, DrainedVm>::new());
+        let (mut migrations, mut results) =
+            (SentPerNode::new(), BTreeMap::<Name, DrainedVm>::new());
         loop {
             // A VM whose arrival began before the drain may be added meanwhile.
             let entries = self.vms.all();
@@ -113,7 +114,7 @@ impl Shared {
             };
             let (completed, total) = (results.len(), results.len().max(entries.len()));
             operation.progress(completed, total, &entry.label());
-            let vm = self.migrate_vm(entry, &request, (&mut sent, operation))?;
+            let vm = self.migrate_vm(entry, &request, (&mut migrations, operation))?;
             results.insert(entry.name.clone(), vm);
             operation.report(results.values().map(ToString::to_string).collect());
         }
@@ -125,14 +126,14 @@ impl Shared {
         &self,
         entry: &Arc<VmEntry>,
         request: &DrainRequest,
-        (sent, operation): (&mut SentPerNode, &OperationHandle),
+        (migrations, operation): (&mut SentPerNode, &OperationHandle),
     ) -> Result<DrainedVm, ApiError> {
         self.await_settled(entry, operation)?;
         let mut in_vain = BTreeSet::new();
         let mut failed = None;
         loop {
             self.check_going_on(operation)?;
-            let mut vm = self.plan_vm(entry, request, sent, &in_vain);
+            let mut vm = self.plan_vm(entry, request, migrations, &in_vain);
             let Some(target) = &vm.to else {
                 // The failure of a migration is more specific than the lack of further nodes.
                 vm.reason = failed.or(vm.reason);
@@ -142,7 +143,7 @@ impl Shared {
             self.check_going_on(operation)?;
             match self.send_to(entry, target, request, operation)? {
                 Ok(()) => {
-                    *sent.entry(target.clone()).or_default() += 1;
+                    *migrations.entry(target.clone()).or_default() += 1;
                     return Ok(vm);
                 }
                 Err(reason) => {

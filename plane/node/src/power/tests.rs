@@ -27,7 +27,8 @@ fn texts(harness: &Harness, kind: EventKind) -> Vec<String> {
 }
 
 fn now(status: &PowerStatus, setting: &str) -> Vec<String> {
-    let settings = status.settings.iter().filter(|of| of.setting == setting);
+    let settings =
+        status.settings.iter().filter(|setting_status| setting_status.setting == setting);
     settings.map(|setting| setting.now.clone().unwrap_or_default()).collect()
 }
 

@@ -138,7 +138,7 @@ impl TeamLacp {
     /// Returns changes of partners since their last events, limited to one per member and
     /// [`PARTNER_NEWS_EVERY`].
     pub(crate) fn take_partner_changes(&mut self, now: Time) -> Vec<PartnerChange> {
-        let mut news = Vec::new();
+        let mut partner_changes = Vec::new();
         for (member, port) in &mut self.ports {
             let Some(state) = self.lacp.member_state(*member) else { continue };
             let (changes, partner) = (state.counters.partner_changes, state.partner);
@@ -154,7 +154,7 @@ impl TeamLacp {
             if is_soon || !partner.system.is_station() {
                 continue;
             }
-            news.push(PartnerChange {
+            partner_changes.push(PartnerChange {
                 member: *member,
                 from: std::mem::replace(&mut port.partner, partner),
                 to: partner,
@@ -163,7 +163,7 @@ impl TeamLacp {
             port.changes_reported = changes;
             port.reported_at = Some(now);
         }
-        news
+        partner_changes
     }
 
     /// Removes all members. The next poll returns their last LACPDUs.

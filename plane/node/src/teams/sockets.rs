@@ -114,12 +114,13 @@ impl Sockets {
             matches!(socket.state, State::Opening) && socket.required.generation == generation
         });
         match (waiting, result) {
-            (Some(of), Ok(socket)) => {
-                of.state = State::Open { socket, paused_until: now };
-                if std::mem::take(&mut of.failures) > 0 {
+            (Some(entry), Ok(socket)) => {
+                entry.state = State::Open { socket, paused_until: now };
+                if std::mem::take(&mut entry.failures) > 0 {
                     let text =
                         "LACPDUs and announcements of the uplink can be sent and received again.";
-                    let draft = Draft::new(EventKind::UplinkRecovered, of.required.subject(), text);
+                    let draft =
+                        Draft::new(EventKind::UplinkRecovered, entry.required.subject(), text);
                     self.jobs.push(Job::AppendEvents(vec![draft]));
                 }
                 self.changes.push((port, Control::Open));

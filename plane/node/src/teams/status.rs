@@ -141,8 +141,8 @@ fn condition(entry: &TeamEntry, failures: &Failures) -> Condition {
     for member in &entry.members {
         let status = entry.team.member_status(member.id());
         if status.is_some_and(|status| !status.is_usable) {
-            let why = failed_reason(entry, member, failures);
-            reason.push_str(&format!("; {}: {why}", member.name()));
+            let detail = failed_reason(entry, member, failures);
+            reason.push_str(&format!("; {}: {detail}", member.name()));
         }
     }
     Condition { health: Health::Down, reason: Some(reason) }

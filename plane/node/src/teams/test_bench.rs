@@ -206,7 +206,8 @@ impl Bench {
                 let key = team.distribution.key(&udp(nic.spec.mac.unwrap(), flow), origin);
                 let Some(choice) = team.distribution.choose(&key) else { continue };
                 let member = team.distribution.member(choice.member).unwrap();
-                let port = team.members.iter().find(|of| of.id == member).unwrap().port;
+                let port =
+                    team.members.iter().find(|team_member| team_member.id == member).unwrap().port;
                 uplinks.insert(names[&port].clone());
             }
         }

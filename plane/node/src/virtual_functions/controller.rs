@@ -101,21 +101,22 @@ mod tests {
     #[test]
     fn nics_that_are_not_configured_are_forgotten() {
         let mut controller = IovController::default();
-        let (kept, assigned) = (name("kept"), name("held"));
-        let numbers = [controller.nic(&kept), controller.nic(&assigned)];
-        let (configured, of_vfs) = (BTreeSet::from([&kept]), BTreeSet::from([assigned.clone()]));
-        let mut seen = BTreeSet::from(numbers);
+        let (kept_nic, assigned) = (name("kept"), name("held"));
+        let numbers = [controller.nic(&kept_nic), controller.nic(&assigned)];
+        let (configured, of_vfs) =
+            (BTreeSet::from([&kept_nic]), BTreeSet::from([assigned.clone()]));
+        let mut seen_numbers = BTreeSet::from(numbers);
         for round in 0..1000 {
             let other = name(&format!("nic{}", round % 3));
             let number = controller.nic(&other);
-            assert!(seen.insert(number), "a number is not assigned twice");
+            assert!(seen_numbers.insert(number), "a number is not assigned twice");
             assert_eq!(controller.name(number), Some(other.clone()));
             controller.failures.insert(other, "no".to_owned());
             controller.forget_nics(&configured, &of_vfs);
             assert_eq!(controller.name(number), None);
             assert!(controller.failures.is_empty());
         }
-        assert_eq!([controller.nic(&kept), controller.nic(&assigned)], numbers);
-        assert_eq!(numbers.map(|number| controller.name(number)), [Some(kept), Some(assigned)]);
+        assert_eq!([controller.nic(&kept_nic), controller.nic(&assigned)], numbers);
+        assert_eq!(numbers.map(|number| controller.name(number)), [Some(kept_nic), Some(assigned)]);
     }
 }

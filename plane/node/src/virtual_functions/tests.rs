@@ -156,7 +156,7 @@ impl Bench {
         let (mac, uplink) = (self.mac(nic), Some(self.uplink()));
         let published = self.harness.plane.published();
         let led: Vec<_> = published.iter().map(|tables| reached_by(tables, mac)).collect();
-        assert!(!led.is_empty() && led.iter().all(|by| *by == uplink), "{led:?}");
+        assert!(!led.is_empty() && led.iter().all(|led_uplink| *led_uplink == uplink), "{led:?}");
         let leads = self.sriov.leads();
         assert!(leads.contains(&(mac, false)) && !leads.contains(&(mac, true)), "{leads:?}");
     }

@@ -75,8 +75,8 @@ impl Controller {
     ) -> (VmUndo, Result<(), ApiError>) {
         match step {
             VmStep::Create => {
-                let (made, result) = self.create_vms(to);
-                (VmUndo::Delete(made), result)
+                let (vm_names, result) = self.create_vms(to);
+                (VmUndo::Delete(vm_names), result)
             }
             VmStep::Release(releases) => {
                 let desired = self.shared.desired();

@@ -40,7 +40,8 @@ pub(crate) fn arriving_view(request: &IncomingMigrationRequest) -> VmMigration {
 
 /// Returns the names of the VM's disks that are copied, that is, not handed over.
 pub(super) fn copied_disks(request: &IncomingMigrationRequest) -> Vec<Name> {
-    let is_copied = |disk: &Name| request.handed_over.iter().all(|of| of.name != *disk);
+    let is_copied =
+        |disk: &Name| request.handed_over.iter().all(|handed_over| handed_over.name != *disk);
     let names = request.disks.iter().map(|disk| &disk.name);
     names.filter(|disk| is_copied(disk)).cloned().collect()
 }

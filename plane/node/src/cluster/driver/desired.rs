@@ -25,11 +25,11 @@ impl Driver {
         let shared = shared_stores(config);
         // A store that was deleted and created again has another id.
         let disks = &self.shared.disks;
-        let is_gone = |(name, store): &(&Name, &SharedStore)| {
+        let is_removed = |(name, store): &(&Name, &SharedStore)| {
             !shared.contains_key(*name) || store.id != disks.store_id(name)
         };
         let removed: Vec<Name> =
-            self.stores.iter().filter(is_gone).map(|(name, _)| name.clone()).collect();
+            self.stores.iter().filter(is_removed).map(|(name, _)| name.clone()).collect();
         for name in removed {
             if let Some(store) = self.stores.remove(&name) {
                 self.shared.disks.parts.plane.set_cap(store.id, None);

@@ -21,8 +21,8 @@ impl Driver {
     pub(super) fn join(&mut self, now: Time, store: Arc<dyn ClusterKvStore>, member: MemberRecord) {
         let Some(config) = self.config.clone() else { return };
         (self.node, self.incarnation) = (member.id, member.incarnation);
-        for of in self.stores.values_mut() {
-            of.begin(now, member.id, member.incarnation);
+        for shared_store in self.stores.values_mut() {
+            shared_store.begin(now, member.id, member.incarnation);
         }
         let text = format!(
             "The host joined cluster {1} as node {0}, number {2}.",

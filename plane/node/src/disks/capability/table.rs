@@ -19,9 +19,9 @@ impl Disks {
     }
 
     pub(crate) fn keep_measured(&self, store: &Name, measured: MeasuredStore) {
-        let mut all = MeasuredStores::clone(&self.measured());
-        all.insert(store.clone(), measured);
-        self.set_measured(all);
+        let mut measurements = MeasuredStores::clone(&self.measured());
+        measurements.insert(store.clone(), measured);
+        self.set_measured(measurements);
     }
 
     /// Returns the deletions of records of stores that are absent from the configuration.

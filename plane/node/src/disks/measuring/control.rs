@@ -328,14 +328,14 @@ fn run(
     stop: &AtomicBool,
     store: &Name,
 ) -> Result<Measured, ApiError> {
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut shown = None;
     loop {
         operation.check_cancelled()?;
         if stop.load(Ordering::Acquire) {
             return Err(stopped());
         }
-        let now = Time::from_ns(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        let now = Time::from_ns(u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX));
         let progress = measurement.step(now).map_err(|error| measure_error(store, &error))?;
         if progress.is_done {
             return Ok(measurement.measured().clone());

@@ -133,7 +133,8 @@ impl Shared {
         change: &ValidatedChange,
     ) -> Result<(), ApiError> {
         for (store, needed) in needed_space(request, change) {
-            let config = change.state.config.stores.iter().find(|of| of.name == store);
+            let config =
+                change.state.config.stores.iter().find(|store_config| store_config.name == store);
             let Some(path) = config.map(|config| Path::new(&config.path)) else { continue };
             let resource = format!("{}/{store}", ResourceKind::Store.word());
             let space = self.disks.store_space(path).map_err(|error| error.about(resource))?;

@@ -45,11 +45,11 @@ fn a_disk_that_has_arrived_needs_its_file() {
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     pair.assert_there();
     // The process that has the file open ends first.
-    let Pair { here, there, files, config } = pair;
-    let stopped_node = stopped(there);
+    let Pair { here: source, there: target, files, config } = pair;
+    let stopped_node = stopped(target);
     rename(&files, FILE, "hidden");
-    let there = started(stopped_node, disks(1, &files));
-    let pair = Pair { here, there, files, config };
+    let target = started(stopped_node, disks(1, &files));
+    let pair = Pair { here: source, there: target, files, config };
     pair.connect();
     wait_for_missing(&pair, &pair.there);
     rename(&pair.files, "hidden", FILE);

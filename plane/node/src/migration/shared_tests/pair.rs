@@ -94,8 +94,8 @@ impl Pair {
 
     pub(super) fn with(config: &HostConfig) -> Self {
         let (files, far_nodes) = (MemoryFiles::default(), FakePeerNodes::default());
-        let [here, there] = [0, 1].map(|index| harness(index, &files, &far_nodes));
-        let pair = Self { here, there, files, config: config.clone() };
+        let [source, target] = [0, 1].map(|index| harness(index, &files, &far_nodes));
+        let pair = Self { here: source, there: target, files, config: config.clone() };
         pair.connect();
         pair.here.apply_ok(config);
         pair.there.apply_ok(&nodes(PATHS[1], true));
@@ -185,17 +185,17 @@ impl Pair {
     }
 
     pub(super) fn restart_here(self) -> Self {
-        let Self { here, there, files, config } = self;
-        let here = restarted(here, disks(0, &files));
-        let pair = Self { here, there, files, config };
+        let Self { here: source, there: target, files, config } = self;
+        let source = restarted(source, disks(0, &files));
+        let pair = Self { here: source, there: target, files, config };
         pair.connect();
         pair
     }
 
     pub(super) fn restart_there(self) -> Self {
-        let Self { here, there, files, config } = self;
-        let there = restarted(there, disks(1, &files));
-        let pair = Self { here, there, files, config };
+        let Self { here: source, there: target, files, config } = self;
+        let target = restarted(target, disks(1, &files));
+        let pair = Self { here: source, there: target, files, config };
         pair.connect();
         pair
     }

@@ -92,8 +92,8 @@ impl Shared {
         inner.numbering = numbering;
         for plan in plans {
             let uplink = plan.uplink.clone();
-            let known = before.remove(&uplink).filter(|_| is_same_count);
-            let placing = match known {
+            let previous = before.remove(&uplink).filter(|_| is_same_count);
+            let placing = match previous {
                 Some(placing) if is_same && *placing.plan() == plan => Ok(placing),
                 Some(mut placing) => placing.change(plan, &inner.numbering, now).map(|()| placing),
                 None => Placement::new(plan, &inner.numbering, now, self.recording.as_ref()),
