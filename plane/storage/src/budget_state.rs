@@ -236,14 +236,14 @@ impl<F: Flag> BudgetState<F> {
     }
 
     /// Reports workers to the budget that have grants and do not proceed.
-    fn find_absent(&mut self, me: WorkerId) {
+    fn find_absent(&mut self, caller: WorkerId) {
         let latest = self.now;
         let Some(budget) = self.budget.as_mut().filter(|_| latest >= self.checked + CHECK_EVERY)
         else {
             return;
         };
         self.checked = latest;
-        for (&worker, member) in self.members.iter().filter(|(worker, _)| **worker != me) {
+        for (&worker, member) in self.members.iter().filter(|(worker, _)| **worker != caller) {
             if latest >= member.seen + ABSENT_AFTER && budget.has_grants(worker) {
                 budget.handle_absent(latest, worker);
             }

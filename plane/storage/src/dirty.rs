@@ -69,10 +69,10 @@ impl DirtyMap {
         while region < region_end {
             let upto = (region / WORD_BITS + 1).saturating_mul(WORD_BITS).min(region_end);
             let bits = (u64::MAX >> (WORD_BITS - (upto - region))) << (region % WORD_BITS);
-            let Some(word) = self.words.get((region / WORD_BITS) as usize) else { return };
+            let Some(cell) = self.words.get((region / WORD_BITS) as usize) else { return };
             // The data is written before the mark is set, so a reader that finds the mark reads the
             // new data.
-            let before = word.fetch_or(bits, Ordering::AcqRel);
+            let before = cell.fetch_or(bits, Ordering::AcqRel);
             let new = (bits & !before).count_ones();
             if new > 0 {
                 self.marks.fetch_add(new.into(), Ordering::Relaxed);

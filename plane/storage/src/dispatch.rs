@@ -45,10 +45,10 @@ impl StorageEngine {
         let mut numbers = core::mem::take(&mut self.arrived);
         match self.admit_together(&numbers) {
             Some(batch) => {
-                let begun = numbers.iter().take(batch.dispatched);
+                let dispatched = numbers.iter().take(batch.dispatched);
                 // No requests exceed the room: a queue is read only as far as its store has room.
                 let others = numbers.iter().skip(batch.dispatched + batch.waiting);
-                begun.chain(others).for_each(|&number| self.begin(number));
+                dispatched.chain(others).for_each(|&number| self.begin(number));
             }
             None => numbers.iter().for_each(|&number| self.submit(number)),
         }

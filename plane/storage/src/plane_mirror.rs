@@ -111,11 +111,12 @@ impl StoragePlane {
         result
     }
 
-    fn end_on(&self, way: &WorkerChannel, disk: DiskId) -> Result<(), PlaneError> {
+    fn end_on(&self, worker_channel: &WorkerChannel, disk: DiskId) -> Result<(), PlaneError> {
         let (reply, answer) = channel();
-        way.send(Command::Detach(disk, Which::One(QueueKey::Mirror), reply));
+        worker_channel.send(Command::Detach(disk, Which::One(QueueKey::Mirror), reply));
         let detach_result = self.wait_for_disk(disk, &answer);
-        let unset_result = way.call(|reply| Command::Mirror(disk, Mirrored::default(), reply));
+        let unset_result =
+            worker_channel.call(|reply| Command::Mirror(disk, Mirrored::default(), reply));
         if let Err(error) = unset_result {
             tracing::debug!(?disk, %error, "the disk of an ending copy does not exist any more");
         }

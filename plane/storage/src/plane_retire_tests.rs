@@ -19,8 +19,8 @@ struct Scarce(AtomicUsize);
 impl FileIoSource for Scarce {
     fn open(&self) -> io::Result<Box<dyn FileIo>> {
         let decrement = |count: usize| count.checked_sub(1);
-        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, decrement);
-        taken.map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let decrement_result = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, decrement);
+        decrement_result.map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         Ok(Box::new(FakeIo::new(7, 16)))
     }
 }

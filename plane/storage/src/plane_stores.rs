@@ -56,8 +56,8 @@ impl StoragePlane {
     /// # Errors
     /// The store has disks in service.
     pub fn remove_store(&self, store: StoreId) -> Result<(), PlaneError> {
-        let Some(of) = self.store(store) else { return Ok(()) };
-        of.with(|plane_store| {
+        let Some(removed) = self.store(store) else { return Ok(()) };
+        removed.with(|plane_store| {
             if !plane_store.disks.is_empty() {
                 return Err(PlaneError::InService);
             }
@@ -65,7 +65,7 @@ impl StoragePlane {
             Ok(())
         })?;
         let mut stores = lock(&self.0.stores);
-        if stores.get(&store).is_some_and(|entry| Arc::ptr_eq(entry, &of)) {
+        if stores.get(&store).is_some_and(|entry| Arc::ptr_eq(entry, &removed)) {
             stores.remove(&store);
         }
         Ok(())

@@ -59,7 +59,8 @@ impl StoragePlane {
     fn suspend(&self, disk: DiskId, suspension: Suspension) -> Result<DiskSpec, PlaneError> {
         let record = self.record(disk)?;
         let owner = lock(&record.owner);
-        let way = owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
+        let worker_channel =
+            owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
         if record.is_suspended.load(Ordering::Relaxed) {
             return Err(PlaneError::Suspended);
         }
@@ -67,11 +68,11 @@ impl StoragePlane {
             return Err(PlaneError::Mirrored);
         }
         let (reply, answer) = channel();
-        way.send(Command::Suspend(disk, suspension, reply));
+        worker_channel.send(Command::Suspend(disk, suspension, reply));
         let spec = match self.wait_for_disk(disk, &answer) {
             Ok(spec) => spec?,
             Err(error) => {
-                resume_later(disk, way, answer);
+                resume_later(disk, worker_channel, answer);
                 return Err(error);
             }
         };

@@ -394,29 +394,29 @@ impl Bench {
                 assert_eq!(client.to_begin.pop_front(), Some(tag), "out of order");
             }
         }
-        for seat in &mut self.seats {
-            let mut client = seat.client.lock().unwrap();
+        for test_client in &mut self.seats {
+            let mut client = test_client.client.lock().unwrap();
             for (tag, outcome) in client.answers.drain(..) {
                 assert_eq!(outcome, suimon_ports::DiskOutcome::Done);
-                let position = seat.asked.iter().position(|tag_asked| *tag_asked == tag);
-                seat.asked.remove(position.expect("it is answered once"));
-                seat.free.push(tag);
-                seat.answered += 1;
+                let position = test_client.asked.iter().position(|tag_asked| *tag_asked == tag);
+                test_client.asked.remove(position.expect("it is answered once"));
+                test_client.free.push(tag);
+                test_client.answered += 1;
             }
-            let Some(load) = seat.load else { continue };
+            let Some(load) = test_client.load else { continue };
             let was_idle = client.asks.is_empty();
-            while let Some(tag) = seat.free.pop() {
+            while let Some(tag) = test_client.free.pop() {
                 let len = if load.op == DiskOp::Flush { 0 } else { load.bytes };
                 let range = ByteRange::new(0, len).unwrap();
                 client.asks.push_back(DiskRequest { tag, op: load.op, range });
-                seat.asked.push(tag);
+                test_client.asked.push(tag);
                 if matches!(load.op, DiskOp::Read | DiskOp::Write { .. }) {
-                    seat.to_begin.push_back(tag);
+                    test_client.to_begin.push_back(tag);
                 }
             }
             drop(client);
             if was_idle {
-                self.works[seat.at].wake_queue(seat.queue);
+                self.works[test_client.at].wake_queue(test_client.queue);
             }
         }
     }

@@ -160,11 +160,11 @@ mod tests {
 
     /// Starts as many steps as possible; returns their numbers.
     fn begin_all(commit: &mut RunningCommit) -> Vec<usize> {
-        let mut begun = Vec::new();
+        let mut started = Vec::new();
         while commit.next_step() == NextStep::Begin {
-            begun.extend(commit.begin_step().map(|(number, _)| number));
+            started.extend(commit.begin_step().map(|(number, _)| number));
         }
-        begun
+        started
     }
 
     fn end_all(commit: &mut RunningCommit, numbers: &[usize]) {
@@ -190,10 +190,10 @@ mod tests {
         ];
         let mut commit = RunningCommit::new(Some(steps), Vec::new(), false);
         for expected in [&[0, 1][..], &[2], &[3], &[4, 5], &[6], &[7]] {
-            let begun = begin_all(&mut commit);
-            assert_eq!(begun, expected);
+            let started = begin_all(&mut commit);
+            assert_eq!(started, expected);
             assert_eq!(commit.next_step(), NextStep::Wait);
-            end_all(&mut commit, &begun);
+            end_all(&mut commit, &started);
         }
         assert_eq!(commit.next_step(), NextStep::Durable);
         assert_eq!(begin_all(&mut commit), [9]);

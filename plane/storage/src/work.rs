@@ -130,9 +130,9 @@ impl StorageEngine {
     /// be more: false only if each polled queue was read and was empty.
     fn look_at_queues(&mut self) -> bool {
         let mut has_work = false;
-        let looks = self.active.per_round();
-        self.has_room = self.has_room(looks * REQUESTS_PER_TURN);
-        for _ in 0..looks {
+        let rounds = self.active.per_round();
+        self.has_room = self.has_room(rounds * REQUESTS_PER_TURN);
+        for _ in 0..rounds {
             let Some(queue) = self.active.next() else { break };
             let has_brought = self.serve(queue);
             self.active.note(has_brought);

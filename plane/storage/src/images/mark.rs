@@ -86,16 +86,16 @@ mod tests {
 
     #[test]
     fn the_same_store_is_known_by_a_file_that_is_held() {
-        let (here, files) = store();
+        let (mark_store, files) = store();
         let (other, _) = store();
         let mark = StoreMark::make(&files, TOKEN).unwrap();
-        StoreMark::check(&here, TOKEN).unwrap();
+        StoreMark::check(&mark_store, TOKEN).unwrap();
         assert!(matches!(StoreMark::check(&other, TOKEN), Err(MarkFault::Missing)));
         let other_token = TOKEN.replace('0', "1");
-        assert!(matches!(StoreMark::check(&here, &other_token), Err(MarkFault::Missing)));
+        assert!(matches!(StoreMark::check(&mark_store, &other_token), Err(MarkFault::Missing)));
         drop(mark);
-        assert!(matches!(StoreMark::check(&here, TOKEN), Err(MarkFault::Missing)));
-        assert!(here.files().is_empty());
+        assert!(matches!(StoreMark::check(&mark_store, TOKEN), Err(MarkFault::Missing)));
+        assert!(mark_store.files().is_empty());
     }
 
     /// Locks are local to each node: the file exists and appears to be unlocked.

@@ -227,7 +227,7 @@ fn after_failure(
 
 /// Returns the sectors with different content, merged to ranges.
 fn changed(planned: &PlannedFile<'_>, ranges: &[ByteRange]) -> Result<Vec<ImageChange>, FileError> {
-    let mut all = Ranges::default();
+    let mut changed_ranges = Ranges::default();
     let (mut before, mut after) = (Vec::new(), Vec::new());
     for piece in ranges.iter().copied().flat_map(pieces) {
         before.resize(to_usize(piece.len()), 0);
@@ -237,11 +237,11 @@ fn changed(planned: &PlannedFile<'_>, ranges: &[ByteRange]) -> Result<Vec<ImageC
         let sectors = before.chunks(SECTOR as usize).zip(after.chunks(SECTOR as usize));
         for ((before, after), nth) in sectors.zip(0_u64..) {
             if before != after {
-                all.add(piece.offset().saturating_add(nth * SECTOR));
+                changed_ranges.add(piece.offset().saturating_add(nth * SECTOR));
             }
         }
     }
-    Ok(all.joined.into_iter().map(image_change).collect())
+    Ok(changed_ranges.joined.into_iter().map(image_change).collect())
 }
 
 impl Opened {

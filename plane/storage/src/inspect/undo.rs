@@ -64,7 +64,7 @@ pub(super) fn take_back_unfinished(
 fn revert(
     target: ImageTarget<'_>,
     format: DiskFormat,
-    kept: &Backup,
+    undo_backup: &Backup,
     is_unfinished: bool,
     dry_run: bool,
 ) -> Result<ImageChanges, DiskError> {
@@ -74,29 +74,30 @@ fn revert(
     let file = target.files.open(target.name, used, UNIT)?;
     let len = file.len().map_err(|error| failed(in_file(error)))?;
     let modified = file.modified().map_err(|error| failed(error_of(error)))?;
-    refuse_other_time(target, kept, modified, is_unfinished)?;
-    refuse_other_content(target, kept, file.as_image_file(), len)?;
+    refuse_other_time(target, undo_backup, modified, is_unfinished)?;
+    refuse_other_content(target, undo_backup, file.as_image_file(), len)?;
     let check = {
         let base = file.as_image_file();
-        let before = planned(target, kept, base, false)?;
-        refuse_damage(target, format, kept, base, &before)?;
+        let before = planned(target, undo_backup, base, false)?;
+        refuse_damage(target, format, undo_backup, base, &before)?;
         check_file(&before, format, label.clone())
     };
     if !dry_run {
         keep_time(target, file.as_ref(), modified)?;
         if !is_unfinished {
-            kept.copy_as_unfinished(target)?;
+            undo_backup.copy_as_unfinished(target)?;
         }
-        write_back(target, file.as_ref(), kept).map_err(|error| unfinished_error(target, error))?;
+        write_back(target, file.as_ref(), undo_backup)
+            .map_err(|error| unfinished_error(target, error))?;
     }
-    let backup = target.show(&kept.name);
+    let backup = target.show(&undo_backup.name);
     Ok(ImageChanges {
         file: label,
         dry_run,
         actions: vec![format!("restore the metadata of {backup}")],
-        changes: kept.head.ranges.iter().copied().map(image_change).collect(),
+        changes: undo_backup.head.ranges.iter().copied().map(image_change).collect(),
         file_bytes_before: len,
-        file_bytes_after: kept.head.lengths.before,
+        file_bytes_after: undo_backup.head.lengths.before,
         backup: None,
         check,
     })

@@ -58,7 +58,7 @@ impl Claims {
 
     /// Releases a claim, whether or not its regions were copied.
     pub(crate) fn release(&mut self, claim: &Claim) {
-        self.taken.retain(|taken| taken.number != claim.number);
+        self.taken.retain(|taken_claim| taken_claim.number != claim.number);
     }
 
     /// Returns true if there are no claims.
