@@ -83,7 +83,7 @@ pub(crate) fn run(plan: &Plan, id: String, started: String) -> Result<Run> {
     for (part, step) in run.parts.iter().zip(&steps) {
         run.cases.push(Case::new(part.case.clone(), Words::untranslated(step_name(step)), 0.0));
         for measure in part.values.keys() {
-            if !run.measures.iter().any(|of| of.id == *measure) {
+            if !run.measures.iter().any(|known_measure| known_measure.id == *measure) {
                 run.measures.push(Measure::new(
                     measure,
                     Words::untranslated(measure.replace('.', " ")),
@@ -107,8 +107,8 @@ fn outcome(plan: &Plan) -> Result<Value> {
         .args(["run", "--json"])
         .arg(file.path())
         .output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "sim: {}", said.trim());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "sim: {}", stderr.trim());
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 

@@ -86,8 +86,11 @@ fn a_port_is_found_by_its_name_or_by_kind_and_name() {
     };
     assert_eq!(find(&[]).unwrap(), ports());
     let ports = find(&["uplink:both", "web", "nic:web"]).unwrap();
-    let found: Vec<_> = ports.iter().map(|port| (port.kind, port.name.as_str())).collect();
-    assert_eq!(found, [(PortKind::Uplink, "both"), (PortKind::Nic, "web"), (PortKind::Nic, "web")]);
+    let found_ports: Vec<_> = ports.iter().map(|port| (port.kind, port.name.as_str())).collect();
+    assert_eq!(
+        found_ports,
+        [(PortKind::Uplink, "both"), (PortKind::Nic, "web"), (PortKind::Nic, "web")]
+    );
     assert_eq!(find(&["lab"]).unwrap(), find(&["switch:lab"]).unwrap());
     let unclear = find(&["both"]).unwrap_err();
     assert_eq!(unclear.code(), 2);

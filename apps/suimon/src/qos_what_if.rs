@@ -155,18 +155,18 @@ impl Different {
         let Self { kind, name, limits, others } = self;
         Ok(match kind {
             ResourceKind::Disk => {
-                let known = config.disks.iter().find(|disk| disk.name == name);
+                let configured_disk = config.disks.iter().find(|disk| disk.name == name);
                 let before = DiskProposal {
                     name,
                     store: None,
-                    qos_policy: known.and_then(|disk| disk.qos_policy.clone()),
+                    qos_policy: configured_disk.and_then(|disk| disk.qos_policy.clone()),
                     qos: DiskQos::NONE,
                 };
                 let mut disk: DiskProposal = merged(&before, &others)?;
                 // A disk has one source of limits: a given policy replaces the disk's own limits,
                 // and given limits replace a policy.
                 let names_policy = others.get("qos_policy").is_some_and(|name| !name.is_null());
-                let own_limits = known.map_or(DiskQos::NONE, |disk| disk.qos);
+                let own_limits = configured_disk.map_or(DiskQos::NONE, |disk| disk.qos);
                 let before = if names_policy { DiskQos::NONE } else { own_limits };
                 disk.qos = merged(&before, &limits)?;
                 if !limits.is_empty() && !names_policy {

@@ -170,8 +170,8 @@ fn with_vf(
     index: u16,
     changes: &Map<String, Value>,
 ) -> Result<PfConfig, Failure> {
-    let place = pf.vf.iter().position(|vf| vf.index == index);
-    let before = place.map_or_else(|| VfConfig::new(index), |index| pf.vf[index].clone());
+    let position = pf.vf.iter().position(|vf| vf.index == index);
+    let before = position.map_or_else(|| VfConfig::new(index), |index| pf.vf[index].clone());
     let mut table = serde_json::to_value(&before).unwrap_or_default();
     if let Some(table) = table.as_object_mut() {
         for (key, value) in changes {
@@ -185,7 +185,7 @@ fn with_vf(
         return Err(Failure::Usage(text.to_owned()));
     }
     let is_empty = after == VfConfig::new(index);
-    match (place, is_empty) {
+    match (position, is_empty) {
         (Some(index), true) => drop(pf.vf.remove(index)),
         (Some(index), false) => pf.vf[index] = after,
         (None, true) => {}

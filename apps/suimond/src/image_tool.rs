@@ -164,20 +164,20 @@ fn execute(verb: &ImageVerb) -> Result<u8> {
             Ok(check.verdict.exit_code())
         }
         ImageVerb::Repair { image, dry_run, undo } => {
-            let found = Found::new(image)?;
-            found.refuse_left_writes(&image.daemon)?;
+            let target_image = Found::new(image)?;
+            target_image.refuse_left_writes(&image.daemon)?;
             let changes = plain(match undo {
-                Some(backup) => inspect::undo(found.target(), &name_of(backup)?, *dry_run),
-                None => inspect::repair(found.target(), *dry_run, seeds),
+                Some(backup) => inspect::undo(target_image.target(), &name_of(backup)?, *dry_run),
+                None => inspect::repair(target_image.target(), *dry_run, seeds),
             })?;
             print(&changes)?;
             Ok(if undo.is_some() { 0 } else { changes.check.verdict.exit_code() })
         }
         ImageVerb::Relink { image, parent, dry_run } => {
-            let found = Found::new(image)?;
-            found.refuse_left_writes(&image.daemon)?;
+            let target_image = Found::new(image)?;
+            target_image.refuse_left_writes(&image.daemon)?;
             let parent = name_of(parent)?;
-            print(&plain(inspect::relink(found.target(), &parent, *dry_run, seeds))?)?;
+            print(&plain(inspect::relink(target_image.target(), &parent, *dry_run, seeds))?)?;
             Ok(0)
         }
     })

@@ -60,10 +60,10 @@ impl RecordingFile {
             is_over: AtomicBool::new(false),
             behind: Mutex::default(),
         });
-        let (of, path) = (Arc::clone(&inlet), self.path.clone());
+        let (writer_inlet, path) = (Arc::clone(&inlet), self.path.clone());
         let write = move || {
-            let result = of.write_all(&receiver, &mut out);
-            of.is_over.store(true, Relaxed);
+            let result = writer_inlet.write_all(&receiver, &mut out);
+            writer_inlet.is_over.store(true, Relaxed);
             if let Err(error) = result.and_then(|()| out.into.flush()) {
                 tracing::error!(path = %path.display(), %error, "the recording has ended");
             }

@@ -112,8 +112,8 @@ impl AdviseFlags {
             return std::fs::read_to_string(path).with_context(|| path.display().to_string());
         }
         let output = Command::new(suimon_rig::program("suimon")?).arg("export").output()?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{} (or name a host file with --host)", said.trim());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{} (or name a host file with --host)", stderr.trim());
         Ok(String::from_utf8(output.stdout)?)
     }
 }

@@ -288,10 +288,10 @@ fn settle(spec: &PowerSpec, machine: &mut HostPowerSettings) {
         let todo = reconcile(&required, machine, &records, &Overwrite::All);
         let is_turbo = |id: SettingId| matches!(id, SettingId::Turbo(_) | SettingId::Boost(_));
         let has_turbo = todo.writes.iter().any(|write| is_turbo(write.id));
-        for of in todo.writes.iter().filter(|write| !has_turbo || is_turbo(write.id)) {
-            write(machine, of.id, &of.value);
-            if let Some(record) = todo.records.get(&of.id) {
-                records.insert(of.id, record.clone());
+        for setting in todo.writes.iter().filter(|write| !has_turbo || is_turbo(write.id)) {
+            write(machine, setting.id, &setting.value);
+            if let Some(record) = todo.records.get(&setting.id) {
+                records.insert(setting.id, record.clone());
             }
         }
     }

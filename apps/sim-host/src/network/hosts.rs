@@ -77,8 +77,8 @@ impl Host {
     }
 
     /// Starts serving the next train of an idle worker. Returns its duration in ns.
-    pub(crate) fn begin(&mut self, at: u16) -> Option<u64> {
-        let worker = &mut self.workers[usize::from(at)];
+    pub(crate) fn begin(&mut self, worker_number: u16) -> Option<u64> {
+        let worker = &mut self.workers[usize::from(worker_number)];
         if worker.serves.is_some() {
             return None;
         }
@@ -87,8 +87,8 @@ impl Host {
         queue.is_ready = false;
         let train = queue.trains.pop_front()?;
         queue.is_served = true;
-        let ns = self.takes_ns(at, &train);
-        self.workers[usize::from(at)].serves = Some((vm, train, ns));
+        let ns = self.takes_ns(worker_number, &train);
+        self.workers[usize::from(worker_number)].serves = Some((vm, train, ns));
         self.working += 1;
         Some(ns)
     }

@@ -49,7 +49,7 @@ enum Event {
     Send { vm: u32, session: u32 },
     Acknowledged { vm: u32, session: u32 },
     Arrive { vm: u32, member: u32, train: Train },
-    Served { at: u16 },
+    Served { worker: u16 },
     Measure,
     HandOver { vm: u32, to: u16 },
     Intervention { number: usize },
@@ -158,7 +158,7 @@ impl<'s> World<'s> {
                 }
                 Event::Acknowledged { vm, session } => self.handle_acknowledged(vm, session),
                 Event::Arrive { vm, member, train } => self.arrive(vm, member, train),
-                Event::Served { at } => self.served(at),
+                Event::Served { worker } => self.served(worker),
                 Event::Measure => self.measure(),
                 Event::HandOver { vm, to: worker } => self.hand_over(vm, worker),
                 Event::Intervention { number } => self.carry_out(self.interventions[number])?,
@@ -228,7 +228,7 @@ impl<'s> World<'s> {
 
     fn begin(&mut self, worker: u16) {
         if let Some(ns) = self.host.begin(worker) {
-            self.agenda.plan_in(ns, Event::Served { at: worker });
+            self.agenda.plan_in(ns, Event::Served { worker });
         }
     }
 

@@ -75,8 +75,8 @@ impl Control {
         }
         participant.leadership = Leadership::Campaigns;
         let key = Key::Leader(participant.store);
-        let put = Change::Put(key, Value::Node(node, u64::from(epoch) + 1), lease);
-        let request = Request::Commit(Some(Condition::Absent(key)), vec![put]);
+        let put_leader = Change::Put(key, Value::Node(node, u64::from(epoch) + 1), lease);
+        let request = Request::Commit(Some(Condition::Absent(key)), vec![put_leader]);
         self.send_request(now, node, request, Purpose::Campaign(participant_id.1));
     }
 

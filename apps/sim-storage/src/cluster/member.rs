@@ -215,11 +215,12 @@ impl Control {
             participant.is_reporting = false;
             return;
         };
-        let put = Change::Put(Key::Report(store, participant_id.0), Value::Report(report), None);
+        let put_report =
+            Change::Put(Key::Report(store, participant_id.0), Value::Report(report), None);
         self.send_request(
             now,
             participant_id.0,
-            Request::Commit(None, vec![put]),
+            Request::Commit(None, vec![put_report]),
             Purpose::Report(participant_id.1),
         );
     }

@@ -145,20 +145,20 @@ impl Pool {
         self.pass(now);
         let ns = (now - self.reported).max(1);
         self.reported = now;
-        for (disk, of) in (first..).zip(&mut self.disks) {
-            let operations = of.done / SECOND;
-            let delivered = of.done / ns;
-            of.done -= operations * SECOND;
+        for (disk, fluid_disk) in (first..).zip(&mut self.disks) {
+            let operations = fluid_disk.done / SECOND;
+            let delivered = fluid_disk.done / ns;
+            fluid_disk.done -= operations * SECOND;
             report_done(disk, operations);
-            let lacks = of.lacks();
+            let lacks = fluid_disk.lacks();
             loads.push(DiskLoad {
                 disk: DiskKey(u64::from(disk)),
                 policy: None,
-                min_iops: of.min,
-                max_iops: of.max,
+                min_iops: fluid_disk.min,
+                max_iops: fluid_disk.max,
                 fallback_iops: None,
-                weight: of.weight,
-                demand_iops: if lacks { delivered } else { of.demand() },
+                weight: fluid_disk.weight,
+                demand_iops: if lacks { delivered } else { fluid_disk.demand() },
                 delivered_iops: delivered,
                 waits_for_grant: lacks,
                 waits_for_store: false,

@@ -64,25 +64,27 @@ impl Checker<Fact> for Maximum {
                 }
             }
             Fact::LetGo { disk, cost, .. } => {
-                let Some(of) = self.disks.get_mut(&disk).filter(|disk| disk.max > 0) else {
+                let Some(limited_disk) = self.disks.get_mut(&disk).filter(|disk| disk.max > 0)
+                else {
                     return;
                 };
                 let clock = self.clocks.get(disk as usize).copied().unwrap_or_default();
-                let carried = of.max * i128::from(clock.at(now).as_ns());
-                let before = of.sum - carried;
-                let lowest = of.least.unwrap_or(before).min(before);
+                let carried = limited_disk.max * i128::from(clock.at(now).as_ns());
+                let before = limited_disk.sum - carried;
+                let lowest = limited_disk.least.unwrap_or(before).min(before);
                 let second = i128::from(SECOND);
-                of.sum += i128::from(cost) * second;
-                of.largest = of.largest.max(i128::from(cost) * second);
-                of.least = Some(lowest);
-                let excess_sum = of.sum - carried - lowest;
-                let allowed = of.max * of.catch_up_ns + of.largest + second;
+                limited_disk.sum += i128::from(cost) * second;
+                limited_disk.largest = limited_disk.largest.max(i128::from(cost) * second);
+                limited_disk.least = Some(lowest);
+                let excess_sum = limited_disk.sum - carried - lowest;
+                let allowed =
+                    limited_disk.max * limited_disk.catch_up_ns + limited_disk.largest + second;
                 if excess_sum > allowed {
                     let excess = (excess_sum - allowed) / second;
                     let complaint =
-                        format!("disk {disk}: {excess} operations above its {}", of.max);
+                        format!("disk {disk}: {excess} operations above its {}", limited_disk.max);
                     complaints.add(now, "maximum", complaint);
-                    of.least = None;
+                    limited_disk.least = None;
                 }
             }
             _ => {}
@@ -284,15 +286,15 @@ impl Minimum {
         let min =
             |disk_state: &UnmetDemand| disk_state.limits.min_iops.map_or(0, |min| min.per_second());
         let sum_of_minimums: u64 = self.disks.values().map(min).sum();
-        for (disk, of) in &mut self.disks {
-            let delivered = std::mem::take(&mut of.delivered);
-            if !is_quiet || sum_of_minimums > self.promisable || !of.wants {
+        for (disk, demand) in &mut self.disks {
+            let delivered = std::mem::take(&mut demand.delivered);
+            if !is_quiet || sum_of_minimums > self.promisable || !demand.wants {
                 continue;
             }
-            let guaranteed = u128::from(min(of)) * u128::from(length) / u128::from(SECOND);
+            let guaranteed = u128::from(min(demand)) * u128::from(length) / u128::from(SECOND);
             complaints.judged += u64::from(guaranteed > 0);
             let min_delivered = (guaranteed * u128::from(MET_PERCENT) / 100) as u64;
-            if delivered + 2 * of.largest < min_delivered {
+            if delivered + 2 * demand.largest < min_delivered {
                 let complaint = format!(
                     "disk {disk}: {delivered} operations delivered, {guaranteed} guaranteed"
                 );

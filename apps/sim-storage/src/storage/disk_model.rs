@@ -40,7 +40,7 @@ impl DiskModel for SharedStore<'_> {
     }
 
     fn stop(&mut self, _now: Time, node: u32, until: Time) {
-        let of = &mut self.0[node as usize];
-        of.still_until = of.still_until.max(until);
+        let node_state = &mut self.0[node as usize];
+        node_state.still_until = node_state.still_until.max(until);
     }
 }

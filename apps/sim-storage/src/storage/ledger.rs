@@ -47,8 +47,8 @@ impl Ledger {
     }
 
     /// Records a fact of the cluster.
-    pub(crate) fn observe(&mut self, at_ns: u64, fact: &ClusterFact) {
-        if let ClusterFact::StoreNotified { what: StoreNotice::Refused, node, .. } = fact {
+    pub(crate) fn observe(&mut self, at_ns: u64, cluster_fact: &ClusterFact) {
+        if let ClusterFact::StoreNotified { what: StoreNotice::Refused, node, .. } = cluster_fact {
             self.refused.push((at_ns, *node));
         }
     }

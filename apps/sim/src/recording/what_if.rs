@@ -62,9 +62,9 @@ pub(crate) fn what_if<R: Read>(
             Record::Names(text) => learn(&mut names, decode(text).map_err(at_offset)?),
             Record::Begin { stream, at: time, kind, name, initial_state } => {
                 recorded_objects.insert(format!("{kind} {name}"));
-                if let Some(of) = begin(kind, time, (name, initial_state), settings)? {
+                if let Some(machine) = begin(kind, time, (name, initial_state), settings)? {
                     let name = name.to_owned();
-                    streams.insert(stream, Stream { kind, name, lost: None, of });
+                    streams.insert(stream, Stream { kind, name, lost: None, of: machine });
                 }
             }
             Record::Step { stream, at: time, input, .. } => {

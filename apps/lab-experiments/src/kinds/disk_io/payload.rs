@@ -50,7 +50,8 @@ impl Payload {
         // Later reads bypass the page cache, which must not contain the file.
         let _ = fadvise(&file, 0, None, Advice::DontNeed);
         let (offset, len) = region(&used, end, disk_bytes).with_context(of_file)?;
-        let is_within = |(at, _): &Sector| (offset..offset + len).contains(at);
+        let is_within =
+            |(sector_offset, _): &Sector| (offset..offset + len).contains(sector_offset);
         let metadata_sectors = used.into_iter().filter(is_within).collect();
         Ok(Self { path: path.to_owned(), offset, len, metadata_sectors })
     }

@@ -222,7 +222,7 @@ impl Testbed {
     }
 
     fn in_guest(&mut self, target: Target, job: &str, window: Duration) -> Result<fio::FioResult> {
-        let index = self.settings.targets.iter().position(|of| *of == target);
+        let index = self.settings.targets.iter().position(|disk_target| *disk_target == target);
         let letter =
             index.and_then(|index| ('a'..='z').nth(index)).context("unknown disk in the VM")?;
         let device = format!("/dev/vd{letter}");

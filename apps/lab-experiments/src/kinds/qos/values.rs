@@ -21,8 +21,8 @@ pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
         "MB/s",
         MeasureDirection::None,
     )];
-    for (step, of) in (1..).zip(&settings.steps) {
-        let change = &of.change;
+    for (step, step_spec) in (1..).zip(&settings.steps) {
+        let change = &step_spec.change;
         let mut add = |id: String, (en, ja): (&str, &str), unit: &str, better: MeasureDirection| {
             let words = Words::new(format!("{}: {en}", change.en), format!("{}: {ja}", change.ja));
             measures.push(Measure::new(&id, words, unit, better));
@@ -48,7 +48,7 @@ pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
             "%",
             MeasureDirection::None,
         );
-        if of.is_too_much {
+        if step_spec.is_too_much {
             add(
                 format!("refused-{step}"),
                 ("rejected (1) or not (0)", "拒否 (1) または許可 (0)"),
@@ -56,7 +56,7 @@ pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
                 MeasureDirection::None,
             );
         }
-        for (group, limits) in settings.groups.iter().zip(&of.limits) {
+        for (group, limits) in settings.groups.iter().zip(&step_spec.limits) {
             add_group_measures(&group.name, step, *limits, &mut add);
         }
     }

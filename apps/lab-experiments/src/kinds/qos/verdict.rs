@@ -71,7 +71,7 @@ pub(super) fn verdicts(record: &Record<'_>, step: usize, settles_s: f64) -> Vec<
     let disks = record.settings.disks();
     let cost = record.settings.request_cost();
     let of_group = |(group, limits): (usize, &Limits)| {
-        let of_group = disks.iter().enumerate().filter(|(_, (_, of))| *of == group);
+        let of_group = disks.iter().enumerate().filter(|(_, (_, disk_group))| *disk_group == group);
         let members: Vec<usize> = of_group.map(|(index, _)| index).collect();
         let courses: Vec<Course> =
             members.iter().map(|index| course(record, step, &[*index])).collect();
@@ -179,16 +179,16 @@ fn maximum(courses: &[Course], max: f64, cost: f64, settles_s: f64) -> Maximum {
 /// Returns rate and length of every window of about 5 s; of the whole course if it is shorter.
 fn windows(course: &Course) -> Vec<(f64, f64)> {
     let mut windows = Vec::new();
-    for start_s in 0..course.len() {
+    for first in 0..course.len() {
         let (mut operations, mut span_s) = (0.0, 0.0);
-        for (_, span, rate) in course.get(start_s..).unwrap_or_default() {
+        for (_, span, rate) in course.get(first..).unwrap_or_default() {
             operations += rate * span;
             span_s += span;
             if span_s >= WINDOW_S * 0.95 {
                 break;
             }
         }
-        if span_s > 0.0 && (start_s == 0 || span_s >= WINDOW_S * 0.95) {
+        if span_s > 0.0 && (first == 0 || span_s >= WINDOW_S * 0.95) {
             windows.push((operations / span_s, span_s));
         }
     }

@@ -101,9 +101,9 @@ impl Experiment for Vmq {
 
     fn measures(&self) -> Vec<Measure> {
         let mut measures = Vec::new();
-        for (at, phase) in self.settings.phases.iter().enumerate() {
+        for (phase_index, phase) in self.settings.phases.iter().enumerate() {
             let Words { en, ja } = phase.words();
-            let number = at + 1;
+            let number = phase_index + 1;
             let mut add = |id: &str, words: Words, unit: &str, better: MeasureDirection| {
                 measures.push(Measure::new(&format!("{id}-{number}"), words, unit, better));
             };
