@@ -57,8 +57,8 @@ fn qemu(disk: &str) -> String {
     format!("qemu-storage-daemon --blockdev node-name=d,{disk} {QEMU_EXPORT}")
 }
 
-fn measure_with(behind: &Behind, pairs: usize) -> Result<Work> {
-    let Behind { name, title, peer, .. } = behind;
+fn measure_with(comparison: &Behind, pairs: usize) -> Result<Work> {
+    let Behind { name, title, peer, .. } = comparison;
     let title = format!(
         "4 KB random reads over vhost-user-blk, depth {DEPTH}, {title}, for each second of the \
          back-end's CPU time"
@@ -67,8 +67,8 @@ fn measure_with(behind: &Behind, pairs: usize) -> Result<Work> {
         .with_bar(Bar::Ratio(3.0));
     work.missing = system_program("qemu-storage-daemon").err().map(|error| error.to_string());
     while is_wanted(&work, pairs) {
-        let peer = Sample::take(CPUS, || reads(&behind.theirs))?;
-        work.push(Pair { peer, suimon: Sample::take(CPUS, || reads(&behind.ours))? });
+        let peer = Sample::take(CPUS, || reads(&comparison.theirs))?;
+        work.push(Pair { peer, suimon: Sample::take(CPUS, || reads(&comparison.ours))? });
     }
     Ok(work)
 }

@@ -32,10 +32,10 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
 /// compared with both.
 fn measure_with(control: &str, pairs: usize) -> Result<[Work; 2]> {
     let networks = [(Through::Suimon, "", ""), (Through::KernelPath, "-kernel-path", KERNEL_PATH)];
-    let mut benchmarks = networks.map(|(_, suffix, with)| {
+    let mut benchmarks = networks.map(|(_, suffix, note)| {
         Work::new(
             &format!("tcp-between-namespaces-{control}{suffix}"),
-            &format!("TCP between two namespaces, offloads on, one stream, {control}{with}"),
+            &format!("TCP between two namespaces, offloads on, one stream, {control}{note}"),
             Through::Bridge.title(),
             "Gbit/s",
         )

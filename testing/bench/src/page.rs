@@ -48,9 +48,9 @@ const TARGETS: &str = "## Targets";
 /// Returns the page with the given sections replaced. Other sections and the section of targets,
 /// which comes first, are kept.
 pub(crate) fn with_sections(page: &str, new: &[(Group, String)]) -> String {
-    let mut whole = PREAMBLE.to_owned();
+    let mut new_page = PREAMBLE.to_owned();
     if let Some(text) = section(page, TARGETS) {
-        whole += &format!("\n{TARGETS}\n\n{}\n", text.trim());
+        new_page += &format!("\n{TARGETS}\n\n{}\n", text.trim());
     }
     for group in Group::ALL {
         let written = new
@@ -58,10 +58,10 @@ pub(crate) fn with_sections(page: &str, new: &[(Group, String)]) -> String {
             .find(|(section_group, _)| *section_group == group)
             .map(|(_, text)| text.as_str());
         if let Some(text) = written.or_else(|| section(page, group.heading())) {
-            whole += &format!("\n{}\n\n{}\n", group.heading(), text.trim());
+            new_page += &format!("\n{}\n\n{}\n", group.heading(), text.trim());
         }
     }
-    whole
+    new_page
 }
 
 fn section<'a>(page: &'a str, heading: &str) -> Option<&'a str> {

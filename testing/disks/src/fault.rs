@@ -70,7 +70,7 @@ impl FaultyIo {
     }
 
     fn file(&self, slot: FileSlot) -> Option<&Arc<dyn DiskFile>> {
-        self.files.iter().find(|(of, _)| *of == slot).map(|(_, file)| file)
+        self.files.iter().find(|(open_slot, _)| *open_slot == slot).map(|(_, file)| file)
     }
 
     fn double_what_is_due(&mut self) {
@@ -108,7 +108,7 @@ impl FileIo for FaultyIo {
     }
 
     fn remove_file(&mut self, slot: FileSlot) {
-        self.files.retain(|(of, _)| *of != slot);
+        self.files.retain(|(open_slot, _)| *open_slot != slot);
         self.io.remove_file(slot);
     }
 

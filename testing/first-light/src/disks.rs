@@ -59,10 +59,10 @@ impl Places {
 
 fn fio_words(folder: &Path, socket: &str, disk: &str, job: &str) -> String {
     let command = fio::command(folder, socket, disk, job);
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let command_words = std::iter::once(command.get_program()).chain(command.get_args());
     // The time limit of a test's job does not apply to a demonstration.
     let arguments: Vec<String> =
-        words.skip(2).map(|argument| format!("'{}'", argument.to_string_lossy())).collect();
+        command_words.skip(2).map(|argument| format!("'{}'", argument.to_string_lossy())).collect();
     arguments.join(" ")
 }
 

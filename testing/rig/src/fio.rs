@@ -86,13 +86,13 @@ pub fn run(folder: &Path, socket: &str, disk: &str, job: &str) -> Result<FioResu
 /// fio failed, or read other data than it had written.
 pub fn run_on(folder: &Path, target: FioTarget<'_>, job: &str) -> Result<FioResult> {
     let output = command_on(folder, target, job).output().context("fio")?;
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     ensure!(
         output.status.success(),
-        "fio {job}: {said}{}",
+        "fio {job}: {stdout}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    result(&said)
+    result(&stdout)
 }
 
 /// Parses fio's output, summed over all its jobs.

@@ -116,12 +116,12 @@ impl Part {
         self.done.longest = self.done.longest.max(start.elapsed());
         self.done.reads += 1;
         for (index, source) in self.aligned().chunks_exact(8).enumerate() {
-            let found = u64::from_le_bytes(source.try_into()?);
-            if found != word(block, version, index) {
-                let is_older = (1..version).rev().find(|old| found == word(block, *old, index));
+            let value = u64::from_le_bytes(source.try_into()?);
+            if value != word(block, version, index) {
+                let is_older = (1..version).rev().find(|old| value == word(block, *old, index));
                 match is_older {
                     Some(old) => bail!("block {block}: version {old} in place of {version}"),
-                    None => bail!("block {block}: {found:#x} at word {index} of version {version}"),
+                    None => bail!("block {block}: {value:#x} at word {index} of version {version}"),
                 }
             }
         }

@@ -159,13 +159,14 @@ fn what_a_parent_has_is_data_of_its_child() {
     let disk = bench.exports.add("parent", vec![layer], false).unwrap();
     done("qemu-io", &["-f", "raw", "-c", "write -P 5 10M 2M", &url(&bench, "parent")]);
     bench.exports.worker().close_disk(disk).unwrap();
-    let of = Parent {
+    let parent_locator = Parent {
         unique_id: [1; 16],
         modified: 1,
         name: "parent.vhd".to_owned(),
         locators: vec![ParentLocator::WindowsRelative(r".\parent.vhd".to_owned())],
     };
-    let differencing = CreateParameters::Differencing { block_size: 2 << 20, parent: of };
+    let differencing =
+        CreateParameters::Differencing { block_size: 2 << 20, parent: parent_locator };
     let layers = vec![
         vhd(&child, FileAccess::Create, Some(differencing)),
         vhd(&parent, FileAccess::Write, None),

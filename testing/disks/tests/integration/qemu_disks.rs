@@ -117,27 +117,29 @@ fn a_file_system_on_a_vhdx_is_whole_and_gives_back_what_it_does_not_need() {
     run(&["qemu-img", "create", "-q", "-f", "vhdx", "-o", options, path, "256M"]).unwrap();
     let disk = ServedDisk::start(&rig, "disk", &file, "");
     let mut vm = guest(&rig, vec![disk.disk("")], &["mkfs.ext4", "e2fsck"]);
-    let mut must = |command: &str| {
+    let mut run_ok = |command: &str| {
         let output = vm.run_any(command, PATIENCE).unwrap();
         assert!(output.is_ok(), "{command}: {}", output.stdout);
     };
-    must("dd if=/dev/urandom of=/dev/vda bs=1M count=96 oflag=direct && sync");
+    run_ok("dd if=/dev/urandom of=/dev/vda bs=1M count=96 oflag=direct && sync");
     let full = allocated(&file);
     assert!(full > 96 * MIB, "{full}");
     // Space is freed after the change is durable, which the guest's flush causes.
     let flush = "dd if=/bin/busybox of=/dev/vda bs=4096 count=1 conv=fsync";
-    must(&format!("blkdiscard /dev/vda && {flush}"));
+    run_ok(&format!("blkdiscard /dev/vda && {flush}"));
     wait_until("space that is given back", PATIENCE, || Ok(allocated(&file) < 16 * MIB)).unwrap();
-    must("mkfs.ext4 -q -E nodiscard /dev/vda && mkdir /mnt && mount /dev/vda /mnt");
+    run_ok("mkfs.ext4 -q -E nodiscard /dev/vda && mkdir /mnt && mount /dev/vda /mnt");
     let empty = allocated(&file);
-    must("dd if=/dev/urandom of=/mnt/large bs=1M count=64 && md5sum /mnt/large >/tmp/sum && sync");
+    run_ok(
+        "dd if=/dev/urandom of=/mnt/large bs=1M count=64 && md5sum /mnt/large >/tmp/sum && sync",
+    );
     assert!(allocated(&file) > empty + 48 * MIB);
-    must("echo 3 >/proc/sys/vm/drop_caches; md5sum -c /tmp/sum");
-    must("cp -r /usr /mnt/ && diff -r /usr /mnt/usr && rm /mnt/large && sync && fstrim /mnt");
-    must("echo more >/mnt/more && sync");
+    run_ok("echo 3 >/proc/sys/vm/drop_caches; md5sum -c /tmp/sum");
+    run_ok("cp -r /usr /mnt/ && diff -r /usr /mnt/usr && rm /mnt/large && sync && fstrim /mnt");
+    run_ok("echo more >/mnt/more && sync");
     wait_until("space that is given back", PATIENCE, || Ok(allocated(&file) < empty + 32 * MIB))
         .unwrap();
-    must("umount /mnt && e2fsck -fn /dev/vda");
+    run_ok("umount /mnt && e2fsck -fn /dev/vda");
     vm.check_disks().unwrap();
     drop(vm);
     disk.close();

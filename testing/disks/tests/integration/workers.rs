@@ -47,10 +47,10 @@ fn end(child: Child) {
     let id = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(id, Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
-    let result = fio::result(&said).unwrap_or_else(|error| panic!("{error:#}: {said}{errors}"));
-    assert_eq!(result.errors, 0, "{said}{errors}");
+    let result = fio::result(&stdout).unwrap_or_else(|error| panic!("{error:#}: {stdout}{errors}"));
+    assert_eq!(result.errors, 0, "{stdout}{errors}");
     assert!(!errors.contains("verify"), "{errors}");
 }
 

@@ -101,16 +101,16 @@ fn slow_to_fast(session: &mut Session<'_>) -> CaseResult {
     session.run_for(SETTLE)?;
     partner_state(session, State::SHORT_TIMEOUT, true)?;
     let start = session.now();
-    let mut all = vec![start];
-    all.extend(times(session, LOOK)?);
+    let mut all_times = vec![start];
+    all_times.extend(times(session, LOOK)?);
     let slack = session.setup.tolerance + session.setup.jitter;
-    let longest = gaps(&all).into_iter().max().unwrap_or(LOOK);
+    let longest = gaps(&all_times).into_iter().max().unwrap_or(LOOK);
     require(
-        longest <= FAST_PERIODIC + slack && all.len() > 4,
+        longest <= FAST_PERIODIC + slack && all_times.len() > 4,
         "an LACPDU within a second of the change, then each second",
-        || format!("after the change: {}", describe(&all)),
+        || format!("after the change: {}", describe(&all_times)),
     )?;
-    Ok(describe(&all))
+    Ok(describe(&all_times))
 }
 
 fn both_passive(session: &mut Session<'_>) -> CaseResult {

@@ -26,12 +26,12 @@ pub(super) fn blank(source: Mac, subtype: u8, version: u8) -> Vec<u8> {
     frame
 }
 
-/// Returns the big-endian number at offset `offset`.
+/// Returns the big-endian number at `offset`.
 pub(crate) fn read_u16(frame: &[u8], offset: usize) -> Option<u16> {
     Some(u16::from_be_bytes(read(frame, offset)?))
 }
 
-/// Returns the bytes at offset `offset`.
+/// Returns the bytes at `offset`.
 pub(crate) fn read<const N: usize>(frame: &[u8], offset: usize) -> Option<[u8; N]> {
     frame.get(offset..)?.first_chunk().copied()
 }

@@ -70,23 +70,24 @@ fn change(daemon: &Daemon, arguments: &[&str]) {
 fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     let rig = Rig::new().unwrap();
     let etcd = Etcd::start(&rig).unwrap();
-    let one = Daemon::start(&rig, &host(&rig, &etcd, "n1", "")).unwrap();
+    let first_node = Daemon::start(&rig, &host(&rig, &etcd, "n1", "")).unwrap();
     let mut two = Daemon::start(&rig, &host(&rig, &etcd, "n2", "")).unwrap();
     let add = ["qos", "policy", "add", "batch", "--kind", "aggregated", "--shared"];
-    change(&one, &[&add[..], &["--max-iops", &MAXIMUM.to_string()]].concat());
+    change(&first_node, &[&add[..], &["--max-iops", &MAXIMUM.to_string()]].concat());
     wait_until("the other node to have it", PATIENCE, || Ok(policy(&two).is_some())).unwrap();
-    one.ok(&["qos", "set", "d-n1", "--policy", "batch"]).unwrap();
+    first_node.ok(&["qos", "set", "d-n1", "--policy", "batch"]).unwrap();
     two.ok(&["qos", "set", "d-n2", "--policy", "batch"]).unwrap();
     let has_half = |daemon: &Daemon| reserved(daemon) == Some(MAXIMUM / 4);
-    wait_until("both to have a part", PATIENCE, || Ok(has_half(&one) && has_half(&two))).unwrap();
+    wait_until("both to have a part", PATIENCE, || Ok(has_half(&first_node) && has_half(&two)))
+        .unwrap();
 
     // Both want all there is; then the maximum is another; then one wants nothing.
     let (first, second) = (load(&rig, "n1"), load(&rig, "n2"));
-    let both = [(&one, "d-n1"), (&two, "d-n2")];
+    let both = [(&first_node, "d-n1"), (&two, "d-n2")];
     let of_both = u64::from(2 * DEPTH);
-    wait_used("both", MAXIMUM, || vec![cap(&one), cap(&two)]);
+    wait_used("both", MAXIMUM, || vec![cap(&first_node), cap(&two)]);
     assert_within_now("both", &both, MAXIMUM, of_both);
-    for (daemon, node) in [(&one, "n1"), (&two, "n2")] {
+    for (daemon, node) in [(&first_node, "n1"), (&two, "n2")] {
         // Its half, or less if the machine does not let it do that.
         wait_used(node, MAXIMUM * 2 / 5, || vec![cap(daemon)]);
     }
@@ -95,16 +96,16 @@ fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     assert!(!output.is_ok() && output.stderr.contains("disk/d-n2"), "{output:?}");
     let mut caps = Vec::new();
     let is_less = wait_until("both to have less", PATIENCE, || {
-        caps = vec![cap(&one), cap(&two)];
+        caps = vec![cap(&first_node), cap(&two)];
         let has_part = caps.iter().all(|cap| cap.reserved == LESS / 4);
         Ok(has_part && caps.iter().map(|cap| cap.iops).sum::<u64>() <= LESS)
     });
     is_less.unwrap_or_else(|error| panic!("{error:#}: {caps:?}"));
     assert_within_now("both with less", &both, LESS, of_both);
-    wait_used("both with less", LESS, || vec![cap(&one), cap(&two)]);
+    wait_used("both with less", LESS, || vec![cap(&first_node), cap(&two)]);
     second.stop().unwrap();
     // A quarter stays with the other node, which may use it at once.
-    wait_used("one alone", LESS * 3 / 4, || vec![cap(&one)]);
+    wait_used("one alone", LESS * 3 / 4, || vec![cap(&first_node)]);
     assert_within_now("one alone", &both[..1], LESS * 3 / 4, DEPTH.into());
     first.stop().unwrap();
 
@@ -113,17 +114,17 @@ fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     two.restart(&rig).unwrap();
     wait_until("it to have its part again", PATIENCE, || Ok(reserved(&two) == Some(LESS / 4)))
         .unwrap();
-    one.ok(&["qos", "set", "d-n1", "weight=100"]).unwrap();
-    let output = one.cli(&["qos", "policy", "delete", "batch"]).unwrap();
+    first_node.ok(&["qos", "set", "d-n1", "weight=100"]).unwrap();
+    let output = first_node.cli(&["qos", "policy", "delete", "batch"]).unwrap();
     assert!(!output.is_ok() && output.stderr.contains("node `n2`"), "{output:?}");
     two.ok(&["qos", "set", "d-n2", "weight=100"]).unwrap();
     wait_until("nobody to have it", PATIENCE, || {
-        Ok(one.cli(&["qos", "policy", "delete", "batch"])?.is_ok())
+        Ok(first_node.cli(&["qos", "policy", "delete", "batch"])?.is_ok())
     })
     .unwrap();
     wait_until("it to be gone there", PATIENCE, || Ok(policy(&two).is_none())).unwrap();
 
-    minimums_are_asked_for(&one, etcd);
+    minimums_are_asked_for(&first_node, etcd);
 }
 
 /// The minimum that is in effect for the one disk.

@@ -58,11 +58,11 @@ fn disk(daemon: &Daemon, name: &str) -> Value {
 }
 
 fn check(rig: &Rig, daemon: &Daemon) {
-    for (name, why) in FAULTY {
+    for (name, expected_reason) in FAULTY {
         wait_until(&format!("{name} is failed"), PATIENCE, || {
             let shown = disk(daemon, name);
             let reason = shown["reason"].as_str().unwrap_or_default();
-            Ok(shown["state"] == "failed" && reason.contains(why))
+            Ok(shown["state"] == "failed" && reason.contains(expected_reason))
         })
         .unwrap();
     }

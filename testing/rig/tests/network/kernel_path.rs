@@ -83,8 +83,8 @@ fn streams_take_the_kernels_path_while_nothing_asks_for_the_switch() {
         daemon.ok(&["nic", "set", "b", set]).unwrap();
         assert_eq!(streams(&daemon, a, b), 0, "{set}");
         let shown = path(&daemon, "b");
-        let why = shown["reason"].as_str().unwrap_or_default();
-        assert!(shown["open"] == false && why.contains(reason), "{set}: {shown}");
+        let closed_reason = shown["reason"].as_str().unwrap_or_default();
+        assert!(shown["open"] == false && closed_reason.contains(reason), "{set}: {shown}");
         daemon.ok(&["nic", "set", "b", "--unset", unset]).unwrap();
         wait_taken(&daemon, a, b);
     }

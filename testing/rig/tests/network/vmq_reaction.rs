@@ -40,13 +40,13 @@ fn queues_spread_after_a_load_step_and_are_packed_after_its_end() {
     let load = host.load(&rig, None).unwrap();
     let spread = host.spread(&load).unwrap();
     println!("spread after {spread:?}");
-    let mut found = (0, 0);
+    let mut usage = (0, 0);
     wait_until("queues on two processors", LIMIT, || {
-        found = used_and_parked(&host);
-        Ok(found.0 >= 2)
+        usage = used_and_parked(&host);
+        Ok(usage.0 >= 2)
     })
     .unwrap();
-    assert_eq!(found.0 + found.1, 4, "in use and parked");
+    assert_eq!(usage.0 + usage.1, 4, "in use and parked");
     // What happened is told by event, and by the queue it happened to.
     let moved = host.moves_since(load.began).unwrap();
     println!("{moved:#?}");
