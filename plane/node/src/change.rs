@@ -205,7 +205,7 @@ impl HostChange<'_> {
         let created = &mut self.controller.devices.created;
         created.record_sockets(required_sockets(&self.to.disks))?;
         created.record(steps.iter().filter_map(|step| match step {
-            Step::Port(step) => step.opened(),
+            Step::Port(step) => step.opened_spec(),
             _ => None,
         }))
     }

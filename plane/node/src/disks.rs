@@ -151,7 +151,7 @@ struct NumberTable {
 
 impl NumberTable {
     /// Returns the number of a name. Assigns the next number if the name has none.
-    fn of(&mut self, name: &Name) -> u32 {
+    fn number(&mut self, name: &Name) -> u32 {
         if let Some(number) = self.by_name.get(name) {
             return *number;
         }
@@ -262,15 +262,15 @@ impl Disks {
     }
 
     pub(crate) fn disk_id(&self, name: &Name) -> DiskId {
-        DiskId(self.ids().disks.of(name))
+        DiskId(self.ids().disks.number(name))
     }
 
     pub(crate) fn store_id(&self, name: &Name) -> StoreId {
-        StoreId(self.ids().stores.of(name))
+        StoreId(self.ids().stores.number(name))
     }
 
     pub(crate) fn policy_id(&self, name: &Name) -> PolicyId {
-        PolicyId(self.ids().policies.of(name))
+        PolicyId(self.ids().policies.number(name))
     }
 
     /// Returns the name of the policy with this number.

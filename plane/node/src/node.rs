@@ -213,7 +213,7 @@ impl Node {
         }
         let id = operation.id();
         self.send(Command::Change { operation, edit: Box::new(edit), options })?;
-        self.operation(id).ok_or_else(|| vec![lost()])
+        self.operation(id).ok_or_else(|| vec![expired_operation()])
     }
 
     /// Waits until no other change of this node is in progress, [`CHANGES_TIMEOUT`] at most.
@@ -269,7 +269,7 @@ impl Node {
         let id = operation.id();
         let command = Command::MoveQueue { operation, queue, to: WorkerId(worker) };
         self.send(command).map_err(crate::errors::summarize)?;
-        self.operation(id).ok_or_else(lost)
+        self.operation(id).ok_or_else(expired_operation)
     }
 
     /// Resumes disk jobs that earlier daemon processes left unfinished. Their disks stay closed
@@ -290,7 +290,7 @@ impl Node {
         let id = operation.id();
         let command = Command::DiskWork { operation, disk: disk.clone(), work };
         self.send(command).map_err(crate::errors::summarize)?;
-        self.operation(id).ok_or_else(lost)
+        self.operation(id).ok_or_else(expired_operation)
     }
 
     /// Starts to copy a disk, including concurrent writes, to the NBD export of the same name at
@@ -328,7 +328,7 @@ impl Node {
         let id = operation.id();
         let command = Command::MeasureStore { operation, store: store.clone(), request };
         self.send(command).map_err(crate::errors::summarize)?;
-        self.operation(id).ok_or_else(lost)
+        self.operation(id).ok_or_else(expired_operation)
     }
 
     /// Returns the properties of an image file in a store.
@@ -408,7 +408,7 @@ impl Node {
 
     /// Returns an operation that the caller has just added.
     pub(crate) fn known_operation(&self, id: u64) -> Result<Operation, ApiError> {
-        self.operation(id).ok_or_else(lost)
+        self.operation(id).ok_or_else(expired_operation)
     }
 
     pub(crate) fn send(&self, command: Command) -> Result<(), Vec<ApiError>> {
@@ -442,7 +442,7 @@ impl Node {
         let operation = self.shared.operations.add(&kind, &format!("vm/{vm}"), false)?;
         let id = operation.id();
         self.shared.submit_vm_action(vm, work, operation);
-        self.operation(id).ok_or_else(lost)
+        self.operation(id).ok_or_else(expired_operation)
     }
 
     /// Opens a connection to a VM's serial console. A console has one client at a time.
@@ -556,6 +556,6 @@ impl Drop for EndNotifier {
     }
 }
 
-fn lost() -> ApiError {
+fn expired_operation() -> ApiError {
     ApiError::new(ErrorCode::Internal, "the operation expired before it could be shown")
 }

@@ -58,7 +58,7 @@ pub(crate) fn start_up(
         devices,
         workers: shared.plane.workers().into_iter().map(|view| view.placement).collect(),
         workers_retry: RetryState::default(),
-        drafts: vec![opened(&state, is_new)],
+        drafts: vec![store_opened(&state, is_new)],
         plane_polled_at: None,
         pfs_checked_at: Instant::now(),
         stores_queried_at: Instant::now(),
@@ -136,7 +136,7 @@ impl Controller {
     }
 }
 
-fn opened(state: &StoredState, is_new: bool) -> Draft {
+fn store_opened(state: &StoredState, is_new: bool) -> Draft {
     let text = if is_new {
         "The state store was created; the configuration is empty.".to_owned()
     } else {

@@ -57,10 +57,10 @@ impl Shared {
             let properties = adapters.as_ref().map_err(Clone::clone);
             let properties = properties.and_then(|adapters| find(adapters.clone(), pf));
             let condition = match &properties {
-                Err(error) => failed(error.detail.clone()),
+                Err(error) => failed_condition(error.detail.clone()),
                 Ok(properties) => match first_difference(properties, pf) {
                     None => Condition { health: Health::Up, reason: None },
-                    Some(error) => failed(self.sriov.failure(&pf.name).unwrap_or(error)),
+                    Some(error) => failed_condition(self.sriov.failure(&pf.name).unwrap_or(error)),
                 },
             };
             let adapter =
@@ -97,7 +97,7 @@ fn count(number: usize) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
 }
 
-fn failed(reason: String) -> Condition {
+fn failed_condition(reason: String) -> Condition {
     Condition { health: Health::Failed, reason: Some(reason) }
 }
 

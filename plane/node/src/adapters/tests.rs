@@ -143,7 +143,7 @@ fn what_cannot_be_is_refused_before_anything_is_touched() {
 fn a_change_that_the_driver_refuses_leaves_the_adapter_as_it_was() {
     let sriov = FakeSriov::with_adapters(2);
     let harness = harness(&sriov);
-    sriov.cannot(Some("link_state"));
+    sriov.reject_key(Some("link_state"));
     let operation = harness.apply(&host(TWO_VFS));
     assert_eq!(operation.state, OperationState::Failed);
     let error = operation.error.unwrap();

@@ -22,7 +22,7 @@ fn current() -> HostConfig {
     )
 }
 
-fn refused(edit: &Edit) -> ApiError {
+fn edit_error(edit: &Edit) -> ApiError {
     edit.candidate(&current()).unwrap_err().remove(0)
 }
 
@@ -42,10 +42,10 @@ fn keys_are_patched_and_removed() {
 
 #[test]
 fn what_is_referred_to_is_not_deleted() {
-    let error = refused(&Edit::Switch(ResourceEdit::Delete(name("lan"))));
+    let error = edit_error(&Edit::Switch(ResourceEdit::Delete(name("lan"))));
     assert_eq!((error.code, error.resource.as_deref()), (ErrorCode::InUse, Some("switch/lan")));
     assert!(error.message.contains("nic/web"));
-    let error = refused(&Edit::Uplink(ResourceEdit::Delete(name("out"))));
+    let error = edit_error(&Edit::Uplink(ResourceEdit::Delete(name("out"))));
     assert_eq!(error.code, ErrorCode::InUse);
 }
 
@@ -113,12 +113,12 @@ fn keys_of_a_team_and_its_vmq_are_patched() {
 #[test]
 fn what_is_there_is_not_added_and_what_is_not_is_not_changed() {
     let nic = current().nics.remove(0);
-    let error = refused(&Edit::Nic(ResourceEdit::Add(nic.clone())));
+    let error = edit_error(&Edit::Nic(ResourceEdit::Add(nic.clone())));
     assert_eq!(error.code, ErrorCode::AlreadyExists);
-    let error = refused(&Edit::Nic(ResourceEdit::Put(name("db"), nic.clone())));
+    let error = edit_error(&Edit::Nic(ResourceEdit::Put(name("db"), nic.clone())));
     assert_eq!(error.code, ErrorCode::NotFound);
     let mut other = nic;
     other.name = name("db");
-    let error = refused(&Edit::Nic(ResourceEdit::Put(name("web"), other)));
+    let error = edit_error(&Edit::Nic(ResourceEdit::Put(name("web"), other)));
     assert_eq!((error.code, error.field.as_deref()), (ErrorCode::InvalidValue, Some("name")));
 }

@@ -8,7 +8,7 @@ use suimon_ports::StateStore;
 use suimon_ports::testing::MemoryStore as MemoryFiles;
 
 use super::tests::{
-    BATCH, REPORT, cap, config, load, max_of, node, now, policy, refusal, was_told, with_batch,
+    BATCH, REPORT, cap, cap_now, config, load, max_of, node, policy, refusal, was_told, with_batch,
     with_policy, without_disks,
 };
 use crate::operations::RUNNING_MAX;
@@ -25,7 +25,7 @@ const POLICIES: &str = "/suimon/lab/policies/";
 fn pair(cluster: &FakeCluster) -> (Harness, Harness) {
     let first = node(cluster, "n1", 2000);
     wait_until("the first joins", || was_told(&first, EventKind::ClusterJoined));
-    let two = node(&cluster.other(), "n2", 1000);
+    let two = node(&cluster.new_client(), "n2", 1000);
     wait_until("both have what is reserved", || {
         cap(&first).reserved_iops == 2064 && cap(&two).reserved_iops == 1064
     });
@@ -43,7 +43,7 @@ fn apply_forced(node: &Harness, text: &str) {
 }
 
 /// Returns the configuration of a node that shares nothing.
-fn bare(node_name: &str) -> String {
+fn config_without_stores(node_name: &str) -> String {
     let text = config(node_name, 1);
     text[..text.find("[[store]]").unwrap()].to_owned()
 }
@@ -79,7 +79,7 @@ fn a_node_that_does_not_know_the_capacity_of_a_store_does_not_reduce_it() {
     }
     wait_until("the other has a lease", || {
         load(&first, 4000);
-        now(&first) > 3500
+        cap_now(&first) > 3500
     });
 }
 
@@ -96,12 +96,12 @@ fn disks_of_a_store_without_a_measurement_are_served_until_a_node_knows_the_capa
     let remark = first.node.cluster().stores[0].clone();
     assert!(format!("{remark:?}").contains("suimon store measure san"), "{remark:?}");
     // Another node knows the capacity, leads the store, and grants leases to the first one.
-    let two = node(&cluster.other(), "n2", 2000);
+    let two = node(&cluster.new_client(), "n2", 2000);
     wait_until("the other leads", || was_told(&two, EventKind::ClusterLeads));
     assert!(!was_told(&first, EventKind::ClusterLeads));
     wait_until("the first has a lease", || {
         load(&first, 4000);
-        now(&first) > 3500
+        cap_now(&first) > 3500
     });
     first.apply_ok(&host(&config("n1", 0)));
     wait_until("that is told, too", || was_told(&first, EventKind::SharedStoreMeasured));
@@ -146,7 +146,7 @@ fn a_store_with_disks_stays_shared_unless_forced_and_its_records_go_with_it() {
 fn a_store_that_is_deleted_with_its_disks_leaves_no_records() {
     let cluster = FakeCluster::default();
     let (first, two) = pair(&cluster);
-    first.apply_ok(&host(&bare("n1")));
+    first.apply_ok(&host(&config_without_stores("n1")));
     wait_withdrawn(&cluster);
     assert_free(&two);
 }
@@ -159,7 +159,7 @@ fn a_leader_that_stops_sharing_a_store_leaves_no_grant_to_the_next_one() {
     let leader = "/suimon/lab/leaders/san";
     assert!(cluster.value(leader).unwrap().starts_with("n1"), "{:?}", cluster.value(leader));
     cluster.write_after_removal(REPORT.to_owned(), GRANT.to_owned());
-    first.apply_ok(&host(&bare("n1")));
+    first.apply_ok(&host(&config_without_stores("n1")));
     wait_until("the other leads", || {
         cluster.value(leader).is_some_and(|leader| leader.starts_with("n2"))
     });
@@ -187,9 +187,9 @@ fn records_that_could_not_be_removed_are_removed_when_etcd_responds() {
     let cluster = FakeCluster::default();
     let (first, two) = pair(&cluster);
     cluster.set(Faults { is_unreachable: true, ..Faults::default() });
-    let error = refusal(&first, &bare("n1")).unwrap();
+    let error = refusal(&first, &config_without_stores("n1")).unwrap();
     assert!(error.contains("san could not be returned"), "{error}");
-    apply_forced(&first, &bare("n1"));
+    apply_forced(&first, &config_without_stores("n1"));
     assert!(cluster.value(REPORT).is_some());
     cluster.set(Faults::default());
     wait_withdrawn(&cluster);
@@ -228,7 +228,7 @@ fn a_node_with_more_stores_than_a_transaction_has_changes_leaves_and_is_removed(
     };
     let first = start("n1", &cluster);
     wait_until("the first reports", || reports_of(1) == 7);
-    let two = start("n2", &cluster.other());
+    let two = start("n2", &cluster.new_client());
     wait_until("the second reports", || reports_of(2) == 7);
     drop(two);
     wait_until("it is dead", || cluster.keys("/suimon/lab/alive/").len() == 1);
@@ -240,7 +240,7 @@ fn a_node_with_more_stores_than_a_transaction_has_changes_leaves_and_is_removed(
 }
 
 /// Makes the cluster's part of a change that is not made on this host.
-fn ask(node: &Harness, from: &HostConfig, to: &HostConfig) -> Result<(), ApiError> {
+fn query(node: &Harness, from: &HostConfig, to: &HostConfig) -> Result<(), ApiError> {
     let shared = node.node.shared();
     let operation = shared.operations.add("apply", "host", true).unwrap();
     let edit = Edit::Apply(Box::new(to.clone()));
@@ -276,7 +276,7 @@ fn a_policy_that_another_node_has_changed_meanwhile_is_not_overwritten() {
     assert_eq!(from.qos_policies[0].max_iops, Some(1000));
     let mut to = from.clone();
     to.qos_policies[0].max_iops = Some(700);
-    let error = ask(&first, &from, &to).unwrap_err();
+    let error = query(&first, &from, &to).unwrap_err();
     let resource = error.resource.as_deref();
     assert_eq!((error.code, resource), (ErrorCode::Conflict, Some("qos_policy/batch")), "{error}");
     assert!(error.message.contains("another node has changed it"), "{error}");
@@ -296,12 +296,12 @@ fn policies_are_changed_together_or_not_at_all() {
     // Disks of the other node have the policy that is deleted.
     let mut to = with_more(&from, 1);
     to.qos_policies.retain(|policy| policy.name != name("batch"));
-    assert_eq!(ask(&two, &from, &to).unwrap_err().code, ErrorCode::InUse);
+    assert_eq!(query(&two, &from, &to).unwrap_err().code, ErrorCode::InUse);
     assert_eq!(keys(), 1);
-    let error = ask(&two, &from, &with_more(&from, 5)).unwrap_err();
+    let error = query(&two, &from, &with_more(&from, 5)).unwrap_err();
     assert!(error.message.contains("change fewer at a time"), "{error}");
     assert_eq!(keys(), 1);
-    ask(&two, &from, &with_more(&from, 3)).unwrap();
+    query(&two, &from, &with_more(&from, 3)).unwrap();
     let number = |key: &String| {
         let record: serde_json::Value = serde_json::from_str(&cluster.value(key)?).ok()?;
         record["key"].as_u64()
@@ -377,7 +377,7 @@ fn the_state_store_keeps_no_records_of_stores_and_clusters_that_are_gone() {
     let has_key = |key: &str| state_keys(&first).iter().any(|key_name| key_name == key);
     wait_until("there are records", || has_key("kept/lab/san") && has_key("covered/lab/san"));
     // The store is deleted, with its reservation given back.
-    first.apply_ok(&host(&bare("n1")));
+    first.apply_ok(&host(&config_without_stores("n1")));
     wait_until("its records are removed", || {
         !has_key("kept/lab/san") && !has_key("covered/lab/san")
     });
@@ -385,7 +385,7 @@ fn the_state_store_keeps_no_records_of_stores_and_clusters_that_are_gone() {
     first.apply_ok(&host(&config("n1", 500)));
     wait_until("it is shared again", || cap(&first).reserved_iops == 564);
     cluster.set(Faults { is_unreachable: true, ..Faults::default() });
-    apply_forced(&first, &bare("n1"));
+    apply_forced(&first, &config_without_stores("n1"));
     wait_until("the minimums are removed", || !has_key("covered/lab/san"));
     cluster.set(Faults::default());
     wait_until("the reservation is removed", || !has_key("kept/lab/san"));

@@ -56,18 +56,18 @@ pub(super) fn covered(desired: &Minimums, reserved_iops: u64, before: &Minimums)
 mod tests {
     use super::*;
 
-    fn all(entries: &[(&str, u64)]) -> Minimums {
+    fn minimums_of(entries: &[(&str, u64)]) -> Minimums {
         entries.iter().map(|(name, min)| ((*name).to_owned(), *min)).collect()
     }
 
     #[test]
     fn what_is_not_covered_is_not_in_effect_and_what_was_stays() {
-        let before = all(&[("disk/a", 2000), ("disk/b", 500)]);
-        let raised = all(&[("disk/a", 2000), ("disk/b", 900), ("disk/c", 100)]);
+        let before = minimums_of(&[("disk/a", 2000), ("disk/b", 500)]);
+        let raised = minimums_of(&[("disk/a", 2000), ("disk/b", 900), ("disk/c", 100)]);
         assert_eq!(covered(&raised, 2564, &before), before);
         assert_eq!(covered(&raised, 3064, &before), raised);
-        let lowered = all(&[("disk/a", 800), ("disk/c", 9000)]);
-        assert_eq!(covered(&lowered, 2564, &before), all(&[("disk/a", 800)]));
+        let lowered = minimums_of(&[("disk/a", 800), ("disk/c", 9000)]);
+        assert_eq!(covered(&lowered, 2564, &before), minimums_of(&[("disk/a", 800)]));
         assert_eq!(covered(&before, 0, &Minimums::new()), Minimums::new());
     }
 }

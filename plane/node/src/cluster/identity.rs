@@ -150,7 +150,7 @@ mod tests {
     fn the_same_directory_is_known_and_others_are_not() {
         let (cluster, files) = (FakeCluster::default(), MemoryStore::default());
         assert_eq!(look(&cluster, &files, "lab", 1), None);
-        assert_eq!(look(&cluster.other(), &files, "lab", 2), None, "another node");
+        assert_eq!(look(&cluster.new_client(), &files, "lab", 2), None, "another node");
         assert_eq!(files.files().len(), 1, "it is marked once");
         let empty = MemoryStore::default();
         assert!(look(&cluster, &empty, "lab", 3).unwrap().contains("mounted"));

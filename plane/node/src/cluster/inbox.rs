@@ -59,7 +59,7 @@ pub(super) struct Messages {
 impl Inbox {
     /// Blocks until a message is available, or `timeout` has expired.
     pub(super) fn wait(&self, timeout: Duration) -> Messages {
-        let pending = self.held();
+        let pending = self.lock();
         let is_empty = |pending: &mut PendingMessages| {
             pending.keys.is_empty()
                 && pending.answers.is_empty()
@@ -92,7 +92,7 @@ impl Inbox {
 
     /// Begins a session: discards keys and results that belong to earlier ones.
     pub(super) fn begin_session(&self, session: u64) {
-        let mut pending = self.held();
+        let mut pending = self.lock();
         pending.session = session;
         pending.keys.clear();
         pending.answers.retain(|(answer_session, _)| answer_session.is_none());
@@ -149,11 +149,11 @@ impl Inbox {
     }
 
     fn change(&self, change: impl FnOnce(&mut PendingMessages)) {
-        change(&mut self.held());
+        change(&mut self.lock());
         self.grown.notify_all();
     }
 
-    fn held(&self) -> MutexGuard<'_, PendingMessages> {
+    fn lock(&self) -> MutexGuard<'_, PendingMessages> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -16,7 +16,7 @@ use crate::operations::OperationHandle;
 use crate::shared::Shared;
 use crate::{ClusterEdit, Edit};
 
-fn about(code: ErrorCode, text: impl Into<String>) -> ApiError {
+fn cluster_error(code: ErrorCode, text: impl Into<String>) -> ApiError {
     ApiError::new(code, text).about("cluster")
 }
 
@@ -54,7 +54,7 @@ impl Shared {
                  disks first, or leave with --force",
                 used.join(", ")
             );
-            return vec![about(ErrorCode::InUse, text)];
+            return vec![cluster_error(ErrorCode::InUse, text)];
         };
         let mut errors = Vec::new();
         let mut refuse = |field, own_name: &Name, new_name: &Name| {
@@ -63,7 +63,7 @@ impl Shared {
                     "is `{own_name}`; leave that cluster first (`suimon cluster leave`), which \
                      releases this host's reservations"
                 );
-                errors.push(about(ErrorCode::InUse, text).field(field));
+                errors.push(cluster_error(ErrorCode::InUse, text).field(field));
             }
         };
         refuse("name", &before.name, &after.name);
@@ -146,7 +146,8 @@ impl Shared {
     fn check_is_new(&self, config: &ClusterConfig) -> Result<(), ApiError> {
         let store = self.cluster.stores.connect(config)?;
         let members = format!("{}{MEMBERS}", cluster_prefix(&config.name));
-        let failed = |error: ClusterStoreError| about(ErrorCode::HostError, error.to_string());
+        let failed =
+            |error: ClusterStoreError| cluster_error(ErrorCode::HostError, error.to_string());
         let view = store.read(&members).map_err(failed)?;
         let nodes = view.entries.iter().filter_map(|entry| entry.key.strip_prefix(&members));
         let nodes: Vec<&str> = nodes.collect();
@@ -159,7 +160,7 @@ impl Shared {
             config.name,
             nodes.join(", ")
         );
-        Err(about(ErrorCode::AlreadyExists, text))
+        Err(cluster_error(ErrorCode::AlreadyExists, text))
     }
 
     pub(super) fn return_reservations(&self) -> Result<(), ApiError> {
@@ -174,7 +175,7 @@ impl Shared {
         }
         self.cluster.inbox.stay();
         let text = "the reservations of this host were not released in time; retry when etcd and the leaders respond (`suimon cluster status`), or leave with --force and run `suimon cluster remove` on another node";
-        Err(about(ErrorCode::HostError, text))
+        Err(cluster_error(ErrorCode::HostError, text))
     }
 
     /// Removes a node that is permanently gone from the cluster, and thereby its reservations.
@@ -182,7 +183,7 @@ impl Shared {
     /// # Errors
     /// Fails if there is no such node, the node is alive, or the cluster does not respond.
     pub(crate) fn remove_cluster_node(&self, node: &str) -> Result<(), ApiError> {
-        let refusal = |text: String| about(ErrorCode::HostError, text);
+        let refusal = |text: String| cluster_error(ErrorCode::HostError, text);
         let desired = self.desired();
         let cluster = desired.config.cluster.as_ref();
         let cluster = cluster.ok_or_else(no_cluster)?;
@@ -199,7 +200,7 @@ impl Shared {
             let text = format!(
                 "the cluster has no node `{node}`; `suimon cluster status` lists its nodes"
             );
-            return Err(about(ErrorCode::NotFound, text));
+            return Err(cluster_error(ErrorCode::NotFound, text));
         };
         let alive = format!("{root}{ALIVE}{node}");
         let conditions = [
@@ -228,7 +229,7 @@ impl Shared {
                     "node `{node}` is running; run `suimon cluster leave` there, or shut it down \
                      first"
                 );
-                Err(about(ErrorCode::InUse, text))
+                Err(cluster_error(ErrorCode::InUse, text))
             }
         }
     }

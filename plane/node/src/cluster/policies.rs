@@ -96,7 +96,7 @@ impl Transaction {
 }
 
 impl PolicyStore<'_> {
-    fn failed(error: &suimon_ports::ClusterStoreError) -> ApiError {
+    fn store_error(error: &suimon_ports::ClusterStoreError) -> ApiError {
         let text = format!(
             "{error}; policies of the cluster cannot be changed while etcd does not respond: \
              retry when `suimon cluster status` shows that it does"
@@ -105,7 +105,7 @@ impl PolicyStore<'_> {
     }
 
     pub(super) fn entry(&self, key: &str) -> Result<Option<ClusterEntry>, ApiError> {
-        let view = self.store.read(key).map_err(|error| Self::failed(&error))?;
+        let view = self.store.read(key).map_err(|error| Self::store_error(&error))?;
         Ok(view.entries.into_iter().find(|entry| entry.key == key))
     }
 
@@ -187,7 +187,7 @@ impl PolicyStore<'_> {
             }
             let commit = self.store.commit(&conditions, &changes);
             if let ClusterCommit::Committed(revision) =
-                commit.map_err(|error| Self::failed(&error))?
+                commit.map_err(|error| Self::store_error(&error))?
             {
                 return Ok(Some((revision, changes)));
             }
@@ -196,9 +196,9 @@ impl PolicyStore<'_> {
         Err(ApiError::new(ErrorCode::Conflict, text))
     }
 
-    fn below(&self, prefix: &str) -> Result<Vec<ClusterEntry>, ApiError> {
+    fn entries_below(&self, prefix: &str) -> Result<Vec<ClusterEntry>, ApiError> {
         let view = self.store.read(&format!("{}{prefix}", self.root));
-        view.map_err(|error| Self::failed(&error)).map(|view| view.entries)
+        view.map_err(|error| Self::store_error(&error)).map(|view| view.entries)
     }
 
     /// Checks that stores whose disks use a policy have room for an increased minimum. Leaders
@@ -220,7 +220,7 @@ impl PolicyStore<'_> {
             return Ok(());
         }
         let mut capabilities = BTreeMap::new();
-        for entry in &self.below(REPORTS)? {
+        for entry in &self.entries_below(REPORTS)? {
             let report_key = entry.key.strip_prefix(&self.root).and_then(report_of);
             let Some(((store, _), node_report)) = report_key.zip(read::<NodeReport>(entry)) else {
                 continue;
@@ -231,7 +231,7 @@ impl PolicyStore<'_> {
                 *lowest = iops.min(*lowest);
             }
         }
-        let grants = self.below(GRANTS)?;
+        let grants = self.entries_below(GRANTS)?;
         for (store, capacity_iops) in capabilities {
             let reserved = grants.iter().filter_map(|entry| {
                 let (_, grant_store) = grant_of(entry.key.strip_prefix(&self.root)?)?;
@@ -263,14 +263,14 @@ impl PolicyStore<'_> {
         own_node: &str,
     ) -> Result<Option<(String, String)>, ApiError> {
         let members: BTreeMap<NodeId, String> = self
-            .below(MEMBERS)?
+            .entries_below(MEMBERS)?
             .iter()
             .filter_map(|entry| {
                 let name = entry.key.strip_prefix(&self.root)?.strip_prefix(MEMBERS)?;
                 Some((read::<MemberRecord>(entry)?.id, name.to_owned()))
             })
             .collect();
-        Ok(self.below(REPORTS)?.iter().find_map(|entry| {
+        Ok(self.entries_below(REPORTS)?.iter().find_map(|entry| {
             let (store, node) = report_of(entry.key.strip_prefix(&self.root)?)?;
             let node = members.get(&node).filter(|node| *node != own_node)?;
             let node_report: NodeReport = read(entry)?;

@@ -38,7 +38,7 @@ impl PolicyChanges {
     fn check(&self) -> Result<(), ApiError> {
         let policy_store = self.store();
         for (_, policy) in &self.changed {
-            policy_store.check_raise(policy).map_err(|error| about(&policy.name, error))?;
+            policy_store.check_raise(policy).map_err(|error| policy_error(&policy.name, error))?;
         }
         self.fill(&policy_store, &mut Transaction::default())
     }
@@ -75,11 +75,11 @@ impl PolicyChanges {
     ) -> Result<(), ApiError> {
         for (before, policy) in &self.changed {
             self.fill_put(policy_store, transaction, (before.as_ref(), policy))
-                .map_err(|error| about(&policy.name, error))?;
+                .map_err(|error| policy_error(&policy.name, error))?;
         }
         for name in &self.removed {
             self.fill_removal(policy_store, transaction, name)
-                .map_err(|error| about(name, error))?;
+                .map_err(|error| policy_error(name, error))?;
         }
         Ok(())
     }
@@ -136,7 +136,7 @@ impl PolicyChanges {
     }
 }
 
-fn about(policy: &Name, error: ApiError) -> ApiError {
+fn policy_error(policy: &Name, error: ApiError) -> ApiError {
     error.about(format!("{}/{policy}", ResourceKind::QosPolicy.word()))
 }
 

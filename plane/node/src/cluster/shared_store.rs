@@ -504,7 +504,7 @@ mod tests {
     use super::*;
     use crate::testing::name;
 
-    fn kept(reserved_iops: u64) -> DurableState {
+    fn durable_state(reserved_iops: u64) -> DurableState {
         let mut durable = DurableState::default();
         durable.store.reserved_iops = reserved_iops;
         durable
@@ -528,14 +528,14 @@ mod tests {
     #[test]
     fn actions_of_a_member_whose_reservation_cannot_be_saved_do_not_accumulate() {
         let mut store = store();
-        store.put_back(StoreAction::Keep(kept(1)));
+        store.put_back(StoreAction::Keep(durable_state(1)));
         for round in 1..10_000 {
             let now = Time::ZERO + Duration::from_secs(10 * round);
             store.handle_loads(now, vec![pending_minimum_load(round)], 0);
             store.todo.push_back(StoreAction::TellMember(MemberNotice::Leased));
             store.todo.push_back(StoreAction::TellMember(MemberNotice::Lapsed));
             store.todo.push_back(cap(round));
-            store.todo.push_back(StoreAction::Keep(kept(round)));
+            store.todo.push_back(StoreAction::Keep(durable_state(round)));
             let failed = std::iter::from_fn(|| store.todo.pop_front())
                 .find(|action| matches!(action, StoreAction::Keep(_)));
             store.put_back(failed.unwrap());
@@ -566,7 +566,7 @@ mod tests {
         store.handle_leader(time(221), None);
         assert_eq!([221, 226].map(|now| iops(now, &mut store)), [0, 64]);
         // A reservation holds without a leader.
-        store.durable = kept(64);
+        store.durable = durable_state(64);
         assert_eq!(iops(227, &mut store), 0, "the member has the reservation");
         store.durable = DurableState::default();
         store.capacity = Some(SharedStoreCapacity::Measured(1000));
@@ -591,11 +591,11 @@ mod tests {
             cap(1),
             report_number(1),
             cap(2),
-            StoreAction::Keep(kept(2)),
+            StoreAction::Keep(durable_state(2)),
             report_number(2),
             report_number(3),
         ]);
-        store.put_back(StoreAction::Keep(kept(1)));
+        store.put_back(StoreAction::Keep(durable_state(1)));
         let mut order = Vec::new();
         while let Some(action) = store.todo.pop_front() {
             order.push(match action {
@@ -608,7 +608,7 @@ mod tests {
         assert_eq!(order, ["keep 2", "apply 2", "send 3"]);
         // A report before the newest state is not sent at all; the next one follows soon.
         store.todo.extend([report_number(4), cap(3)]);
-        store.put_back(StoreAction::Keep(kept(3)));
+        store.put_back(StoreAction::Keep(durable_state(3)));
         assert!(!store.todo.iter().any(|action| matches!(action, StoreAction::Send(_))));
         assert_eq!(store.todo.len(), 2);
     }

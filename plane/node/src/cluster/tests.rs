@@ -41,7 +41,7 @@ pub(super) fn cap(node: &Harness) -> TimedRateLimit {
     node.disks.caps().first().copied().unwrap_or_default()
 }
 
-pub(super) fn now(node: &Harness) -> u64 {
+pub(super) fn cap_now(node: &Harness) -> u64 {
     cap(node).iops_at(node.plane_now())
 }
 
@@ -93,7 +93,7 @@ fn two_nodes_share_a_store_and_never_more_than_it_can_do() {
     let first = node(&cluster, "n1", 2000);
     // Numbers are assigned in the order of joining.
     wait_until("the first joins", || was_told(&first, EventKind::ClusterJoined));
-    let two = node(&cluster.other(), "n2", 3000);
+    let two = node(&cluster.new_client(), "n2", 3000);
     wait_until("both have what is reserved", || {
         cap(&first).reserved_iops == 2064 && cap(&two).reserved_iops == 3064
     });
@@ -103,9 +103,9 @@ fn two_nodes_share_a_store_and_never_more_than_it_can_do() {
     // Only one node has demand beyond its reservation.
     wait_until("what is spare goes to who wants it", || {
         load(&first, 4000);
-        now(&first) > 4500
+        cap_now(&first) > 4500
     });
-    assert!(now(&first) + now(&two) <= 10_000);
+    assert!(cap_now(&first) + cap_now(&two) <= 10_000);
     let status = two.node.cluster();
     assert_eq!(status.condition.health, Health::Up, "{status:?}");
     let members: Vec<_> = status
@@ -126,27 +126,27 @@ fn two_nodes_share_a_store_and_never_more_than_it_can_do() {
 #[test]
 fn what_is_lent_ends_where_nobody_answers_and_what_is_reserved_stays() {
     let cluster = FakeCluster::default();
-    let (first, second_view) = (node(&cluster, "n1", 2000), cluster.other());
+    let (first, second_view) = (node(&cluster, "n1", 2000), cluster.new_client());
     let two = node(&second_view, "n2", 1000);
     wait_until("it has a lease", || {
         load(&two, 4000);
-        now(&two) > 3500
+        cap_now(&two) > 3500
     });
     second_view.set(Faults { is_unreachable: true, ..Faults::default() });
     wait_until("it keeps to what is reserved", || {
         load(&two, 4000);
-        now(&two) == 1064
+        cap_now(&two) == 1064
     });
     wait_until("that is told", || was_told(&two, EventKind::SharedLeaseLapsed));
     wait_until("and that etcd does not respond", || was_told(&two, EventKind::ClusterUnreachable));
     assert_eq!(two.node.cluster().condition.health, Health::Down);
-    assert!(now(&first) + now(&two) <= 10_000);
+    assert!(cap_now(&first) + cap_now(&two) <= 10_000);
     // Changes on this node are not delayed by the outage.
     two.apply_ok(&host(&config("n2", 900)));
     second_view.set(Faults::default());
     wait_until("it has a lease again", || {
         load(&two, 4000);
-        now(&two) > 3500
+        cap_now(&two) > 3500
     });
     assert!(was_told(&two, EventKind::ClusterReachable));
 }
@@ -154,20 +154,20 @@ fn what_is_lent_ends_where_nobody_answers_and_what_is_reserved_stays() {
 #[test]
 fn a_leader_that_does_not_know_what_was_written_resigns_and_another_goes_on() {
     let cluster = FakeCluster::default();
-    let second_view = cluster.other();
+    let second_view = cluster.new_client();
     let first = node(&cluster, "n1", 2000);
     wait_until("it leads", || was_told(&first, EventKind::ClusterLeads));
     let two = node(&second_view, "n2", 1000);
-    wait_until("both have theirs", || now(&first) >= 2064 && now(&two) >= 1064);
+    wait_until("both have theirs", || cap_now(&first) >= 2064 && cap_now(&two) >= 1064);
     cluster.set(Faults { loses_answers: true, ..Faults::default() });
     wait_until("the other leads", || was_told(&two, EventKind::ClusterLeads));
     assert!(was_told(&first, EventKind::ClusterLeadLost));
     cluster.set(Faults::default());
     wait_until("both go on", || {
         load(&first, 5000);
-        now(&first) > 5500
+        cap_now(&first) > 5500
     });
-    assert!(now(&first) + now(&two) <= 10_000);
+    assert!(cap_now(&first) + cap_now(&two) <= 10_000);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn leases_of_the_cluster_that_end_are_taken_again() {
     cluster.end_leases();
     wait_until("it leads again", || first.events(EventKind::ClusterLeads.id()).len() == 2);
     wait_until("and lives", || cluster.keys("/suimon/lab/alive/").len() == 1);
-    wait_until("and has a cap", || now(&first) >= 2064);
+    wait_until("and has a cap", || cap_now(&first) >= 2064);
 }
 
 /// The leader writes nothing during the outage, so that no failed write makes it resign.
@@ -187,13 +187,13 @@ fn a_leader_that_did_not_reach_etcd_while_nothing_changed_goes_on() {
     let cluster = FakeCluster::default();
     let first = node(&cluster, "n1", 2000);
     wait_until("it leads", || was_told(&first, EventKind::ClusterLeads));
-    wait_until("it has what is reserved", || now(&first) >= 2064);
+    wait_until("it has what is reserved", || cap_now(&first) >= 2064);
     cluster.set(Faults { is_unreachable: true, ..Faults::default() });
     wait_until("it looks for a lease", || cluster.times_without_lease() > 0);
     cluster.set(Faults::default());
     wait_until("it has a lease again", || {
         load(&first, 4000);
-        now(&first) > 3500
+        cap_now(&first) > 3500
     });
 }
 
@@ -203,10 +203,10 @@ fn what_is_reserved_outlives_the_daemon() {
     let first = node(&cluster, "n1", 2000);
     wait_until("it is kept", || cap(&first).reserved_iops == 2064);
     let (store, _, disks) = first.kill_with_disks();
-    let isolated = cluster.other();
+    let isolated = cluster.new_client();
     isolated.set(Faults { is_unreachable: true, ..Faults::default() });
     let first = Harness::in_cluster(store, disks, isolated.clone());
-    wait_until("it is in force", || now(&first) == 2064);
+    wait_until("it is in force", || cap_now(&first) == 2064);
     wait_until("nobody answers", || was_told(&first, EventKind::ClusterUnreachable));
     isolated.set(Faults::default());
     wait_until("it leads", || was_told(&first, EventKind::ClusterLeads));
@@ -227,7 +227,7 @@ fn a_minimum_that_the_cluster_refuses_is_refused_with_the_arithmetic() {
     let cluster = FakeCluster::default();
     let first = node(&cluster, "n1", 6000);
     wait_until("it has it", || cap(&first).reserved_iops == 6064);
-    let two = node(&cluster.other(), "n2", 1000);
+    let two = node(&cluster.new_client(), "n2", 1000);
     wait_until("the other has its", || cap(&two).reserved_iops == 1064);
     let error = refusal(&two, &config("n2", 4000)).unwrap();
     let arithmetic = "all nodes together have 7128 IOPS reserved, and 3000 IOPS more were \
@@ -306,10 +306,10 @@ fn a_name_is_one_hosts() {
     let _one = node(&cluster, "n1", 2000);
     wait_until("it lives", || cluster.keys("/suimon/lab/alive/").len() == 1);
     let disks = FakeDisks::with_store(DISK_STORE);
-    let impostor = Harness::in_cluster(MemoryStore::default(), disks, cluster.other());
+    let impostor = Harness::in_cluster(MemoryStore::default(), disks, cluster.new_client());
     impostor.apply_ok(&host(&config("n1", 2000)));
     wait_until("it is refused", || was_told(&impostor, EventKind::ClusterRefused));
-    assert_eq!(now(&impostor), 0, "it may do nothing");
+    assert_eq!(cap_now(&impostor), 0, "it may do nothing");
     let status = impostor.node.cluster();
     assert_eq!(status.condition.health, Health::Failed);
     assert!(status.condition.reason.unwrap().contains("another"));
@@ -318,8 +318,8 @@ fn a_name_is_one_hosts() {
 #[test]
 fn who_leaves_gives_back_what_is_reserved() {
     let cluster = FakeCluster::default();
-    let (first, two) = (node(&cluster, "n1", 6000), node(&cluster.other(), "n2", 2000));
-    wait_until("both have theirs", || now(&first) >= 6064 && now(&two) >= 2064);
+    let (first, two) = (node(&cluster, "n1", 6000), node(&cluster.new_client(), "n2", 2000));
+    wait_until("both have theirs", || cap_now(&first) >= 6064 && cap_now(&two) >= 2064);
     let leave_cluster = Edit::Cluster(ClusterEdit::Delete);
     let errors = first.node.submit(leave_cluster.clone()).unwrap_err();
     assert!(errors[0].message.contains("disk/d-n1"), "{errors:?}");
@@ -336,9 +336,9 @@ fn who_leaves_gives_back_what_is_reserved() {
 #[test]
 fn a_node_that_is_gone_for_good_is_taken_out() {
     let cluster = FakeCluster::default();
-    let second_view = cluster.other();
+    let second_view = cluster.new_client();
     let (first, two) = (node(&cluster, "n1", 2000), node(&second_view, "n2", 6000));
-    wait_until("both have theirs", || now(&first) >= 2064 && now(&two) >= 6064);
+    wait_until("both have theirs", || cap_now(&first) >= 2064 && cap_now(&two) >= 6064);
     let error = first.node.remove_cluster_node("n2").unwrap_err();
     assert!(error.message.contains("is running"), "{error}");
     assert!(first.node.remove_cluster_node("n3").is_err());
@@ -356,7 +356,7 @@ fn another_cluster_or_name_needs_leaving_first_and_etcd_has_to_answer() {
     let first = node(&cluster, "n1", 2000);
     let errors = first.node.submit(Edit::Apply(Box::new(host(&config("n9", 2000))))).unwrap_err();
     assert_eq!(errors[0].field.as_deref(), Some("node"));
-    let isolated = cluster.other();
+    let isolated = cluster.new_client();
     isolated.set(Faults { is_unreachable: true, ..Faults::default() });
     let disks = FakeDisks::with_store(DISK_STORE);
     let two = Harness::in_cluster(MemoryStore::default(), disks, isolated);
@@ -384,12 +384,12 @@ fn a_change_of_no_cluster_is_refused_with_what_to_do() {
 fn another_directory_of_the_same_name_is_not_the_clusters() {
     let cluster = FakeCluster::default();
     let first = node(&cluster, "n1", 2000);
-    wait_until("it has its share", || now(&first) >= 2064);
+    wait_until("it has its share", || cap_now(&first) >= 2064);
     let disks = FakeDisks::with_store(DISK_STORE);
-    let two = Harness::in_cluster(MemoryStore::default(), disks, cluster.other());
+    let two = Harness::in_cluster(MemoryStore::default(), disks, cluster.new_client());
     two.apply_ok(&host(&config("n2", 2000)));
     wait_until("that is told", || was_told(&two, EventKind::SharedStoreWrong));
-    assert_eq!(now(&two), 0, "it may do nothing");
+    assert_eq!(cap_now(&two), 0, "it may do nothing");
     let reason = two.node.cluster().stores[0].reason.clone();
     assert!(reason.unwrap().contains("mounted"));
 }
@@ -436,7 +436,7 @@ fn a_policy_of_the_cluster_is_the_same_on_all_nodes_and_holds_for_all_together()
         disks
     };
     let first = Harness::in_cluster(MemoryStore::default(), disks(), cluster.clone());
-    let two = Harness::in_cluster(MemoryStore::default(), disks(), cluster.other());
+    let two = Harness::in_cluster(MemoryStore::default(), disks(), cluster.new_client());
     first.apply_ok(&host(&with_policy("n1", 1000)));
     wait_until("it is the cluster's", || cluster.keys("/suimon/lab/policies/").len() == 1);
     two.apply_ok(&host(&without_disks("n2")));
@@ -471,7 +471,7 @@ fn a_policys_minimum_that_has_no_room_is_refused_with_the_arithmetic() {
     disks.put_store(DISK_STORE, cluster.files());
     let first = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
     first.apply_ok(&host(&with_policy("n1", 9000)));
-    let two = node(&cluster.other(), "n2", 5000);
+    let two = node(&cluster.new_client(), "n2", 5000);
     wait_until("the other has its minimum", || cap(&two).reserved_iops == 5064);
     wait_until("both know the policy", || max_of(&two, "batch") == Some(9000));
     wait_until("a leader knows whose disks have it", || {
@@ -504,7 +504,7 @@ pub(super) fn with_batch(cluster: &FakeCluster) -> (Harness, Harness) {
         disks.put_store(DISK_STORE, cluster.files());
         Harness::in_cluster(MemoryStore::default(), disks, cluster)
     };
-    let (first, two) = (start(cluster.clone()), start(cluster.other()));
+    let (first, two) = (start(cluster.clone()), start(cluster.new_client()));
     first.apply_ok(&host(&with_policy("n1", 1000)));
     wait_until("the policy is the cluster's", || cluster.value(BATCH).is_some());
     two.apply_ok(&host(&without_disks("n2")));
@@ -563,7 +563,7 @@ fn policies_of_the_cluster_do_not_change_while_nobody_answers_and_outlive_the_da
     first.apply_ok(&host(&with_policy("n1", 1000)));
     wait_until("it has its part", || part(&first) == 500);
     let (store, _, disks) = first.kill_with_disks();
-    let isolated = cluster.other();
+    let isolated = cluster.new_client();
     isolated.set(Faults { is_unreachable: true, ..Faults::default() });
     let first = Harness::in_cluster(store, disks, isolated.clone());
     wait_until("it has its part without anybody", || part(&first) == 500);
@@ -620,7 +620,8 @@ fn a_cluster_is_made_once() {
     let operation = first.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     wait_until("it is there", || was_told(&first, EventKind::ClusterJoined));
-    let two = Harness::in_cluster(MemoryStore::default(), FakeDisks::default(), cluster.other());
+    let two =
+        Harness::in_cluster(MemoryStore::default(), FakeDisks::default(), cluster.new_client());
     let error = init_cluster(&two, "n2").unwrap_err();
     assert!(error[0].message.contains("with node n1; join it"), "{error:?}");
     assert!(init_cluster(&first, "n1").unwrap_err()[0].message.contains("leave it first"));

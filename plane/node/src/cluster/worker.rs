@@ -100,7 +100,9 @@ pub(super) fn run(context: &SessionContext, tasks: &Tasks) {
                 None
             }
             task => match &mut current {
-                Some((session_number, session)) if *session_number == number => work(session, task),
+                Some((session_number, session)) if *session_number == number => {
+                    execute(session, task)
+                }
                 _ => None,
             },
         };
@@ -117,7 +119,7 @@ fn end(current: &mut Option<(u64, Session)>) {
     }
 }
 
-fn work(session: &mut Session, task: Task) -> Option<TaskResult> {
+fn execute(session: &mut Session, task: Task) -> Option<TaskResult> {
     match task {
         Task::Report { store, report: value } => match session.report(&store, value) {
             Ok(true) => None,

@@ -23,8 +23,8 @@ fn goes_on(harness: &Harness) {
     assert_eq!(harness.disks.files(DISK_STORE).len(), 1);
 }
 
-fn work(harness: &Harness, work: DiskFileJob) -> ApiError {
-    match harness.node.start_disk_job(&name("data"), work) {
+fn job_error(harness: &Harness, job: DiskFileJob) -> ApiError {
+    match harness.node.start_disk_job(&name("data"), job) {
         Ok(started) => harness.node.wait_operation(started.id, DEADLINE).unwrap().error.unwrap(),
         Err(error) => error,
     }
@@ -65,7 +65,7 @@ fn a_file_name_that_leaves_no_room_for_what_is_beside_it_is_refused() {
         kind: None,
     };
     for job in [DiskFileJob::Snapshot(snapshot), DiskFileJob::Convert(convert)] {
-        let error = work(&harness, job);
+        let error = job_error(&harness, job);
         assert_eq!(error.code, ErrorCode::InvalidValue, "{error}");
         assert!(error.message.contains("a name that leaves room for 12 bytes"), "{error}");
         goes_on(&harness);
@@ -90,7 +90,7 @@ fn a_merge_that_has_no_room_for_its_note_is_refused() {
         harness.node.start_disk_job(&name("data"), DiskFileJob::Snapshot(request)).unwrap();
     harness.node.wait_operation(started.id, DEADLINE).unwrap();
     let files = harness.disks.files(DISK_STORE);
-    let error = work(&harness, DiskFileJob::Merge);
+    let error = job_error(&harness, DiskFileJob::Merge);
     assert!(error.message.contains("a name that leaves room for 14 bytes"), "{error}");
     let disk = harness.node.disk("data").unwrap();
     assert_eq!((disk.state, disk.layers), (StorageState::Ready, Some(2)));

@@ -22,7 +22,7 @@ pub(crate) struct MeasuredStore {
 pub(crate) type MeasuredStores = BTreeMap<Name, MeasuredStore>;
 
 impl MeasuredStore {
-    pub(crate) fn of(store: &StoreConfig, measurement: StoreMeasurement) -> Self {
+    pub(crate) fn new(store: &StoreConfig, measurement: StoreMeasurement) -> Self {
         Self {
             path: store.path.clone(),
             normalization_bytes: store.normalization_bytes,

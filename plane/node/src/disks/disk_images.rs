@@ -71,7 +71,7 @@ impl EarlierImages<'_> {
 
 impl DiskImages {
     /// Returns the image files that the disks `before` a change have.
-    pub(super) fn earlier<'c>(&'c self, before: &'c RequiredDisks) -> EarlierImages<'c> {
+    pub(super) fn earlier_images<'c>(&'c self, before: &'c RequiredDisks) -> EarlierImages<'c> {
         let mut disks: BTreeMap<PathBuf, (&Name, Option<&Name>)> = BTreeMap::new();
         for (name, disk) in before.iter().filter(|(name, _)| !self.new.contains(*name)) {
             let (_, second) = disks.entry(disk.image_path()).or_insert((name, None));
@@ -215,7 +215,7 @@ impl Disks {
         until: Instant,
     ) -> Vec<ApiError> {
         let queries = PlanQueries { disks: self, until };
-        let earlier = images.earlier(from);
+        let earlier = images.earlier_images(from);
         let mut errors = Vec::new();
         for (name, required) in to.iter().filter(|(name, disk)| images.opens(name, disk, from)) {
             let is_new = earlier.is_new(name, required).unwrap_or(images.new.contains(name));

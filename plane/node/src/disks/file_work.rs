@@ -102,7 +102,7 @@ impl Opened {
 impl ImageTask {
     /// Converts an error about the disk's images. The error about a missing parent is extended by
     /// the commands that set the parent.
-    pub(super) fn failed(&self, error: &DiskError) -> ApiError {
+    pub(super) fn to_api_error(&self, error: &DiskError) -> ApiError {
         let mut api_error = disk_error(&self.label, error);
         if matches!(*error.fault, DiskFault::ParentMissing { .. }) {
             let (disk, store) = (&self.required.config.name, &self.required.config.store);
@@ -158,7 +158,7 @@ impl ImageTask {
             true => Some(unsettled.add_new(store, file).ok_or_else(|| self.is_unsettled())?),
             false => None,
         };
-        let failed = |error: DiskError| self.failed(&error);
+        let failed = |error: DiskError| self.to_api_error(&error);
         if images::exists(files.as_ref(), &plan).map_err(failed)? {
             if unsettled_file.is_none() && unsettled.contains(store, file) {
                 return Err(self.is_unsettled());
@@ -224,7 +224,7 @@ impl ImageTask {
         let plan = self.required.plan();
         let opened = self
             .with_seeds(|seeds| images::open(files.as_ref(), &plan, seeds))
-            .map_err(|error| self.failed(&error))?;
+            .map_err(|error| self.to_api_error(&error))?;
         if let Some(error) = &opened.unrecorded {
             tracing::warn!(
                 disk = %self.label,
@@ -236,7 +236,7 @@ impl ImageTask {
         if self.verifies {
             if let Err(error) = images::verify_metadata(&opened, &plan) {
                 self.close_images(opened.spec);
-                return Err(self.failed(&error));
+                return Err(self.to_api_error(&error));
             }
         }
         Ok(opened)
@@ -246,7 +246,7 @@ impl ImageTask {
     pub(super) fn discard_left(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
         let plan = self.required.plan();
         self.with_seeds(|seeds| images::discard_left(files.as_ref(), &plan, seeds))
-            .map_err(|error| self.failed(&error))
+            .map_err(|error| self.to_api_error(&error))
     }
 
     /// Closes the images of a disk that is not in service.
@@ -263,7 +263,7 @@ impl ImageTask {
     ) -> Result<(), ApiError> {
         let plan = self.required.plan();
         let resized = self.with_seeds(|seeds| jobs::resize(files.as_ref(), &plan, size, seeds));
-        let size = resized.map_err(|error| self.failed(&error).field("size_bytes"))?;
+        let size = resized.map_err(|error| self.to_api_error(&error).field("size_bytes"))?;
         let text = format!("The size of the disk is {size} bytes now; it was {before} bytes.");
         let draft = Draft::new(EventKind::DiskResized, &self.label, text);
         self.drafts.push(draft.with("size_bytes", size).with("size_bytes_before", before));

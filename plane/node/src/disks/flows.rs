@@ -159,7 +159,7 @@ impl Disks {
 fn delivery(delivery_status: &Delivery) -> QosDelivery {
     let queued = QueueCause::ALL
         .into_iter()
-        .map(|cause| (word(cause).to_owned(), delivery_status.waits.ns(cause)));
+        .map(|cause| (cause_name(cause).to_owned(), delivery_status.waits.ns(cause)));
     let latency = delivery_status.device_latency_ns();
     QosDelivery {
         window_ns: delivery_status.window_ns,
@@ -195,7 +195,7 @@ const fn time_share(share: TimeShare) -> QosTimeShare {
     QosTimeShare { factor, share_ppm: share.share_ppm }
 }
 
-const fn word(cause: QueueCause) -> &'static str {
+const fn cause_name(cause: QueueCause) -> &'static str {
     match cause {
         QueueCause::OwnMaximum => "own-maximum",
         QueueCause::OwnBandwidth => "own-bandwidth",

@@ -88,7 +88,7 @@ fn what_requests_do_on_a_full_store_changes_while_the_disk_is_in_service() {
     config.disks[0].on_full = DiskOnFull::Error;
     harness.apply_ok(&config);
     assert_eq!(harness.disks.full_policies(), [FullPolicy::ERROR]);
-    let (requests, _) = harness.disks.served();
+    let (requests, _) = harness.disks.served_counts();
     assert_eq!(requests, 1);
     harness.disks.fill(Some(0));
     let event = harness.wait_event(EventKind::DiskFull.id());

@@ -126,7 +126,7 @@ impl Job {
         }
     }
 
-    fn done(self) -> Done {
+    fn into_done(self) -> Done {
         match self {
             Self::Check(job) => Done::Checked(job.into_report()),
             Self::Copy(_) => Done::Copied,
@@ -161,7 +161,7 @@ pub(super) fn run(
                 Ok(checkpoint) => save(checkpoint),
                 // The previous checkpoint remains valid.
                 Err(error) if hold_up.is_for(&error) => {}
-                Err(error) => return Err(work.failed(&error).into()),
+                Err(error) => return Err(work.to_api_error(&error).into()),
             }
             checkpoint_at = Instant::now();
         }
@@ -170,13 +170,13 @@ pub(super) fn run(
             return Err(NotDone::Interrupted);
         }
         match job.as_dyn().step() {
-            Ok(JobProgress { is_done: true, .. }) => return Ok(job.done()),
+            Ok(JobProgress { is_done: true, .. }) => return Ok(job.into_done()),
             Ok(now) => {
                 show(operation, verb.verb(), now);
                 progress = Some(now);
             }
             Err(error) if hold_up.is_for(&error) => hold_up.wait(progress),
-            Err(error) => return Err(work.failed(&error).into()),
+            Err(error) => return Err(work.to_api_error(&error).into()),
         }
     }
 }
@@ -195,7 +195,7 @@ fn begin(checkpoint: Option<&Checkpoint>, hold_up: &RetryHold<'_>) -> Result<Job
         match started {
             Ok(job) => return Ok(job),
             Err(error) if hold_up.is_for(&error) => hold_up.wait(None),
-            Err(error) => return Err(work.failed(&error).into()),
+            Err(error) => return Err(work.to_api_error(&error).into()),
         }
         operation.check_cancelled()?;
         if stop.load(Ordering::Acquire) {

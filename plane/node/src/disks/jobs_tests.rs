@@ -152,7 +152,7 @@ fn a_snapshot_is_taken_in_service_and_merged_again() {
     let harness = harness();
     harness.disks.connect(true);
     run_well(&harness, snapshot("one.vhdx"));
-    assert_eq!(harness.disks.served(), (1, 1), "it was never out of service");
+    assert_eq!(harness.disks.served_counts(), (1, 1), "it was never out of service");
     run_well(&harness, snapshot("two.vhdx"));
     let disk = harness.node.config().disks.remove(0);
     assert_eq!(disk.kind, Some(DiskKind::Differencing));

@@ -16,7 +16,7 @@ use super::opening::fault_code;
 use crate::shared::Shared;
 
 /// Converts the result of a measurement to the API type.
-pub(super) fn found(
+pub(super) fn to_measurement(
     shared: &Shared,
     store: &StoreConfig,
     seconds: u64,

@@ -144,7 +144,7 @@ fn what_is_used_is_not_measured_unless_it_is_asked_for() {
         step.is_some_and(|step| step.contains("MiB") || step.contains("random"))
     });
     assert_eq!(begin(&harness, true).unwrap_err().code, ErrorCode::Conflict);
-    assert_eq!(harness.disks.served(), (1, 1));
+    assert_eq!(harness.disks.served_counts(), (1, 1));
     let errors = harness.node.submit(Edit::Apply(Box::default())).unwrap_err();
     assert!(errors.iter().any(|error| error.code == ErrorCode::Conflict), "{errors:?}");
     promise(&harness, 5, true).unwrap();

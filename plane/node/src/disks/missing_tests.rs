@@ -57,7 +57,7 @@ fn with_data() -> Harness {
     harness.apply_ok(&host(stores()));
     write_pattern(&harness);
     harness.apply_ok(&two_disks());
-    assert_eq!(harness.disks.served().0, 2);
+    assert_eq!(harness.disks.served_counts().0, 2);
     harness
 }
 
@@ -172,7 +172,7 @@ fn a_store_that_is_mounted_later_is_found_and_its_mount_point_stays_empty() {
     assert_missing(&harness, "data", "/srv/fast/data.vhdx");
     let mount_point = harness.disks.store(DISK_STORE);
     harness.disks.put_store(DISK_STORE, files);
-    wait_until("the disks are in service", || harness.disks.served().0 == 2);
+    wait_until("the disks are in service", || harness.disks.served_counts().0 == 2);
     assert!(has_pattern(&harness));
     assert!(mount_point.files().is_empty());
 }
@@ -190,7 +190,7 @@ fn a_store_that_is_unmounted_in_service_leads_to_no_empty_image() {
     wait_until("the retry has failed", is_missing);
     assert!(harness.disks.files(DISK_STORE).is_empty());
     harness.disks.put_store(DISK_STORE, files);
-    wait_until("the disks are in service", || harness.disks.served().0 == 2);
+    wait_until("the disks are in service", || harness.disks.served_counts().0 == 2);
     assert!(has_pattern(&harness));
 }
 
@@ -238,7 +238,7 @@ fn another_path_of_a_store_must_contain_the_images() {
     let operation = submitted(&harness, edit, options);
     assert_refused(&operation, "disk/boot", "/srv/empty/boot.raw");
     assert!(harness.disks.files("/srv/empty").is_empty());
-    assert_eq!(harness.disks.served().0, 2);
+    assert_eq!(harness.disks.served_counts().0, 2);
 }
 
 #[test]
@@ -272,10 +272,13 @@ fn a_failed_disk_gets_an_empty_image_on_request() {
     assert_eq!(harness.node.config(), two_disks());
     harness.wait_events(EventKind::DiskFileMade.id(), 3);
     // A disk in service is not changed.
-    let (requests, revision) = (harness.disks.served(), harness.node.host_status().revision);
+    let (requests, revision) = (harness.disks.served_counts(), harness.node.host_status().revision);
     let operation = set(&harness, "boot", "{}", true);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
-    assert_eq!((harness.disks.served(), harness.node.host_status().revision), (requests, revision));
+    assert_eq!(
+        (harness.disks.served_counts(), harness.node.host_status().revision),
+        (requests, revision)
+    );
 }
 
 #[test]
@@ -330,7 +333,7 @@ fn a_new_disk_whose_store_is_missing_is_created_when_the_store_is_there() {
             harness = Harness::with_disks(store, devices, disks);
         }
         harness.disks.put_store(DISK_STORE, MemoryFiles::default());
-        wait_until("the disks are in service", || harness.disks.served().0 == 2);
+        wait_until("the disks are in service", || harness.disks.served_counts().0 == 2);
         harness.wait_events(EventKind::DiskFileMade.id(), 2);
         assert!(harness.store.keys(NEW_DISKS).is_empty());
         let (harness, _) = restarted_without(harness, &["boot.raw"]);
@@ -411,9 +414,9 @@ fn a_new_disk_is_not_in_service_before_its_record_is_deleted() {
         reason.is_some_and(|reason| reason.contains("the disk is full"))
     };
     wait_until("the retry has failed", is_refused);
-    assert_eq!(harness.disks.served(), (0, 0));
+    assert_eq!(harness.disks.served_counts(), (0, 0));
     harness.store.set_full(false);
-    wait_until("the disks are in service", || harness.disks.served().0 == 2);
+    wait_until("the disks are in service", || harness.disks.served_counts().0 == 2);
     assert!(harness.store.keys(NEW_DISKS).is_empty());
 }
 

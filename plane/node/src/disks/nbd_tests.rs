@@ -57,7 +57,7 @@ fn disks_share_servers_which_come_and_go_while_they_are_in_service() {
     assert_eq!(offered(&harness), both[..1]);
     harness.apply_ok(&config);
     assert_eq!(offered(&harness), both);
-    assert_eq!(harness.disks.served(), (2, 2));
+    assert_eq!(harness.disks.served_counts(), (2, 2));
 }
 
 #[test]

@@ -203,7 +203,7 @@ impl Controller {
         generation: u64,
     ) -> Result<Option<Box<dyn suimon_ports::DiskDevice>>, ApiError> {
         let parts = &self.shared.disks.parts;
-        let negotiated = self.devices.negotiated_features.of(&entry.label());
+        let negotiated = self.devices.negotiated_features.features(&entry.label());
         let device = match required.vhost_user(shape, negotiated) {
             None => None,
             Some(spec) => {

@@ -60,7 +60,7 @@ pub(crate) fn disk_steps(
     if has_limits {
         steps.push(DiskStep::Limits(Box::new(to.clone())));
     }
-    let earlier = images.earlier(before);
+    let earlier = images.earlier_images(before);
     for (name, required) in after {
         match before.get(name) {
             Some(old) if old == required && !images.is_reopened(name) => continue,

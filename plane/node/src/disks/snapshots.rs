@@ -127,7 +127,7 @@ impl Controller {
                 work.with_seeds(|seeds| jobs::snapshot(files, &plan, name, seeds)).map_err(
                     |error| {
                         may_create.store(false, Ordering::Release);
-                        work.failed(&error)
+                        work.to_api_error(&error)
                     },
                 )
             },

@@ -44,7 +44,7 @@ fn assert_at(harness: &Harness, [nbd, vm, nic]: [&str; 3]) {
     assert_eq!(harness.offered(), ["a"]);
     assert_eq!(disks, [std::path::PathBuf::from(vm)]);
     assert_eq!(harness.devices.sockets(), [nic.into()].into());
-    assert_eq!(harness.disks.served().0, 2);
+    assert_eq!(harness.disks.served_counts().0, 2);
     harness.assert_consistent(&[]);
 }
 
@@ -112,7 +112,7 @@ fn a_disk_whose_nbd_socket_moves_stays_in_service() {
     let [x, y, z] = SOCKETS;
     let harness = Harness::with_store();
     harness.apply_ok(&config(x, y, z));
-    let (_, served) = harness.disks.served();
+    let (_, served) = harness.disks.served_counts();
     harness.apply_ok(&config(z, y, x));
-    assert_eq!(harness.disks.served(), (2, served));
+    assert_eq!(harness.disks.served_counts(), (2, served));
 }

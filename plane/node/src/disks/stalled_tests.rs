@@ -15,7 +15,7 @@ use crate::{ChangeOptions, DiskFileJob, Edit, ResourceEdit};
 /// meanwhile, so that a wrong wait would exceed the bound.
 const AT_ONCE: Duration = STORE_TIMEOUT;
 
-fn both() -> HostConfig {
+fn two_stores() -> HostConfig {
     host(
         r#"
         [[store]]
@@ -42,7 +42,7 @@ fn both() -> HostConfig {
 fn ready() -> (Harness, MemoryStore) {
     let harness = Harness::with_store();
     harness.disks.put_store("/srv/other", MemoryStore::default());
-    harness.apply_ok(&both());
+    harness.apply_ok(&two_stores());
     let store = harness.disks.store(DISK_STORE);
     (harness, store)
 }
@@ -91,7 +91,7 @@ fn a_change_of_a_disk_whose_store_stalls_is_refused_and_the_disk_comes_back() {
 fn a_new_disk_that_was_given_up_leaves_no_file() {
     let harness = Harness::with_store();
     harness.disks.put_store("/srv/other", MemoryStore::default());
-    let (mut config, store) = (both(), harness.disks.store(DISK_STORE));
+    let (mut config, store) = (two_stores(), harness.disks.store(DISK_STORE));
     let data = config.disks.remove(0);
     harness.apply_ok(&config);
     // The request opens the store.
@@ -127,7 +127,7 @@ fn a_daemon_starts_beside_a_store_that_stalls() {
     assert_others_go_on(&harness, "three");
     store.set_stalled(false);
     wait_until("it is opened", || state(&harness) == StorageState::Ready);
-    assert_eq!(harness.disks.served().0, 2);
+    assert_eq!(harness.disks.served_counts().0, 2);
     harness.wait_events(EventKind::DiskRecovered.id(), 1);
 }
 

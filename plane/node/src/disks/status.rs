@@ -96,7 +96,7 @@ impl Shared {
     }
 
     pub(crate) fn qos_policies(&self) -> Vec<QosPolicyStatus> {
-        let (desired, snapshot) = (self.desired(), self.seen());
+        let (desired, snapshot) = (self.desired(), self.plane_snapshot());
         let policies = desired.config.qos_policies.iter();
         policies.map(|policy| self.qos_policy_status(&desired.config, policy, &snapshot)).collect()
     }
@@ -109,7 +109,7 @@ impl Shared {
 
     /// Returns the disks for `top`, sorted by name.
     pub(crate) fn top_disks(&self) -> Vec<TopDisk> {
-        let (desired, snapshot) = (self.desired(), self.seen());
+        let (desired, snapshot) = (self.desired(), self.plane_snapshot());
         let disks = desired.config.disks.iter().map(|config| {
             let entry = self.disks.find(&config.name);
             let state = entry.as_ref().map(|entry| entry.lock().condition().0);
@@ -130,7 +130,7 @@ impl Shared {
 
     /// Returns the QoS status of every disk in service, in configured order.
     pub(crate) fn qos_flows(&self) -> Vec<QosFlowStatus> {
-        let (desired, mut snapshot) = (self.desired(), self.seen());
+        let (desired, mut snapshot) = (self.desired(), self.plane_snapshot());
         let ids = desired.config.disks.iter().map(|disk| self.disks.disk_id(&disk.name));
         ids.filter_map(|id| snapshot.flows.remove(&id)).collect()
     }
@@ -148,7 +148,7 @@ impl Shared {
         Ok(WhatIfResponse { fits, stores, warnings: Vec::new() })
     }
 
-    fn seen(&self) -> PlaneSnapshot {
+    fn plane_snapshot(&self) -> PlaneSnapshot {
         let plane = &self.disks.parts.plane;
         let stores = plane.stores();
         let mut flows = self.disks.flows(&stores);
@@ -174,7 +174,7 @@ impl Shared {
             });
             by_store.entry(state.required.store.path.clone()).or_default().extend(disk_file);
         }
-        let mut snapshot = self.seen();
+        let mut snapshot = self.plane_snapshot();
         for (store, files) in by_store.into_iter().filter(|(_, files)| !files.is_empty()) {
             let query = move || files.iter().filter_map(DiskFileOf::allocated).collect();
             let allocated: Result<Vec<(DiskId, u64)>, _> =

@@ -29,7 +29,7 @@ pub(super) struct StoreState {
 }
 
 impl Threads {
-    pub(super) fn of(&mut self, store: &Path) -> &mut StoreState {
+    pub(super) fn entry(&mut self, store: &Path) -> &mut StoreState {
         self.0.entry(store.to_owned()).or_default()
     }
 
@@ -54,7 +54,7 @@ impl Threads {
     /// Takes the next queued operation of a store, or ends the draining. The operation counts as
     /// unawaited, because its caller waits for less than [`STORE_TIMEOUT`].
     pub(super) fn next_queued(&mut self, store: &Path) -> Option<(Operation, Instant)> {
-        let (store_state, started) = (self.of(store), Instant::now());
+        let (store_state, started) = (self.entry(store), Instant::now());
         let Some(operation) = store_state.queued.pop_front() else {
             store_state.is_draining = false;
             self.forget_idle(store);
@@ -65,7 +65,7 @@ impl Threads {
     }
 
     pub(super) fn end_unawaited(&mut self, store: &Path, started: Instant) {
-        let store_state = self.of(store);
+        let store_state = self.entry(store);
         if let Some(index) =
             store_state.unawaited.iter().position(|started_at| *started_at == started)
         {

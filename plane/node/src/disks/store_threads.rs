@@ -183,7 +183,7 @@ impl StoreThreads {
         };
         let is_silent = {
             let mut threads = self.lock();
-            threads.of(store).queued.push_back(Box::new(operation));
+            threads.entry(store).queued.push_back(Box::new(operation));
             threads.silence(store).is_some()
         };
         if let Err(error) = self.drain(store) {
@@ -210,12 +210,12 @@ impl StoreThreads {
 
     /// Starts the thread that executes the queued operations of a store, unless it runs.
     fn drain(&self, store: &Path) -> std::io::Result<()> {
-        if std::mem::replace(&mut self.lock().of(store).is_draining, true) {
+        if std::mem::replace(&mut self.lock().entry(store).is_draining, true) {
             return Ok(());
         }
         let (threads, path) = (self.clone(), store.to_owned());
         (self.spawn)(Box::new(move || threads.execute_queued(&path)))
-            .inspect_err(|_| self.lock().of(store).is_draining = false)
+            .inspect_err(|_| self.lock().entry(store).is_draining = false)
     }
 
     fn execute_queued(&self, store: &Path) {
@@ -248,7 +248,7 @@ impl StoreThreads {
         if threads.running() >= THREADS_MAX {
             return refuse(format!("{THREADS_MAX} threads wait for stores already"));
         }
-        threads.of(store).running += 1;
+        threads.entry(store).running += 1;
         Ok(())
     }
 
@@ -316,7 +316,7 @@ impl<T> StoreWork<T> {
     /// that the thread cannot end meanwhile.
     fn note_unawaited(&self) {
         if !self.slot.is_unawaited.swap(true, Ordering::AcqRel) {
-            self.threads.lock().of(&self.store).unawaited.push(self.started);
+            self.threads.lock().entry(&self.store).unawaited.push(self.started);
         }
     }
 }
@@ -367,7 +367,7 @@ impl<T> Drop for Guard<T> {
         }
         drop(state);
         let mut threads = self.threads.lock();
-        threads.of(&self.store).running -= 1;
+        threads.entry(&self.store).running -= 1;
         if self.slot.is_unawaited.load(Ordering::Acquire) {
             threads.end_unawaited(&self.store, self.started);
         }

@@ -102,7 +102,7 @@ fn operations_in_the_end_have_one_thread_per_store_and_make_it_silent() {
     // Five waits of 2 s until the store is silent, and none afterwards. 21 waits would be 42 s.
     assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
     assert!(threads.check(store).is_err());
-    assert_eq!(threads.lock().of(store).queued.len(), 20);
+    assert_eq!(threads.lock().entry(store).queued.len(), 20);
     assert!(threads.run_eventually(Path::new("/srv/two"), || ()));
     drop(gate);
     let numbers: Vec<i32> = (0..20).map(|_| receiver.recv_timeout(PATIENCE).unwrap()).collect();

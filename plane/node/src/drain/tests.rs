@@ -15,7 +15,7 @@ use crate::testing::{
 use crate::{PeerError, VmAction};
 
 /// Returns a node's configuration with the two other nodes.
-fn knowing(own_name: &str, extra: &str) -> HostConfig {
+fn config_with_nodes(own_name: &str, extra: &str) -> HostConfig {
     let node = |(index, name): (usize, &str)| {
         format!(
             "[[node]]\nname = \"{name}\"\naddress = \"192.0.2.{index}:8443\"\n\
@@ -54,7 +54,8 @@ impl Site {
         };
         let site = Self { nodes: NAMES.iter().map(new).collect() };
         for (index, own_name) in NAMES.iter().enumerate() {
-            site.nodes[index].apply_ok(&knowing(own_name, if index == 0 { VMS } else { "" }));
+            site.nodes[index]
+                .apply_ok(&config_with_nodes(own_name, if index == 0 { VMS } else { "" }));
         }
         site.connect();
         for vm in ["a", "b"] {

@@ -32,7 +32,7 @@ impl TargetImage {
         ImageTarget { files: &self.files, name: &self.name, format: self.format, prefix: "" }
     }
 
-    fn failed(&self, error: &DiskError) -> ApiError {
+    fn to_api_error(&self, error: &DiskError) -> ApiError {
         disk_error(&self.label, error)
     }
 }
@@ -48,7 +48,7 @@ impl Shared {
         request: &ImageRequest,
     ) -> Result<ImageInfo, ApiError> {
         self.with_image(store, request, |image, seeds| {
-            inspect::info(image.target(), seeds).map_err(|error| image.failed(&error))
+            inspect::info(image.target(), seeds).map_err(|error| image.to_api_error(&error))
         })
     }
 
@@ -62,7 +62,7 @@ impl Shared {
         request: &ImageRequest,
     ) -> Result<ImageCheck, ApiError> {
         self.with_image(store, request, |image, _| {
-            inspect::check(image.target()).map_err(|error| image.failed(&error))
+            inspect::check(image.target()).map_err(|error| image.to_api_error(&error))
         })
     }
 
@@ -84,7 +84,7 @@ impl Shared {
                 Some(backup) => inspect::undo(target, backup, dry_run),
                 None => inspect::repair(target, dry_run, seeds),
             });
-            result.map_err(|error| image.failed(&error))
+            result.map_err(|error| image.to_api_error(&error))
         })?;
         self.report_change(EventKind::ImageRepaired, store, &changes);
         Ok(changes)
@@ -109,7 +109,7 @@ impl Shared {
             let (target, dry_run) = (image.target(), request.dry_run);
             inspect::redo_left(target, dry_run, seeds)
                 .and_then(|()| inspect::relink(target, &parent, dry_run, seeds))
-                .map_err(|error| image.failed(&error))
+                .map_err(|error| image.to_api_error(&error))
         })?;
         self.disks.forget_known_parents();
         self.report_change(EventKind::ImageRelinked, store, &changes);

@@ -66,12 +66,12 @@ impl Pair {
         source.apply_ok(&nodes(PATHS[0], VM));
         target.apply_ok(&nodes(PATHS[1], ""));
         let pair = Self { here: source, there: target };
-        pair.work(VmAction::Start);
+        pair.run_action(VmAction::Start);
         pair
     }
 
-    fn work(&self, work: VmAction) {
-        let operation = self.here.node.start_vm_action(&name("web"), work).unwrap();
+    fn run_action(&self, action: VmAction) {
+        let operation = self.here.node.start_vm_action(&name("web"), action).unwrap();
         let operation = self.end(&operation);
         assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     }
@@ -166,7 +166,7 @@ fn a_vm_that_finds_no_space_while_it_moves_and_stays_goes_on_when_there_is_some(
 fn a_vm_that_was_paused_while_it_waited_for_space_stays_paused_if_it_does_not_move() {
     let pair = Pair::new();
     pair.find_no_space();
-    pair.work(VmAction::Pause);
+    pair.run_action(VmAction::Pause);
     pair.here.far_nodes.intercept(|_, call_name| {
         (call_name == "activate_arrival").then(|| PeerError::Rejected(Vec::new()))
     });
@@ -181,7 +181,7 @@ fn a_vm_that_was_paused_while_it_waited_for_space_stays_paused_if_it_does_not_mo
 fn a_vm_that_was_paused_while_it_waited_for_space_stays_paused_where_it_goes() {
     let pair = Pair::new();
     pair.find_no_space();
-    pair.work(VmAction::Pause);
+    pair.run_action(VmAction::Pause);
     let moved = pair.end(&pair.begin());
     assert_eq!(moved.state, OperationState::Succeeded, "{moved:?}");
     let state = || pair.there.node.vm("web").unwrap().state;
@@ -201,7 +201,7 @@ fn only_a_vm_that_nobody_has_paused_is_to_run_on_the_other_node() {
     assert!(!is_paused());
     pair.find_no_space();
     assert!(!is_paused());
-    pair.work(VmAction::Pause);
+    pair.run_action(VmAction::Pause);
     assert!(is_paused());
 }
 

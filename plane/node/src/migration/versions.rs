@@ -32,7 +32,7 @@ impl Node {
                 "{}; {source} may have another version of Suimon than node {} ({}); if so, {ACTION}",
                 error.message,
                 shared.host_name(),
-                shared.spoken()
+                shared.versions_text()
             );
             ApiError { message, ..error }
         });
@@ -56,13 +56,13 @@ impl Shared {
         let text = format!(
             "{source} has version {protocol} of the migration protocol, and node {} has {}; {ACTION}",
             self.host_name(),
-            self.spoken()
+            self.versions_text()
         );
         Err(ApiError::new(ErrorCode::Unsupported, text).about("arrival").field("protocol"))
     }
 
     /// Returns this node's versions of the migration protocol and of Suimon.
-    fn spoken(&self) -> String {
+    fn versions_text(&self) -> String {
         format!("version {MIGRATION_PROTOCOL} of the migration protocol, Suimon {}", self.version)
     }
 
@@ -104,7 +104,7 @@ impl Shared {
             "{}. {reason}: node {} has {}, and node {target} has {version}; {ACTION}",
             error.message,
             self.host_name(),
-            self.spoken()
+            self.versions_text()
         );
         error
     }

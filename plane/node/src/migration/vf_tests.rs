@@ -155,7 +155,7 @@ fn a_vf_is_left_before_memory_is_sent_and_there_is_one_on_the_other_node() {
     pair.assert_nothing_sent();
     assert!(pair.there.vms.vfs().is_empty(), "a VM that is not there yet has a VF");
     assert_eq!(pair.reason(&pair.there), "its VM is migrating from node test");
-    assert!(pair.adapter_there.led().is_empty(), "VFs there find it by the wire");
+    assert!(pair.adapter_there.led_addresses().is_empty(), "VFs there find it by the wire");
     pair.here.vms.hold_memory(true);
     pair.here.vms.release_vf("web", "web");
     pair.wait_path(&pair.here, IovPath::Synthetic);

@@ -33,7 +33,7 @@ fn mac(last: u8) -> MacAddr {
     MacAddr::new([2, 0, 0, 0, 0, last])
 }
 
-fn known(last: u8, vlan: Option<u16>, port: PortId, fixed: bool) -> AddressView {
+fn address_view(last: u8, vlan: Option<u16>, port: PortId, fixed: bool) -> AddressView {
     let vlan = vlan.and_then(VlanId::new);
     AddressView { mac: mac(last), vlan, port, fixed, age: None }
 }
@@ -61,12 +61,12 @@ fn nics_that_are_alike_reach_each_other() {
     harness.apply_ok(&config);
     let ports = ["a", "b", "c", "e", "alone"].map(|nic| port(&harness, nic));
     harness.plane.set_addresses(vec![
-        known(0x0b, None, ports[1], true),
-        known(1, None, ports[0], false),
-        known(2, None, ports[2], false),
-        known(1, Some(5), ports[0], false),
-        known(3, Some(5), ports[3], false),
-        known(4, None, ports[4], false),
+        address_view(0x0b, None, ports[1], true),
+        address_view(1, None, ports[0], false),
+        address_view(2, None, ports[2], false),
+        address_view(1, Some(5), ports[0], false),
+        address_view(3, Some(5), ports[3], false),
+        address_view(4, None, ports[4], false),
     ]);
     wait_until("open", || harness.devices.kernel_paths().addresses.len() == 3);
     let group_numbers = groups(&harness, &["a", "b", "c", "d", "e", "f", "alone"]);

@@ -53,13 +53,13 @@ impl NegotiatedFeatureTable {
     /// Returns the specification of a device with its stored promise.
     pub(crate) fn add_to(&self, key: &PortKey, mut spec: PortDeviceSpec) -> PortDeviceSpec {
         if let PortDeviceSpec::VhostUser(vhost_user) = &mut spec {
-            vhost_user.negotiated = self.of(key.name().as_str());
+            vhost_user.negotiated = self.features(key.name().as_str());
         }
         spec
     }
 
     /// Returns the promise of a NIC or disk; the empty promise if none is stored.
-    pub(crate) fn of(&self, name: &str) -> NegotiatedFeatures {
+    pub(crate) fn features(&self, name: &str) -> NegotiatedFeatures {
         self.lock().stored.get(name).map_or_else(NegotiatedFeatures::default, |stored| {
             let StoredNegotiatedFeatures { features, queue_pairs } = *stored;
             NegotiatedFeatures { features, queue_pairs }

@@ -48,7 +48,7 @@ impl PortStep {
     }
 
     /// Returns the specification of the device that the step opens or changes.
-    pub(crate) const fn opened(&self) -> Option<&PortDeviceSpec> {
+    pub(crate) const fn opened_spec(&self) -> Option<&PortDeviceSpec> {
         match self {
             Self::Change(_, spec) | Self::Open(_, spec) => Some(spec),
             Self::Close(_) => None,

@@ -26,7 +26,7 @@ fn texts(harness: &Harness, kind: EventKind) -> Vec<String> {
     harness.events(kind.id()).into_iter().map(|event| event.text).collect()
 }
 
-fn now(status: &PowerStatus, setting: &str) -> Vec<String> {
+fn current_values(status: &PowerStatus, setting: &str) -> Vec<String> {
     let settings =
         status.settings.iter().filter(|setting_status| setting_status.setting == setting);
     settings.map(|setting| setting.now.clone().unwrap_or_default()).collect()
@@ -43,21 +43,21 @@ fn a_plan_is_carried_out_shown_changed_and_taken_back() {
     harness.change(put(PowerPlanName::Balanced));
     let status = harness.node.power();
     assert_eq!(status.effect, PowerEffect::Full, "{status:?}");
-    assert_eq!(now(&status, "governor"), ["schedutil", "schedutil"]);
-    assert_eq!(now(&status, "turbo"), ["off"]);
-    assert_eq!(now(&status, "performance_percent_min"), ["1500 MHz", "1500 MHz"]);
+    assert_eq!(current_values(&status, "governor"), ["schedutil", "schedutil"]);
+    assert_eq!(current_values(&status, "turbo"), ["off"]);
+    assert_eq!(current_values(&status, "performance_percent_min"), ["1500 MHz", "1500 MHz"]);
     let boost = status.changed.iter().find(|change| change.file.ends_with("boost")).unwrap();
     assert_eq!((boost.before.as_str(), boost.written.as_str()), ("1", "0"));
     assert_eq!(status.data_plane.poll_us, 50);
 
     harness.change(patch(r#"{"performance_percent_min": 100, "idle_latency_us_max": 10}"#));
     let status = harness.node.power();
-    assert_eq!(now(&status, "performance_percent_min"), ["3400 MHz", "3400 MHz"]);
-    assert_eq!(now(&status, "idle_states"), ["POLL C1", "POLL C1"]);
+    assert_eq!(current_values(&status, "performance_percent_min"), ["3400 MHz", "3400 MHz"]);
+    assert_eq!(current_values(&status, "idle_states"), ["POLL C1", "POLL C1"]);
 
     harness.change(put(PowerPlanName::HighPerformance));
     let status = harness.node.power();
-    assert_eq!(now(&status, "turbo"), ["on"]);
+    assert_eq!(current_values(&status, "turbo"), ["on"]);
     assert!(status.cpus.iter().all(|cpu| cpu.idle_states == ["POLL", "C1", "C6"]));
     assert!(!status.data_plane.parking);
     assert_eq!(harness.plane.poll_budget().as_micros(), 200, "the plane polls as the plan has it");

@@ -66,7 +66,9 @@ impl Queries {
         });
         if let Err(error) = started {
             let guard = QueryGuard { inner: self.0.clone(), queried: question.clone() };
-            guard.report(Err(failed(format!("cannot start a thread to query the node: {error}"))));
+            guard.report(Err(failed_condition(format!(
+                "cannot start a thread to query the node: {error}"
+            ))));
         }
         Some(question)
     }
@@ -121,7 +123,7 @@ impl QueryGuard {
 
 impl Drop for QueryGuard {
     fn drop(&mut self) {
-        self.report(Err(failed(
+        self.report(Err(failed_condition(
             "the query of the node failed because of a defect in the daemon; see its log"
                 .to_owned(),
         )));
@@ -131,9 +133,11 @@ impl Drop for QueryGuard {
 }
 
 fn answer_of(nodes: &dyn PeerNodes, config: &NodeConfig) -> Answer {
-    let node = nodes.node(config).map_err(|error| failed(error.to_string()))?;
+    let node = nodes.node(config).map_err(|error| failed_condition(error.to_string()))?;
     node.host().map_err(|error| match error {
-        PeerError::Rejected(errors) => failed(crate::errors::summarize(errors).to_string()),
+        PeerError::Rejected(errors) => {
+            failed_condition(crate::errors::summarize(errors).to_string())
+        }
         PeerError::Unreachable(reason) => down(reason),
     })
 }
@@ -142,7 +146,7 @@ fn down(reason: String) -> Condition {
     Condition { health: Health::Down, reason: Some(reason) }
 }
 
-fn failed(reason: String) -> Condition {
+fn failed_condition(reason: String) -> Condition {
     Condition { health: Health::Failed, reason: Some(reason) }
 }
 

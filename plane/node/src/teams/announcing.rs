@@ -169,7 +169,7 @@ mod tests {
         announcing
     }
 
-    fn taken(mut announcing: Announcing) -> Vec<u32> {
+    fn take_all(mut announcing: Announcing) -> Vec<u32> {
         core::iter::from_fn(|| announcing.take()).map(|(port, _, _)| port.0).collect()
     }
 
@@ -179,7 +179,7 @@ mod tests {
         addresses.extend((3..203).map(|port| (port, 4)));
         let announcing = announcing(&addresses);
         assert_eq!(announcing.len(), WAITING_MAX);
-        let announced = taken(announcing);
+        let announced = take_all(announcing);
         let count_of =
             |port| announced.iter().filter(|announced_port| **announced_port == port).count();
         assert!((3..203).all(|port| count_of(port) == 4), "all of the others are announced");
@@ -193,9 +193,9 @@ mod tests {
     fn the_queue_is_bounded_however_many_ports_there_are() {
         let ports = u32::try_from(WAITING_MAX).unwrap() + 100;
         let addresses: Vec<(u32, u32)> = (0..ports).map(|port| (port, 2)).collect();
-        assert_eq!(taken(announcing(&addresses)).len(), WAITING_MAX);
+        assert_eq!(take_all(announcing(&addresses)).len(), WAITING_MAX);
         let addresses: Vec<(u32, u32)> = (0..3000).map(|port| (port, 2)).collect();
-        let announced = taken(announcing(&addresses));
+        let announced = take_all(announcing(&addresses));
         assert_eq!(announced.len(), WAITING_MAX);
         assert_eq!(announced.into_iter().collect::<BTreeSet<u32>>().len(), 3000);
     }
@@ -217,6 +217,6 @@ mod tests {
         let target = AnnounceAt { switch: SwitchId(0), member: PortId(9999) };
         announcing.add(&plane, &BTreeMap::from([(PortId(1), target)]));
         assert_eq!(announcing.len(), 3);
-        assert_eq!(taken(announcing), [2, 1, 2]);
+        assert_eq!(take_all(announcing), [2, 1, 2]);
     }
 }

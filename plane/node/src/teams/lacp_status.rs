@@ -12,14 +12,14 @@ pub(crate) fn lacp_status(state: &MemberState, now: Time) -> LacpMemberStatus {
     LacpMemberStatus {
         actor: port_status(&state.actor),
         partner: port_status(&state.partner),
-        receive: word(&state.receive),
-        periodic: word(&state.periodic),
-        mux: word(&state.mux),
-        selected: word(&state.selected),
+        receive: serialized_name(&state.receive),
+        periodic: serialized_name(&state.periodic),
+        mux: serialized_name(&state.mux),
+        selected: serialized_name(&state.selected),
         collecting: state.is_collecting,
         distributing: state.is_distributing,
-        actor_churn: word(&state.actor_churn),
-        partner_churn: word(&state.partner_churn),
+        actor_churn: serialized_name(&state.actor_churn),
+        partner_churn: serialized_name(&state.partner_churn),
         looped_port: state.looped_port,
         last_pdu_age_ms: state.last_pdu.map(age_ms),
         counters: LacpCounters {
@@ -59,7 +59,7 @@ fn port_status(info: &PortInfo) -> LacpPortStatus {
 }
 
 /// Returns the serialized name of a state.
-fn word(state: &impl Serialize) -> String {
+fn serialized_name(state: &impl Serialize) -> String {
     match serde_json::to_value(state) {
         Ok(serde_json::Value::String(state_name)) => state_name,
         _ => String::new(),

@@ -149,7 +149,7 @@ fn a_silent_partner_and_a_lost_carrier_end_the_use_of_a_member() {
     let report = bench.events(4107).pop().unwrap();
     assert!(report.fields["reason"].contains("no LACPDU of the partner is received"), "{report:?}");
     partner.is_silent = false;
-    bench.up("b");
+    bench.link_up("b");
     partner.pass(&mut bench, Duration::from_secs(8));
     assert_eq!(bench.uplink_ports(), set(&["a", "b"]));
 }

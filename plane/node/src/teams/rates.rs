@@ -46,7 +46,7 @@ pub(crate) fn ppm(part: u64, total: u64) -> u32 {
 mod tests {
     use super::*;
 
-    fn at(ms: u64) -> Time {
+    fn time_at_ms(ms: u64) -> Time {
         Time::from_ns(ms * 1_000_000)
     }
 
@@ -57,16 +57,16 @@ mod tests {
     #[test]
     fn the_first_look_says_nothing_and_later_ones_count_from_the_one_before() {
         let mut rates = Rates::default();
-        rates.sample(at(100), &bytes(5000, 70));
+        rates.sample(time_at_ms(100), &bytes(5000, 70));
         assert_eq!((rates.rx_bps, rates.tx_bps), (0, 0));
-        rates.sample(at(1100), &bytes(6000, 70));
+        rates.sample(time_at_ms(1100), &bytes(6000, 70));
         assert_eq!((rates.rx_bps, rates.tx_bps), (8000, 0));
-        rates.sample(at(3100), &bytes(6000, 1070));
+        rates.sample(time_at_ms(3100), &bytes(6000, 1070));
         assert_eq!((rates.rx_bps, rates.tx_bps), (0, 4000));
         // Counters that restart from 0, and two samples at the same time.
-        rates.sample(at(4100), &bytes(0, u64::MAX));
+        rates.sample(time_at_ms(4100), &bytes(0, u64::MAX));
         assert_eq!((rates.rx_bps, rates.tx_bps), (0, u64::MAX));
-        rates.sample(at(4100), &bytes(1, u64::MAX));
+        rates.sample(time_at_ms(4100), &bytes(1, u64::MAX));
         assert_eq!((rates.rx_bps, rates.tx_bps), (0, 0));
     }
 

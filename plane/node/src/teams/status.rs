@@ -166,7 +166,7 @@ fn member_status(
     let Some(status) = entry.team.member_status(member.id()) else {
         return idle_member(member.name(), "the team is being changed");
     };
-    let (state, reason) = doing(entry, member, &status, failures);
+    let (state, reason) = member_state(entry, member, &status, failures);
     let is_active = state == TeamMemberState::Active;
     let sum = |value_of: fn(&Member) -> u64| {
         entry.members.iter().map(value_of).fold(0, u64::saturating_add)
@@ -192,7 +192,7 @@ fn member_status(
     }
 }
 
-fn doing(
+fn member_state(
     entry: &TeamEntry,
     member: &Member,
     status: &MemberStatus,

@@ -75,7 +75,7 @@ impl TeamTable {
         plane: &dyn SwitchPlane,
         now: Time,
     ) {
-        let Some((entry, index)) = self.at(port) else { return };
+        let Some((entry, index)) = self.member_at(port) else { return };
         // The state is from a device that was closed, or from one opened later, whose state the
         // table reads itself.
         if entry.0.members.get(index).is_none_or(|m| m.properties.generation != report.generation) {
@@ -90,19 +90,19 @@ impl TeamTable {
     }
 
     pub(crate) fn handle_control(&mut self, port: PortId, control: Control, now: Time) {
-        if let Some(((entry, effects), index)) = self.at(port) {
+        if let Some(((entry, effects), index)) = self.member_at(port) {
             entry.handle_control(index, control, now, effects);
         }
     }
 
     pub(crate) fn handle_frame(&mut self, port: PortId, frame: &[u8], now: Time) {
-        if let Some(((entry, _), index)) = self.at(port) {
+        if let Some(((entry, _), index)) = self.member_at(port) {
             entry.handle_frame(index, frame, now);
         }
     }
 
     /// Returns the team and index of the member whose device has this port.
-    fn at(&mut self, port: PortId) -> Option<((&mut TeamEntry, &mut Effects), usize)> {
+    fn member_at(&mut self, port: PortId) -> Option<((&mut TeamEntry, &mut Effects), usize)> {
         let effects = &mut self.effects;
         self.teams
             .values_mut()

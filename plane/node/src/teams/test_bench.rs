@@ -162,7 +162,7 @@ impl Bench {
         self.settle();
     }
 
-    pub(crate) fn up(&mut self, device: &str) {
+    pub(crate) fn link_up(&mut self, device: &str) {
         self.link(device, LINK);
     }
 

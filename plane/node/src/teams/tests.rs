@@ -37,9 +37,9 @@ fn a_lost_link_moves_traffic_and_its_return_moves_it_back() {
         assert_eq!(bench.uplink_ports(), set(&[]));
         assert_eq!(bench.team().condition.health, Health::Down);
         assert_eq!(bench.events(4105).len(), 1);
-        bench.up("a");
+        bench.link_up("a");
         assert_eq!((bench.uplink_ports(), bench.states()), (set(&["a"]), vec![Active, Failed]));
-        bench.up("b");
+        bench.link_up("b");
         assert_eq!(bench.uplink_ports(), set(&["a", "b"]), "{keys}");
         assert_eq!(bench.team().condition.health, Health::Up);
     }
@@ -75,7 +75,7 @@ fn addresses_are_announced_where_they_are_now_with_their_vlans() {
     }
     bench.down("a");
     bench.down("b");
-    bench.up("b");
+    bench.link_up("b");
     let expected = [
         Announcement::reverse_arp(own_address, None).bytes().to_vec(),
         Announcement::reverse_arp(learned, vlan.map(VlanTag::for_vlan)).bytes().to_vec(),
@@ -84,7 +84,7 @@ fn addresses_are_announced_where_they_are_now_with_their_vlans() {
     assert!(bench.members.take_sent("a").is_empty() || bench.events(4107).len() == 2);
     // Announcements by a device whose buffer is full are sent later.
     bench.members.fill("a", true);
-    bench.up("a");
+    bench.link_up("a");
     bench.down("b");
     assert!(bench.members.take_sent("a").is_empty());
     bench.members.fill("a", false);
@@ -132,7 +132,7 @@ fn many_addresses_are_announced_in_portions() {
     bench.plane.set_addresses((0..10_000).map(view).collect());
     bench.down("a");
     bench.members.take_sent("a");
-    bench.up("a");
+    bench.link_up("a");
     let first = bench.members.take_sent("a").len();
     assert!((1..=64).contains(&first), "{first}");
     bench.pass(Duration::from_secs(10));
@@ -167,7 +167,7 @@ fn a_standby_takes_over_and_is_released() {
     let fields = &bench.events(4108)[0].fields;
     assert_eq!((fields["standby"].as_str(), fields["failed"].as_str()), ("b", "a"));
     assert_eq!(bench.events(4110).last().unwrap().fields["to"], "b");
-    bench.up("a");
+    bench.link_up("a");
     assert_eq!(bench.uplink_ports(), set(&["a"]));
     assert_eq!((bench.events(4109).len(), bench.events(4111).len()), (1, 1));
 }
@@ -370,7 +370,7 @@ fn events_that_a_flapping_link_causes_are_bounded() {
     let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
     for _ in 0..300 {
         bench.down("a");
-        bench.up("a");
+        bench.link_up("a");
     }
     let events = bench.events(4106).len() + bench.events(4107).len();
     assert!(events < 60, "{events}");

@@ -57,7 +57,7 @@ struct Watched {
 
 impl FakeCluster {
     /// Returns another client of the same store.
-    pub(crate) fn other(&self) -> Self {
+    pub(crate) fn new_client(&self) -> Self {
         Self { world: Arc::clone(&self.world), ..Self::default() }
     }
 
@@ -112,7 +112,7 @@ impl FakeCluster {
         lock(&self.world).files.clone()
     }
 
-    fn ask(&self) -> Result<(), ClusterStoreError> {
+    fn check_reachable(&self) -> Result<(), ClusterStoreError> {
         if lock(&self.faults).is_unreachable {
             std::thread::sleep(Duration::from_millis(20));
             let detail = "nobody answers".to_owned();
@@ -125,7 +125,8 @@ impl FakeCluster {
 
 impl ClusterStores for FakeCluster {
     fn connect(&self, _config: &ClusterConfig) -> Result<Arc<dyn ClusterKvStore>, ApiError> {
-        self.ask().map_err(|error| ApiError::new(ErrorCode::HostError, error.to_string()))?;
+        self.check_reachable()
+            .map_err(|error| ApiError::new(ErrorCode::HostError, error.to_string()))?;
         Ok(Arc::new(self.clone()))
     }
 }
@@ -211,7 +212,7 @@ impl World {
 
 impl ClusterKvStore for FakeCluster {
     fn read(&self, prefix: &str) -> Result<ClusterView, ClusterStoreError> {
-        self.ask()?;
+        self.check_reachable()?;
         Ok(lock(&self.world).view(prefix))
     }
 
@@ -220,7 +221,7 @@ impl ClusterKvStore for FakeCluster {
         conditions: &[ClusterCondition],
         changes: &[ClusterChange],
     ) -> Result<ClusterCommit, ClusterStoreError> {
-        self.ask()?;
+        self.check_reachable()?;
         if changes.len().max(conditions.len()) > self.changes_max() {
             let detail = "too many operations in a transaction".to_owned();
             return Err(ClusterStoreError { kind: Kind::Refused, detail });
@@ -245,7 +246,7 @@ impl ClusterKvStore for FakeCluster {
         prefix: &str,
         observer: Arc<dyn ClusterObserver>,
     ) -> Result<Box<dyn ClusterWatch>, ClusterStoreError> {
-        self.ask()?;
+        self.check_reachable()?;
         let mut world = lock(&self.world);
         observer.snapshot(world.view(prefix));
         world.next_watch += 1;
@@ -257,7 +258,7 @@ impl ClusterKvStore for FakeCluster {
     }
 
     fn lease(&self, span: Duration) -> Result<Box<dyn ClusterLease>, ClusterStoreError> {
-        self.ask().inspect_err(|_| {
+        self.check_reachable().inspect_err(|_| {
             self.without_lease.fetch_add(1, Relaxed);
         })?;
         let mut world = lock(&self.world);

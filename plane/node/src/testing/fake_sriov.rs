@@ -70,12 +70,12 @@ impl FakeSriov {
     }
 
     /// Has the driver reject changes of this key; `None`: of no key.
-    pub(crate) fn cannot(&self, key: Option<&'static str>) {
+    pub(crate) fn reject_key(&self, key: Option<&'static str>) {
         self.world().cannot = key;
     }
 
     /// Returns the addresses added for physical functions.
-    pub(crate) fn led(&self) -> Vec<String> {
+    pub(crate) fn led_addresses(&self) -> Vec<String> {
         self.world().led.iter().map(|(pf, mac)| format!("{pf} {mac}")).collect()
     }
 
@@ -90,7 +90,7 @@ impl FakeSriov {
     }
 }
 
-fn refused(field: &'static str) -> DeviceError {
+fn unsupported_error(field: &'static str) -> DeviceError {
     let detail = format!("the driver cannot do {field}");
     DeviceError { kind: DeviceErrorKind::Unsupported, field, detail }
 }
@@ -170,7 +170,7 @@ impl SriovHost for FakeSriov {
         ];
         for (key, _) in keys.into_iter().filter(|(_, is_reported)| *is_reported) {
             if cannot == Some(key) {
-                return Err(refused(key));
+                return Err(unsupported_error(key));
             }
             let adapter = world.adapters.iter_mut().find(|adapter| adapter.address == pf).unwrap();
             let current = adapter.vfs[usize::from(index)].settings.as_mut().unwrap();

@@ -135,7 +135,7 @@ impl FakeVms {
     }
 
     /// Returns the number of calls that failed because of `refuse` or `refuse_all`.
-    pub(crate) fn refused(&self) -> u32 {
+    pub(crate) fn refused_count(&self) -> u32 {
         self.world().refused
     }
 
@@ -412,7 +412,7 @@ fn identity(name: &str, guest: &Guest) -> VmIdentity {
     VmIdentity { name: name.to_owned(), folder, process: guest.process, started: 1 }
 }
 
-fn gone() -> VmError {
+fn not_running() -> VmError {
     VmError::new(VmErrorKind::NotRunning, "it does not exist any more")
 }
 
@@ -495,7 +495,8 @@ impl VmHost for FakeVms {
         self.stall(&identity.name);
         let mut world = self.world();
         let guest = world.running.get_mut(&identity.name);
-        let guest = guest.filter(|guest| guest.process == identity.process).ok_or_else(gone)?;
+        let guest =
+            guest.filter(|guest| guest.process == identity.process).ok_or_else(not_running)?;
         guest.observer = Some(observer);
         drop(world);
         Ok(self.handle(&identity.name))
@@ -508,7 +509,7 @@ impl VmHost for FakeVms {
             guest.process == identity.process && guest.spec.folder == identity.folder
         };
         if !world.running.get(&identity.name).is_some_and(is_process) {
-            return Err(gone());
+            return Err(not_running());
         }
         world.running.remove(&identity.name);
         world.kills_while_stalled += u32::from(world.stalled > 0);
@@ -604,7 +605,7 @@ impl Vm for FakeVm {
         let mut world = self.host.world();
         world.told.push(format!("{} {}", self.name, in_words(command)));
         let on_unplug = world.on_unplug.clone();
-        let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;
+        let guest = world.running.get_mut(&self.name).ok_or_else(not_running)?;
         let mut is_paused_again = false;
         let notice = match command {
             VmCommand::Pause => {
@@ -628,7 +629,7 @@ impl Vm for FakeVm {
                 None
             }
             VmCommand::Unplug(VmDevice::Vf(nic)) if !guest.vfs.contains_key(nic) => {
-                return Err(gone());
+                return Err(not_running());
             }
             VmCommand::Unplug(device) if on_unplug.is_some() => {
                 if let VmDevice::Vf(nic) = device {
@@ -700,7 +701,7 @@ impl Vm for FakeVm {
 
     fn layout(&self) -> Result<VmHardware, VmError> {
         let world = self.host.world();
-        let guest = world.running.get(&self.name).ok_or_else(gone)?;
+        let guest = world.running.get(&self.name).ok_or_else(not_running)?;
         let plugged = guest.spec.nics.iter().zip(3..).map(|(nic, port)| PluggedDevice {
             device: VmDevice::Nic(nic.name.clone()),
             port: nic.port.unwrap_or(port),
@@ -713,7 +714,7 @@ impl Vm for FakeVm {
         self.host.check("send")?;
         let mut world = self.host.world();
         world.sends += 1;
-        let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;
+        let guest = world.running.get_mut(&self.name).ok_or_else(not_running)?;
         assert!(guest.vfs.is_empty(), "memory is sent that a VF writes to");
         guest.line = Some(line.into());
         guest.was_paused = guest.state == VmRunState::Paused;
@@ -724,7 +725,7 @@ impl Vm for FakeVm {
     fn migrate_in(&self) -> Result<OwnedFd, VmError> {
         self.host.check("receive")?;
         let mut world = self.host.world();
-        let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;
+        let guest = world.running.get_mut(&self.name).ok_or_else(not_running)?;
         let (near, line) = UnixStream::pair().unwrap();
         guest.line = Some(line);
         guest.sent = SendingPhase::Copying;
@@ -736,7 +737,7 @@ impl Vm for FakeVm {
         self.host.hold("send_status", &self.name);
         let mut world = self.host.world();
         let is_held = world.holds_memory;
-        let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;
+        let guest = world.running.get_mut(&self.name).ok_or_else(not_running)?;
         let notice = guest.go_on_sending(is_held);
         let phase = guest.sent.clone();
         let observer = guest.observer.clone();

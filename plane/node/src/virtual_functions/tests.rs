@@ -99,11 +99,11 @@ impl Bench {
     }
 
     fn start(&self, vm: &str) {
-        self.work(vm, VmAction::Start);
+        self.run_action(vm, VmAction::Start);
     }
 
-    fn work(&self, vm: &str, work: VmAction) {
-        let operation = self.harness.node.start_vm_action(&name(vm), work).unwrap();
+    fn run_action(&self, vm: &str, action: VmAction) {
+        let operation = self.harness.node.start_vm_action(&name(vm), action).unwrap();
         let operation = self.harness.node.wait_operation(operation.id, Duration::from_secs(20));
         assert_eq!(operation.unwrap().state, OperationState::Succeeded);
     }
@@ -164,7 +164,7 @@ impl Bench {
     /// Waits until the adapter has this number of addresses, which are updated by a query after the
     /// daemon's start.
     fn wait_led(&self, number: usize) {
-        wait_until("addresses", || self.sriov.led().len() == number);
+        wait_until("addresses", || self.sriov.led_addresses().len() == number);
     }
 }
 
@@ -179,12 +179,12 @@ fn config(host: &str) -> HostConfig {
 #[test]
 fn adapters_know_addresses_as_soon_as_a_change_is_made() {
     let bench = Bench::new(HOST);
-    let led = bench.sriov.led();
+    let led = bench.sriov.led_addresses();
     assert_eq!(led.len(), 3, "{led:?}");
     bench.harness.apply_ok(&config(&HOST.replace("iov = true", "iov = false")));
-    assert_eq!(bench.sriov.led(), Vec::<String>::new());
+    assert_eq!(bench.sriov.led_addresses(), Vec::<String>::new());
     bench.harness.apply_ok(&config(HOST));
-    assert_eq!(bench.sriov.led(), led);
+    assert_eq!(bench.sriov.led_addresses(), led);
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
     bench.wait_led_there("web");
     assert_eq!(bench.reached_by("light"), None);
     // The embedded switch has the addresses of the other NICs only.
-    let led = || bench.sriov.led();
+    let led = || bench.sriov.led_addresses();
     wait_until("addresses", || {
         led() == ["0000:01:00.0 52:54:00:00:00:02", "0000:01:00.0 52:54:00:00:00:03"]
     });
@@ -373,7 +373,7 @@ fn a_new_daemon_finds_vfs_where_they_are_and_frees_those_of_vms_that_are_gone() 
     bench.wait_path("db", IovPath::Vf);
     assert_eq!((bench.vms.plugged_vfs("web"), bench.vms.plugged_vfs("db")), before);
     bench.wait_led_there("web");
-    bench.work("db", VmAction::Kill);
+    bench.run_action("db", VmAction::Kill);
     wait_until("one is free", || bench.vms.vfs().len() == 1);
     assert_eq!(bench.path("web"), IovPath::Vf);
 }

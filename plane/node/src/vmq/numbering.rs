@@ -16,7 +16,7 @@ pub(super) struct Numbering(Vec<(WorkerId, WorkerSpec)>);
 impl Numbering {
     /// Returns the numbering of running workers: those of the configured placements in their order,
     /// then the others.
-    pub(super) fn of(
+    pub(super) fn new(
         required: &[CpuAffinity],
         views: &[WorkerStatus],
         topologies: &[CpuTopology],

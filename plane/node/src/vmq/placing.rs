@@ -32,7 +32,7 @@ impl Task {
         }
     }
 
-    pub(super) const fn to(&self) -> WorkerId {
+    pub(super) const fn target(&self) -> WorkerId {
         match self {
             Self::Move(queue_move) => queue_move.to,
             Self::PlaceInitially { to, .. } => *to,

@@ -51,13 +51,13 @@ fn harness() -> Harness {
     harness
 }
 
-fn work(harness: &Harness, work: VmAction) -> Operation {
-    let operation = harness.node.start_vm_action(&name("web"), work).unwrap();
+fn run_action(harness: &Harness, action: VmAction) -> Operation {
+    let operation = harness.node.start_vm_action(&name("web"), action).unwrap();
     harness.node.wait_operation(operation.id, DEADLINE).unwrap()
 }
 
 fn well(harness: &Harness, action: VmAction) {
-    let operation = work(harness, action);
+    let operation = run_action(harness, action);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
 }
 
@@ -134,7 +134,7 @@ fn a_guest_that_does_not_turn_itself_off_goes_on_or_is_ended() {
     well(&harness, VmAction::Start);
     let gently =
         VmAction::Stop(StopVmRequest { seconds: 1, force: false, ..StopVmRequest::default() });
-    let operation = work(&harness, gently);
+    let operation = run_action(&harness, gently);
     assert_eq!(operation.state, OperationState::Failed);
     assert!(operation.error.unwrap().message.contains("suimon vm kill web"));
     assert_eq!(state(&harness), VmState::Running);
@@ -155,7 +155,7 @@ fn a_vm_that_cannot_be_started_says_why_and_can_be_tried_again() {
     let harness = harness();
     for call in ["probe", "prepare", "start"] {
         harness.vms.refuse(call, VmErrorKind::Host, "there is no QEMU; install it");
-        let operation = work(&harness, VmAction::Start);
+        let operation = run_action(&harness, VmAction::Start);
         assert_eq!(operation.error.unwrap().message, "there is no QEMU; install it", "{call}");
         let status = harness.node.vm("web").unwrap();
         assert_eq!(status.state, VmState::Stopped);

@@ -21,7 +21,7 @@ use crate::disks::Disks;
 use crate::disks::capability::MeasuredStore;
 use crate::disks::entry::{CurrentJob, DiskEntry};
 use crate::disks::limits::store_spec;
-use crate::disks::measured_words::{found, measure_error, report_lines};
+use crate::disks::measured_words::{measure_error, report_lines, to_measurement};
 use crate::disks::records::save_measured;
 use crate::disks::store_threads::{NoResult, STORE_TIMEOUT};
 use crate::disks::work::{DiskUsers, check_idle, unknown_clients};
@@ -262,7 +262,11 @@ impl Controller {
             return;
         };
         let result = result.and_then(|measured| {
-            self.keep_measured(&store, &found(&self.shared, &store, seconds, &measured), &operation)
+            self.keep_measured(
+                &store,
+                &to_measurement(&self.shared, &store, seconds, &measured),
+                &operation,
+            )
         });
         self.write_drafts();
         operation.end(&result);
@@ -276,7 +280,7 @@ impl Controller {
         measurement: &StoreMeasurement,
         operation: &OperationHandle,
     ) -> Result<(), ApiError> {
-        let record = MeasuredStore::of(store, measurement.clone());
+        let record = MeasuredStore::new(store, measurement.clone());
         let failed = |error: suimon_ports::StateStoreError| {
             ApiError::new(ErrorCode::HostError, error.to_string())
                 .about(format!("store/{}", store.name))

@@ -38,8 +38,8 @@ pub(super) enum Unsuitable {
     #[error(
         "this switch is {} on node {here} and {} on node {from}, so that the VM would \
          lose peers; set the same kind on both nodes, or connect the NIC to another switch",
-        word(*kind_here),
-        word(*kind_there)
+        kind_name(*kind_here),
+        kind_name(*kind_there)
     )]
     OtherSwitch {
         /// Switch.
@@ -55,7 +55,7 @@ pub(super) enum Unsuitable {
     },
 }
 
-const fn word(kind: SwitchKind) -> &'static str {
+const fn kind_name(kind: SwitchKind) -> &'static str {
     match kind {
         SwitchKind::Private => "private",
         SwitchKind::Internal => "internal",

@@ -88,7 +88,7 @@ fn a_disk_that_cannot_be_opened_there_goes_on_here() {
     });
     // The VM is connected, and still paused when the opening fails.
     pair.here.disks.connect(true);
-    let served_disks = pair.here.disks.served();
+    let served_disks = pair.here.disks.served_counts();
     let operation = pair.migrate();
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
     let message = operation.error.unwrap().message;
@@ -100,7 +100,7 @@ fn a_disk_that_cannot_be_opened_there_goes_on_here() {
     held_files.lock().unwrap().take().expect("it was closed here");
     // The disk stays offered until its VM has started the device, because QEMU would not reconnect.
     std::thread::sleep(RETRIED);
-    assert_eq!(pair.here.disks.served(), served_disks);
+    assert_eq!(pair.here.disks.served_counts(), served_disks);
     assert_eq!(state_of_disk(&pair.here).0, StorageState::Failed);
     pair.here.disks.start_devices(true);
     wait_until("the disk to work again", || {
@@ -147,7 +147,7 @@ fn the_daemon_here_dies_when_the_vm_was_handed_over() {
         let pair = pair.restart_here();
         pair.wait_for_handed_over();
         assert_eq!(state_of_disk(&pair.here).0, StorageState::Away);
-        assert_eq!(pair.here.disks.served(), (0, 0), "it was not opened");
+        assert_eq!(pair.here.disks.served_counts(), (0, 0), "it was not opened");
         pair.here.far_nodes.intercept(|_, _| None);
         pair.assert_there();
     }

@@ -159,7 +159,7 @@ impl Pair {
         wait_until("nothing is there", || self.there.node.config() == nodes(PATHS[1], true));
         wait_until("its folder is gone", || self.there.vms.folders().is_empty());
         assert_eq!(self.there.vms.state("web"), None);
-        assert_eq!(self.there.disks.served().0, 0);
+        assert_eq!(self.there.disks.served_counts().0, 0);
         assert_eq!(self.here.node.config(), self.config);
         self.assert_held();
     }
@@ -171,7 +171,7 @@ impl Pair {
         wait_until("nothing is here", || self.here.node.config() == nodes(PATHS[0], true));
         wait_until("its folder is gone", || self.here.vms.folders().is_empty());
         assert_eq!(self.here.vms.state("web"), None);
-        assert_eq!(self.here.disks.served().0, 0);
+        assert_eq!(self.here.disks.served_counts().0, 0);
         assert_open(&self.there);
         self.assert_held();
     }

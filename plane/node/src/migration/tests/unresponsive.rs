@@ -120,11 +120,11 @@ fn a_vm_that_is_killed_before_it_is_adopted_can_be_started() {
 #[test]
 fn a_vm_whose_cancellation_gets_no_response_goes_on() {
     let pair = Pair::copying();
-    let refused_count = pair.here.vms.refused();
+    let refused_count = pair.here.vms.refused_count();
     pair.here.vms.refuse_all("send_status", VmErrorKind::Timeout, SILENT);
     pair.here.vms.stop_for_switchover("web");
     // The first failure ends the migration, the second one is that of the cancellation.
-    wait_until("it is cancelled", || pair.here.vms.refused() >= refused_count + 2);
+    wait_until("it is cancelled", || pair.here.vms.refused_count() >= refused_count + 2);
     Pair::permit_all(&pair.here);
     pair.assert_here();
     wait_one_event(&pair.here, EventKind::VmStays);
@@ -133,10 +133,10 @@ fn a_vm_whose_cancellation_gets_no_response_goes_on() {
 #[test]
 fn a_vm_that_does_not_resume_at_once_goes_on() {
     let pair = Pair::copying();
-    let refused_count = pair.here.vms.refused();
+    let refused_count = pair.here.vms.refused_count();
     pair.here.vms.refuse_all("tell", VmErrorKind::Timeout, SILENT);
     pair.here.vms.stop_for_switchover("web");
-    wait_until("it is told", || pair.here.vms.refused() >= refused_count + 2);
+    wait_until("it is told", || pair.here.vms.refused_count() >= refused_count + 2);
     Pair::permit_all(&pair.here);
     pair.assert_here();
 }
@@ -171,10 +171,10 @@ fn a_process_that_was_not_adopted_ends_when_the_vm_is_the_other_nodes() {
 #[test]
 fn a_process_that_cannot_be_killed_is_killed_later_when_the_vm_has_left() {
     let pair = Pair::new();
-    let refused_count = pair.here.vms.refused();
+    let refused_count = pair.here.vms.refused_count();
     pair.here.vms.refuse_all("kill", VmErrorKind::Timeout, "the kernel holds it");
     let operation = pair.begin();
-    wait_until("it was tried twice", || pair.here.vms.refused() >= refused_count + 2);
+    wait_until("it was tried twice", || pair.here.vms.refused_count() >= refused_count + 2);
     let view = pair.here.node.vm("web").unwrap();
     assert_eq!(view.state, VmState::Lost);
     assert!(view.reason.unwrap().contains("the kernel holds it"));
@@ -188,10 +188,10 @@ fn a_process_that_cannot_be_killed_is_killed_later_when_the_vm_has_left() {
 #[test]
 fn a_process_that_cannot_be_killed_is_killed_by_the_next_daemon() {
     let pair = Pair::new();
-    let refused_count = pair.here.vms.refused();
+    let refused_count = pair.here.vms.refused_count();
     pair.here.vms.refuse_all("kill", VmErrorKind::Timeout, "the kernel holds it");
     pair.begin();
-    wait_until("it was tried", || pair.here.vms.refused() > refused_count);
+    wait_until("it was tried", || pair.here.vms.refused_count() > refused_count);
     let pair = pair.restart_here();
     Pair::permit_all(&pair.here);
     pair.assert_there();
@@ -203,7 +203,7 @@ fn a_process_that_cannot_be_killed_is_killed_by_the_next_daemon() {
 fn a_process_of_an_abandoned_arrival_that_cannot_be_killed_is_killed_later() {
     for restarts in [false, true] {
         let pair = Pair::copying();
-        let refused_count = pair.there.vms.refused();
+        let refused_count = pair.there.vms.refused_count();
         pair.there.vms.refuse_all("kill", VmErrorKind::Timeout, "the kernel holds it");
         let pair = if restarts {
             pair.restart_there()
@@ -214,7 +214,7 @@ fn a_process_of_an_abandoned_arrival_that_cannot_be_killed_is_killed_later() {
             pair.here.node.cancel_operation(migrate.id).unwrap();
             pair
         };
-        wait_until("it was tried twice", || pair.there.vms.refused() >= refused_count + 2);
+        wait_until("it was tried twice", || pair.there.vms.refused_count() >= refused_count + 2);
         Pair::permit_all(&pair.there);
         pair.here.vms.hold_memory(false);
         pair.assert_here();
@@ -232,10 +232,10 @@ fn a_process_of_an_arrival_that_cannot_be_determined_is_killed_later() {
     stored["run"].as_object_mut().unwrap().remove("process").unwrap();
     let stored = serde_json::to_vec(&stored).unwrap();
     target_store.commit(&[("vms", "web".to_owned(), Some(stored))]).unwrap();
-    let refused_count = pair.there.vms.refused();
+    let refused_count = pair.there.vms.refused_count();
     pair.there.vms.refuse_all("running", VmErrorKind::Host, "the launcher is not there");
     let pair = pair.restart_there();
-    wait_until("it was tried twice", || pair.there.vms.refused() >= refused_count + 2);
+    wait_until("it was tried twice", || pair.there.vms.refused_count() >= refused_count + 2);
     Pair::permit_all(&pair.there);
     pair.here.vms.hold_memory(false);
     pair.assert_here();

@@ -80,7 +80,7 @@ impl Shared {
 
     fn numbering(&self, config: &HostConfig, workers: &[WorkerStatus]) -> Numbering {
         let required = placements(&config.host);
-        Numbering::of(&required, workers, &self.cpu_places)
+        Numbering::new(&required, workers, &self.cpu_places)
     }
 
     fn plan_vmqs(&self, inner: &mut Inner, numbering: Numbering) {
@@ -116,13 +116,13 @@ impl Shared {
     }
 
     fn execute(&self, uplink: &Name, task: &Task) -> Option<Draft> {
-        let id = self.vmq_table.lock().numbering.id(task.to());
+        let id = self.vmq_table.lock().numbering.id(task.target());
         let queue = task.queue();
         let from = self.owner(queue);
         let outcome = match id {
             Some(to) if from == Some(to) => Ok(()),
             Some(to) => self.plane.move_queue(queue, to).map_err(|error| error.to_string()),
-            None => Err(format!("worker {} is not running any more", task.to())),
+            None => Err(format!("worker {} is not running any more", task.target())),
         };
         let worker = self.owner(queue);
         let now = self.plane.now();

@@ -1,7 +1,7 @@
 use suimon_contract::{ErrorCode, EventKind, FreezeVmRequest, OperationState, StopVmRequest};
 use suimon_ports::{VmErrorKind, VmNotice};
 
-use super::{VmAction, harness, refusal, well, work};
+use super::{VmAction, harness, refusal, run_action, well};
 use crate::testing::{Harness, StoreFailure, name, wait_until};
 
 const FREEZE: VmAction = VmAction::Freeze(FreezeVmRequest { seconds: 600 });
@@ -17,7 +17,7 @@ fn a_guest_is_frozen_and_thawed() {
     well(&harness, VmAction::Start);
     well(&harness, FREEZE);
     assert!(harness.node.vm("web").unwrap().frozen_s.unwrap() > 590);
-    let operation = work(&harness, FREEZE).error.unwrap();
+    let operation = run_action(&harness, FREEZE).error.unwrap();
     assert!(operation.message.contains("suimon vm thaw web"), "{operation}");
     well(&harness, VmAction::Thaw);
     assert!(!frozen(&harness));
@@ -72,12 +72,12 @@ fn a_freeze_that_fails_leaves_nothing_frozen() {
     let harness = harness();
     well(&harness, VmAction::Start);
     harness.vms.refuse("tell", VmErrorKind::Refused, "no agent runs in the guest");
-    let operation = work(&harness, FREEZE);
+    let operation = run_action(&harness, FREEZE);
     assert_eq!(operation.error.unwrap().message, "no agent runs in the guest");
     assert!(!frozen(&harness) && harness.vms.commands().is_empty());
     // A command without a response may have been executed.
     harness.vms.refuse("tell", VmErrorKind::Timeout, "it does not answer");
-    assert_eq!(work(&harness, FREEZE).state, OperationState::Failed);
+    assert_eq!(run_action(&harness, FREEZE).state, OperationState::Failed);
     wait_until("it is thawed", || harness.vms.commands() == ["web Thaw"]);
     assert!(harness.events(EventKind::VmFrozen.id()).is_empty());
 }
@@ -87,7 +87,7 @@ fn a_guest_is_not_frozen_that_the_next_daemon_would_not_know_of() {
     let harness = harness();
     well(&harness, VmAction::Start);
     harness.store.arm(StoreFailure::Refuse(0));
-    let operation = work(&harness, FREEZE);
+    let operation = run_action(&harness, FREEZE);
     assert!(operation.error.unwrap().message.contains("state store"));
     assert!(!frozen(&harness) && harness.vms.commands().is_empty());
     well(&harness, FREEZE);
@@ -106,15 +106,15 @@ fn a_guest_is_asked_to_stop_in_the_way_it_hears() {
         (suimon_contract::StopBy::Agent, "web ShutDown"),
         (suimon_contract::StopBy::PowerButton, "web PowerButton"),
     ] {
-        assert_eq!(work(&harness, stop_request(method)).state, OperationState::Failed);
+        assert_eq!(run_action(&harness, stop_request(method)).state, OperationState::Failed);
         assert_eq!(harness.vms.commands().last().unwrap(), expected_command);
     }
     // If the agent rejects the shutdown, the power button is pressed.
     harness.vms.refuse("tell", VmErrorKind::Refused, "not allowed");
-    work(&harness, stop_request(suimon_contract::StopBy::Auto));
+    run_action(&harness, stop_request(suimon_contract::StopBy::Auto));
     assert_eq!(harness.vms.commands().last().unwrap(), "web PowerButton");
     harness.vms.refuse("tell", VmErrorKind::Refused, "not allowed");
-    let operation = work(&harness, stop_request(suimon_contract::StopBy::Agent));
+    let operation = run_action(&harness, stop_request(suimon_contract::StopBy::Agent));
     assert_eq!(operation.error.unwrap().message, "not allowed");
 }
 
