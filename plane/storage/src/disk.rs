@@ -105,7 +105,7 @@ pub(crate) struct DiskState {
 impl DiskState {
     pub(crate) fn new(layers: Vec<Layer>, disk_index: Option<DiskIndex>) -> Self {
         Self {
-            one_piece: OnePiece::of(&layers),
+            one_piece: OnePiece::from_layers(&layers),
             has_failed_flush: has_failed_flush(&layers),
             is_reopening: false,
             layers,
@@ -136,7 +136,7 @@ impl DiskState {
 
     /// Sets other images and files.
     pub(crate) fn set_layers(&mut self, layers: Vec<Layer>) {
-        self.one_piece = OnePiece::of(&layers);
+        self.one_piece = OnePiece::from_layers(&layers);
         self.has_failed_flush = has_failed_flush(&layers);
         self.layers = layers;
     }

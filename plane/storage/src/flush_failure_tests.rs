@@ -53,7 +53,7 @@ fn failures(bench: &mut Bench) -> Vec<String> {
 }
 
 /// Returns a disk with a first block that was written, and with a failed flush.
-fn failed(kind: Kind) -> Bench {
+fn failed_flush_bench(kind: Kind) -> Bench {
     let mut bench = Bench::new(kind, 5, 64);
     assert_eq!(write(&mut bench, WRITE, 0, 7), DiskOutcome::Done);
     set_failing(&bench, Some(ErrorKind::Other));
@@ -65,7 +65,7 @@ fn failed(kind: Kind) -> Bench {
 #[test]
 fn a_failed_flush_is_not_repeated_and_changes_fail_while_reads_proceed() {
     for kind in kinds() {
-        let mut bench = failed(kind);
+        let mut bench = failed_flush_bench(kind);
         let before = flushes(&bench);
         assert_eq!(failures(&mut bench).len(), 1, "{}", kind.name);
         assert!(bench.work.failed_flush(bench.disk).is_some());
@@ -243,7 +243,7 @@ fn a_disk_whose_flush_failed_is_closed_as_it_is() {
 #[test]
 fn a_disk_is_suspended_only_to_be_reopened() {
     for kind in kinds() {
-        let mut bench = failed(kind);
+        let mut bench = failed_flush_bench(kind);
         bench.work.suspend_disk(bench.disk);
         bench.poll();
         let (_, spec) = bench.work.poll_suspended_disk().unwrap();

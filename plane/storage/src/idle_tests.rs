@@ -69,7 +69,7 @@ fn what_a_client_wrote_that_never_flushes_is_there_after_a_crash_when_it_was_idl
         // A crash loses the memory of the process.
         let remaining = bench.file.memory().bytes();
         let mut reopened =
-            Bench::on(kind, suimon_image::testing::MemoryFile::new(remaining), 6, 16);
+            Bench::with_memory(kind, suimon_image::testing::MemoryFile::new(remaining), 6, 16);
         let content = reopened.read(range(3 * SECTOR as u64, SECTOR as u64));
         assert_eq!(content, vec![9; SECTOR], "{}", kind.name);
     }

@@ -40,7 +40,7 @@ impl LastView {
     }
 
     /// Returns the last known state, marked as such.
-    pub(crate) fn known(&self) -> WorkerSnapshot {
+    pub(crate) fn last_known(&self) -> WorkerSnapshot {
         let mut snapshot = self.known.clone();
         snapshot.disks.iter_mut().for_each(|view| view.is_current = false);
         snapshot.stores.iter_mut().for_each(|view| view.is_current = false);

@@ -27,7 +27,7 @@ pub(crate) struct OnePiece {
 }
 
 impl OnePiece {
-    pub(crate) fn of(layers: &[Layer]) -> Option<Self> {
+    pub(crate) fn from_layers(layers: &[Layer]) -> Option<Self> {
         let top_layer = layers.first()?;
         let start = top_layer.image.linear_offset()?;
         let shape = top_layer.image.disk_geometry();

@@ -21,7 +21,7 @@ fn copy(bench: &mut Bench, disk: u32, load: Load) -> usize {
     let (worker, number) = bench.disks[&disk];
     bench.works[worker].set_mirror(number, Some(location), None);
     let queue = FakeQueue::new(load.depth as usize);
-    bench.seat(disk, load, queue, true)
+    bench.add_queue(disk, load, queue, true)
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn run_on(kind: Kind, seed: u64, mut bench: Bench, records: &MemoryRecords) -> C
             let pending = model.under_way.get(&tag).copied();
             durable += u64::from(pending.is_none_or(|(op, ..)| is_durable(op)));
             model.handle_answer(&bench, tag);
-            for sector in pending.map(|(_, range, _)| model.of(range)).into_iter().flatten() {
+            for sector in pending.map(|(_, range, _)| model.sectors(range)).into_iter().flatten() {
                 sector.handle_durable(sector.answered);
             }
         }
@@ -168,7 +168,7 @@ fn zeros_over_many_parts_need_room_for_one_write_only() {
             assert!(bench.read(full_range).iter().all(|byte| *byte == 0), "{}", kind.name);
             let file = MemoryFile::new(bench.file.memory().content());
             (kind.redo)(&file, &records.load(KEY).unwrap().unwrap_or_default());
-            let mut reopened = Bench::on(kind, file, 1, 64);
+            let mut reopened = Bench::with_memory(kind, file, 1, 64);
             assert!(reopened.read(full_range).iter().all(|byte| *byte == 0), "{}", kind.name);
         }
     }

@@ -17,7 +17,7 @@ use crate::plane_retire_tests::{self, disk};
 use crate::plane_stalled_tests::{
     Ends, LIMIT, STORE, Worker, patient_plane, two_disks, wait_until,
 };
-use crate::plane_suspend_tests::{Source, answer, ask, close};
+use crate::plane_suspend_tests::{Source, answer, close, submit};
 use crate::queue_key::QueueKey;
 use crate::waits::SHARE_WAIT_MAX;
 use crate::work_tests::WRITE;
@@ -87,7 +87,7 @@ fn other_stores_do_not_wait_while_a_further_worker_waits_for_a_blocked_only_user
         plane.begin_mirror(DiskId(2), None).unwrap();
         plane.end_mirror(DiskId(2)).unwrap();
         let client = attach(plane, DiskId(2));
-        ask(&client, 1, WRITE, 0);
+        submit(&client, 1, WRITE, 0);
         drop((plane.disks(), plane.stores()));
         answer(&client)
     });
@@ -135,7 +135,7 @@ fn a_further_worker_waits_once_for_a_blocked_only_user() {
     wait_until(|| add(&plane, 1, STORE).is_ok());
     for id in [DiskId(0), DiskId(1)] {
         let client = attach(&plane, id);
-        ask(&client, 7, WRITE, 0);
+        submit(&client, 7, WRITE, 0);
         assert_eq!(answer(&client).0, 7);
     }
     (0..2).for_each(|id| close(plane.take_disk(DiskId(id)).unwrap()));
@@ -189,7 +189,7 @@ fn a_disk_moves_while_another_user_of_its_store_is_blocked() {
         let mut notices = std::iter::from_fn(|| plane.poll_notice());
         assert!(notices.all(|notice| !matches!(notice, PlaneNotice::DiskLost { .. })));
         let client = attach(&plane, DiskId(0));
-        ask(&client, 5, WRITE, 0);
+        submit(&client, 5, WRITE, 0);
         assert_eq!(answer(&client).0, 5);
         wait_until(|| workers_of_disks() == [2, 1]);
         workers.0[1].set_stalled(false);
@@ -202,7 +202,7 @@ fn the_counters_of_a_disk_remain_when_it_moves_from_the_only_user() {
     let (plane, _workers) = one_disk_on(patient_plane());
     let client = attach(&plane, DiskId(0));
     for target in [1, 0] {
-        ask(&client, 0, WRITE, 0);
+        submit(&client, 0, WRITE, 0);
         answer(&client);
         plane.move_disk(DiskId(0), WorkerId(target)).unwrap();
     }
@@ -245,7 +245,7 @@ fn a_maximum_does_not_wait_for_a_blocked_only_user_and_applies_when_it_proceeds(
         };
         let client = attach(&plane, DiskId(0));
         workers.0[0].set_stalled(true);
-        ask(&client, 3, WRITE, 0);
+        submit(&client, 3, WRITE, 0);
         // The first change waits for a bounded time, and the others not at all.
         plane.0.waits.take_expired();
         end(&begin(&plane, move |plane| set(plane, Some(9000))));
@@ -295,7 +295,7 @@ fn the_state_of_disks_is_current_while_a_member_of_the_store_is_blocked() {
         });
         workers.0[stalled].set_stalled(true);
         for count in 1..4 {
-            ask(&clients[1 - stalled], 0, WRITE, 0);
+            submit(&clients[1 - stalled], 0, WRITE, 0);
             answer(&clients[1 - stalled]);
             wait_until(|| {
                 delivered(&plane)
@@ -310,7 +310,7 @@ fn the_state_of_disks_is_current_while_a_member_of_the_store_is_blocked() {
             views.len() == 1 && views[0].is_current && views[0].status.role == StoreRole::Sole
         };
         wait_until(is_sole);
-        ask(&clients[1 - stalled], 0, WRITE, 0);
+        submit(&clients[1 - stalled], 0, WRITE, 0);
         answer(&clients[1 - stalled]);
         wait_until(|| {
             delivered(&plane)

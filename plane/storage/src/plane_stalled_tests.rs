@@ -11,7 +11,7 @@ use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, StoreSpec};
 
 use crate::fakes::FakeQueue;
 use crate::plane_retire_tests::disk;
-use crate::plane_suspend_tests::{Sleepless, Source, answer, ask, close};
+use crate::plane_suspend_tests::{Sleepless, Source, answer, close, submit};
 use crate::queue_key::QueueKey;
 use crate::work_tests::WRITE;
 use crate::{StoragePlane, StoreRole, StoreView, VIEW_WAIT_MAX};
@@ -116,7 +116,7 @@ fn changes_and_the_removal_of_a_disk_do_not_wait_for_a_stalled_worker() {
             queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
             let client = Arc::clone(&queue.client);
             of_thread.attach_queue(other, QueueKey::Ring(0), Box::new(queue)).unwrap();
-            ask(&client, 1, WRITE, 0);
+            submit(&client, 1, WRITE, 0);
             let outcome = answer(&client);
             close(of_thread.take_disk(other).unwrap());
             report.send(outcome).unwrap();
@@ -216,7 +216,7 @@ fn a_worker_that_retires_with_placeholders_leaves_the_store() {
     queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
     let client = Arc::clone(&queue.client);
     plane.attach_queue(DiskId(0), QueueKey::Ring(0), Box::new(queue)).unwrap();
-    (0..8).for_each(|tag| ask(&client, tag, WRITE, 0));
+    (0..8).for_each(|tag| submit(&client, tag, WRITE, 0));
     let is_queued = |view: &StoreView| view.worker == WorkerId(0) && view.status.waiting > 0;
     wait_until(|| plane.stores().iter().any(is_queued));
     // The worker ends when it has retired, as the runtime does it.
@@ -248,7 +248,7 @@ fn a_disk_that_is_removed_with_queued_requests_leaves_nothing_to_its_worker() {
         client
     };
     let client = attach(DiskId(0));
-    (0..60).for_each(|tag| ask(&client, tag, WRITE, 0));
+    (0..60).for_each(|tag| submit(&client, tag, WRITE, 0));
     let is_queued = |view: &StoreView| view.worker == WorkerId(0) && view.status.waiting > 0;
     wait_until(|| plane.stores().iter().any(is_queued));
     close(plane.take_disk(DiskId(0)).unwrap());
@@ -260,7 +260,7 @@ fn a_disk_that_is_removed_with_queued_requests_leaves_nothing_to_its_worker() {
     plane.propose(STORE, &[Proposal::Disk(DiskId(2), assigned)], false).unwrap();
     wait_until(|| plane.add_disk(DiskId(2), disk().0, Some(STORE)).is_ok());
     let client = attach(DiskId(2));
-    ask(&client, 0, WRITE, 0);
+    submit(&client, 0, WRITE, 0);
     answer(&client);
     [DiskId(1), DiskId(2)].into_iter().for_each(|id| close(plane.take_disk(id).unwrap()));
 }

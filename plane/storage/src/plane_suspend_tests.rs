@@ -113,7 +113,7 @@ impl Drop for Workers {
 
 pub(crate) const DISK: DiskId = DiskId(3);
 
-pub(crate) fn ask(client: &Mutex<Client>, tag: u32, op: DiskOp, offset: u64) {
+pub(crate) fn submit(client: &Mutex<Client>, tag: u32, op: DiskOp, offset: u64) {
     client.lock().unwrap().asks.push_back(DiskRequest { tag, op, range: range(offset, 512) });
 }
 
@@ -150,7 +150,7 @@ fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
         *payload = vec![9; 512];
     }
     plane.attach_client(DISK, Box::new(queue)).unwrap();
-    ask(&client, 0, WRITE, 0);
+    submit(&client, 0, WRITE, 0);
     assert_eq!(answer(&client), (0, DiskOutcome::Done));
 
     let spec = plane.suspend_disk(DISK).unwrap();
@@ -163,8 +163,8 @@ fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
     let late_client = Arc::clone(&late.client);
     late.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![8; 512]);
     plane.attach_client(DISK, Box::new(late)).unwrap();
-    ask(&client, 1, WRITE, SIZE);
-    ask(&late_client, 2, WRITE, 512);
+    submit(&client, 1, WRITE, SIZE);
+    submit(&late_client, 2, WRITE, 512);
     take_turns(&plane);
     assert_eq!(client.lock().unwrap().asks.len(), 1, "it is not read");
     close(spec);
@@ -221,7 +221,7 @@ fn a_disk_that_comes_without_images_waits_for_them_and_asks_nothing_of_its_store
     let (client, payloads) = (Arc::clone(&queue.client), Arc::clone(&queue.payloads));
     payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
     plane.attach_client(DISK, Box::new(queue)).unwrap();
-    ask(&client, 0, WRITE, 0);
+    submit(&client, 0, WRITE, 0);
     assert!(matches!(plane.suspend_disk(DISK), Err(PlaneError::Suspended)));
     assert!(matches!(plane.begin_mirror(DISK, None), Err(PlaneError::Suspended)));
     take_turns(&plane);

@@ -112,7 +112,7 @@ impl StoragePlane {
         reply: Option<Receiver<WorkerSnapshot>>,
         until: Instant,
     ) -> WorkerSnapshot {
-        let Some(reply) = reply else { return lock(view).known() };
+        let Some(reply) = reply else { return lock(view).last_known() };
         let remaining_time = until.saturating_duration_since(Instant::now());
         let received = self.0.waits.receive(&reply, remaining_time);
         let mut view = lock(view);
@@ -123,7 +123,7 @@ impl StoragePlane {
             }
             Err(RecvTimeoutError::Timeout) => {
                 view.outstanding = Some(reply);
-                view.known()
+                view.last_known()
             }
             // The worker has ended.
             Err(RecvTimeoutError::Disconnected) => WorkerSnapshot::default(),

@@ -277,11 +277,11 @@ impl Bench {
 
     /// Adds a queue with a client to a disk.
     pub(crate) fn add_seat(&mut self, disk: u32, load: Load) -> usize {
-        self.seat(disk, load, FakeQueue::new(load.depth as usize), false)
+        self.add_queue(disk, load, FakeQueue::new(load.depth as usize), false)
     }
 
     /// Adds this queue, which may be the queue of a copy, to a disk.
-    pub(crate) fn seat(
+    pub(crate) fn add_queue(
         &mut self,
         disk: u32,
         load: Load,
@@ -316,7 +316,7 @@ impl Bench {
     pub(crate) fn run(&mut self, span_ns: u64) {
         let until = self.device().now + span_ns;
         loop {
-            self.turn();
+            self.run_now();
             let next = self.next_event();
             let now = self.device().now;
             if next > until {
@@ -336,7 +336,7 @@ impl Bench {
             for work in &mut self.works {
                 work.handle_unscheduled(Duration::from_nanos(gap_ns));
             }
-            self.turn();
+            self.run_now();
         }
     }
 
@@ -360,7 +360,7 @@ impl Bench {
     }
 
     /// Runs all clients and workers until none has an action at the current time.
-    fn turn(&mut self) {
+    fn run_now(&mut self) {
         let now = self.device().now;
         for _ in 0..1000 {
             self.clients();

@@ -24,7 +24,7 @@ impl Client {
     }
 
     /// Returns the length of the pause after a poll, and how long the client is idle in it.
-    fn turn(&mut self, request_count: u32) -> [Duration; 2] {
+    fn run_iteration(&mut self, request_count: u32) -> [Duration; 2] {
         let has_answers = request_count < self.depth;
         let until =
             self.respite.handle_found(self.now, request_count as usize, true, || has_answers);
@@ -35,11 +35,11 @@ impl Client {
 
     /// Sums up the given number of iterations, each with the requests submitted since the previous
     /// one.
-    fn turns(&mut self, turns: u32) -> [Duration; 2] {
+    fn run_iterations(&mut self, turns: u32) -> [Duration; 2] {
         let mut sums = [Duration::ZERO; 2];
         let mut request_count = self.depth.min(REQUESTS_MIN as u32);
         for _ in 0..turns {
-            let durations = self.turn(request_count);
+            let durations = self.run_iteration(request_count);
             sums = [sums[0] + durations[0], sums[1] + durations[1]];
             let arrivals = durations[0].as_nanos() / self.pace.as_nanos();
             request_count = self.depth.min((arrivals as u32).max(REQUESTS_MIN as u32));
@@ -51,15 +51,15 @@ impl Client {
 #[test]
 fn a_client_with_enough_answers_at_hand_is_left_alone_as_long_as_is_allowed() {
     let mut client = Client::new(64, Duration::from_micros(5));
-    client.turns(100);
-    assert_eq!(client.turns(100), [LONGEST * 100, Duration::ZERO]);
+    client.run_iterations(100);
+    assert_eq!(client.run_iterations(100), [LONGEST * 100, Duration::ZERO]);
 }
 
 #[test]
 fn one_with_few_is_left_alone_for_about_as_long_as_they_last() {
     let mut client = Client::new(16, Duration::from_micros(5));
-    client.turns(100);
-    let [left_alone, idle] = client.turns(1000);
+    client.run_iterations(100);
+    let [left_alone, idle] = client.run_iterations(1000);
     assert!(left_alone > client.pace * 16 * 1000 / 2, "{left_alone:?}");
     assert!(idle < left_alone / 20, "{idle:?} of {left_alone:?}");
 }
@@ -70,13 +70,13 @@ fn one_that_waits_for_all_its_answers_is_hardly_ever_left_alone() {
     for depth in [1, 2, 32] {
         let mut client = Client::new(depth, Duration::from_micros(1));
         for _ in 0..1000 {
-            assert_eq!(client.turn(depth)[0], Duration::ZERO);
+            assert_eq!(client.run_iteration(depth)[0], Duration::ZERO);
         }
     }
     // The client submits each request at once, so that polls find only a part of its requests, and
     // then waits.
     let mut client = Client::new(4, Duration::from_micros(1));
-    let [left_alone, _] = client.turns(100_000);
+    let [left_alone, _] = client.run_iterations(100_000);
     assert!(left_alone < SHORTEST * 150, "{left_alone:?}");
 }
 

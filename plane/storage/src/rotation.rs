@@ -57,7 +57,7 @@ impl Rotation {
     }
 
     /// Removes a queue that was polled last, because the worker waits for its descriptor now.
-    pub(crate) fn rest(&mut self, queue: usize) {
+    pub(crate) fn remove_waiting(&mut self, queue: usize) {
         // The queue may have been closed meanwhile.
         if self.queues.get(self.at) == Some(&queue) {
             self.queues.swap_remove(self.at);
@@ -98,7 +98,7 @@ mod tests {
                     let Some(queue) = rotation.next() else { break };
                     polled.insert(queue, round);
                     if random.below(8) < removal_share {
-                        rotation.rest(queue);
+                        rotation.remove_waiting(queue);
                         polled.remove(&queue);
                     }
                     if random.below(50) == 0 {

@@ -63,7 +63,7 @@ impl SharedBudget {
         is_applied
     }
 
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 

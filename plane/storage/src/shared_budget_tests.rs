@@ -90,7 +90,7 @@ fn budget(workers: u32) -> Locked<ModelPrimitives> {
 
 /// Runs a worker with a number of requests. It sleeps when it has nothing to do and `may_sleep`
 /// permits that. No deadline wakes it, so a lost wake-up is a deadlock.
-fn work(
+fn run_worker(
     state: &Locked<ModelPrimitives>,
     number: u16,
     requests: u32,
@@ -143,7 +143,7 @@ fn run(
     let threads: Vec<_> = (0..workers)
         .map(|number| {
             let state = Arc::clone(&state);
-            shuttle::thread::spawn(move || work(&state, number, requests, may_sleep))
+            shuttle::thread::spawn(move || run_worker(&state, number, requests, may_sleep))
         })
         .collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());

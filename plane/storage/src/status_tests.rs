@@ -82,12 +82,12 @@ fn range(offset: u64, len: u64) -> ByteRange {
     ByteRange::new(offset, len).unwrap()
 }
 
-fn found(max: usize) -> Found {
+fn new_found(max: usize) -> Found {
     Found { extents: Vec::new(), max }
 }
 
 /// Returns the reported state of each sector.
-fn told(found_extents: &Found) -> Vec<Allocation> {
+fn sector_states(found_extents: &Found) -> Vec<Allocation> {
     let sectors_of = |extent: &suimon_ports::AllocationExtent| {
         vec![extent.allocation; usize::try_from(extent.len / SECTOR).unwrap()]
     };
@@ -129,11 +129,11 @@ fn what_any_layer_has_is_data_and_what_is_behind_a_parent_is_none() {
         });
         let mut disk = disk(images.collect());
         let max = 1 + random.below(12) as usize;
-        let mut found_extents = found(max);
+        let mut found_extents = new_found(max);
         let queried = range(first_sector * SECTOR, len * SECTOR);
         assert_eq!(query_images(&mut disk, queried, &mut found_extents).unwrap(), None);
         let expected: Vec<Allocation> = (first_sector..first_sector + len).map(truth).collect();
-        let allocations = told(&found_extents);
+        let allocations = sector_states(&found_extents);
         assert_eq!(allocations[..], expected[..allocations.len()], "seed {seed}");
         assert!(found_extents.extents.len() <= max);
         let is_whole = allocations.len() == expected.len();
@@ -151,11 +151,11 @@ fn what_was_found_before_metadata_is_missing_is_told_and_only_then_it_is_read() 
         Box::new(Sectors { places: vec![Location::Zero; 2 * step], known: known_sectors })
     };
     let full_range = range(0, 2 * step as u64 * SECTOR);
-    let mut partial = found(EXTENTS_MAX);
+    let mut partial = new_found(EXTENTS_MAX);
     let blocked = query_images(&mut disk(vec![image(step)]), full_range, &mut partial).unwrap();
     assert!(matches!(blocked, Some(BlockedBy::Metadata(0, _))));
-    assert_eq!(told(&partial).len(), step);
-    let mut empty = found(EXTENTS_MAX);
+    assert_eq!(sector_states(&partial).len(), step);
+    let mut empty = new_found(EXTENTS_MAX);
     let blocked = query_images(&mut disk(vec![image(5)]), full_range, &mut empty).unwrap();
     assert!(matches!(blocked, Some(BlockedBy::Metadata(0, _))) && empty.extents.is_empty());
 }
@@ -164,8 +164,8 @@ fn what_was_found_before_metadata_is_missing_is_told_and_only_then_it_is_read() 
 fn a_file_that_tells_nothing_is_data_and_a_range_beyond_the_disk_is_refused() {
     let shape = DiskGeometry { size: 4096, logical_sector: 512, physical_sector: 512, block: 0 };
     let mut disk = disk(vec![Box::new(Linear::new(shape, 0, false))]);
-    let mut partial = found(EXTENTS_MAX);
+    let mut partial = new_found(EXTENTS_MAX);
     query_file(&mut disk, range(512, 1024), &mut partial).unwrap();
-    assert_eq!(told(&partial), [Allocation::Data; 2]);
-    assert!(query_file(&mut disk, range(0, 8192), &mut found(1)).is_err());
+    assert_eq!(sector_states(&partial), [Allocation::Data; 2]);
+    assert!(query_file(&mut disk, range(0, 8192), &mut new_found(1)).is_err());
 }

@@ -73,7 +73,7 @@ impl WorkerStore {
     pub(crate) fn join(&mut self, user: User<'_>, budget: &SharedBudget) {
         self.is_to_be_sole = false;
         if let Mode::Shared(sharing) = &mut self.mode {
-            if sharing.budget.is(budget) {
+            if sharing.budget.is_same(budget) {
                 sharing.own.set_settling(false);
                 return;
             }

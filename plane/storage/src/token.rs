@@ -40,7 +40,7 @@ impl Purpose {
         kind << Self::KIND_SHIFT | page << Self::PAGE | number as u64
     }
 
-    pub(crate) fn of(token: u64) -> Self {
+    pub(crate) fn from_token(token: u64) -> Self {
         // The number has 24 bits.
         let number = (token & ((1 << Self::PAGE) - 1)) as usize;
         let page = token >> Self::PAGE & Self::PAGE_MAX;
@@ -64,7 +64,7 @@ mod tests {
         let others =
             [Purpose::Metadata(7), Purpose::Commit(max_number, 9), Purpose::Zeroing(max_number)];
         for purpose in parts.into_iter().chain(others) {
-            assert_eq!(Purpose::of(purpose.token()), purpose);
+            assert_eq!(Purpose::from_token(purpose.token()), purpose);
         }
         assert_eq!(Purpose::part(3, 1 << 49), Purpose::Part(3, 1 << 37));
     }

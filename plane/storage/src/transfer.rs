@@ -294,7 +294,7 @@ impl StorageEngine {
 
     pub(crate) fn emit(&mut self, number: usize, offset: Option<u64>, detail: String) {
         let Some(disk) = self.disks.get_mut(number) else { return };
-        if let Some(suppressed) = disk.fault_limit.again(self.now) {
+        if let Some(suppressed) = disk.fault_limit.take_unreported(self.now) {
             self.notices.push(StorageNotice::DiskFault {
                 disk: number,
                 offset,

@@ -8,7 +8,7 @@ use suimon_ports::{DiskOutcome, FaultKind};
 use crate::fakes::{Client, FakeFile, FakeQueue};
 use crate::kinds::KINDS;
 use crate::plane_stalled_tests::wait_until;
-use crate::plane_suspend_tests::{DISK, Source, Workers, answer, ask, close};
+use crate::plane_suspend_tests::{DISK, Source, Workers, answer, close, submit};
 use crate::work_tests::WRITE;
 use crate::{DiskLayer, DiskSpec, PlaneNotice, QueueKey, StoragePlane};
 
@@ -41,13 +41,13 @@ fn a_queue_that_cannot_be_watched_is_given_up_and_others_go_on() {
     assert_eq!((queue, fault.kind), (QueueKey::Client(number), FaultKind::Host));
     assert!(fault.detail.contains("os error 28"), "{fault}");
     wait_until(|| plane.disks().iter().map(|view| (view.is_current, view.clients)).eq([(true, 1)]));
-    ask(&watched_client, 0, WRITE, 0);
+    submit(&watched_client, 0, WRITE, 0);
     assert_eq!(answer(&watched_client), (0, DiskOutcome::Done));
 
     // A queue that is added when the system permits further watches is served.
     remaining_watches.store(1, Ordering::Relaxed);
     let (_, late) = client(&plane);
-    ask(&late, 1, WRITE, 512);
+    submit(&late, 1, WRITE, 512);
     assert_eq!(answer(&late), (1, DiskOutcome::Done));
     close(plane.take_disk(DISK).unwrap());
     drop(workers);

@@ -139,7 +139,7 @@ impl StorageEngine {
             has_work |= has_brought;
             let may_rest = if has_brought { self.has_respite(queue) } else { self.may_rest(queue) };
             if may_rest {
-                self.active.rest(queue);
+                self.active.remove_waiting(queue);
             }
         }
         has_work || self.active.may_have_more()
@@ -167,7 +167,7 @@ impl StorageEngine {
         self.io.poll_done(&mut completions);
         let has_completions = !completions.is_empty();
         for FileCompletion { token, result: outcome } in completions.drain(..) {
-            match Purpose::of(token) {
+            match Purpose::from_token(token) {
                 Purpose::Part(request, page) => {
                     self.handle_part(request, page, outcome.map(|_| ()));
                 }

@@ -42,10 +42,10 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new(kind: Kind, seed: u64, capacity: usize) -> Self {
-        Self::on(kind, (kind.create)(), seed, capacity)
+        Self::with_memory(kind, (kind.create)(), seed, capacity)
     }
 
-    pub(crate) fn on(kind: Kind, memory: MemoryFile, seed: u64, capacity: usize) -> Self {
+    pub(crate) fn with_memory(kind: Kind, memory: MemoryFile, seed: u64, capacity: usize) -> Self {
         Self::with_queue(kind, memory, seed, capacity, FakeQueue::new(TAGS))
     }
 
@@ -171,7 +171,7 @@ impl Model {
         Self { sectors, dice: Dice(seed), under_way: BTreeMap::new(), next_byte: 1, flush: None }
     }
 
-    pub(crate) fn of(&mut self, range: ByteRange) -> &mut [Sector] {
+    pub(crate) fn sectors(&mut self, range: ByteRange) -> &mut [Sector] {
         &mut self.sectors[range.offset() as usize / SECTOR..range.end() as usize / SECTOR]
     }
 
@@ -219,7 +219,7 @@ impl Model {
             DiskOp::Read | DiskOp::Flush | DiskOp::Status { .. } => None,
         };
         if let Some(change) = change {
-            for sector in self.of(range) {
+            for sector in self.sectors(range) {
                 sector.may_be.push(change);
             }
         }
@@ -239,7 +239,7 @@ impl Model {
         match op {
             DiskOp::Read => {
                 let content = bench.payloads.lock().unwrap()[tag as usize].clone();
-                for (sector, content) in self.of(range).iter().zip(content.chunks(SECTOR)) {
+                for (sector, content) in self.sectors(range).iter().zip(content.chunks(SECTOR)) {
                     let is_right = is_filled(content, sector.now)
                         || matches!(sector.may_be.last(), Some(None));
                     assert!(is_right, "{range}: {} is {:?}", sector.now, content.first());
@@ -247,13 +247,15 @@ impl Model {
             }
             DiskOp::Write { is_durable } => self.end_change(range, byte, is_durable),
             DiskOp::WriteZeroes { is_durable, .. } => self.end_change(range, 0, is_durable),
-            DiskOp::Discard => self.of(range).iter_mut().for_each(|sector| sector.answered += 1),
+            DiskOp::Discard => {
+                self.sectors(range).iter_mut().for_each(|sector| sector.answered += 1)
+            }
             DiskOp::Flush | DiskOp::Status { .. } => {}
         }
     }
 
     fn end_change(&mut self, range: ByteRange, byte: u8, is_durable: bool) {
-        for sector in self.of(range) {
+        for sector in self.sectors(range) {
             sector.now = byte;
             sector.answered += 1;
             if is_durable {
@@ -264,7 +266,7 @@ impl Model {
 
     /// Compares the file after a crash with the permitted content.
     pub(crate) fn check_crash(&self, kind: Kind, file: FileContent) {
-        let mut bench = Bench::on(kind, MemoryFile::new(file), 1, 64);
+        let mut bench = Bench::with_memory(kind, MemoryFile::new(file), 1, 64);
         let content = bench.read(range(0, SIZE));
         for (number, (content, sector)) in content.chunks(SECTOR).zip(&self.sectors).enumerate() {
             let is_filled_with =
@@ -336,7 +338,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
     close(&mut bench);
     // After an orderly close, the file contains all changes.
     let file = bench.file.memory().content();
-    let mut reopened = Bench::on(kind, MemoryFile::new(file), 1, 64);
+    let mut reopened = Bench::with_memory(kind, MemoryFile::new(file), 1, 64);
     let content = reopened.read(range(0, SIZE));
     for (content, sector) in content.chunks(SECTOR).zip(&model.sectors) {
         assert!(content[0] == sector.now || matches!(sector.may_be.last(), Some(None)));

@@ -51,7 +51,7 @@ impl OpenLayer {
             refuse_unfinished(files, name)?;
         }
         let file = files.open(name, options.used, options.unit)?;
-        Self::on(file, name, options, None, seeds)
+        Self::from_file(file, name, options, None, seeds)
     }
 
     /// Applies the metadata changes that a killed process recorded to an image that will be read.
@@ -67,23 +67,23 @@ impl OpenLayer {
         }
         let reading = LayerOptions { used: FileLockMode::Read, ..options };
         let file = files.open(name, reading.used, options.unit)?;
-        if RemainingRedo::of(file.as_ref(), name, seeds)?.is_none() {
+        if RemainingRedo::load(file.as_ref(), name, seeds)?.is_none() {
             return Ok(());
         }
-        let content = match Self::on(file, name, reading, None, seeds)?.identity() {
+        let content = match Self::from_file(file, name, reading, None, seeds)?.identity() {
             Identity::Vhdx { content, .. } => Some(content),
             Identity::None | Identity::Vhd(_) => None,
         };
         let writing = LayerOptions { used: FileLockMode::Write, ..options };
         let file = files.open(name, writing.used, options.unit)?;
-        Self::on(file, name, writing, content, seeds)?.close()
+        Self::from_file(file, name, writing, content, seeds)?.close()
     }
 
     /// Uses an opened file as an image. With `content`, a VHDX image that is opened for writing
     /// keeps this content identifier, because the content that children read does not change. If
     /// the image is opened for writing, the metadata changes that a killed process recorded are
     /// applied.
-    pub(crate) fn on(
+    pub(crate) fn from_file(
         file: Arc<dyn DiskFile>,
         name: &FileName,
         options: LayerOptions,
@@ -92,7 +92,7 @@ impl OpenLayer {
     ) -> Result<Self, DiskError> {
         let remaining_redo = if options.used == FileLockMode::Write && options.format.has_metadata()
         {
-            RemainingRedo::of(file.as_ref(), name, seeds)?
+            RemainingRedo::load(file.as_ref(), name, seeds)?
         } else {
             None
         };

@@ -19,7 +19,7 @@ pub(super) struct RemainingRedo<'a> {
 
 impl<'a> RemainingRedo<'a> {
     /// Loads the changes; `None` if there are none.
-    pub(super) fn of(
+    pub(super) fn load(
         file: &dyn DiskFile,
         name: &FileName,
         seeds: &HostInputs<'a>,
@@ -122,7 +122,7 @@ pub(crate) fn has_left(
     name: &FileName,
     seeds: &HostInputs<'_>,
 ) -> Result<bool, DiskError> {
-    Ok(RemainingRedo::of(file, name, seeds)?.is_some())
+    Ok(RemainingRedo::load(file, name, seeds)?.is_some())
 }
 
 /// Returns the redo records of the host, and the key of a file's record.

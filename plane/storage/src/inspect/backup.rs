@@ -157,7 +157,7 @@ impl Backup {
         let Some((head, content_at)) = decoded else {
             let reason = "the file is not a backup of `suimon image repair` or `relink`, or of \
                        another version of Suimon; name the file that the change reported";
-            return Err(refused(target, name, reason.to_owned()));
+            return Err(backup_error(target, name, reason.to_owned()));
         };
         Ok(Self { name: name.clone(), head, file, content_at })
     }
@@ -174,7 +174,7 @@ impl Backup {
 
     /// Calls `handle_piece` for each piece of each range with its content before and after the
     /// change.
-    pub(super) fn each(
+    pub(super) fn for_each_piece(
         &self,
         target: ImageTarget<'_>,
         handle_piece: &mut Take<'_>,
@@ -285,7 +285,11 @@ fn free_name(target: ImageTarget<'_>, now_unix_s: u64) -> Result<FileName, DiskE
 }
 
 /// Creates the error for a backup that does not fit the image.
-pub(super) fn refused(target: ImageTarget<'_>, backup: &FileName, reason: String) -> DiskError {
+pub(super) fn backup_error(
+    target: ImageTarget<'_>,
+    backup: &FileName,
+    reason: String,
+) -> DiskError {
     let backup = target.show(backup);
     DiskError::new(target.show(target.name), DiskFault::BackupRefused { backup, why: reason })
 }

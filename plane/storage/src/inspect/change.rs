@@ -118,7 +118,7 @@ pub fn relink(
     let taken_back = take_back_unfinished(target, format, dry_run)?;
     let options = target.options(format, FileLockMode::Read);
     let file = target.files.open(target.name, FileLockMode::Read, UNIT)?;
-    let child = OpenLayer::on(file, target.name, options, None, seeds)?;
+    let child = OpenLayer::from_file(file, target.name, options, None, seeds)?;
     if !child.is_differencing() {
         let allowed = "a differencing image; other images have no parent";
         let value = target.show(target.name);

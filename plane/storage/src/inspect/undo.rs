@@ -4,7 +4,7 @@ use suimon_contract::ImageChanges;
 use suimon_image::{ImageError, ImageFile};
 use suimon_ports::{DiskFile, FileLockMode, FileName, FileTime};
 
-use super::backup::{Backup, error_of, in_file, refused};
+use super::backup::{Backup, backup_error, error_of, in_file};
 use super::check::check_file;
 use super::planned_file::{GuardedFile, PlannedFile, SECTOR, read_padded};
 use super::{ImageTarget, UNIT};
@@ -122,8 +122,9 @@ pub(super) fn write_back(
     let largest = lengths.largest.max(ranges.last().map_or(0, |last| last.end()));
     let guarded =
         GuardedFile::new(file.as_image_file(), ranges, lengths.before.min(len)..=largest.max(len));
-    backup
-        .each(target, &mut |offset, before, _| guarded.write_at(offset, before).map_err(failed))?;
+    backup.for_each_piece(target, &mut |offset, before, _| {
+        guarded.write_at(offset, before).map_err(failed)
+    })?;
     guarded.set_len(lengths.before).and_then(|()| guarded.flush()).map_err(failed)?;
     keep_time(target, file, backup.head.modified)?;
     if let Some(unfinished) = unfinished_name(target.name) {
@@ -160,7 +161,7 @@ fn refuse_other_time(
         seconds(expected),
         target.show(target.name)
     );
-    Err(refused(target, &backup.name, reason))
+    Err(backup_error(target, &backup.name, reason))
 }
 
 /// Fails if the content of a sector is neither that before nor that after the change, or if the
@@ -176,14 +177,14 @@ fn refuse_other_content(
             "{subject} is neither that before nor that after the change; the image was written to \
              since"
         );
-        Err(refused(target, &backup.name, reason))
+        Err(backup_error(target, &backup.name, reason))
     };
     let lengths = backup.head.lengths;
     if !(lengths.before.min(lengths.after)..=lengths.largest).contains(&len) {
         return written_to(format!("the length of {len} bytes"));
     }
     let mut content = Vec::new();
-    backup.each(target, &mut |offset, before, after| {
+    backup.for_each_piece(target, &mut |offset, before, after| {
         content.resize(before.len(), 0);
         read_padded(file, len, offset, &mut content)
             .map_err(|error| DiskError::new(target.show(target.name), in_file(error)))?;
@@ -207,7 +208,7 @@ fn planned<'a>(
 ) -> Result<PlannedFile<'a>, DiskError> {
     let failed = |error| DiskError::new(target.show(target.name), in_file(error));
     let planned = PlannedFile::new(base).map_err(failed)?;
-    backup.each(target, &mut |offset, before, after| {
+    backup.for_each_piece(target, &mut |offset, before, after| {
         planned.write_at(offset, if is_after { after } else { before }).map_err(failed)
     })?;
     let lengths = backup.head.lengths;
@@ -253,5 +254,5 @@ fn refuse_damage(
     } else {
         return Ok(());
     };
-    Err(refused(target, &backup.name, reason))
+    Err(backup_error(target, &backup.name, reason))
 }

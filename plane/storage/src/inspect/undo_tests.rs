@@ -29,7 +29,7 @@ fn unfinished(file: &FileName) -> FileName {
     name(&format!("{file}.backup-unfinished"))
 }
 
-fn of(store: MemoryStore) -> Bench {
+fn bench_with(store: MemoryStore) -> Bench {
     Bench { files: Arc::new(store.clone()), store }
 }
 
@@ -76,7 +76,7 @@ fn an_image_whose_payload_was_written_since_is_not_taken_back() {
 
 #[test]
 fn a_raw_image_has_nothing_to_take_back() {
-    let bench = of(MemoryStore::with_files([(name("disk.raw"), vec![7; 4096])]));
+    let bench = bench_with(MemoryStore::with_files([(name("disk.raw"), vec![7; 4096])]));
     let file = name("disk.raw");
     let modified = bench.files.status(&file).unwrap().modified_unix_s;
     forge(&bench, (4096, 4096), (1024, &[9; 512], &[7; 512]), modified);
@@ -148,7 +148,7 @@ fn a_change_that_was_cut_off_is_taken_back_and_made_again() {
                     WriteOutcome::Lost,
                     WriteOutcome::Torn(0x5555_5555_5555_5555),
                 ] {
-                    let crashed = of(bench.store.crashed(crash_point, || write_outcome));
+                    let crashed = bench_with(bench.store.crashed(crash_point, || write_outcome));
                     crashed.store.set_time(NOW + 610);
                     if crashed.store.files().contains_key(&unfinished(&file)) {
                         unfinished_seen += 1;
@@ -162,7 +162,8 @@ fn a_change_that_was_cut_off_is_taken_back_and_made_again() {
                         let dry = seeded(1, |seeds| repair(crashed.target(&file), true, seeds));
                         assert!(dry.is_err());
                         // This reverts the change without a further repair.
-                        let other = of(crashed.store.crashed(0, || WriteOutcome::Persisted));
+                        let other =
+                            bench_with(crashed.store.crashed(0, || WriteOutcome::Persisted));
                         undone(&other, &file, unfinished(&file).as_str()).unwrap();
                         assert_eq!(other.bytes(&file), damaged, "{crash_point} {write_outcome:?}");
                         let now = other.files.status(&file).unwrap().modified_unix_s;
@@ -197,7 +198,8 @@ fn an_image_written_to_after_a_change_was_cut_off_is_left() {
     let rename_index = ops.iter().position(|op| {
         matches!(op, suimon_ports::testing::StoreOp::Rename(_, renamed_to) if *renamed_to == unfinished(&file))
     });
-    let crashed = of(bench.store.crashed(rename_index.unwrap() + 2, || WriteOutcome::Persisted));
+    let crashed =
+        bench_with(bench.store.crashed(rename_index.unwrap() + 2, || WriteOutcome::Persisted));
     assert!(crashed.store.files().contains_key(&unfinished(&file)));
     // Another program, which ignores the backup, writes payload an hour later.
     crashed.store.set_time(NOW + 4100);

@@ -212,7 +212,7 @@ impl CopyJob {
         let sources = Sources::new(source.layers.clone());
         let source = OfflineDisk::from(source);
         if exists {
-            return Ok(Self::done(files, sources, source.size()));
+            return Ok(Self::completed(files, sources, source.size()));
         }
         let size = target.size.unwrap_or(source.size());
         if size < source.size() {
@@ -286,7 +286,7 @@ impl CopyJob {
     }
 
     /// Creates a job that an earlier job has completed already.
-    fn done(files: &Arc<dyn StoreFiles>, sources: Sources, total_bytes: u64) -> Self {
+    fn completed(files: &Arc<dyn StoreFiles>, sources: Sources, total_bytes: u64) -> Self {
         Self {
             files: Arc::clone(files),
             sources,

@@ -27,7 +27,7 @@ fn crash_everywhere(
         // not synchronised are simulated.
         let modes = if ops - crash_point < 8 { 0..3 } else { crash_point % 3..crash_point % 3 + 1 };
         for mode in modes {
-            let crashed = Bench::on(bench.store.crashed(crash_point, || match mode {
+            let crashed = Bench::with_store(bench.store.crashed(crash_point, || match mode {
                 0 => WriteOutcome::Persisted,
                 1 => WriteOutcome::Lost,
                 _ => {

@@ -66,7 +66,7 @@ fn open_draft(
     seeds: &mut HostInputs<'_>,
 ) -> Result<OpenLayer, DiskError> {
     let options = plan.layer_options(FileLockMode::Write);
-    OpenLayer::on(Arc::clone(draft.file()?), draft.name(), options, content, seeds)
+    OpenLayer::from_file(Arc::clone(draft.file()?), draft.name(), options, content, seeds)
 }
 
 pub(super) const fn content_of(identity: Identity) -> Option<Guid> {

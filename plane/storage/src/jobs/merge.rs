@@ -106,7 +106,7 @@ impl MergeJob {
             _ => None,
         };
         let options = LayerOptions { used: FileLockMode::Write, ..options };
-        let target = OpenLayer::on(file, &name, options, content, seeds)?;
+        let target = OpenLayer::from_file(file, &name, options, content, seeds)?;
         let mut copy = Copy::own(vec![child].into(), vec![target].into());
         copy.go_on_at(resume_at);
         job.copy = Some(copy);
@@ -183,7 +183,9 @@ fn refuse_siblings(
             let Ok(file) = files.open(&name, options.used, options.unit) else { continue };
             // The file remains unchanged: redo records of a killed process affect neither it nor
             // its parent's identifiers.
-            let Ok(other) = OpenLayer::on(file, &name, options, None, seeds) else { continue };
+            let Ok(other) = OpenLayer::from_file(file, &name, options, None, seeds) else {
+                continue;
+            };
             for layer in [parent, child] {
                 if is_child_of(&other, layer) {
                     let fault = DiskFault::OtherChildren { child: name };

@@ -15,7 +15,7 @@ use crate::images::{
 
 const FORMATS: [DiskFormat; 2] = [DiskFormat::Vhd, DiskFormat::Vhdx];
 
-fn opened(
+fn open_disk(
     bench: &Bench,
     plan: &DiskPlan,
     records: &MemoryRecords,
@@ -25,7 +25,7 @@ fn opened(
 
 /// Writes to a disk and simulates a killed process.
 fn write_and_die(bench: &Bench, plan: &DiskPlan, fills: &[Fill], records: &MemoryRecords) {
-    let mut disk = OfflineDisk::from(opened(bench, plan, records).unwrap());
+    let mut disk = OfflineDisk::from(open_disk(bench, plan, records).unwrap());
     for (offset, len, byte) in fills {
         let bytes = vec![*byte; len.div_ceil(512) * 512];
         let range = ByteRange::new(*offset as u64, bytes.len() as u64).unwrap();
@@ -50,7 +50,7 @@ fn left(format: DiskFormat) -> (Bench, DiskPlan, MemoryRecords) {
 fn the_next_writer_has_it() {
     for format in FORMATS {
         let (bench, base, records) = left(format);
-        let disk = OfflineDisk::from(opened(&bench, &base, &records).unwrap());
+        let disk = OfflineDisk::from(open_disk(&bench, &base, &records).unwrap());
         assert_eq!(records.count(), 1, "{format:?}: the new writer's");
         disk.close().unwrap();
         assert_eq!(records.count(), 0, "{format:?}");
@@ -59,7 +59,7 @@ fn the_next_writer_has_it() {
         let top = child(format, "top", "base");
         bench.make(&top, 100);
         write_and_die(&bench, &top, &CHILD, &records);
-        drop(opened(&bench, &top, &records).unwrap());
+        drop(open_disk(&bench, &top, &records).unwrap());
         assert_eq!(bench.read(&top), model(&[&BASE, &CHILD], 3 * MB), "{format:?}");
     }
 }
@@ -69,7 +69,7 @@ fn readers_children_and_jobs_have_it() {
     for format in FORMATS {
         let (bench, base, records) = left(format);
         let reading = DiskPlan { is_read_only: true, ..base.clone() };
-        drop(opened(&bench, &reading, &records).unwrap());
+        drop(open_disk(&bench, &reading, &records).unwrap());
         assert_eq!(bench.read(&base), model(&[&BASE], 3 * MB), "{format:?}");
 
         let (bench, base, records) = left(format);
@@ -140,13 +140,13 @@ fn who_was_killed_while_redoing_leaves_it_to_the_next() {
     for format in FORMATS {
         let (bench, base, records) = left(format);
         let before = bench.store.ops().len();
-        drop(opened(&bench, &base, &records).unwrap());
+        drop(open_disk(&bench, &base, &records).unwrap());
         for crash_point in before..bench.store.ops().len() {
             let (bench, base, records) = left(format);
             bench.store.set_change_limit(Some(crash_point - before));
-            drop(opened(&bench, &base, &records));
+            drop(open_disk(&bench, &base, &records));
             bench.store.set_change_limit(None);
-            drop(opened(&bench, &base, &records).unwrap());
+            drop(open_disk(&bench, &base, &records).unwrap());
             assert_eq!(bench.read(&base), model(&[&BASE], 3 * MB), "{format:?} {crash_point}");
         }
     }
@@ -161,12 +161,12 @@ fn an_image_that_another_program_wrote_to_is_refused_until_the_record_is_removed
         bench.fill(&base, &others);
         let content = bench.read(&base);
         let bytes = bench.store.files()[&name("base")].clone();
-        let error = opened(&bench, &base, &records).err().unwrap();
+        let error = open_disk(&bench, &base, &records).err().unwrap();
         let DiskFault::NotRedone { record, .. } = &*error.fault else { panic!("{error}") };
         assert!(error.to_string().contains(&format!("remove {record}")), "{error}");
         assert_eq!(bench.store.files()[&name("base")], bytes, "{format:?}: nothing was changed");
         records.discard(record.strip_prefix("memory/").unwrap()).unwrap();
-        drop(opened(&bench, &base, &records).unwrap());
+        drop(open_disk(&bench, &base, &records).unwrap());
         assert_eq!(bench.read(&base), content, "{format:?}");
     }
 }

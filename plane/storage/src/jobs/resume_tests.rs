@@ -128,7 +128,7 @@ fn what_a_crash_cuts_off_goes_on_from_its_checkpoint() {
                             [(bits >> 60) as usize % 3]
                     }
                 });
-                let crashed = Case { bench: Bench::on(store), top: case.top.clone(), work };
+                let crashed = Case { bench: Bench::with_store(store), top: case.top.clone(), work };
                 crashed.clear_up();
                 crashed.assert_content(false);
                 let mut job = crashed.begin(Some(&checkpoint)).unwrap();

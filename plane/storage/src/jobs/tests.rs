@@ -38,17 +38,17 @@ pub(super) fn model(fills: &[&[Fill]], size: usize) -> Vec<u8> {
 }
 
 impl Bench {
-    pub(super) fn on(store: MemoryStore) -> Self {
+    pub(super) fn with_store(store: MemoryStore) -> Self {
         Self { files: Arc::new(store.clone()), store }
     }
 
     pub(super) fn new() -> Self {
         let store = MemoryStore::default();
         store.set_time(NOW);
-        Self::on(store)
+        Self::with_store(store)
     }
 
-    fn still(&self, plan: &DiskPlan) -> OfflineDisk {
+    fn open_offline(&self, plan: &DiskPlan) -> OfflineDisk {
         seeded(5000, |seeds| open(self.files.as_ref(), plan, seeds)).unwrap().into()
     }
 
@@ -57,7 +57,7 @@ impl Bench {
     }
 
     pub(super) fn fill(&self, plan: &DiskPlan, fills: &[Fill]) {
-        let mut disk = self.still(plan);
+        let mut disk = self.open_offline(plan);
         for (offset, len, byte) in fills {
             let bytes = vec![*byte; len.div_ceil(512) * 512];
             let range = ByteRange::new(*offset as u64, bytes.len() as u64).unwrap();
@@ -67,7 +67,7 @@ impl Bench {
     }
 
     pub(super) fn read(&self, plan: &DiskPlan) -> Vec<u8> {
-        let mut disk = self.still(&DiskPlan { is_read_only: true, ..plan.clone() });
+        let mut disk = self.open_offline(&DiskPlan { is_read_only: true, ..plan.clone() });
         let mut bytes = vec![0; disk.size() as usize];
         for (range, location) in
             disk.pieces(ByteRange::new(0, disk.size()).unwrap(), Depth::All).unwrap()
@@ -342,7 +342,7 @@ fn a_check_reads_everything_and_finds_what_is_wrong() {
         // Damages the last valid header and footer, and all copies.
         bytes.truncate(bytes.len() - 512);
         bytes[..512].fill(0);
-        let broken = Bench::on(MemoryStore::with_files([(file, bytes)]));
+        let broken = Bench::with_store(MemoryStore::with_files([(file, bytes)]));
         let check = check(&broken);
         assert!(check.report().is_damaged(), "{}", plan.label());
         assert!(check.report().findings.iter().all(|finding| finding.error.file == plan.label()));
@@ -360,7 +360,7 @@ fn what_has_a_copy_is_repaired_and_nothing_is_lost() {
         // The footer of a VHD and the headers of a VHDX exist twice.
         let offset = if format == DiskFormat::Vhd { bytes.len() - 512 } else { 128 << 10 };
         bytes[offset..offset + 512].fill(0);
-        let hurt = Bench::on(MemoryStore::with_files([(name("disk"), bytes)]));
+        let hurt = Bench::with_store(MemoryStore::with_files([(name("disk"), bytes)]));
         let findings = |bench: &Bench| {
             let job = seeded(1, |seeds| CheckJob::begin(bench.files.as_ref(), &plan, seeds));
             job.unwrap().report().findings.len()

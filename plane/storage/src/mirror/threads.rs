@@ -95,7 +95,7 @@ impl Mirror {
         for number in 0..THREADS {
             let shared = Arc::clone(&shared);
             let thread = std::thread::Builder::new().name("suimon-mirror".to_owned());
-            let thread = thread.spawn(move || shared.work(number == 0));
+            let thread = thread.spawn(move || shared.run_thread(number == 0));
             let thread = thread.map_err(|error| MirrorError::NoThread(error.to_string()))?;
             mirror.threads.push(thread);
         }
@@ -214,7 +214,7 @@ impl Inside {
     }
 
     /// Runs a copying thread until the copy ends.
-    fn work(&self, looks_first: bool) {
+    fn run_thread(&self, looks_first: bool) {
         if looks_first {
             let is_comparing = || self.lock().stage == Stage::Looking;
             let comparison = self.pair.compare(&self.dirty, is_comparing);
