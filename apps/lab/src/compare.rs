@@ -25,7 +25,7 @@ pub(crate) struct CompareFlags {
     results: ResultsFlags,
 }
 
-fn found(finding: ComparisonResult) -> Words {
+fn finding_text(finding: ComparisonResult) -> Words {
     match finding {
         ComparisonResult::Better => Words::new("better", "改善"),
         ComparisonResult::Worse => Words::new("worse", "悪化"),
@@ -90,7 +90,7 @@ impl CompareFlags {
                 value(comparison.a.mean),
                 value(comparison.b.mean),
                 comparison.p_corrected,
-                found(comparison.finding).in_language(language),
+                finding_text(comparison.finding).in_language(language),
             );
         }
         let count = |finding: ComparisonResult| {

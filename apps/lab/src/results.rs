@@ -44,11 +44,11 @@ impl Results {
         for number in 1.. {
             let suffix = if number == 1 { String::new() } else { format!("-{number}") };
             let path = self.folder.join(format!("{plan}-{}{suffix}", now.trim_end_matches('Z')));
-            fs::create_dir_all(&self.folder).with_context(|| self.refused())?;
+            fs::create_dir_all(&self.folder).with_context(|| self.write_error())?;
             match fs::create_dir(&path) {
                 Ok(()) => return Ok(RunFolder { path }),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error).with_context(|| self.refused()),
+                Err(error) => return Err(error).with_context(|| self.write_error()),
             }
         }
         bail!("no unused name for the run was found")
@@ -60,15 +60,15 @@ impl Results {
             let path = Path::new(name);
             // A path of a file in the folder is accepted too.
             let path = if path.is_file() { path.parent().unwrap_or(path) } else { path };
-            return RunFolder::at(path.to_owned());
+            return RunFolder::open(path.to_owned());
         }
         check_id("run", name)?;
         let path = self.folder.join(name);
         if path.is_dir() {
-            return RunFolder::at(path);
+            return RunFolder::open(path);
         }
         match self.ids()?.into_iter().rfind(|id| is_run_of(id, name)) {
-            Some(id) => RunFolder::at(self.folder.join(id)),
+            Some(id) => RunFolder::open(self.folder.join(id)),
             None => bail!(
                 "there is no run `{name}` in {}; `suimon lab list --runs` lists the existing ones",
                 self.folder.display()
@@ -81,7 +81,7 @@ impl Results {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error).with_context(|| self.refused()),
+            Err(error) => return Err(error).with_context(|| self.write_error()),
         };
         let mut ids = Vec::new();
         for entry in entries {
@@ -94,7 +94,7 @@ impl Results {
         Ok(ids)
     }
 
-    fn refused(&self) -> String {
+    fn write_error(&self) -> String {
         format!(
             "cannot write results to {}; name another folder with --results DIR or \
              SUIMON_LAB_RESULTS",
@@ -104,7 +104,7 @@ impl Results {
 }
 
 impl RunFolder {
-    fn at(path: PathBuf) -> Result<Self> {
+    fn open(path: PathBuf) -> Result<Self> {
         let is_run = path.join(HEAD_FILE).is_file() || path.join(RUN_FILE).is_file();
         ensure!(
             is_run,

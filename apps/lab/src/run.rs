@@ -118,7 +118,7 @@ impl RunFlags {
             plan: plan.text.clone(),
             origin: RunOrigin::Real,
             scale: self.scale.name().to_owned(),
-            began: now(),
+            began: timestamp(),
             took_s: 0.0,
             profiles: self.profile,
             command: self.command(plan),
@@ -205,7 +205,7 @@ impl RunFlags {
         for name in &self.plans {
             let plan = Plan::find(name).map_err(|error| error.context(Refused))?;
             let folder = results.begin(&plan.head.id)?;
-            let run = simulate::run(&plan, folder.id(), now())?;
+            let run = simulate::run(&plan, folder.id(), timestamp())?;
             folder.finish(&run)?;
             ids.push(folder.id());
         }
@@ -215,7 +215,7 @@ impl RunFlags {
     fn print_results(&self, results: &Results, ids: &[String]) -> Result<()> {
         // Creates the report beside the run also if the output is JSON, which does not contain it.
         let summaries: Vec<String> =
-            ids.iter().map(|id| report::after(results, id)).collect::<Result<_>>()?;
+            ids.iter().map(|id| report::write_report(results, id)).collect::<Result<_>>()?;
         if self.json {
             return print(&format!("{:#}\n", serde_json::json!({ "runs": ids })));
         }
@@ -224,6 +224,6 @@ impl RunFlags {
     }
 }
 
-fn now() -> String {
+fn timestamp() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }

@@ -111,7 +111,7 @@ impl RequestLoop<'_> {
     fn serve(&mut self, path: &Path) -> Result<()> {
         let result = match self.flags.read(path) {
             Ok(requested) => self.execute(path, requested)?,
-            Err(error) => failed(&error),
+            Err(error) => failed_result(&error),
         };
         end(path, &result)?;
         forget_old(&self.requests)
@@ -122,7 +122,7 @@ impl RequestLoop<'_> {
         let (results, work_folder) = (&self.flags.results, &self.flags.work_folder);
         let mut job = match Job::start(results, work_folder, requested) {
             Ok(job) => job,
-            Err(error) => return Ok(failed(&error)),
+            Err(error) => return Ok(failed_result(&error)),
         };
         let id = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         while !job.has_ended()? {
@@ -138,7 +138,7 @@ impl RequestLoop<'_> {
             thread::sleep(POLL_INTERVAL);
         }
         self.heartbeat_at = None;
-        Ok(job.done())
+        Ok(job.finish())
     }
 
     /// Ends requests that were withdrawn before they started, except the request `but`.
@@ -187,7 +187,7 @@ impl RequestLoop<'_> {
     }
 }
 
-fn failed(error: &anyhow::Error) -> RequestResult {
+fn failed_result(error: &anyhow::Error) -> RequestResult {
     RequestResult { run: None, error: Some(format!("{error:#}")) }
 }
 

@@ -26,7 +26,7 @@ pub fn details(cluster: &ClusterStatus) -> String {
         lines.table(&stores(&cluster.stores));
         lines.table(&shares(&cluster.stores));
         if cluster.stores.iter().any(|store| !store.heartbeats.is_empty()) {
-            lines.table(&seen(&cluster.stores));
+            lines.table(&heartbeat_table(&cluster.stores));
         }
     }
     lines.text()
@@ -81,7 +81,7 @@ fn shares(statuses: &[SharedStoreStatus]) -> Table {
 }
 
 /// Returns the table of nodes whose heartbeats were read on stores.
-fn seen(statuses: &[SharedStoreStatus]) -> Table {
+fn heartbeat_table(statuses: &[SharedStoreStatus]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_SEEN);
     for store in statuses {
         for heartbeat in &store.heartbeats {

@@ -19,7 +19,7 @@ impl Lines {
     const KEY_WIDTH: usize = 22;
 
     /// Returns the desired keys of a resource and its condition.
-    pub(crate) fn of<R: Resource>(config: &R, condition: &Condition) -> Self {
+    pub(crate) fn of_resource<R: Resource>(config: &R, condition: &Condition) -> Self {
         let mut lines = Self::default();
         lines.keys(R::KIND, config);
         lines.add("health", health(condition));

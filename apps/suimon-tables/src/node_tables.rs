@@ -24,7 +24,7 @@ impl Shown for NodeConfig {
     }
 
     fn details(status: &NodeStatus) -> String {
-        let mut lines = Lines::of(&status.config, &status.condition);
+        let mut lines = Lines::of_resource(&status.config, &status.condition);
         lines.add("host", or_dash(status.host.as_ref()));
         lines.add("version", or_dash(status.version.as_ref()));
         if let Some(drain) = &status.drain {

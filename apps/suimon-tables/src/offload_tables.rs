@@ -35,13 +35,13 @@ fn cells(offload: &OffloadStatus) -> [String; 6] {
         or_dash(offload.supported.map(yes)),
         yes(offload.enabled).to_owned(),
         yes(offload.effective).to_owned(),
-        doer(offload.by).to_owned(),
+        performer_name(offload.by).to_owned(),
         offload.reason.clone(),
     ]
 }
 
 /// Returns the component that performs an offload, in the words of tables.
-const fn doer(performer: OffloadPerformer) -> &'static str {
+const fn performer_name(performer: OffloadPerformer) -> &'static str {
     match performer {
         OffloadPerformer::Guest => "guest",
         OffloadPerformer::Nic => "device",

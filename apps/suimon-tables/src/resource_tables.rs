@@ -36,7 +36,7 @@ impl Shown for SwitchConfig {
     }
 
     fn details(status: &SwitchStatus) -> String {
-        let mut lines = Lines::of(&status.config, &status.condition);
+        let mut lines = Lines::of_resource(&status.config, &status.condition);
         lines.add("addresses", units::count(status.addresses as u64));
         let nics: Vec<_> = status.nics.iter().map(ToString::to_string).collect();
         lines.add("nics", if nics.is_empty() { "–".to_owned() } else { nics.join(", ") });
@@ -68,7 +68,7 @@ impl Shown for UplinkConfig {
     }
 
     fn details(status: &UplinkStatus) -> String {
-        let mut lines = Lines::of(&status.config, &status.condition);
+        let mut lines = Lines::of_resource(&status.config, &status.condition);
         lines.add("used by switch", or_dash(status.switch.as_ref()));
         lines.add("mtu in effect", status.mtu);
         lines.add("address", or_dash(status.mac));
@@ -109,7 +109,7 @@ impl Shown for NicConfig {
     }
 
     fn details(status: &NicStatus) -> String {
-        let mut lines = Lines::of(&status.config, &status.condition);
+        let mut lines = Lines::of_resource(&status.config, &status.condition);
         lines.add("queue pairs in use", status.queue_pairs);
         lines.add("addresses learned", status.learned);
         if let Some(mac) = status.bound_mac {

@@ -31,7 +31,7 @@ impl Shown for TeamConfig {
     }
 
     fn details(status: &TeamStatus) -> String {
-        let mut lines = Lines::of(&status.config, &status.condition);
+        let mut lines = Lines::of_resource(&status.config, &status.condition);
         lines.add("used by switch", or_dash(status.switch.as_ref()));
         lines.add("members active", format!("{} of {}", active(status), status.members.len()));
         lines.add("speed of active", units::speed(status.speed_mbps));

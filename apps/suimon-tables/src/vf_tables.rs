@@ -25,7 +25,7 @@ impl Shown for PfConfig {
     }
 
     fn details(status: &PfStatus) -> String {
-        let mut lines = Lines::of(&status.config, &status.condition);
+        let mut lines = Lines::of_resource(&status.config, &status.condition);
         for vf in &status.config.vf {
             lines.keys_within(ResourceKind::Vf, &format!("vf {}", vf.index), vf);
         }
@@ -41,7 +41,7 @@ pub fn adapter_table(adapters: &[SriovAdapter]) -> String {
     let mut table = Table::new(&columns::ADAPTERS);
     for adapter in adapters {
         table.row([
-            placed(adapter.device.as_ref(), adapter.netns.as_ref()),
+            device_in_namespace(adapter.device.as_ref(), adapter.netns.as_ref()),
             adapter.address.clone(),
             or_dash(adapter.driver.as_ref()),
             adapter.vfs_supported.to_string(),
@@ -78,7 +78,7 @@ pub fn vf_details(vf: &VfStatus) -> String {
     lines.add("address", &vf.address);
     lines.add("driver", or_dash(vf.driver.as_ref()));
     lines.add("iommu group", or_dash(vf.iommu_group));
-    lines.add("device", placed(vf.device.as_ref(), vf.netns.as_ref()));
+    lines.add("device", device_in_namespace(vf.device.as_ref(), vf.netns.as_ref()));
     lines.add("used by", or_dash(vf.used_by.as_ref()));
     for (key, value) in settings(vf) {
         lines.add(key, value);
@@ -87,7 +87,7 @@ pub fn vf_details(vf: &VfStatus) -> String {
 }
 
 fn add_adapter(lines: &mut Lines, adapter: &SriovAdapter) {
-    lines.add("adapter", placed(adapter.device.as_ref(), adapter.netns.as_ref()));
+    lines.add("adapter", device_in_namespace(adapter.device.as_ref(), adapter.netns.as_ref()));
     lines.add("  address", &adapter.address);
     lines.add("  driver", or_dash(adapter.driver.as_ref()));
     lines.add("  SR-IOV support", adapter.support);
@@ -113,7 +113,7 @@ fn vf_table(adapter: &SriovAdapter) -> Table {
             vf.address.clone(),
             or_dash(vf.driver.as_ref()),
             or_dash(vf.iommu_group),
-            placed(vf.device.as_ref(), vf.netns.as_ref()),
+            device_in_namespace(vf.device.as_ref(), vf.netns.as_ref()),
             mac,
             vlan,
             spoof,
@@ -154,7 +154,7 @@ fn name(adapter: &SriovAdapter) -> String {
 }
 
 /// Formats a device with its namespace: `eth3`, or `eth3 in blue`.
-fn placed(device: Option<&String>, netns: Option<&String>) -> String {
+fn device_in_namespace(device: Option<&String>, netns: Option<&String>) -> String {
     match (device, netns) {
         (Some(device), Some(netns)) => format!("{device} in {netns}"),
         (device, _) => or_dash(device),

@@ -22,7 +22,7 @@ fn commands() -> Vec<(String, Command)> {
 fn every_command_has_long_help_and_a_valid_example() {
     let mut definition = cli::definition();
     for (path, command) in commands() {
-        let help = of(&path).unwrap_or_else(|| panic!("no help of `{path}`"));
+        let help = find(&path).unwrap_or_else(|| panic!("no help of `{path}`"));
         let start = if command.has_subcommands() { "suimon".to_owned() } else { path.clone() };
         assert!(help.text.ends_with('.'), "{path}: {}", help.text);
         assert!(!help.examples.is_empty(), "{path} has no example");
@@ -54,7 +54,7 @@ fn every_help_belongs_to_one_command() {
 fn commands_that_change_desired_state_state_how_long_the_change_lasts() {
     for (path, command) in commands() {
         let has_plan = command.get_arguments().any(|arg| arg.get_long() == Some("dry-run"));
-        let is_kept = of(&path).is_some_and(|help| help.is_kept);
+        let is_kept = find(&path).is_some_and(|help| help.is_kept);
         // Commands with a plan but without a lasting change of desired state by the caller.
         let others = ["apply", "image repair", "image relink", "vm migrate", "node drain"];
         assert_eq!(is_kept, has_plan && !others.contains(&path.as_str()), "{path}");

@@ -82,7 +82,7 @@ impl ImageVerb {
                 let result = image.request(context, "check", &Change::default()).await;
                 let check: ImageCheck = result.map_err(not_checked)?;
                 context.show(&check, check_text)?;
-                ended(check.verdict.exit_code())
+                report_result(check.verdict.exit_code())
             }
             Self::Repair(RepairFlags { image, dry_run, undo }) => {
                 let is_undo = undo.is_some();
@@ -90,7 +90,7 @@ impl ImageVerb {
                 let result = image.request(context, "repair", &change).await;
                 let changes: ImageChanges = result.map_err(not_checked)?;
                 context.show(&changes, changes_text)?;
-                ended(if is_undo { 0 } else { changes.check.verdict.exit_code() })
+                report_result(if is_undo { 0 } else { changes.check.verdict.exit_code() })
             }
             Self::Relink(RelinkFlags { image, parent, dry_run }) => {
                 let change = Change { dry_run, undo: None, parent: Some(parent) };
@@ -195,6 +195,6 @@ fn tool() -> PathBuf {
 }
 
 /// Returns the failure for the exit code of a printed report; success for 0.
-const fn ended(code: u8) -> Result<(), Failure> {
+const fn report_result(code: u8) -> Result<(), Failure> {
     if code == 0 { Ok(()) } else { Err(Failure::FailedReport { code }) }
 }

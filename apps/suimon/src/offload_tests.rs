@@ -16,7 +16,7 @@ fn switches(args: &[&str]) -> Result<Value, Failure> {
     settings::table(&flags.switches).map(Value::Object)
 }
 
-fn wrong(args: &[&str]) -> String {
+fn usage_error(args: &[&str]) -> String {
     match Offload::try_parse_from(["x", "set"].iter().chain(args)) {
         Ok(_) => panic!("accepted: {args:?}"),
         Err(error) => error.to_string(),
@@ -58,16 +58,16 @@ fn set_sends_only_the_keys_that_were_named() {
 fn what_is_wrong_is_named_with_the_choices() {
     let keys = "tx_checksum, rx_checksum, tx_ip_checksum, rx_ip_checksum, segmentation, \
                 receive_coalescing";
-    let message = wrong(&["wan", "tso=off"]);
+    let message = usage_error(&["wan", "tso=off"]);
     assert!(message.contains(&format!("no key `tso` exists; the keys are {keys}")), "{message}");
-    let message = wrong(&["wan", "segmentation"]);
+    let message = usage_error(&["wan", "segmentation"]);
     assert!(message.contains("KEY=on, KEY=off or KEY=default; the keys are tx_"), "{message}");
-    let message = wrong(&["wan", "segmentation=no"]);
+    let message = usage_error(&["wan", "segmentation=no"]);
     assert!(message.contains("`segmentation` must be on, off or default, not `no`"), "{message}");
-    let message = wrong(&["port:lan", "segmentation=off"]);
+    let message = usage_error(&["port:lan", "segmentation=off"]);
     assert!(message.contains("use nic:NAME, uplink:NAME or switch:NAME"), "{message}");
-    assert!(wrong(&["../etc", "segmentation=off"]).contains("not a valid name"));
-    assert!(wrong(&["wan"]).contains("KEY=on|off|default"));
+    assert!(usage_error(&["../etc", "segmentation=off"]).contains("not a valid name"));
+    assert!(usage_error(&["wan"]).contains("KEY=on|off|default"));
 }
 
 #[test]

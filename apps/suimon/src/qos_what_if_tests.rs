@@ -35,7 +35,7 @@ fn proposed(arguments: &[&str]) -> Value {
     serde_json::to_value(proposals).unwrap()
 }
 
-fn wrong(arguments: &[&str]) -> String {
+fn usage_error(arguments: &[&str]) -> String {
     let config = parse_toml(HOST, None).unwrap();
     let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
     let proposals = read(&arguments).and_then(|different| {
@@ -134,6 +134,6 @@ fn words_that_make_no_sense_are_refused() {
             "store/fast: its capacity is unknown; give one, such as capacity_iops=50000",
         ),
     ] {
-        assert_eq!(wrong(arguments), message, "{arguments:?}");
+        assert_eq!(usage_error(arguments), message, "{arguments:?}");
     }
 }

@@ -82,7 +82,7 @@ impl VmqVerb {
                     .show(&all, |all| all.iter().map(details).collect::<Vec<_>>().join("\n"))?)
             }
             Self::Show(ShowFlags { uplink: Some(uplink) }) => {
-                let vmq_status = one(context, &uplink).await?;
+                let vmq_status = find_vmq(context, &uplink).await?;
                 Ok(context.show(&vmq_status, details)?)
             }
             Self::Set(flags) => flags.run(context).await,
@@ -96,7 +96,7 @@ impl VmqVerb {
 
 /// Returns VMQ of a team or uplink. On error, lists the available names, which the daemon's error
 /// does not.
-async fn one(context: &Context, uplink: &Name) -> Result<VmqStatus, Failure> {
+async fn find_vmq(context: &Context, uplink: &Name) -> Result<VmqStatus, Failure> {
     let vmqs = context.client.vmqs().await?;
     if let Some(vmq_status) = vmqs.into_iter().find(|vmq| vmq.uplink == *uplink) {
         return Ok(vmq_status);

@@ -66,7 +66,7 @@ impl AccessFailures {
             let deadline = self.table().next_deadline().map(Instant::from_std);
             tokio::select! {
                 () = self.0.changed.notified() => {}
-                () = until(deadline) => {}
+                () = sleep_until(deadline) => {}
                 () = notifications.wait_end() => break,
             }
             let due = self.table().poll_reports(Instant::now().into_std());
@@ -89,7 +89,7 @@ fn fingerprint(credentials: &[u8]) -> u64 {
 }
 
 /// Returns at the deadline, and never if there is none.
-async fn until(deadline: Option<Instant>) {
+async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,

@@ -72,7 +72,7 @@ impl Listed {
             let cached = before.remove(&id).filter(|(cached_stamps, _)| *cached_stamps == stamps);
             let lab_run = cached.map_or_else(|| entry(&run, &id, &stamps), |(_, lab_run)| lab_run);
             self.0.insert(id, (stamps, lab_run.clone()));
-            runs.push(now(&run, lab_run)?);
+            runs.push(with_current_state(&run, lab_run)?);
         }
         Ok(runs)
     }
@@ -127,15 +127,15 @@ fn entry(run: &Folder, id: &str, [report, whole_report, _]: &Stamps) -> LabRun {
     };
     if let Some(head) = head {
         lab_run.simulated = head.origin != RunOrigin::Real;
-        lab_run.scale = Some(words(Words::untranslated(head.scale)).en);
-        lab_run.began = Some(words(Words::untranslated(head.began)).en);
-        lab_run.verdict = head.verdict.map(words);
+        lab_run.scale = Some(bounded_words(Words::untranslated(head.scale)).en);
+        lab_run.began = Some(bounded_words(Words::untranslated(head.began)).en);
+        lab_run.verdict = head.verdict.map(bounded_words);
     }
     lab_run
 }
 
 /// Adds the current state of a run.
-fn now(run: &Folder, mut lab_run: LabRun) -> Result<LabRun, ApiError> {
+fn with_current_state(run: &Folder, mut lab_run: LabRun) -> Result<LabRun, ApiError> {
     if lab_run.state == LabRunState::Whole || !run.is_held()? {
         return Ok(lab_run);
     }
@@ -148,7 +148,7 @@ fn now(run: &Folder, mut lab_run: LabRun) -> Result<LabRun, ApiError> {
     match read::<Progress>(run, PROGRESS_FILE, SMALL_BYTES_MAX) {
         Ok(progress) => {
             lab_run.progress = progress.map(|progress| LabProgress {
-                case: words(progress.case),
+                case: bounded_words(progress.case),
                 repetition: progress.repetition,
                 parts_done: progress.parts_done,
                 part_began_ms: u64::try_from(started).unwrap_or_default(),
@@ -162,7 +162,7 @@ fn now(run: &Folder, mut lab_run: LabRun) -> Result<LabRun, ApiError> {
 
 /// Returns one run with its results.
 pub(super) fn details(folder: &Folder, id: &str) -> Result<LabRunDetails, ApiError> {
-    let run = now(folder, entry(folder, id, &stamps(folder)?))?;
+    let run = with_current_state(folder, entry(folder, id, &stamps(folder)?))?;
     let report = match &run.error {
         // The error already names the damaged file.
         Some(_) => None,
@@ -188,7 +188,7 @@ pub(super) fn report(folder: &Folder, id: &str) -> Result<Vec<u8>, ApiError> {
 }
 
 /// Limits the length of a text. The list of runs is sent every second.
-pub(super) fn words(words: Words) -> LabWords {
+pub(super) fn bounded_words(words: Words) -> LabWords {
     let bounded = |mut text: String| {
         if let Some((offset, _)) = text.char_indices().nth(TEXT_CHARS_MAX) {
             text.truncate(offset);
@@ -205,12 +205,12 @@ mod tests {
 
     #[test]
     fn a_text_that_is_much_too_long_is_cut_between_letters() {
-        let long_words = words(Words::untranslated("水".repeat(5000)));
+        let long_words = bounded_words(Words::untranslated("水".repeat(5000)));
         assert_eq!(
             (long_words.en.chars().count(), long_words.ja.chars().last()),
             (1001, Some('…'))
         );
-        assert_eq!(words(Words::untranslated("short")).en, "short");
+        assert_eq!(bounded_words(Words::untranslated("short")).en, "short");
     }
 
     #[test]

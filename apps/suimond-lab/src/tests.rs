@@ -72,7 +72,7 @@ fn report() -> Value {
         "simulated": [], "cut_short": null })
 }
 
-fn wanted(plan: &str) -> LabRunRequest {
+fn run_request(plan: &str) -> LabRunRequest {
     LabRunRequest { plan: plan.to_owned(), scale: LabScale::Quick, profile: false }
 }
 
@@ -89,7 +89,7 @@ fn where_nobody_works_one_is_told_what_to_do() {
         let remedy = status.remedy.unwrap();
         assert!(remedy.contains("suimon lab work") && remedy.contains("--results"), "{remedy}");
         assert!(remedy.contains("SUIMON_LAB_RESULTS="), "the unit has it elsewhere: {remedy}");
-        let error = fixture.lab.request(NOW, &wanted("vmq-teaming")).unwrap_err();
+        let error = fixture.lab.request(NOW, &run_request("vmq-teaming")).unwrap_err();
         assert!(error.message.contains("systemctl start suimon-lab"), "{error}");
     }
     let absent_lab = Lab::new(Some(&LabConfig { results: "/nowhere/at/all".into() }));
@@ -102,8 +102,8 @@ fn where_nobody_works_one_is_told_what_to_do() {
 fn what_is_asked_for_is_written_for_the_worker_and_what_it_says_is_told() {
     let fixture = Place::new();
     fixture.with_worker();
-    let first = fixture.lab.request(NOW, &wanted("vmq-teaming")).unwrap();
-    let second = fixture.lab.request(NOW, &wanted("vmq-teaming")).unwrap();
+    let first = fixture.lab.request(NOW, &run_request("vmq-teaming")).unwrap();
+    let second = fixture.lab.request(NOW, &run_request("vmq-teaming")).unwrap();
     assert_eq!((first.id.as_str(), second.id.as_str()), ("1800000000000", "1800000000001"));
     let file = fixture.folder.path().join("requests/1800000000000.json");
     let written: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
@@ -138,7 +138,7 @@ fn what_is_asked_for_is_written_for_the_worker_and_what_it_says_is_told() {
 fn those_who_ask_at_once_get_requests_of_their_own_and_no_more_than_may_wait() {
     let fixture = Place::new();
     fixture.with_worker();
-    let request_run = || fixture.lab.request(NOW, &wanted("vmq-teaming"));
+    let request_run = || fixture.lab.request(NOW, &run_request("vmq-teaming"));
     let results: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..24).map(|_| scope.spawn(request_run)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -159,7 +159,7 @@ fn those_who_ask_at_once_get_requests_of_their_own_and_no_more_than_may_wait() {
 fn what_waits_is_withdrawn_at_once_where_nobody_works() {
     let fixture = Place::new();
     fixture.with_worker();
-    let request = fixture.lab.request(NOW, &wanted("vmq-teaming")).unwrap();
+    let request = fixture.lab.request(NOW, &run_request("vmq-teaming")).unwrap();
     let later = NOW + 60_000;
     assert_eq!(fixture.lab.status(later).unwrap().requests[0].state, LabRequestState::Waiting);
     assert_eq!(fixture.lab.withdraw(later, &request.id).unwrap().state, LabRequestState::Failed);
@@ -175,17 +175,17 @@ fn what_cannot_be_run_is_refused() {
         ("../../etc/x", ErrorCode::UnknownReference, "no plan"),
         ("disk-io", ErrorCode::Unsupported, "suimon lab setup"),
     ] {
-        let error = fixture.lab.request(NOW, &wanted(plan)).unwrap_err();
+        let error = fixture.lab.request(NOW, &run_request(plan)).unwrap_err();
         assert_eq!(error.code, code, "{error}");
         assert!(error.message.contains(text), "{error}");
     }
     // At another scale, the requirements are met.
-    let wanted_auto = LabRunRequest { scale: LabScale::Auto, ..wanted("disk-io") };
+    let wanted_auto = LabRunRequest { scale: LabScale::Auto, ..run_request("disk-io") };
     fixture.lab.request(NOW, &wanted_auto).unwrap();
     for delay_ms in 1..16 {
-        fixture.lab.request(NOW + delay_ms, &wanted("vmq-teaming")).unwrap();
+        fixture.lab.request(NOW + delay_ms, &run_request("vmq-teaming")).unwrap();
     }
-    let error = fixture.lab.request(NOW + 100, &wanted("vmq-teaming")).unwrap_err();
+    let error = fixture.lab.request(NOW + 100, &run_request("vmq-teaming")).unwrap_err();
     assert_eq!(error.code, ErrorCode::Conflict);
 }
 

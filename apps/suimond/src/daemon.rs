@@ -160,7 +160,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
 
     let runtime: Arc<dyn WorkerRuntime> =
         Arc::new(ConfinedWorkers::new(WorkerThreads, confinement.clone()));
-    let recorder = recording.map(|file| file.begin(&about())).transpose()?;
+    let recorder = recording.map(|file| file.begin(&recording_source())).transpose()?;
     let sink = recorder.as_ref().map(Recorder::sink);
     let storage = StoragePlane::recorded(Arc::new(UringSource), sink.clone());
     let plane = start_plane(&host, &runtime, &storage)?;
@@ -240,7 +240,7 @@ fn open_devices(
 }
 
 /// Returns the description of the daemon for a recording.
-fn about() -> RecordingSource {
+fn recording_source() -> RecordingSource {
     RecordingSource {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         host: host_name(),

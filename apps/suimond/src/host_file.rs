@@ -130,7 +130,7 @@ pub(crate) fn reload(node: &Node, path: Option<&Path>) -> Result<(), Vec<ApiErro
         apply(node, path, ChangeOptions::default())?;
     }
     let operation = node.submit(Edit::Reload)?;
-    ended(node, operation.id)
+    operation_result(node, operation.id)
 }
 
 fn apply_text(
@@ -146,12 +146,12 @@ fn apply_text(
     for old in old_names_of_file(text, Some(shown)) {
         tracing::warn!("{old}");
     }
-    ended(node, operation.id)
+    operation_result(node, operation.id)
 }
 
 /// Blocks until an operation has ended, and returns its error. An operation that lasts longer than
 /// `APPLY_TIMEOUT` continues; the log says so.
-fn ended(node: &Node, operation: u64) -> Result<(), Vec<ApiError>> {
+fn operation_result(node: &Node, operation: u64) -> Result<(), Vec<ApiError>> {
     let Some(operation) = node.wait_operation(operation, APPLY_TIMEOUT) else {
         return Ok(());
     };

@@ -53,7 +53,7 @@ struct FileState {
 
 impl FileState {
     /// Returns the state of the file at a path; `None` if it does not exist or cannot be queried.
-    fn of(path: &Path) -> Option<Self> {
+    fn read(path: &Path) -> Option<Self> {
         let metadata = std::fs::metadata(path).ok()?;
         Some(Self {
             device: metadata.dev(),
@@ -102,7 +102,7 @@ impl StartSettings {
             .collect();
         let of_unchanged = self.files.iter().filter(|(file, state)| {
             changed.clone().all(|(section, _)| section != file.section)
-                && FileState::of(&file.path) != *state
+                && FileState::read(&file.path) != *state
         });
         texts.extend(of_unchanged.map(|(NamedFile { section, key, path }, _)| {
             format!(
@@ -131,7 +131,7 @@ pub(crate) fn lock_settings(started: &Mutex<StartSettings>) -> MutexGuard<'_, St
 /// Returns the files that the sections name, with their present state.
 fn read_files(config: &HostConfig) -> Vec<ReadFile> {
     let files = named_files(config).into_iter().map(|file| {
-        let state = FileState::of(&file.path);
+        let state = FileState::read(&file.path);
         (file, state)
     });
     files.collect()

@@ -89,7 +89,7 @@ impl ReportFlags {
 }
 
 /// Writes the report of a run that has just ended and returns its summary.
-pub(crate) fn after(results: &Results, id: &str) -> Result<String> {
+pub(crate) fn write_report(results: &Results, id: &str) -> Result<String> {
     let (read, path) = write(&results.find(id)?, Language::En)?;
     Ok(read.summary(Some(&path), Language::En))
 }

@@ -116,7 +116,7 @@ impl Job {
     }
 
     /// Returns the result, after writing a report about the completed parts.
-    pub(super) fn done(mut self) -> RequestResult {
+    pub(super) fn finish(mut self) -> RequestResult {
         let found_run = self.find_run();
         let is_whole = self.ended.is_some_and(|status| status.success());
         let mut error = (!is_whole).then(|| self.last_output_line());

@@ -193,7 +193,7 @@ impl Cpus {
     }
 
     fn start(&mut self, now: Time, cpu: u16, number: u32, observer: &mut Observer<Fact>) {
-        let wake_ns = self.energy.as_mut().map_or(0, |energy| energy.began(now, cpu));
+        let wake_ns = self.energy.as_mut().map_or(0, |energy| energy.mark_busy(now, cpu));
         let worker = &mut self.workers[number as usize];
         (worker.is_on, worker.last) = (Some(cpu), cpu);
         let is_host = worker.work_item.as_ref().is_some_and(|work_item| work_item.is_host);
@@ -246,7 +246,7 @@ impl Cpus {
             self.host_working -= u64::from(piece.is_host);
         }
         if let Some(energy) = &mut self.energy {
-            energy.ended(now, cpu);
+            energy.mark_idle(now, cpu);
         }
         observer.record(now, &Fact::Stopped { cpu, worker: number });
         Some(number)

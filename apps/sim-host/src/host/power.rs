@@ -93,7 +93,7 @@ impl Energy {
     }
 
     /// Returns the total energy until now in mW · ns.
-    pub(crate) fn taken(&mut self, now: Time) -> u128 {
+    pub(crate) fn total_energy(&mut self, now: Time) -> u128 {
         let now = now.as_ns();
         self.taken += u128::from(self.now_mw) * u128::from(now - self.taken_until);
         self.taken_until = now;
@@ -130,8 +130,8 @@ impl Energy {
     }
 
     /// Marks a CPU as busy. Returns its wake-up latency in ns.
-    pub(crate) fn began(&mut self, now: Time, cpu: u16) -> u64 {
-        self.taken(now);
+    pub(crate) fn mark_busy(&mut self, now: Time, cpu: u16) -> u64 {
+        self.total_energy(now);
         let now = now.as_ns();
         self.clocks[usize::from(cpu)].works_since = Some(now);
         let core = &mut self.cores[usize::from(self.sharing.core(cpu))];
@@ -147,8 +147,8 @@ impl Energy {
     }
 
     /// Marks a CPU as idle.
-    pub(crate) fn ended(&mut self, now: Time, cpu: u16) {
-        self.taken(now);
+    pub(crate) fn mark_idle(&mut self, now: Time, cpu: u16) {
+        self.total_energy(now);
         self.count(now.as_ns(), cpu);
         self.clocks[usize::from(cpu)].works_since = None;
         let core = &mut self.cores[usize::from(self.sharing.core(cpu))];
@@ -174,7 +174,7 @@ impl Energy {
 
     /// Processes the end of a tick of 1 ms.
     pub(crate) fn tick(&mut self, now: Time) {
-        self.taken(now);
+        self.total_energy(now);
         self.ticks += 1;
         for cpu in 0..self.sharing.logical_cpus {
             self.count(now.as_ns(), cpu);

@@ -125,7 +125,7 @@ pub(crate) fn figures(scenario: &HostScenario, reports: &[Report]) -> Vec<Figure
             let other = reference
                 .and_then(|name| reports.iter().find(|other_report| other_report.case == *name));
             let (text, value) = match reference.filter(|_| expect.by == By::Best) {
-                Some(names) => best(expect, report, names, reports),
+                Some(names) => best_case(expect, report, names, reports),
                 None => compare(expect, report, other),
             };
             figures.push(Figure {
@@ -186,7 +186,7 @@ fn compare(expect: &Expect, report: &Report, other: Option<&Report>) -> (String,
 }
 
 /// Returns the best case among those with this prefix, and the relative deficit of this case.
-fn best(expect: &Expect, report: &Report, names: &str, reports: &[Report]) -> (String, f64) {
+fn best_case(expect: &Expect, report: &Report, names: &str, reports: &[Report]) -> (String, f64) {
     let value = |candidate: &Report| candidate.measure(expect.of, &expect.what);
     let of_name = reports.iter().filter(|report| report.case.starts_with(names));
     let best = of_name.max_by(|first, two| value(first).total_cmp(&value(two))).unwrap_or(report);

@@ -20,14 +20,14 @@ fn read(text: &str) -> HostScenario {
     suimon_sim_kernel::read(text).unwrap()
 }
 
-fn once(text: &str, seed: u64) -> ScenarioResult {
+fn run_once(text: &str, seed: u64) -> ScenarioResult {
     run(&read(text), Options { seed, is_swarm: false, records_lines: false }).unwrap()
 }
 
 /// Runs a scenario with one text replaced.
 fn changed(text: &str, from: &str, to: &str) -> ScenarioResult {
     assert!(text.contains(from), "{from}");
-    once(&text.replace(from, to), 1)
+    run_once(&text.replace(from, to), 1)
 }
 
 fn differing(outcome: &ScenarioResult) -> Vec<&str> {
@@ -48,7 +48,7 @@ fn check_published(seeds: std::ops::Range<u64>) {
     ];
     for (text, known_differences) in cases {
         for seed in seeds.clone() {
-            let outcome = once(text, seed);
+            let outcome = run_once(text, seed);
             assert_eq!(
                 differing(&outcome),
                 known_differences,

@@ -185,7 +185,7 @@ impl<'p> World<'p> {
             match event {
                 Event::SubmitRequest { session } => self.submit_request(session),
                 Event::Slice(slice_end) => self.slice(slice_end),
-                Event::RetryLeg { session } => self.go(session),
+                Event::RetryLeg { session } => self.continue_request(session),
                 Event::Passed { session } => self.passed(session),
                 Event::Broadcast { vm } => self.broadcast(vm),
                 Event::Tick => self.tick(),
@@ -197,8 +197,8 @@ impl<'p> World<'p> {
                 self.agenda.plan(start, Event::Slice(slice));
             }
         }
-        self.sum.taken =
-            self.cpus.energy.as_mut().map_or(0, |energy| energy.taken(until)) - self.sum.taken;
+        self.sum.taken = self.cpus.energy.as_mut().map_or(0, |energy| energy.total_energy(until))
+            - self.sum.taken;
         self.add_busy_time(until);
         self.observer.end(until);
     }
@@ -212,7 +212,7 @@ impl<'p> World<'p> {
         let now = self.agenda.now();
         self.add_busy_time(now);
         self.sum.busy_ns.fill(0);
-        self.sum.taken = self.cpus.energy.as_mut().map_or(0, |energy| energy.taken(now));
+        self.sum.taken = self.cpus.energy.as_mut().map_or(0, |energy| energy.total_energy(now));
     }
 
     /// Adds the busy time of CPUs. Returns the busy time since the last call.
@@ -241,11 +241,11 @@ impl<'p> World<'p> {
         let legs = vm.paths[session_state.request].len() as u32;
         let fact = Fact::RequestStarted { session, vm: session_state.vm, legs };
         self.observer.record(now, &fact);
-        self.go(session);
+        self.continue_request(session);
     }
 
     /// Continues a session's request with its next leg, or completes it.
-    fn go(&mut self, session: u32) {
+    fn continue_request(&mut self, session: u32) {
         let now = self.agenda.now();
         let plan = self.plan;
         let Session { vm, peer, request, leg, began: started } = self.sessions[session as usize];
@@ -305,7 +305,7 @@ impl<'p> World<'p> {
         session_state.leg += 1;
         let by_queue = executor == Executor::Queue;
         self.observer.record(self.agenda.now(), &Fact::Passed { session, leg, by_queue });
-        self.go(session);
+        self.continue_request(session);
     }
 
     fn slice(&mut self, slice_end: SliceEnd) {

@@ -15,7 +15,7 @@ fn read(text: &str) -> NetworkScenario {
     suimon_sim_kernel::read(text).unwrap()
 }
 
-fn once(seed: u64, is_swarm: bool) -> Options {
+fn run_options(seed: u64, is_swarm: bool) -> Options {
     Options { seed, is_swarm, records_lines: false }
 }
 
@@ -29,7 +29,7 @@ fn assert_agrees(outcome: &ScenarioResult) {
 
 #[test]
 fn max_processors_changes_as_published() {
-    assert_agrees(&run(&read(MAX_PROCESSORS), once(1, false)).unwrap());
+    assert_agrees(&run(&read(MAX_PROCESSORS), run_options(1, false)).unwrap());
 }
 
 /// Verifies that the assumed rate of a session does not determine the result: a quarter and four
@@ -40,7 +40,7 @@ fn what_is_published_of_teams_does_not_hang_on_what_is_assumed_of_sessions() {
         let replacement = [r#"combinations = ["all"]"#, r#"combinations = ["lacp/mac-addresses"]"#];
         let text = TEAMING.replacen(replacement[0], replacement[1], 1);
         let text = text.replacen("session_mbit_s = 8", &format!("session_mbit_s = {mbit_s}"), 1);
-        let outcome = run(&read(&text), once(1, false)).unwrap();
+        let outcome = run(&read(&text), run_options(1, false)).unwrap();
         let figure_with =
             |count: &str| outcome.figures.iter().find(|figure| figure.published.contains(count));
         for published in ["1 CPU at few", "4 CPUs at many"] {
@@ -52,7 +52,7 @@ fn what_is_published_of_teams_does_not_hang_on_what_is_assumed_of_sessions() {
 #[test]
 fn costs_decide_what_comes_out() {
     let text = MAX_PROCESSORS.replacen("contention_permille = 111", "contention_permille = 0", 1);
-    let outcome = run(&read(&text), once(1, false)).unwrap();
+    let outcome = run(&read(&text), run_options(1, false)).unwrap();
     let eight =
         outcome.figures.iter().find(|figure| figure.published == "about 15 Gbit/s").unwrap();
     assert!(!eight.agrees, "two links are the limit then: {eight:?}");
@@ -71,7 +71,7 @@ fn the_same_seed_gives_the_same_trace_bit_for_bit() {
 fn swarms_lose_nothing_but_where_a_link_fails() {
     let scenario = read(MAX_PROCESSORS);
     for seed in 1..=10 {
-        let outcome = run(&scenario, once(seed, true)).unwrap();
+        let outcome = run(&scenario, run_options(seed, true)).unwrap();
         assert_eq!(outcome.complaints, [], "seed {seed}");
     }
 }
@@ -146,13 +146,13 @@ mod full {
     #[test]
     fn experiments_of_the_network_agree_for_other_seeds() {
         for seed in 2..6 {
-            assert_agrees(&run(&read(MAX_PROCESSORS), once(seed, false)).unwrap());
+            assert_agrees(&run(&read(MAX_PROCESSORS), run_options(seed, false)).unwrap());
         }
     }
 
     #[test]
     fn all_combinations_of_teaming_are_on_one_worker_at_few_sessions_and_on_four_at_many() {
-        let outcome = run(&read(TEAMING), once(1, false)).unwrap();
+        let outcome = run(&read(TEAMING), run_options(1, false)).unwrap();
         assert_agrees(&outcome);
         assert_eq!(outcome.steps.as_array().unwrap().len(), 12 * 5);
     }

@@ -158,7 +158,7 @@ impl<'s> World<'s> {
                 }
                 Event::Acknowledged { vm, session } => self.handle_acknowledged(vm, session),
                 Event::Arrive { vm, member, train } => self.arrive(vm, member, train),
-                Event::Served { worker } => self.served(worker),
+                Event::Served { worker } => self.handle_served(worker),
                 Event::Measure => self.measure(),
                 Event::HandOver { vm, to: worker } => self.hand_over(vm, worker),
                 Event::Intervention { number } => self.carry_out(self.interventions[number])?,
@@ -232,7 +232,7 @@ impl<'s> World<'s> {
         }
     }
 
-    fn served(&mut self, worker: u16) {
+    fn handle_served(&mut self, worker: u16) {
         let now = self.agenda.now();
         if let Some((vm, train)) = self.host.end(worker) {
             let Train { session, number, bytes, .. } = train;

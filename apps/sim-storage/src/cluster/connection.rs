@@ -75,7 +75,7 @@ impl Control {
         self.counts.unanswered += late.len() as u64;
         self.go_on(now, node);
         for request in late {
-            self.failed(now, node, request.purpose, model);
+            self.handle_failure(now, node, request.purpose, model);
         }
     }
 
@@ -155,7 +155,7 @@ impl Control {
         match (purpose, answer) {
             (_, Response::NotDone) => {
                 self.go_on(now, node);
-                self.failed(now, node, purpose, model);
+                self.handle_failure(now, node, purpose, model);
             }
             (Purpose::Session | Purpose::KeepAlive, answer) => {
                 self.handle_session_change(now, node, &answer, model);
@@ -185,7 +185,13 @@ impl Control {
     }
 
     /// Processes a missing response or a rejected request.
-    fn failed(&mut self, now: Time, node: u32, purpose: Purpose, model: &mut dyn DiskModel) {
+    fn handle_failure(
+        &mut self,
+        now: Time,
+        node: u32,
+        purpose: Purpose,
+        model: &mut dyn DiskModel,
+    ) {
         match purpose {
             Purpose::Report(participant) => self.report_next(now, (node, participant)),
             Purpose::Write(participant, term) => {

@@ -72,7 +72,7 @@ impl Host {
         stores: &[u32],
         member: u32,
     ) -> Self {
-        let local = clock.at(Time::ZERO);
+        let local = clock.local_time(Time::ZERO);
         let participant = |store: &u32| {
             let member = machines.member(terms, local, NodeId(node), 1, DurableState::default());
             Participant::new(*store, member, machines.allocator(terms))
@@ -95,7 +95,7 @@ impl Host {
 
     /// Resets the state that a restarted daemon does not keep.
     pub(crate) fn forget(&mut self, machines: &dyn Machines, terms: Parameters, now: Time) {
-        let (local, node) = (self.clock.at(now), NodeId(self.node));
+        let (local, node) = (self.clock.local_time(now), NodeId(self.node));
         let incarnation = u64::from(self.epoch) + 1;
         for participant in &mut self.participants {
             let durable = participant.durable.clone();

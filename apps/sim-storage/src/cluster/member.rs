@@ -20,7 +20,7 @@ impl Control {
     }
 
     pub(crate) fn local(&self, now: Time, (node, _): ParticipantId) -> Time {
-        self.hosts[node as usize].clock.at(now)
+        self.hosts[node as usize].clock.local_time(now)
     }
 
     /// Processes a change of a watched key.
@@ -99,7 +99,7 @@ impl Control {
                 of: machine,
                 at: due,
             };
-            self.plan(clock.when(due), event);
+            self.plan(clock.run_time(due), event);
         }
     }
 
@@ -152,7 +152,7 @@ impl Control {
                 MemberAction::Apply { store: cap, .. } => {
                     let clock = self.hosts[node as usize].clock;
                     let time_ns = |part: Option<(u64, Time)>| {
-                        part.map_or((0, 0), |(iops, time)| (iops, clock.when(time).as_ns()))
+                        part.map_or((0, 0), |(iops, time)| (iops, clock.run_time(time).as_ns()))
                     };
                     let (leased, late) = (time_ns(cap.leased), time_ns(cap.later));
                     let limit = NodeLimit {

@@ -120,7 +120,7 @@ mod tests {
         Network::new(spec, 2, RandomStream::new(1, "network"))
     }
 
-    fn at(ms: u64) -> Time {
+    fn time_at_ms(ms: u64) -> Time {
         Time::from_ns(ms * 1_000_000)
     }
 
@@ -130,9 +130,11 @@ mod tests {
             let mut network = network(lost);
             let (mut last, mut longest) = (Time::ZERO, 0);
             for ms in 0..1000 {
-                let Some(arrives) = network.send(at(ms), 0, 0, Direction::ToEtcd) else { continue };
-                assert!(arrives >= last && arrives > at(ms));
-                (last, longest) = (arrives, longest.max(arrives.as_ns() - at(ms).as_ns()));
+                let Some(arrives) = network.send(time_at_ms(ms), 0, 0, Direction::ToEtcd) else {
+                    continue;
+                };
+                assert!(arrives >= last && arrives > time_at_ms(ms));
+                (last, longest) = (arrives, longest.max(arrives.as_ns() - time_at_ms(ms).as_ns()));
             }
             assert_eq!(longest > RESENT_NS, lost > 0, "{longest}");
         }
@@ -141,14 +143,22 @@ mod tests {
     #[test]
     fn a_cut_delays_what_it_does_not_outlast_and_in_its_direction_only() {
         let mut network = network(0);
-        network.cut(0, 1, Direction::ToNode, at(5000));
-        assert!(!network.is_open(at(1000), 0, 1) && network.is_open(at(5000), 0, 1));
-        assert!(network.is_open(at(1000), 0, 0) && network.is_open(at(1000), 1, 1));
-        assert_eq!(network.send(at(1000), 0, 1, Direction::ToNode), None);
-        assert!(network.send(at(3000), 0, 1, Direction::ToNode).unwrap() >= at(5000));
-        assert!(network.send(at(1000), 0, 1, Direction::ToEtcd).unwrap() < at(1001));
+        network.cut(0, 1, Direction::ToNode, time_at_ms(5000));
+        assert!(
+            !network.is_open(time_at_ms(1000), 0, 1) && network.is_open(time_at_ms(5000), 0, 1)
+        );
+        assert!(network.is_open(time_at_ms(1000), 0, 0) && network.is_open(time_at_ms(1000), 1, 1));
+        assert_eq!(network.send(time_at_ms(1000), 0, 1, Direction::ToNode), None);
+        assert!(
+            network.send(time_at_ms(3000), 0, 1, Direction::ToNode).unwrap() >= time_at_ms(5000)
+        );
+        assert!(
+            network.send(time_at_ms(1000), 0, 1, Direction::ToEtcd).unwrap() < time_at_ms(1001)
+        );
         // New connection to another member.
         network.connect(0);
-        assert!(network.send(at(3001), 0, 0, Direction::ToNode).unwrap() < at(3002));
+        assert!(
+            network.send(time_at_ms(3001), 0, 0, Direction::ToNode).unwrap() < time_at_ms(3002)
+        );
     }
 }

@@ -172,7 +172,7 @@ impl Pool {
 mod tests {
     use super::*;
 
-    fn held(iops: u64, until: u64, reserved: u64) -> NodeLimit {
+    fn node_limit(iops: u64, until: u64, reserved: u64) -> NodeLimit {
         let leased_until_ns = until * SECOND;
         NodeLimit {
             leased_iops: iops,
@@ -187,7 +187,7 @@ mod tests {
         let disk = |min, demand, weight| FluidDisk { demand, weight, ..FluidDisk::new(min, None) };
         let disks = vec![disk(300, u64::MAX, 100), disk(0, u64::MAX, 300), disk(0, 50, 100)];
         let mut pool = Pool::new(disks);
-        pool.set_limit(0, held(850, 10, 364));
+        pool.set_limit(0, node_limit(850, 10, 364));
         assert_eq!([0, 1, 2].map(|index| pool.disks[index].rate), [425, 375, 50]);
         let mut loads = Vec::new();
         let mut delivered = 0;

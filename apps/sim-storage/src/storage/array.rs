@@ -133,7 +133,7 @@ impl Array {
         }
         match event {
             ArrayEvent::Arrived(io) => self.arrive(now, io),
-            ArrayEvent::Served { drive } => self.served(now, drive),
+            ArrayEvent::Served { drive } => self.handle_served(now, drive),
         }
     }
 
@@ -234,7 +234,7 @@ impl Array {
         self.planned.push((end, ArrayEvent::Served { drive: drive as u32 }));
     }
 
-    fn served(&mut self, now: Time, drive: u32) {
+    fn handle_served(&mut self, now: Time, drive: u32) {
         let served_part = self.drives[drive as usize].serves.take();
         if let Some(part) = served_part {
             let job = &mut self.jobs[part.job as usize];
@@ -242,14 +242,14 @@ impl Array {
             if job.drives == 0 {
                 let Job { bytes, request_tag, .. } = *job;
                 self.free_jobs.push(part.job);
-                self.done(now, bytes, request_tag);
+                self.complete_part(now, bytes, request_tag);
             }
         }
         self.begin(now, drive as usize);
     }
 
     /// Completes a part of a request.
-    fn done(&mut self, now: Time, bytes: u32, request_tag: Option<u64>) {
+    fn complete_part(&mut self, now: Time, bytes: u32, request_tag: Option<u64>) {
         let Some(tag) = request_tag else {
             self.dirty -= u64::from(bytes);
             return self.admit(now);

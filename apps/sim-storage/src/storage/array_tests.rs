@@ -60,7 +60,7 @@ fn rate(
     completed as f64 / 60.0
 }
 
-fn anywhere(bytes: u64) -> impl FnMut(u64) -> u64 {
+fn random_offsets(bytes: u64) -> impl FnMut(u64) -> u64 {
     let mut random = RandomStream::new(3, "places");
     move |_| random.below(5_000_000_000_000 / bytes) * bytes
 }
@@ -82,7 +82,7 @@ fn seeks_take_what_the_manual_says() {
 /// Verifies that a small read at depth 1 takes one seek and half a rotation.
 #[test]
 fn one_read_at_a_time_takes_a_seek_and_half_a_turn() {
-    let ms = 1000.0 / rate(spec(), 1, 4096, false, &mut anywhere(4096));
+    let ms = 1000.0 / rate(spec(), 1, 4096, false, &mut random_offsets(4096));
     let expected = 8.5 + 60_000.0 / 7200.0 / 2.0 + 0.041 + 0.105;
     assert!((ms / expected - 1.0).abs() < 0.03, "{ms} of {expected}");
 }
@@ -91,13 +91,13 @@ fn one_read_at_a_time_takes_a_seek_and_half_a_turn() {
 #[test]
 fn more_at_a_time_are_more_a_second_until_all_drives_are_busy() {
     let rates: Vec<f64> = [1, 4, 16, 64, 256]
-        .map(|depth| rate(spec(), depth, 4096, false, &mut anywhere(4096)))
+        .map(|depth| rate(spec(), depth, 4096, false, &mut random_offsets(4096)))
         .to_vec();
     let expected = 10.0 * 1000.0 / (8.5 + 4.17 + 0.041);
     assert!(rates[1] > 3.0 * rates[0], "{rates:?}");
     assert!(rates[3] > 0.9 * expected && rates[4] < 1.02 * expected, "{rates:?} of {expected}");
     let looked_ahead = ArraySpec { drive: DriveSpec { reorder: 16, ..spec().drive }, ..spec() };
-    let nearest = rate(looked_ahead, 256, 4096, false, &mut anywhere(4096));
+    let nearest = rate(looked_ahead, 256, 4096, false, &mut random_offsets(4096));
     assert!(nearest > 1.3 * rates[4], "{nearest} of {rates:?}: the nearest first");
 }
 
@@ -105,7 +105,7 @@ fn more_at_a_time_are_more_a_second_until_all_drives_are_busy() {
 fn sequential_reads_need_no_seeks() {
     let block = 256 << 10;
     let sequential = rate(spec(), 16, block, false, &mut |number| number * u64::from(block));
-    let random = rate(spec(), 16, block, false, &mut anywhere(block.into()));
+    let random = rate(spec(), 16, block, false, &mut random_offsets(block.into()));
     assert!(sequential > 2.5 * random, "{sequential} and {random}");
 }
 
@@ -113,11 +113,11 @@ fn sequential_reads_need_no_seeks() {
 /// long as it has space.
 #[test]
 fn writes_cost_both_drives_and_a_cache_only_puts_that_off() {
-    let uncached = rate(spec(), 64, 4096, true, &mut anywhere(4096));
+    let uncached = rate(spec(), 64, 4096, true, &mut random_offsets(4096));
     let expected = 5.0 * 1000.0 / (8.5 + 4.17 + 0.041);
     assert!(uncached < 1.02 * expected && uncached > 0.85 * expected, "{uncached} of {expected}");
     let cached = ArraySpec { write_cache_mb: 16, ..spec() };
     let in_cache = f64::from(16 << 20) / 4096.0;
-    let cached_rate = rate(cached, 64, 4096, true, &mut anywhere(4096)) - in_cache / 60.0;
+    let cached_rate = rate(cached, 64, 4096, true, &mut random_offsets(4096)) - in_cache / 60.0;
     assert!((cached_rate / expected - 1.0).abs() < 0.05, "{cached_rate} of {expected}");
 }

@@ -69,7 +69,7 @@ impl Checker<Fact> for Maximum {
                     return;
                 };
                 let clock = self.clocks.get(disk as usize).copied().unwrap_or_default();
-                let carried = limited_disk.max * i128::from(clock.at(now).as_ns());
+                let carried = limited_disk.max * i128::from(clock.local_time(now).as_ns());
                 let before = limited_disk.sum - carried;
                 let lowest = limited_disk.least.unwrap_or(before).min(before);
                 let second = i128::from(SECOND);

@@ -13,7 +13,7 @@ fn read() -> StorageScenario {
     suimon_sim_kernel::read(CLUSTER_MIN).unwrap()
 }
 
-fn once(seed: u64, is_swarm: bool) -> Options {
+fn run_options(seed: u64, is_swarm: bool) -> Options {
     Options { seed, is_swarm, records_lines: false }
 }
 
@@ -23,7 +23,7 @@ fn once(seed: u64, is_swarm: bool) -> Options {
 fn qos_cluster_min_is_won_whatever_the_seed() {
     let scenario = read();
     for seed in [1, 2, 3] {
-        let outcome = run(&scenario, once(seed, false)).unwrap();
+        let outcome = run(&scenario, run_options(seed, false)).unwrap();
         let differing = outcome.figures.iter().filter(|figure| !figure.agrees);
         let differing: Vec<&str> = differing.map(|figure| figure.published.as_str()).collect();
         assert_eq!(differing, ["24 MB/s each, by the text"], "{:?}", outcome.figures);
@@ -37,7 +37,7 @@ fn a_cluster_repeats_bit_for_bit() {
     let scenario = read();
     for is_swarm in [false, true] {
         let [first, two, other] =
-            [5, 5, 6].map(|seed| run(&scenario, once(seed, is_swarm)).unwrap().trace);
+            [5, 5, 6].map(|seed| run(&scenario, run_options(seed, is_swarm)).unwrap().trace);
         assert_eq!(first, two);
         assert_ne!(first, other);
     }
@@ -59,7 +59,7 @@ fn a_broken_policy_is_found_out_by_who_watches_for_that() {
         (How::Clinging, "leases"),
         (How::Silent, "minimums"),
     ] {
-        let outcome = broken(defect, once(1, false));
+        let outcome = broken(defect, run_options(1, false));
         let checkers: Vec<&str> =
             outcome.complaints.iter().map(|complaint| complaint.checker).collect();
         assert!(checkers.contains(&checker), "{defect:?}: {checkers:?} and not {checker}");
@@ -71,13 +71,13 @@ fn a_broken_policy_is_found_out_by_who_watches_for_that() {
 #[test]
 fn a_swarm_finds_what_only_faults_show_and_nothing_in_production() {
     let scenario = read();
-    assert_eq!(broken(How::Forgetful, once(1, false)).complaints, []);
+    assert_eq!(broken(How::Forgetful, run_options(1, false)).complaints, []);
     let (mut found_count, mut judged) = (0, 0);
     for seed in 1..=20 {
-        let outcome = run(&scenario, once(seed, true)).unwrap();
+        let outcome = run(&scenario, run_options(seed, true)).unwrap();
         assert_eq!(outcome.complaints, [], "seed {seed}");
         judged += outcome.judged;
-        let outcome = broken(How::Forgetful, once(seed, true));
+        let outcome = broken(How::Forgetful, run_options(seed, true));
         found_count +=
             u32::from(outcome.complaints.iter().any(|complaint| complaint.checker == "caps"));
     }

@@ -117,7 +117,7 @@ impl World {
     }
 
     /// Returns the end of a pause of the disk's node.
-    pub(super) fn still(&self, disk: u32) -> Option<Time> {
+    pub(super) fn pause_end(&self, disk: u32) -> Option<Time> {
         let until = self.nodes[self.disks[disk as usize].node].still_until;
         Some(until).filter(|until| *until > self.agenda.now())
     }

@@ -158,7 +158,7 @@ fn nodes(
         let mut scheduler = make(StoreSpec::default());
         let clock = node.clock();
         let change: Change = store.set_capacity(Capacity::Measured(capacity));
-        scheduler.apply(clock.at(Time::ZERO), change);
+        scheduler.apply(clock.local_time(Time::ZERO), change);
         let mut node = Node::new(store, scheduler, clock);
         if scenario.cluster.is_some() {
             // Without a grant the node may not dispatch requests.
@@ -368,7 +368,9 @@ impl Sum<'_> {
                 let agrees = means.iter().zip(&other_means(step)).all(|(mean, other)| mean < other);
                 (range_text, agrees)
             }
-            Expect::ReachedWithin { iops, seconds } => self.reached(step, disks, *iops, *seconds),
+            Expect::ReachedWithin { iops, seconds } => {
+                self.time_to_rate(step, disks, *iops, *seconds)
+            }
             Expect::Used { percent } => {
                 let sum: f64 = means.iter().sum();
                 let used = sum * 100.0 / self.can as f64;
@@ -398,7 +400,7 @@ impl Sum<'_> {
     }
 
     /// Returns the time until all disks had the rate in each later window of 2 s.
-    fn reached(&self, step: usize, disks: &[u32], iops: u64, seconds: u64) -> (String, bool) {
+    fn time_to_rate(&self, step: usize, disks: &[u32], iops: u64, seconds: u64) -> (String, bool) {
         const WINDOW_NS: u64 = 2 * SECOND;
         let (start, until) = self.bounds(step);
         let has_rate = |start_ns: u64| {

@@ -18,7 +18,7 @@ fn read(text: &str) -> StorageScenario {
     suimon_sim_kernel::read(text).unwrap()
 }
 
-fn once(seed: u64, is_swarm: bool) -> Options {
+fn run_options(seed: u64, is_swarm: bool) -> Options {
     Options { seed, is_swarm, records_lines: false }
 }
 
@@ -31,7 +31,7 @@ fn differing(outcome: &ScenarioResult) -> Vec<&str> {
 fn qos_host_agrees_with_what_was_published_whatever_the_seed() {
     let scenario = read(HOST);
     for seed in [1, 2, 3] {
-        let outcome = run(&scenario, once(seed, false)).unwrap();
+        let outcome = run(&scenario, run_options(seed, false)).unwrap();
         assert_eq!(differing(&outcome), [""; 0], "{:?}", outcome.figures);
         assert_eq!(outcome.complaints, [], "seed {seed}");
         assert!(outcome.judged >= 50, "{}: each minimum each five seconds", outcome.judged);
@@ -44,7 +44,7 @@ fn qos_host_agrees_with_what_was_published_whatever_the_seed() {
 /// differ; docs/simulator.md explains the reasons.
 #[test]
 fn minimums_of_each_node_by_itself_do_not_hold_as_was_published() {
-    let outcome = run(&read(CLUSTER_MIN), once(1, false)).unwrap();
+    let outcome = run(&read(CLUSTER_MIN), run_options(1, false)).unwrap();
     let known_differences =
         ["the event appears about 60 s after step 2", "24 MB/s each, by the text"];
     assert_eq!(differing(&outcome), known_differences);
@@ -53,7 +53,7 @@ fn minimums_of_each_node_by_itself_do_not_hold_as_was_published() {
 
 #[test]
 fn maximums_of_a_cluster_are_held_as_was_published() {
-    let outcome = run(&read(CLUSTER_MAX), once(1, false)).unwrap();
+    let outcome = run(&read(CLUSTER_MAX), run_options(1, false)).unwrap();
     assert_eq!(differing(&outcome), [""; 0]);
     assert_eq!(outcome.complaints_count, 0);
 }
@@ -145,7 +145,7 @@ fn broken(defect: How, scenario: &str) -> ScenarioResult {
     let make = |spec: StoreSpec| -> Box<dyn Scheduler> {
         Box::new(Broken { of: StoreScheduler::new(spec), how: defect })
     };
-    run_with(&read(scenario), once(1, false), &with(&make)).unwrap()
+    run_with(&read(scenario), run_options(1, false), &with(&make)).unwrap()
 }
 
 #[test]
@@ -171,10 +171,10 @@ fn a_swarm_finds_a_broken_scheduler_and_none_in_the_one_of_production() {
     };
     let (mut found_count, mut judged) = (0, 0);
     for seed in 1..=20 {
-        let outcome = run(&scenario, once(seed, true)).unwrap();
+        let outcome = run(&scenario, run_options(seed, true)).unwrap();
         assert_eq!(outcome.complaints, [], "seed {seed}");
         judged += outcome.judged;
-        let outcome = run_with(&scenario, once(seed, true), &with(&make)).unwrap();
+        let outcome = run_with(&scenario, run_options(seed, true), &with(&make)).unwrap();
         found_count += u32::from(outcome.complaints_count > 0);
     }
     assert!(found_count >= 3, "{found_count} of 20");
@@ -212,6 +212,6 @@ fn a_scenario_that_makes_no_sense_is_refused_with_the_key() {
         assert!(error.contains(message), "{to}: {error}");
     }
     let over_capacity = HOST.replacen("min_iops = 3000", "min_iops = 4000", 1);
-    let error = run(&read(&over_capacity), once(1, false)).unwrap_err().to_string();
+    let error = run(&read(&over_capacity), run_options(1, false)).unwrap_err().to_string();
     assert!(error.contains("minimums is 16000 IOPS"), "{error}");
 }

@@ -184,7 +184,7 @@ impl World {
         let Some(Request { disk, sent, is_write, .. }) = self.requests.get(&tag).copied() else {
             return;
         };
-        if let Some(until) = self.still(disk) {
+        if let Some(until) = self.pause_end(disk) {
             return self.agenda.plan(until, Event::Completed { tag });
         }
         self.requests.remove(&tag);
@@ -205,7 +205,7 @@ impl World {
 
     pub(super) fn submit(&mut self, disk: u32) {
         let now = self.agenda.now();
-        if let Some(until) = self.still(disk) {
+        if let Some(until) = self.pause_end(disk) {
             return self.agenda.plan(until, Event::Submit { disk });
         }
         let disk_state = &mut self.disks[disk as usize];

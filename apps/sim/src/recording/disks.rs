@@ -174,7 +174,7 @@ impl WhatIf for DisksWhatIf {
              takes the recorded time in the device"
                 .to_owned(),
         ];
-        notes.extend(refused(&changes));
+        notes.extend(rejection_reason(&changes));
         if let Some(shared_from) = self.shared {
             let text = "several workers used the store from then on, which what-if does not model";
             notes.push(format!("until {shared_from}: {text}"));
@@ -214,7 +214,7 @@ impl WhatIf for DisksWhatIf {
 }
 
 /// Returns the reason if the store would have rejected the minimums.
-fn refused(changes: &[(Time, Change)]) -> Option<String> {
+fn rejection_reason(changes: &[(Time, Change)]) -> Option<String> {
     let (mut flows, mut capability) = (BTreeMap::<FlowSlot, u64>::new(), None);
     for (_, change) in changes {
         match change {

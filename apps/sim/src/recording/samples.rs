@@ -271,7 +271,7 @@ fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
 }
 
 /// Returns a write of 8 KiB that completed after `latency_ns`.
-const fn ended(latency_ns: Option<u64>) -> Completed {
+const fn completed_write(latency_ns: Option<u64>) -> Completed {
     Completed { operation: IoKind::Write, bytes: 8192, requests: 1, latency_ns }
 }
 
@@ -289,7 +289,7 @@ fn disks(scheduler: &mut Recorded<StoreScheduler>, start: Time, ms: u64) -> Time
         ends = pending;
         for (_, slot) in &completed {
             outstanding[slot.0 as usize] -= 1;
-            scheduler.handle_completed(now, *slot, ended(Some(1_000_000)));
+            scheduler.handle_completed(now, *slot, completed_write(Some(1_000_000)));
         }
         for slot in slots {
             let available = 8 - outstanding[slot.0 as usize];
@@ -317,7 +317,7 @@ fn disks(scheduler: &mut Recorded<StoreScheduler>, start: Time, ms: u64) -> Time
     while !ends.is_empty() {
         now = now + Duration::from_millis(1);
         for (_, slot) in std::mem::take(&mut ends) {
-            scheduler.handle_completed(now, slot, ended(None));
+            scheduler.handle_completed(now, slot, completed_write(None));
         }
         while let Next::Dispatch { disk, .. } = scheduler.poll(now) {
             ends.push((now, disk));

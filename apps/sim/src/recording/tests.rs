@@ -15,7 +15,7 @@ fn replayed(file: &[u8]) -> Result<Replay> {
     replay(Recording::new(file)?)
 }
 
-fn asked(file: &[u8], settings: &[&str]) -> Result<WhatIfReport> {
+fn evaluate(file: &[u8], settings: &[&str]) -> Result<WhatIfReport> {
     let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
     what_if(Recording::new(file)?, &settings)
 }
@@ -140,7 +140,7 @@ fn any_bytes_are_an_answer_or_an_error_with_its_place() {
                 rejected += 1;
             }
         }
-        let _ = asked(&file, &["team.algorithm=transport-ports", "vmq.max_processors=1"]);
+        let _ = evaluate(&file, &["team.algorithm=transport-ports", "vmq.max_processors=1"]);
     }
     assert!(rejected > 50 && read > 20, "{rejected} {read}");
     for (bytes, message) in [
@@ -162,10 +162,10 @@ fn any_bytes_are_an_answer_or_an_error_with_its_place() {
 #[test]
 fn another_algorithm_would_have_carried_the_same_bytes_otherwise() {
     let file = recorded().file();
-    let unchanged = asked(&file, &["team.both.algorithm=dynamic"]).unwrap();
+    let unchanged = evaluate(&file, &["team.both.algorithm=dynamic"]).unwrap();
     let (recorded, what_if) = row(&unchanged, "bytes by member 1");
     assert_eq!(recorded, what_if, "{unchanged:#?}");
-    let answer = asked(&file, &["team.both.algorithm=transport-ports"]).unwrap();
+    let answer = evaluate(&file, &["team.both.algorithm=transport-ports"]).unwrap();
     assert_eq!(answer.policies.len(), 1);
     let (recorded, what_if) = row(&answer, "team");
     assert_eq!(
@@ -179,18 +179,18 @@ fn another_algorithm_would_have_carried_the_same_bytes_otherwise() {
         (percent(recorded) - 50.0).abs() + 1.0 < (percent(what_if) - 50.0).abs(),
         "{answer:#?}"
     );
-    let unknown = asked(&file, &["team.algorithm=hyper-v-port"]).unwrap();
+    let unknown = evaluate(&file, &["team.algorithm=hyper-v-port"]).unwrap();
     assert!(unknown.policies[0].notes[0].contains("is unknown"), "{unknown:#?}");
 }
 
 #[test]
 fn fewer_workers_would_have_been_busier_and_short() {
     let file = recorded().file();
-    let unchanged = asked(&file, &["vmq.max_workers=4"]).unwrap();
+    let unchanged = evaluate(&file, &["vmq.max_workers=4"]).unwrap();
     let (recorded, what_if) = row(&unchanged, "workers with load by queues, maximum");
     assert_eq!(recorded, what_if);
-    let answer = asked(&file, &["vmq.wan.max_workers=1"]).unwrap();
-    let former = asked(&file, &["vmq.wan.max_processors=1"]).unwrap();
+    let answer = evaluate(&file, &["vmq.wan.max_workers=1"]).unwrap();
+    let former = evaluate(&file, &["vmq.wan.max_processors=1"]).unwrap();
     assert_eq!(row(&former, "workers with load by queues, maximum").1, "1", "the former name");
     let (recorded, what_if) = row(&answer, "workers with load by queues, maximum");
     assert_eq!((recorded, what_if), ("4", "1"), "{answer:#?}");
@@ -216,7 +216,7 @@ fn what_cannot_be_asked_is_said() {
         ("vmq.max_workers=many", "invalid type"),
         ("vmq.queues=1", "max_workers, mode, enabled, base_worker, max_worker_number, parking"),
     ] {
-        let error = asked(&file, &[setting]).unwrap_err();
+        let error = evaluate(&file, &[setting]).unwrap_err();
         assert!(format!("{error:#}").contains(message), "{setting}: {error:#}");
     }
     assert!("power.plan=x".parse::<Setting>().is_err());
@@ -234,7 +234,7 @@ fn other_limits_would_have_given_disks_other_parts() {
     let number = |text: &str| text.parse::<i64>().unwrap();
     let near = |actual: i64, expected: i64| (actual - expected).abs() * 100 < expected * 5;
     let rates = |setting: &str| {
-        let answer = asked(&file, &[setting]).unwrap();
+        let answer = evaluate(&file, &[setting]).unwrap();
         let numbers_of = |title| {
             let (recorded, what_if) = row(&answer, title);
             (number(recorded), number(what_if))
@@ -250,7 +250,7 @@ fn other_limits_would_have_given_disks_other_parts() {
     assert!(near(slow.1, 500) && fast.1 >= fast.0, "{fast:?} {slow:?}");
     let (fast, slow) = rates("disk.fast.max_iops=3000");
     assert!(near(fast.1, 3000) && near(slow.1, 2000), "{fast:?} {slow:?}");
-    let answer = asked(&file, &["disk.slow.max_iops=none", "disk.slow.min_iops=7000"]).unwrap();
+    let answer = evaluate(&file, &["disk.slow.max_iops=none", "disk.slow.min_iops=7000"]).unwrap();
     assert!(
         answer.policies[0].notes.iter().any(|note| note.contains("would be rejected")),
         "{answer:#?}"
@@ -260,7 +260,7 @@ fn other_limits_would_have_given_disks_other_parts() {
         ("disk.slow.min_iops=9000", "min_iops 9000 exceeds max_iops 2000"),
         ("disk.slow.colour=red", "the settings are min_iops, max_iops and weight"),
     ] {
-        let error = asked(&file, &[setting]).unwrap_err();
+        let error = evaluate(&file, &[setting]).unwrap_err();
         assert!(format!("{error:#}").contains(message), "{setting}: {error:#}");
     }
 }

@@ -55,7 +55,7 @@ pub(crate) struct MemberRates {
 
 impl TeamRates {
     /// Returns the rates of a team. Some of its members may not exist any more.
-    fn of(team: &TopTeam, uplinks: &[PortRates]) -> Self {
+    fn from_members(team: &TopTeam, uplinks: &[PortRates]) -> Self {
         let find = |name: &Name| uplinks.iter().find(|uplink| uplink.name == *name);
         let members: Vec<&PortRates> = team.members.iter().filter_map(find).collect();
         let sum = |value: fn(&PortRates) -> u64| {
@@ -127,7 +127,7 @@ impl DiskAndWorkerRates {
             time_unix_ms: after.time_unix_ms,
             interval_ns,
             nics: ports(&before.nics, &after.nics),
-            teams: after.teams.iter().map(|team| TeamRates::of(team, &uplinks)).collect(),
+            teams: after.teams.iter().map(|team| TeamRates::from_members(team, &uplinks)).collect(),
             uplinks,
             disks,
             workers,
@@ -172,8 +172,8 @@ mod tests {
         assert_eq!(rates.power.frames_per_s_per_watt, Some(178_571), "7.5 million by 42");
         assert_eq!(rates.power.disk_requests_per_s_per_watt, Some(47), "2000 by 42");
         let shares = rates.workers[0].stages_permille;
-        assert_eq!(shares.of("idle"), 250);
-        assert_eq!(shares.of("copy_out"), 375);
+        assert_eq!(shares.share("idle"), 250);
+        assert_eq!(shares.share("copy_out"), 375);
         assert_eq!(shares.0.iter().map(|(_, share)| share).sum::<u64>(), 1002, "rounded");
         let json = serde_json::to_value(shares).unwrap();
         assert_eq!(json["classify"], 75);
@@ -212,6 +212,6 @@ mod tests {
         assert_eq!(rates.nics[0].rx_frames_per_s, 10_000_000_000);
         let restarted = DiskAndWorkerRates::between(&after, &snapshot(0, Vec::new(), 0));
         assert_eq!(restarted.interval_ns, 0);
-        assert_eq!(rates.workers[0].stages_permille.of("idle"), 0, "nothing new");
+        assert_eq!(rates.workers[0].stages_permille.share("idle"), 0, "nothing new");
     }
 }

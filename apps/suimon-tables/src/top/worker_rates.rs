@@ -47,7 +47,7 @@ impl StageShares {
     }
 
     /// Returns the share of the stage with this name.
-    pub(crate) fn of(&self, stage: &str) -> u64 {
+    pub(crate) fn share(&self, stage: &str) -> u64 {
         self.0.iter().find(|(name, _)| *name == stage).map_or(0, |(_, share)| *share)
     }
 }

@@ -138,7 +138,7 @@ async fn memory(
     InPath(id): InPath<String>,
     mut request: Request,
 ) -> Result<Response, ErrorResponse> {
-    let upgrade = UpgradeRequest::of(&mut request, MEMORY_PROTOCOL)?;
+    let upgrade = UpgradeRequest::extract(&mut request, MEMORY_PROTOCOL)?;
     begin(&state, id, PeerStream::Memory, upgrade).await
 }
 
@@ -155,7 +155,7 @@ async fn disk(
     InPath((id, disk)): InPath<(String, String)>,
     mut request: Request,
 ) -> Result<Response, ErrorResponse> {
-    let upgrade = UpgradeRequest::of(&mut request, NBD_PROTOCOL)?;
+    let upgrade = UpgradeRequest::extract(&mut request, NBD_PROTOCOL)?;
     let disk = disk.parse::<Name>().map_err(|error| {
         let text = format!("the arriving VM has no disk of this name: {error}");
         ApiError::new(ErrorCode::NotFound, text).about(format!("disk/{disk}"))

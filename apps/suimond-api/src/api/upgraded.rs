@@ -25,7 +25,10 @@ impl UpgradeRequest {
     ///
     /// # Errors
     /// The request contains no upgrade, or one to another protocol.
-    pub(super) fn of(request: &mut Request, protocol: &'static str) -> Result<Self, ErrorResponse> {
+    pub(super) fn extract(
+        request: &mut Request,
+        protocol: &'static str,
+    ) -> Result<Self, ErrorResponse> {
         let is_requested = request
             .headers()
             .get(header::UPGRADE)
@@ -49,11 +52,11 @@ impl UpgradeRequest {
             (header::CONNECTION, HeaderValue::from_static("upgrade")),
             (header::UPGRADE, HeaderValue::from_static(self.protocol)),
         ];
-        tokio::spawn(self.carried(line, state.notifications.clone()));
+        tokio::spawn(self.relay(line, state.notifications.clone()));
         (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
     }
 
-    async fn carried(self, line: OwnedFd, mut notifications: Notifications) {
+    async fn relay(self, line: OwnedFd, mut notifications: Notifications) {
         let protocol = self.protocol;
         let (client, line) = match (self.upgrade.await, local(line)) {
             (Ok(client), Ok(line)) => (TokioIo::new(client), line),

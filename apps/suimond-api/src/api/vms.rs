@@ -170,7 +170,7 @@ async fn console(
     mut request: Request,
 ) -> Result<Response, ErrorResponse> {
     let name = name_in_path::<VmConfig>(&name)?;
-    let upgrade = UpgradeRequest::of(&mut request, CONSOLE)?;
+    let upgrade = UpgradeRequest::extract(&mut request, CONSOLE)?;
     let line = state.call_blocking(move |node| node.vm_console(&name)).await?;
     Ok(upgrade.accept(line, &state))
 }

@@ -74,7 +74,7 @@ impl Logins {
     /// Consumes a one-time login code. Returns true if it was valid.
     pub(super) fn use_code(&mut self, now: Instant, shown: &str) -> bool {
         self.codes.retain(|code| now < code.until);
-        let position = self.codes.iter().position(|code| code.secret.is(shown));
+        let position = self.codes.iter().position(|code| code.secret.matches(shown));
         position.map(|position| self.codes.remove(position)).is_some()
     }
 
@@ -96,7 +96,8 @@ impl Logins {
     pub(super) fn renew(&mut self, now: Instant, shown: &Credentials<&str>) -> bool {
         self.end_expired(now);
         let Some(position) = self.find(shown.cookie) else { return false };
-        if !self.sessions.get(position).is_some_and(|session| session.secret.is(shown.secret)) {
+        if !self.sessions.get(position).is_some_and(|session| session.secret.matches(shown.secret))
+        {
             return false;
         }
         self.extend(now, shown.cookie)
@@ -156,7 +157,8 @@ impl Logins {
             return false;
         };
         session.tickets.retain(|ticket| now < ticket.until);
-        let position = session.tickets.iter().position(|ticket| ticket.secret.is(shown.secret));
+        let position =
+            session.tickets.iter().position(|ticket| ticket.secret.matches(shown.secret));
         position
             .map(|position| session.tickets.remove(position))
             .is_some_and(|ticket| ticket.path == path)
@@ -174,7 +176,7 @@ impl Logins {
     }
 
     fn find(&self, cookie: &str) -> Option<usize> {
-        self.sessions.iter().position(|session| session.cookie.is(cookie))
+        self.sessions.iter().position(|session| session.cookie.matches(cookie))
     }
 }
 
@@ -189,7 +191,7 @@ impl Secret {
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    fn is(&self, shown: &str) -> bool {
+    fn matches(&self, shown: &str) -> bool {
         bool::from(self.0.as_bytes().ct_eq(shown.as_bytes()))
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-fn shown(credentials: &Credentials<String>) -> Credentials<&str> {
+fn borrowed(credentials: &Credentials<String>) -> Credentials<&str> {
     Credentials { cookie: &credentials.cookie, secret: &credentials.secret }
 }
 
@@ -26,16 +26,16 @@ fn a_session_lasts_while_it_is_used_and_no_longer_than_wanted() {
     assert!(!logins.renew(now, &of_code), "a code is no session");
     for _ in 0..3 {
         now += SESSION_SPAN - Duration::from_secs(1);
-        assert!(logins.renew(now, &shown(&session)));
+        assert!(logins.renew(now, &borrowed(&session)));
     }
     let late = now + SESSION_SPAN - Duration::from_secs(1);
     assert!(logins.is_session(late, &session.cookie));
     assert!(!logins.is_session(late + Duration::from_secs(1), &session.cookie));
     let session = logins.new_session(now).unwrap();
-    assert!(!logins.renew(now + SESSION_SPAN, &shown(&session)));
+    assert!(!logins.renew(now + SESSION_SPAN, &borrowed(&session)));
     let session = logins.new_session(now).unwrap();
     logins.end_session(&session.cookie);
-    assert!(!logins.renew(now, &shown(&session)));
+    assert!(!logins.renew(now, &borrowed(&session)));
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_cookie_without_the_secret_of_the_same_session_is_worth_nothing() {
     }
     let swapped = Credentials { cookie: first.secret.as_str(), secret: first.cookie.as_str() };
     assert!(!logins.renew(now, &swapped));
-    assert!(logins.renew(now, &shown(&first)) && logins.renew(now, &shown(&second)));
+    assert!(logins.renew(now, &borrowed(&first)) && logins.renew(now, &borrowed(&second)));
     // A cookie alone does not extend its session.
     let late = now + SESSION_SPAN - Duration::from_secs(1);
     assert!(logins.is_session(late, &first.cookie));
@@ -91,9 +91,9 @@ fn codes_and_sessions_are_bounded_and_the_one_used_longest_ago_goes() {
     for _ in 2..SESSIONS_MAX {
         logins.new_session(now).unwrap();
     }
-    assert!(logins.renew(now, &shown(&first)));
+    assert!(logins.renew(now, &borrowed(&first)));
     logins.new_session(now).unwrap();
-    assert!(logins.renew(now, &shown(&first)) && !logins.renew(now, &shown(&second)));
+    assert!(logins.renew(now, &borrowed(&first)) && !logins.renew(now, &borrowed(&second)));
     for _ in 0..2 * CODES_MAX {
         logins.new_code(now).unwrap();
     }

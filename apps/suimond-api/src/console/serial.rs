@@ -124,7 +124,7 @@ async fn copy(
     let mut notifications = state.api.notifications.clone();
     tokio::select! {
         () = copy_output(reads, page) => {
-            Some(ended(
+            Some(conflict_error(
                 "the VM closed its serial console because it ended or was restarted; open it \
                  again"))
         }
@@ -132,12 +132,12 @@ async fn copy(
         () = no_session(state, session) => {
             Some(ApiError::new(ErrorCode::Unauthorized, access_check::LOG_IN).into())
         }
-        () = notifications.wait_end() => Some(ended(
+        () = notifications.wait_end() => Some(conflict_error(
             "the daemon is stopping; open the serial console again when it runs")),
     }
 }
 
-fn ended(text: &str) -> ErrorResponse {
+fn conflict_error(text: &str) -> ErrorResponse {
     ApiError::new(ErrorCode::Conflict, text).into()
 }
 

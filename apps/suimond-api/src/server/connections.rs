@@ -56,7 +56,7 @@ impl Connections {
     }
 
     fn try_place(&self) -> Option<Slot> {
-        let mut table = self.0.all();
+        let mut table = self.0.lock();
         if table.entries.len() >= self.0.connections_max {
             let idle = table.entries.iter().filter(|(_, entry)| entry.busy == 0);
             let (id, _) = idle.min_by_key(|(_, entry)| entry.idle_since)?;
@@ -73,27 +73,27 @@ impl Connections {
 
     /// Returns when there is no connection.
     pub(super) async fn wait_end(&self) {
-        while !self.0.all().entries.is_empty() {
+        while !self.0.lock().entries.is_empty() {
             self.0.changed.notified().await;
         }
     }
 }
 
 impl Shared {
-    fn all(&self) -> MutexGuard<'_, All> {
+    fn lock(&self) -> MutexGuard<'_, All> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins an activity of a connection.
     fn begin(&self, id: u64) {
-        if let Some(entry) = self.all().entries.get_mut(&id) {
+        if let Some(entry) = self.lock().entries.get_mut(&id) {
             entry.busy = entry.busy.saturating_add(1);
         }
     }
 
     /// Ends an activity of a connection, which is idle from now on if it was the last.
     fn end(&self, id: u64) {
-        let mut table = self.all();
+        let mut table = self.lock();
         let round = table.next_round();
         if let Some(entry) = table.entries.get_mut(&id) {
             entry.busy = entry.busy.saturating_sub(1);
@@ -132,7 +132,7 @@ impl Slot {
 
     /// Reserves one of the [`UPGRADED_MAX`] upgrades. Returns false if there is none left.
     pub(super) fn begin_upgrade(&self) -> bool {
-        let mut table = self.shared.all();
+        let mut table = self.shared.lock();
         let count = table.entries.values().filter(|entry| entry.is_upgraded).count();
         match table.entries.get_mut(&self.id) {
             Some(entry) if count < UPGRADED_MAX => entry.is_upgraded = true,
@@ -143,7 +143,7 @@ impl Slot {
 
     /// Ends what [`Self::begin_upgrade`] began. An upgraded connection is busy until its end.
     pub(super) fn end_upgrade(&self, is_upgraded: bool) {
-        if let Some(entry) = self.shared.all().entries.get_mut(&self.id) {
+        if let Some(entry) = self.shared.lock().entries.get_mut(&self.id) {
             entry.is_upgraded = is_upgraded;
             if is_upgraded {
                 entry.busy = entry.busy.saturating_add(1);
@@ -160,7 +160,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.shared.all().entries.remove(&self.id);
+        self.shared.lock().entries.remove(&self.id);
         self.shared.changed.notify_one();
     }
 }

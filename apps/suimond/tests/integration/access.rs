@@ -69,7 +69,7 @@ impl Server {
     }
 
     /// Sends a request of a peer with this token.
-    async fn ask(&self, peer: &str, token: &str) -> DuplexStream {
+    async fn send_request(&self, peer: &str, token: &str) -> DuplexStream {
         let (mut client_end, server_end) = tokio::io::duplex(ROOM_BYTES);
         self.connect.send((server_end, peer.parse().unwrap())).unwrap();
         let head = format!("GET / HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
@@ -80,11 +80,11 @@ impl Server {
     /// Sends a request of a peer with a wrong token that differs from all before.
     async fn guess(&self, peer: &str) -> DuplexStream {
         let number = self.guesses.fetch_add(1, Ordering::Relaxed);
-        self.ask(peer, &format!("guess-{number}")).await
+        self.send_request(peer, &format!("guess-{number}")).await
     }
 
     /// Returns the status of a guess's response, and the time until the connection was closed.
-    async fn refused(&self, peer: &str) -> (String, Duration) {
+    async fn rejected_guess(&self, peer: &str) -> (String, Duration) {
         let started = Instant::now();
         let mut stream = self.guess(peer).await;
         let mut content = String::new();
@@ -95,7 +95,7 @@ impl Server {
     /// Checks that the right token of a peer is accepted without delay.
     async fn is_permitted_at_once(&self, peer: &str) {
         let started = Instant::now();
-        let mut stream = self.ask(peer, TOKEN).await;
+        let mut stream = self.send_request(peer, TOKEN).await;
         let mut status = [0; 12];
         stream.read_exact(&mut status).await.unwrap();
         assert_eq!(&status, b"HTTP/1.1 200");
@@ -108,11 +108,11 @@ async fn each_wrong_token_of_a_peer_takes_longer_and_closes_its_connection() {
     let server = Server::start().await;
     for delay_ms in [250, 500, 1000, 2000, 4000, 5000, 5000] {
         let delay = Duration::from_millis(delay_ms);
-        let (status, elapsed) = server.refused("192.0.2.1").await;
+        let (status, elapsed) = server.rejected_guess("192.0.2.1").await;
         assert_eq!(status, "401");
         assert!((delay..delay + TOLERANCE).contains(&elapsed), "{elapsed:?} instead of {delay:?}");
     }
-    let (_, elapsed) = server.refused("192.0.2.2").await;
+    let (_, elapsed) = server.rejected_guess("192.0.2.2").await;
     assert!(elapsed < Duration::from_millis(250) + TOLERANCE, "another peer: {elapsed:?}");
 }
 
@@ -121,7 +121,7 @@ async fn a_client_with_an_outdated_token_learns_of_it_within_its_time_limit() {
     let server = Server::start().await;
     for _ in 0..20 {
         let started = Instant::now();
-        let mut stream = server.ask("192.0.2.1", "outdated").await;
+        let mut stream = server.send_request("192.0.2.1", "outdated").await;
         stream.read_to_end(&mut Vec::new()).await.unwrap();
         assert!(started.elapsed() < Duration::from_secs(2) + TOLERANCE, "{:?}", started.elapsed());
     }

@@ -76,7 +76,7 @@ impl Server {
         client_end
     }
 
-    async fn ask(&self, path: &str) -> DuplexStream {
+    async fn send_request(&self, path: &str) -> DuplexStream {
         let mut stream = self.connect();
         stream
             .write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes())
@@ -118,7 +118,7 @@ async fn idle_connections_make_room_at_once_and_the_oldest_goes_first() {
     let server = Server::start();
     let started = Instant::now();
     let mut idle: VecDeque<_> = (0..600).map(|_| server.connect()).collect();
-    let mut used = server.ask("/short").await;
+    let mut used = server.send_request("/short").await;
     assert!(head(&mut used).await.starts_with("HTTP/1.1 200"));
     assert_eq!(started.elapsed(), Duration::ZERO, "it waited for somebody's time to run out");
     let turned_away = 601 - CONNECTIONS_MAX;
@@ -132,15 +132,15 @@ async fn who_has_asked_something_is_not_idle() {
     let server = Server::start();
     let mut followers = Vec::new();
     for _ in 0..CONNECTIONS_MAX - 1 {
-        let mut follower = server.ask("/follow").await;
+        let mut follower = server.send_request("/follow").await;
         head(&mut follower).await;
         followers.push(follower);
     }
     // The only remaining slot is shared by the other connections.
-    let mut active = server.ask("/short").await;
+    let mut active = server.send_request("/short").await;
     assert!(head(&mut active).await.starts_with("HTTP/1.1 200"));
     for _ in 0..20 {
-        let mut other = server.ask("/short").await;
+        let mut other = server.send_request("/short").await;
         assert!(head(&mut other).await.starts_with("HTTP/1.1 200"));
     }
     let mut remaining = Vec::new();
@@ -170,7 +170,7 @@ async fn upgraded_connections_are_not_idle_and_leave_connections_for_others() {
     }
     assert!(upgrade().await.1.starts_with("HTTP/1.1 409"));
     for _ in 0..2 * CONNECTIONS_MAX {
-        assert!(head(&mut server.ask("/short").await).await.starts_with("HTTP/1.1 200"));
+        assert!(head(&mut server.send_request("/short").await).await.starts_with("HTTP/1.1 200"));
     }
     for stream in &mut upgraded {
         stream.write_all(b"a").await.unwrap();
@@ -187,11 +187,11 @@ async fn with_nobody_idle_a_connection_waits_for_an_end() {
     let server = Server::start();
     let mut followers = Vec::new();
     for _ in 0..CONNECTIONS_MAX {
-        let mut follower = server.ask("/follow").await;
+        let mut follower = server.send_request("/follow").await;
         head(&mut follower).await;
         followers.push(follower);
     }
-    let mut late = server.ask("/short").await;
+    let mut late = server.send_request("/short").await;
     let mut byte = [0];
     let wait = tokio::time::timeout(Duration::from_secs(600), late.read(&mut byte));
     assert!(wait.await.is_err(), "there was a place");
@@ -207,7 +207,7 @@ async fn who_says_nothing_is_closed_and_also_between_requests() {
     let mut silent = server.connect();
     let mut cut = server.connect();
     cut.write_all(b"GET /short HTTP/1.1\r\nho").await.unwrap();
-    let mut finished = server.ask("/short").await;
+    let mut finished = server.send_request("/short").await;
     for stream in [&mut silent, &mut cut, &mut finished] {
         let mut content = Vec::new();
         stream.read_to_end(&mut content).await.unwrap();
@@ -219,8 +219,8 @@ async fn who_says_nothing_is_closed_and_also_between_requests() {
 #[tokio::test(start_paused = true)]
 async fn who_does_not_read_is_ended_and_who_reads_slowly_is_not() {
     let server = Server::start();
-    let mut unread = server.ask("/large").await;
-    let mut slow = server.ask("/large").await;
+    let mut unread = server.send_request("/large").await;
+    let mut slow = server.send_request("/large").await;
     head(&mut slow).await;
     let mut piece = vec![0; 1 << 10];
     for _ in 0..20 {

@@ -47,7 +47,7 @@ fn config(folder: &Path, address: SocketAddr) -> NodeConfig {
 }
 
 /// Calls the node on a thread that may block, as required by its interface.
-async fn ask<T: Send + 'static>(
+async fn call<T: Send + 'static>(
     node: &Arc<dyn PeerNode>,
     question: impl FnOnce(&dyn PeerNode) -> T + Send + 'static,
 ) -> T {
@@ -80,18 +80,18 @@ async fn a_node_tells_how_it_is_to_who_has_its_token() {
     let valid = config(server.directory.path(), address);
     let nodes = HostPeerNodes::default();
     let node = nodes.node(&valid).unwrap();
-    let host = ask(&node, |node| node.host()).await.unwrap();
+    let host = call(&node, |node| node.host()).await.unwrap();
     assert_eq!((host.name.as_str(), host.nics), ("test", 1));
-    let operation = ask(&node, |node| node.operation(1)).await.unwrap();
+    let operation = call(&node, |node| node.operation(1)).await.unwrap();
     assert_eq!(operation.kind, "switch add");
-    let unknown = ask(&node, |node| node.operation(99)).await.unwrap_err();
+    let unknown = call(&node, |node| node.operation(99)).await.unwrap_err();
     assert!(
         matches!(unknown, PeerError::Rejected(errors) if errors[0].code == ErrorCode::NotFound)
     );
 
     let other = secret(server.directory.path().join("other"), &TOKEN.replace('0', "1"));
     let node = nodes.node(&NodeConfig { token_file: other.clone(), ..valid.clone() }).unwrap();
-    let Err(PeerError::Rejected(errors)) = ask(&node, |node| node.host()).await else {
+    let Err(PeerError::Rejected(errors)) = call(&node, |node| node.host()).await else {
         panic!("it took the token");
     };
     assert_eq!(errors[0].code, ErrorCode::Unauthorized);
@@ -166,7 +166,7 @@ impl Granting {
     async fn line(&self, nodes: &HostPeerNodes) -> (UnixStream, TlsStream<TcpStream>) {
         let address = self.listener.local_addr().unwrap();
         let node = nodes.node(&config(self.folder.path(), address)).unwrap();
-        let near = ask(&node, |node| node.line("00ff", &PeerStream::Memory));
+        let near = call(&node, |node| node.line("00ff", &PeerStream::Memory));
         let (near, far) = tokio::join!(near, self.grant());
         (UnixStream::from(near.unwrap()), far)
     }
@@ -198,7 +198,7 @@ impl Granting {
     ) -> Result<suimon_contract::Operation, PeerError> {
         let address = self.listener.local_addr().unwrap();
         let node = nodes.node(&config(self.folder.path(), address)).unwrap();
-        let query = ask(&node, |node| node.operation(7));
+        let query = call(&node, |node| node.operation(7));
         let answer = async {
             let (tcp, _) = self.listener.accept().await.unwrap();
             let mut stream = self.acceptor.accept(tcp).await.unwrap();

@@ -60,7 +60,7 @@ fn answers(socket: &Path) -> bool {
     written.is_ok() && stream.read_exact(&mut [0; 12]).is_ok()
 }
 
-fn refused(output: &Output) -> (Option<i32>, String) {
+fn exit_and_stderr(output: &Output) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
@@ -72,13 +72,13 @@ fn one_daemon_per_socket_and_per_state_directory() {
     let other = directory.path().join("other");
     let output =
         suimond(&["--socket", text(&socket), "--state-dir", text(&other)]).output().unwrap();
-    let (code, message) = refused(&output);
+    let (code, message) = exit_and_stderr(&output);
     assert_eq!(code, Some(1), "{message}");
     assert!(message.contains("already listens on"), "{message}");
     let state = directory.path().join("state");
     let free = directory.path().join("b.sock");
     let output = suimond(&["--socket", text(&free), "--state-dir", text(&state)]).output().unwrap();
-    let (code, message) = refused(&output);
+    let (code, message) = exit_and_stderr(&output);
     assert_eq!(code, Some(1), "{message}");
     assert!(message.contains("--state-dir"), "{message}");
     assert!(!free.exists());
@@ -107,7 +107,7 @@ fn a_wrong_file_is_refused_before_anything_is_touched() {
         let mut arguments =
             vec!["--config", text(&config), "--socket", text(&socket), "--state-dir", text(&state)];
         arguments.extend(extra);
-        let error_text = refused(&suimond(&arguments).output().unwrap());
+        let error_text = exit_and_stderr(&suimond(&arguments).output().unwrap());
         assert!(!state.exists() && !socket.exists());
         error_text
     };
@@ -126,14 +126,14 @@ fn a_wrong_file_is_refused_before_anything_is_touched() {
     assert_eq!(code, Some(0), "{message}");
     let (code, _) = run("[[switch]]\nname = \"a\"\n", &["--check"]);
     assert_eq!(code, Some(3));
-    let (code, message) = refused(&suimond(&["--log", "=="]).output().unwrap());
+    let (code, message) = exit_and_stderr(&suimond(&["--log", "=="]).output().unwrap());
     assert_eq!(code, Some(1), "{message}");
-    let (code, _) = refused(&suimond(&["--nonsense"]).output().unwrap());
+    let (code, _) = exit_and_stderr(&suimond(&["--nonsense"]).output().unwrap());
     assert_eq!(code, Some(2));
 }
 
 /// Sends a request and returns the response as far as it was received.
-fn ask(socket: &Path, head: &str, body: &str) -> String {
+fn exchange(socket: &Path, head: &str, body: &str) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(90))).unwrap();
     let length = body.len();
@@ -170,10 +170,10 @@ fn a_kill_in_the_middle_of_a_change_leaves_no_socket_behind() {
     for created_count in [2, 9, 30] {
         let mut running = start(directory.path(), "state", &socket);
         // A kill after the end of the change tests nothing further.
-        if ask(&socket, "GET /1.0/nics", "").ends_with("]") && sockets_in(&vms) > 1 {
+        if exchange(&socket, "GET /1.0/nics", "").ends_with("]") && sockets_in(&vms) > 1 {
             break;
         }
-        assert!(ask(&socket, "POST /1.0/apply", &body).starts_with("HTTP/1.1 202"));
+        assert!(exchange(&socket, "POST /1.0/apply", &body).starts_with("HTTP/1.1 202"));
         let deadline = Instant::now() + Duration::from_secs(90);
         while sockets_in(&vms) < created_count {
             assert!(Instant::now() < deadline, "no sockets are made");
@@ -184,7 +184,7 @@ fn a_kill_in_the_middle_of_a_change_leaves_no_socket_behind() {
     }
     assert!(hits > 0, "the kills came too late to say anything");
     let running = start(directory.path(), "state", &socket);
-    let nics = ask(&socket, "GET /1.0/nics", "");
+    let nics = exchange(&socket, "GET /1.0/nics", "");
     let expected_sockets = if nics.ends_with("[]") { 1 } else { 65 };
     assert_eq!(sockets_in(&vms), expected_sockets);
     assert!(vms.join("others.sock").exists());
@@ -201,7 +201,7 @@ fn a_launcher_of_vms_that_fails_says_why_where_its_daemon_reads_it() {
     let mut arguments = vec!["--vm-launcher", text(&socket), "--vm-folder", text(&folder)];
     let launch = |arguments: &[&str]| {
         let output = suimond(arguments).output().unwrap();
-        let (code, error) = refused(&output);
+        let (code, error) = exit_and_stderr(&output);
         (code, error, String::from_utf8(output.stdout).unwrap())
     };
     let reason = format!(

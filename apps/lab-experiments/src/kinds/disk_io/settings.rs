@@ -237,7 +237,7 @@ impl Target {
 
 impl Pattern {
     /// Returns the load as options of fio.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn fio_options(&self) -> String {
         let kind = match (self.random, self.read_percent) {
             (false, 0) => "write",
             (false, 100) => "read",

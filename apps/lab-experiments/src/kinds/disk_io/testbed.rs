@@ -259,7 +259,7 @@ fn with_completions(
 fn job(pattern: &Pattern, depth: u64, options: &str, window: Duration) -> String {
     format!(
         "{} --iodepth={depth} {options} --time_based --runtime={}ms --ramp_time={}ms",
-        pattern.words(),
+        pattern.fio_options(),
         window.as_millis(),
         WARM_UP.as_millis()
     )

@@ -99,7 +99,7 @@ impl Testbed {
     }
 
     /// Returns the number of bytes transmitted on the uplink.
-    fn sent(&self) -> Result<u64> {
+    fn sent_bytes(&self) -> Result<u64> {
         let uplink: Value = self.lan.daemon.get(&format!("/1.0/uplinks/{UPLINK}"))?;
         uplink["counters"]["tx_bytes"].as_u64().context("the uplink has no tx_bytes")
     }
@@ -199,11 +199,11 @@ impl Experiment for OffloadFtp {
         environment.wait(Duration::from_secs(warm_up_seconds))?;
         let profile = environment.profile();
         let mut sampler = Sampler::begin(Some(&testbed.lan.daemon))?;
-        let before = testbed.sent()?;
+        let before = testbed.sent_bytes()?;
         let (mut last, mut rates) = (before, Vec::new());
         for second in 1..=seconds {
             sampler.watch(environment, SECOND, SECOND)?;
-            let now = testbed.sent()?;
+            let now = testbed.sent_bytes()?;
             rates.push((second as f64, now.saturating_sub(last) as f64 * 8.0 / 1e6));
             last = now;
         }

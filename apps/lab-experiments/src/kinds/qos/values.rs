@@ -6,7 +6,7 @@ use suimon_lab_run::{Mark, Measure, MeasureDirection, Repetition, Series, Words}
 
 use super::record::Record;
 use super::settings::{Limits, Settings};
-use super::verdict::{Maximum, Minimum, Verdict, together, verdicts};
+use super::verdict::{Maximum, Minimum, Verdict, evaluate_all, verdicts};
 
 /// Converts a rate of requests of 8 KiB to MB/s.
 pub(super) fn megabytes(iops: f64) -> f64 {
@@ -136,7 +136,7 @@ pub(super) fn repetition(record: &Record<'_>, settles_s: f64) -> Repetition {
                 format!("{}: 拒否されました: {rejection}", step.change.ja),
             ));
         }
-        let combined = together(record, step_number, settles_s);
+        let combined = evaluate_all(record, step_number, settles_s);
         part.value(&format!("used-{number}"), combined.mean / capability * 100.0);
         part.value(&format!("most-{number}"), combined.highest_window / capability * 100.0);
         let verdicts = verdicts(record, step_number, settles_s);

@@ -89,7 +89,7 @@ pub(super) fn verdicts(record: &Record<'_>, step: usize, settles_s: f64) -> Vec<
 }
 
 /// Evaluates all disks of a step together.
-pub(super) fn together(record: &Record<'_>, step: usize, settles_s: f64) -> Together {
+pub(super) fn evaluate_all(record: &Record<'_>, step: usize, settles_s: f64) -> Together {
     let all_disks: Vec<usize> = (0..record.settings.disks().len()).collect();
     let course = course(record, step, &all_disks);
     let highest = windows(&course).iter().map(|(rate, _)| *rate).fold(0.0, f64::max);

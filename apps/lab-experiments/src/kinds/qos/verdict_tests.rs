@@ -100,7 +100,7 @@ fn a_maximum_is_judged_by_its_worst_window() {
 fn all_disks_together_are_looked_at_in_the_same_windows() {
     let settings = settings();
     let rates = [0.0, 0.0, 100.0, 100.0, 100.0, 100.0, 100.0, 0.0].map(|a| (a, 100.0));
-    let together = together(&record(&settings, &rates), 0, 2.0);
+    let together = evaluate_all(&record(&settings, &rates), 0, 2.0);
     assert_eq!(together.highest_window, 200.0);
     assert!((together.mean - (5.0 * 200.0 + 100.0) / 6.0).abs() < 1e-9, "{together:?}");
 }

@@ -61,7 +61,7 @@ impl Ends {
             namespace.address(DEVICE, &format!("{}/24", plain_address(index)))?;
             plain.push(namespace);
         }
-        Self { lan: None, plain, _bridge: Some(bridge), has_world }.reached()
+        Self { lan: None, plain, _bridge: Some(bridge), has_world }.wait_reachable()
     }
 
     fn pair(rig: &Rig) -> Result<Self> {
@@ -72,12 +72,12 @@ impl Ends {
         for (index, namespace) in plain.iter().enumerate() {
             namespace.address(DEVICE, &format!("{}/24", plain_address(index)))?;
         }
-        Self { lan: None, plain: plain.into(), _bridge: None, has_world: true }.reached()
+        Self { lan: None, plain: plain.into(), _bridge: None, has_world: true }.wait_reachable()
     }
 
     /// Waits until the endpoints of a bridge or veth pair reach each other. A [`Lan`] waits by
     /// itself.
-    fn reached(self) -> Result<Self> {
+    fn wait_reachable(self) -> Result<Self> {
         let to = plain_address(0);
         wait_until("endpoints that reach each other", READY_LIMIT, || {
             Ok(self.plain.iter().all(|from| from.ping(&to).unwrap_or(false)))

@@ -51,7 +51,7 @@ struct ClientProcesses {
 
 impl Load<'_> {
     /// Returns the rate of each kind of VM while all others are idle, measured on the first tile.
-    pub(super) fn alone(&self, testbed: &mut Testbed) -> Result<Rates> {
+    pub(super) fn measure_solo(&self, testbed: &mut Testbed) -> Result<Rates> {
         let mut solo_rates = Rates::default();
         for loaded in [Loaded::Java, Loaded::Database, Loaded::Web] {
             let result = self.run(testbed, 1, loaded)?;
@@ -70,7 +70,7 @@ impl Load<'_> {
     }
 
     /// Loads all VMs of all tiles at once.
-    pub(super) fn together(&self, testbed: &mut Testbed) -> Result<Done> {
+    pub(super) fn run_all(&self, testbed: &mut Testbed) -> Result<Done> {
         let count = testbed.tiles.len();
         self.run(testbed, count, Loaded::All)
     }

@@ -153,8 +153,8 @@ impl Experiment for Tiles {
             environment.check()?;
             tile.database.prepare(&testbed.client.namespace, load.transactions())?;
         }
-        let solo_rates = load.alone(&mut testbed)?;
-        let result = load.together(&mut testbed)?;
+        let solo_rates = load.measure_solo(&mut testbed)?;
+        let result = load.run_all(&mut testbed)?;
         let score = Score::compute(&result.tiles, &solo_rates);
         let mut part = Repetition::default();
         part.value("score", score.system);

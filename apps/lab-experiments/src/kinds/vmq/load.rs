@@ -92,7 +92,7 @@ impl Load {
     }
 
     /// Returns the number of sessions that ended unexpectedly.
-    pub(crate) fn lost(&mut self) -> u32 {
+    pub(crate) fn lost_sessions(&mut self) -> u32 {
         let clients = self.clients.iter_mut();
         clients.filter_map(|client| (!client.process.is_running()).then_some(client.sessions)).sum()
     }

@@ -149,7 +149,7 @@ impl Experiment for Vmq {
         let mut seconds = Vec::new();
         let profile = environment.profile();
         let started = Instant::now();
-        let mut last = testbed.carried()?;
+        let mut last = testbed.nic_bytes()?;
         for (number, phase) in (1..).zip(&self.settings.phases) {
             if let Some(max_processors) = phase.max_processors {
                 testbed.set_max_workers(max_processors)?;
@@ -158,13 +158,13 @@ impl Experiment for Vmq {
             part.marks.push(Mark { at_s: started.elapsed().as_secs_f64(), words: phase.words() });
             let first = seconds.len();
             environment.each_second(phase.seconds, || {
-                let now = testbed.carried()?;
+                let now = testbed.nic_bytes()?;
                 seconds.push(testbed.second(started, &last, &now)?);
                 last = now;
                 Ok(())
             })?;
             sum_up(&mut part, number, seconds.get(first..).unwrap_or_default());
-            part.value(&format!("lost-{number}"), load.lost().into());
+            part.value(&format!("lost-{number}"), load.lost_sessions().into());
         }
         drop((profile, load));
         part.series = series(&seconds);

@@ -146,7 +146,7 @@ impl Testbed {
     }
 
     /// Returns the bytes carried by all NICs in both directions.
-    pub(crate) fn carried(&self) -> Result<Carried> {
+    pub(crate) fn nic_bytes(&self) -> Result<Carried> {
         let nics = self.get("/1.0/nics")?;
         let nics = nics.as_array().context("the response has no list of NICs")?;
         let bytes = |nic: &Value, key: &str| nic["counters"][key].as_u64().unwrap_or(0);

@@ -53,7 +53,7 @@ impl ProfileName {
         }
     }
 
-    const fn shown(self) -> &'static str {
+    const fn display_name(self) -> &'static str {
         match self {
             Self::StdCgi => "STD-CGI",
             Self::MinCgi => "MIN-CGI",
@@ -68,7 +68,7 @@ impl Combination {
     }
 
     pub(crate) fn words(self) -> Words {
-        let (profile, vms) = (self.profile.shown(), self.vms);
+        let (profile, vms) = (self.profile.display_name(), self.vms);
         let s = if vms == 1 { "" } else { "s" };
         let (state, ja) = if self.has_vmq { ("on", "オン") } else { ("off", "オフ") };
         Words::new(

@@ -48,7 +48,7 @@ fn draw_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<St
         estimates().map(|statistics| statistics.mean).fold(0.0, f64::min),
     );
     let mut canvas = Canvas::new(860.0, 300.0);
-    let ((left, right), (bottom, top)) = (canvas.across(), canvas.up());
+    let ((left, right), (bottom, top)) = (canvas.x_range(), canvas.y_range());
     let y = Axis::linear(lowest, highest, bottom, top);
     canvas.y_axis(&y, &Words::untranslated(unit));
     let slot = (right - left) / bars.len() as f64;

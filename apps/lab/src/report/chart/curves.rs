@@ -45,7 +45,7 @@ fn draw_measure(chart: &Chart, run: &Run, cases: &[&Case], measure: &str) -> Opt
         return None;
     }
     let mut canvas = Canvas::new(860.0, 320.0);
-    let ((left, right), (bottom, top)) = (canvas.across(), canvas.up());
+    let ((left, right), (bottom, top)) = (canvas.x_range(), canvas.y_range());
     let y = Axis::linear(0.0, highest, bottom, top);
     let is_log = first > 0.0 && last / first >= 8.0;
     let x = if is_log {

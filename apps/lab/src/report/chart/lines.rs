@@ -31,7 +31,7 @@ pub(super) fn over_time(
         .iter()
         .map(|(case, part, series)| {
             let heading = if is_single { Words::default() } else { case.words.clone() };
-            one(&heading, part, series, highest, is_stacked, width)
+            repetition_chart(&heading, part, series, highest, is_stacked, width)
         })
         .collect()
 }
@@ -49,7 +49,7 @@ fn highest(series: &[&Series], is_stacked: bool) -> f64 {
     (0..count).map(sum_at).fold(0.0, f64::max)
 }
 
-fn one(
+fn repetition_chart(
     heading: &Words,
     part: &Repetition,
     series: &[&Series],
@@ -63,7 +63,7 @@ fn one(
         .filter_map(|series| series.points.last())
         .map(|(time, _)| *time)
         .fold(0.0, f64::max);
-    let ((left, right), (bottom, top)) = (canvas.across(), canvas.up());
+    let ((left, right), (bottom, top)) = (canvas.x_range(), canvas.y_range());
     let (x, y) = (Axis::tight(0.0, ends, left, right), Axis::linear(0.0, highest, bottom, top));
     let unit = series.first().map(|series| series.unit.clone()).unwrap_or_default();
     canvas.y_axis(&y, &Words::untranslated(unit));
