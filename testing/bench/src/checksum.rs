@@ -33,10 +33,10 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
             match &program {
                 Ok(program) => {
                     for _ in 0..pairs {
-                        let peer_rate = theirs(program, peer, length)?;
+                        let peer_rate = measure_peer(program, peer, length)?;
                         let pair = Pair {
-                            peer: Sample::alone(peer_rate),
-                            suimon: Sample::alone(ours(length)),
+                            peer: Sample::without_distance(peer_rate),
+                            suimon: Sample::without_distance(measure_suimon(length)),
                         };
                         work.push(pair);
                     }
@@ -49,13 +49,13 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     Ok(benchmarks)
 }
 
-fn theirs(program: &str, peer: &str, length: usize) -> Result<f64> {
+fn measure_peer(program: &str, peer: &str, length: usize) -> Result<f64> {
     let seconds = WINDOW.as_secs_f64().to_string();
     let output = run(&[program, peer, &length.to_string(), &seconds])?;
     output.split_whitespace().next().and_then(|rate| rate.parse().ok()).context("no rate")
 }
 
-fn ours(length: usize) -> f64 {
+fn measure_suimon(length: usize) -> f64 {
     let bytes: Vec<u8> = (0..length).map(|index| (index * 7) as u8).collect();
     let started = Instant::now();
     let mut rounds = 0_u32;

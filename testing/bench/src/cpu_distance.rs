@@ -34,7 +34,7 @@ pub(crate) enum Distance {
 
 impl Distance {
     /// Classifies a transfer time in nanoseconds.
-    pub(crate) fn of(handover_ns: f64) -> Self {
+    pub(crate) fn classify(handover_ns: f64) -> Self {
         if handover_ns < NEAR_NS_MAX { Self::Near } else { Self::Far }
     }
 }
@@ -59,7 +59,7 @@ fn handover_within(cpus: [u16; 2], limit: Duration) -> Result<f64> {
             anyhow::Ok(())
         });
         let asking = scope.spawn(|| {
-            let result = pin(cpus[0]).and_then(|()| ask(&cell, limit));
+            let result = pin(cpus[0]).and_then(|()| measure_round_trips(&cell, limit));
             cell.store(STOP, Ordering::Release);
             result
         });
@@ -83,7 +83,7 @@ fn answer(cell: &AtomicU32) {
     }
 }
 
-fn ask(cell: &AtomicU32, limit: Duration) -> Result<f64> {
+fn measure_round_trips(cell: &AtomicU32, limit: Duration) -> Result<f64> {
     let deadline = Instant::now() + limit;
     let mut windows = Vec::with_capacity(TIMES);
     'windows: for _ in 0..TIMES {

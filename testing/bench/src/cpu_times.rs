@@ -14,7 +14,7 @@ impl CpuTimes {
     ///
     /// # Errors
     /// The process no longer runs, or the kernel does not report the times.
-    pub(crate) fn of(process: u32) -> Result<Self> {
+    pub(crate) fn read(process: u32) -> Result<Self> {
         let mut times = BTreeMap::new();
         for task in fs::read_dir(format!("/proc/{process}/task"))? {
             let path = task?.path();

@@ -57,9 +57,9 @@ pub(crate) fn rates(
     serve_client(CPU, disk, limits, client, |answers| {
         thread::sleep(WARM_UP);
         let process = std::process::id();
-        let (cpu, completed, started) = (CpuTimes::of(process)?, answers.done(), Instant::now());
+        let (cpu, completed, started) = (CpuTimes::read(process)?, answers.done(), Instant::now());
         thread::sleep(window);
-        let (used, completed) = (CpuTimes::of(process)?.since(&cpu), answers.done() - completed);
+        let (used, completed) = (CpuTimes::read(process)?.since(&cpu), answers.done() - completed);
         Ok(Rates {
             per_second: completed as f64 / started.elapsed().as_secs_f64(),
             per_cpu_second: completed as f64 / (used as f64 / 1e9),

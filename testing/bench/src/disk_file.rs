@@ -37,8 +37,11 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     write_file(&file, FILE_BYTES)?;
     for _ in 0..pairs {
         for (work, depth) in benchmarks.iter_mut().zip(DEPTHS) {
-            let peer = Sample::alone(by_fio(&file, depth)?);
-            work.push(Pair { peer, suimon: Sample::alone(by_suimon(&rig, &plan, depth)?) });
+            let peer = Sample::without_distance(by_fio(&file, depth)?);
+            work.push(Pair {
+                peer,
+                suimon: Sample::without_distance(by_suimon(&rig, &plan, depth)?),
+            });
         }
     }
     Ok(benchmarks.into())

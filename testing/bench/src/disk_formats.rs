@@ -54,7 +54,7 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     for _ in 0..pairs {
         let samples = round(&store)?;
         for Comparison { work, asks: pattern, suimon, peer } in &mut comparisons {
-            let sample_of = |image: &Image| samples.get(&(*pattern, words(*image))).copied();
+            let sample_of = |image: &Image| samples.get(&(*pattern, names(*image))).copied();
             let (suimon, peer) =
                 sample_of(suimon).zip(sample_of(peer)).context("it was measured")?;
             work.push(Pair { peer, suimon });
@@ -69,7 +69,7 @@ fn comparisons() -> Vec<Comparison> {
         for (_, pattern) in WAYS {
             for peer in [(format, DiskKind::Fixed), RAW] {
                 let suimon = (format, DiskKind::Dynamic);
-                let [format_name, kind] = words(peer);
+                let [format_name, kind] = names(peer);
                 let name = format!("disk-formats-{}-{pattern}-{format_name}", format.word());
                 let title = format!(
                     "4 KB random {pattern}, dynamic {}, all of it allocated, in memory, depth \
@@ -86,7 +86,7 @@ fn comparisons() -> Vec<Comparison> {
     comparisons_all
 }
 
-const fn words((format, kind): Image) -> [&'static str; 2] {
+const fn names((format, kind): Image) -> [&'static str; 2] {
     [format.word(), kind.word()]
 }
 
@@ -103,7 +103,7 @@ fn round(store: &StoreFolder) -> Result<BTreeMap<(&'static str, [&'static str; 2
                 disk_bytes: DISK_BYTES,
             };
             let rate = rates(disk, None, client, WINDOW)?.per_cpu_second / 1e3;
-            samples.insert((name, words(image)), Sample::alone(rate));
+            samples.insert((name, names(image)), Sample::without_distance(rate));
         }
     }
     Ok(samples)

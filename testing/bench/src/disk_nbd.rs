@@ -128,7 +128,9 @@ enum Program {
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let mut benchmarks: Vec<Vec<[Work; 2]>> = PEERS
         .iter()
-        .map(|peer| JOBS.iter().map(|job| FIGURES.map(|figure| work(peer, *job, figure))).collect())
+        .map(|peer| {
+            JOBS.iter().map(|job| FIGURES.map(|figure| new_work(peer, *job, figure))).collect()
+        })
         .collect();
     let has_no_missing =
         |benchmarks: &[[Work; 2]]| benchmarks.iter().flatten().all(|work| work.missing.is_none());
@@ -163,7 +165,7 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     Ok(benchmarks.into_iter().flatten().flatten().collect())
 }
 
-fn work(peer: &Peer, Job { way: pattern, depth, asker }: Job, figure: Figure) -> Work {
+fn new_work(peer: &Peer, Job { way: pattern, depth, asker }: Job, figure: Figure) -> Work {
     let Peer { name, title, program, source, .. } = peer;
     // This program is not a usable server, so there is no bar.
     let has_bar = source.is_none();

@@ -128,7 +128,8 @@ fn alternating_pair(measures: &[&dyn Fn() -> Result<f64>; 2]) -> Result<Pair> {
             }
         }
     }
-    let sample = |costs: Vec<f64>| Sample::alone(median(costs.into_iter()).unwrap_or(f64::NAN));
+    let sample =
+        |costs: Vec<f64>| Sample::without_distance(median(costs.into_iter()).unwrap_or(f64::NAN));
     let [peer, suimon] = measured.map(sample);
     Ok(Pair { peer, suimon })
 }
@@ -166,7 +167,7 @@ fn raw(size: Option<u64>) -> DiskPlan {
 }
 
 /// Returns a minimum that any device delivers, and maximums that none reaches.
-fn kept() -> Limits {
+fn loose_limits() -> Limits {
     Limits { min_iops: Iops::new(1000), ..QosLimits::AllLimits.limits(1) }
 }
 
@@ -175,11 +176,11 @@ fn push_pairs(work: &mut Work, pairs: usize, store: &StoreFolder, disk_bytes: u6
         let (pattern, bytes) = (Asks::RandomReads, REQUEST_BYTES);
         let client = ClientSpec { asks: pattern, depth: DEPTH, bytes, disk_bytes };
         let rates = rates(store.disk(&raw(None))?, limits, client, WINDOW)?;
-        Ok(Sample::alone(rates.per_cpu_second / 1e3))
+        Ok(Sample::without_distance(rates.per_cpu_second / 1e3))
     };
     for _ in 0..pairs {
         let peer = rate(None)?;
-        work.push(Pair { peer, suimon: rate(Some(kept()))? });
+        work.push(Pair { peer, suimon: rate(Some(loose_limits()))? });
     }
     Ok(())
 }

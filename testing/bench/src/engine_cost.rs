@@ -56,8 +56,8 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
         let mut work =
             Work::new(&format!("engine-{name}"), title, peer, "ns").less_is_better().with_bar(FLAT);
         for _ in 0..pairs {
-            let peer = Sample::alone(ns_per_frame(SMALL)?);
-            work.push(Pair { peer, suimon: Sample::alone(ns_per_frame(size)?) });
+            let peer = Sample::without_distance(ns_per_frame(SMALL)?);
+            work.push(Pair { peer, suimon: Sample::without_distance(ns_per_frame(size)?) });
         }
         Ok(work)
     };
@@ -74,8 +74,8 @@ fn measure_workers(pairs: usize) -> Result<Work> {
         .less_is_better()
         .with_bar(FLAT);
     for _ in 0..pairs {
-        let peer = Sample::alone(ns_per_frame_of_workers(1, 1, NEIGHBOUR_WINDOW)?);
-        let suimon = Sample::alone(ns_per_frame_of_workers(2, 1, NEIGHBOUR_WINDOW)?);
+        let peer = Sample::without_distance(ns_per_frame_of_workers(1, 1, NEIGHBOUR_WINDOW)?);
+        let suimon = Sample::without_distance(ns_per_frame_of_workers(2, 1, NEIGHBOUR_WINDOW)?);
         work.push(Pair { peer, suimon });
     }
     Ok(work)
@@ -88,8 +88,9 @@ fn measure_full_mailbox(pairs: usize) -> Result<Work> {
     let mut work =
         Work::new("engine-full-mailbox", title, peer, "ns").less_is_better().with_bar(FLAT);
     for _ in 0..pairs {
-        let peer = Sample::alone(ns_per_frame_beside_full_mailbox(3, NEIGHBOUR_WINDOW)?);
-        let suimon = Sample::alone(ns_per_frame_beside_full_mailbox(15, NEIGHBOUR_WINDOW)?);
+        let peer = Sample::without_distance(ns_per_frame_beside_full_mailbox(3, NEIGHBOUR_WINDOW)?);
+        let suimon =
+            Sample::without_distance(ns_per_frame_beside_full_mailbox(15, NEIGHBOUR_WINDOW)?);
         work.push(Pair { peer, suimon });
     }
     Ok(work)

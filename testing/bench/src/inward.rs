@@ -64,9 +64,9 @@ impl Inward {
             testpmd.ask("start")?;
             let mut flood = wires.far().start(rig, "flood", &arguments)?;
             thread::sleep(WARM_UP);
-            let before = Worked::of(daemon)?;
+            let before = Worked::query(daemon)?;
             thread::sleep(WINDOW);
-            let after = Worked::of(daemon)?;
+            let after = Worked::query(daemon)?;
             flood.check_running()?;
             drop(flood);
             testpmd.stop()?;
@@ -77,12 +77,12 @@ impl Inward {
 }
 
 impl Worked {
-    fn of(daemon: &Daemon) -> Result<Self> {
+    fn query(daemon: &Daemon) -> Result<Self> {
         let top = daemon.http("GET", "/1.0/top", None)?.json;
-        Self::told(&top).with_context(|| format!("no stages or no counters: {top}"))
+        Self::parse(&top).with_context(|| format!("no stages or no counters: {top}"))
     }
 
-    fn told(top: &Value) -> Option<Self> {
+    fn parse(top: &Value) -> Option<Self> {
         let stages = top["workers"][0]["stages"].as_object()?;
         let in_vain = ["poll_ns", "idle_ns"];
         let working = stages.iter().filter(|(name, _)| !in_vain.contains(&name.as_str()));

@@ -114,7 +114,8 @@ fn through_open_vswitch(program: &str, under_way: u32) -> Result<Sample> {
     let large = ["other_config:userspace-tso-enable=true"];
     let switch = ovs::OvsDpdk::start_with(&rig, SWITCHING, GUESTS, &large)?;
     // The thread never releases the CPU, so nothing can be copied on it.
-    let run = run_vms(&rig, &words(program, &switch.sockets(), under_way, Duration::ZERO))?;
+    let run =
+        run_vms(&rig, &testpmd_arguments(program, &switch.sockets(), under_way, Duration::ZERO))?;
     Ok(run.switched)
 }
 
@@ -122,7 +123,7 @@ fn through_suimon(program: &str, under_way: u32) -> Result<Run> {
     let rig = Rig::new()?;
     let sockets = [rig.path("vh0.sock"), rig.path("vh1.sock")];
     let _daemon = Daemon::start(&rig, &host_file(&sockets))?;
-    run_vms(&rig, &words(program, &sockets, under_way, COPY_WINDOW))
+    run_vms(&rig, &testpmd_arguments(program, &sockets, under_way, COPY_WINDOW))
 }
 
 /// Runs the VMs. The distance of the CPUs is measured while the VMs are idle, and after they have
@@ -152,7 +153,12 @@ fn run_vms(rig: &Rig, arguments: &[String]) -> Result<Run> {
     Ok(Run { switched, copied })
 }
 
-fn words(program: &str, sockets: &[String; 2], under_way: u32, copy: Duration) -> Vec<String> {
+fn testpmd_arguments(
+    program: &str,
+    sockets: &[String; 2],
+    under_way: u32,
+    copy: Duration,
+) -> Vec<String> {
     let mut arguments = vec![program.to_owned(), "-l".to_owned(), format!("{SWITCHING},{GUESTS}")];
     arguments.extend(["--main-lcore".to_owned(), SWITCHING.to_string()]);
     arguments.extend(["--no-pci", "--in-memory", "--single-file-segments"].map(str::to_owned));

@@ -122,10 +122,10 @@ impl Outward {
         let Self { testpmd, daemon, wires, .. } = self;
         let process = daemon.process().id();
         sending(testpmd, || {
-            let (frames, used) = (wires.arrived()?, CpuTimes::of(process)?);
+            let (frames, used) = (wires.arrived()?, CpuTimes::read(process)?);
             thread::sleep(WINDOW);
             let frames = wires.arrived()? - frames;
-            let used = CpuTimes::of(process)?.since(&used);
+            let used = CpuTimes::read(process)?.since(&used);
             ensure!(frames > 0, "no frame arrived");
             Ok(used as f64 / frames as f64)
         })

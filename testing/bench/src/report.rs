@@ -28,13 +28,13 @@ impl Sample {
     }
 
     /// Creates a sample that does not depend on the CPUs' distance.
-    pub(crate) fn alone(rate: f64) -> Self {
+    pub(crate) fn without_distance(rate: f64) -> Self {
         Self { rate, handover_ns: None }
     }
 
     /// Returns the distance; `None` if it changed meanwhile, or is irrelevant.
     fn distance(&self) -> Option<Distance> {
-        let [before, after] = self.handover_ns?.map(Distance::of);
+        let [before, after] = self.handover_ns?.map(Distance::classify);
         (before == after).then_some(before)
     }
 }
@@ -127,7 +127,7 @@ pub(crate) struct Summary {
 
 impl Summary {
     /// Summarises pairs; `None` if there are none.
-    fn of(pairs: &[Pair], better: Better) -> Option<Self> {
+    fn from_pairs(pairs: &[Pair], better: Better) -> Option<Self> {
         let ratios: Vec<f64> = pairs.iter().map(|pair| pair.ratio(better)).collect();
         Some(Self {
             pairs: pairs.len(),
@@ -178,13 +178,13 @@ impl Work {
     }
 
     /// Returns the pairs measured with the CPUs at this distance.
-    fn at(&self, distance: Distance) -> Vec<Pair> {
+    fn pairs_at(&self, distance: Distance) -> Vec<Pair> {
         self.pairs.iter().filter(|pair| pair.distance() == Some(distance)).copied().collect()
     }
 
     /// Returns the number of pairs whose two measurements had the same distance of CPUs.
     pub(crate) fn like_pairs(&self) -> usize {
-        self.at(Distance::Near).len() + self.at(Distance::Far).len()
+        self.pairs_at(Distance::Near).len() + self.pairs_at(Distance::Far).len()
     }
 }
 
@@ -238,12 +238,12 @@ fn render_work(page: &mut String, work: &Work) {
     let Work { title, peer, unit, .. } = work;
     let lines = [
         ("all", work.pairs.clone()),
-        ("near", work.at(Distance::Near)),
-        ("far", work.at(Distance::Far)),
+        ("near", work.pairs_at(Distance::Near)),
+        ("far", work.pairs_at(Distance::Far)),
     ];
     let mut names = (title.as_str(), peer.as_str());
     for (cpus, pairs) in lines {
-        let Some(summary) = Summary::of(&pairs, work.better) else { continue };
+        let Some(summary) = Summary::from_pairs(&pairs, work.better) else { continue };
         let Summary { peer: peer_sample, suimon, ratio, ratio_min, ratio_max, pairs, added } =
             summary;
         let bar = match work.bar {
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     /// Creates a comparison from tuples of the peer's value and transfer time, then Suimon's.
-    fn work(pairs: &[[f64; 4]]) -> Work {
+    fn new_work(pairs: &[[f64; 4]]) -> Work {
         let sample = |rate, ns| Sample { rate, handover_ns: Some([ns, ns]) };
         Work {
             name: "w".to_owned(),
@@ -289,22 +289,23 @@ mod tests {
     #[test]
     fn the_ratio_is_the_median_of_the_pairs_ratios() {
         // The ratio of the medians would be 3 / 2.
-        let work = work(&[[1.0, 30.0, 3.0, 30.0], [2.0, 30.0, 2.0, 30.0], [4.0, 30.0, 4.0, 30.0]]);
-        let summary = Summary::of(&work.pairs, Better::More).unwrap();
+        let work =
+            new_work(&[[1.0, 30.0, 3.0, 30.0], [2.0, 30.0, 2.0, 30.0], [4.0, 30.0, 4.0, 30.0]]);
+        let summary = Summary::from_pairs(&work.pairs, Better::More).unwrap();
         assert_eq!((summary.ratio, summary.ratio_min, summary.ratio_max), (1.0, 1.0, 3.0));
         assert_eq!((summary.peer, summary.suimon), (2.0, 3.0));
     }
 
     #[test]
     fn where_less_is_better_the_ratio_is_turned_over() {
-        let work = work(&[[4.0, 30.0, 2.0, 30.0]]).less_is_better();
-        assert_eq!(Summary::of(&work.pairs, work.better).unwrap().ratio, 2.0);
+        let work = new_work(&[[4.0, 30.0, 2.0, 30.0]]).less_is_better();
+        assert_eq!(Summary::from_pairs(&work.pairs, work.better).unwrap().ratio, 2.0);
     }
 
     #[test]
     fn pairs_of_unlike_halves_are_only_in_the_first_line() {
         let work =
-            work(&[[1.0, 30.0, 3.0, 170.0], [2.0, 30.0, 2.0, 30.0], [4.0, 170.0, 8.0, 170.0]]);
+            new_work(&[[1.0, 30.0, 3.0, 170.0], [2.0, 30.0, 2.0, 30.0], [4.0, 170.0, 8.0, 170.0]]);
         assert_eq!(work.like_pairs(), 2);
         let page = render(&[work], &[]);
         assert!(
@@ -317,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_sample_during_which_the_cpus_moved_is_unlike_any_other() {
-        let mut work = work(&[[1.0, 30.0, 1.0, 30.0]]);
+        let mut work = new_work(&[[1.0, 30.0, 1.0, 30.0]]);
         work.pairs[0].peer.handover_ns = Some([30.0, 170.0]);
         assert_eq!(work.like_pairs(), 0);
     }
@@ -325,15 +326,15 @@ mod tests {
     #[test]
     fn the_bar_stands_beside_what_was_measured() {
         let pairs = [[100.0, 30.0, 140.0, 30.0]];
-        let page = render(&[work(&pairs).with_bar(Bar::Ratio(1.5))], &[]);
+        let page = render(&[new_work(&pairs).with_bar(Bar::Ratio(1.5))], &[]);
         assert!(page.contains("| **1.40** | 1.40 – 1.40 | 1.5 | 1 |"), "{page}");
-        let page = render(&[work(&pairs).with_bar(Bar::AddedMax(50.0))], &[]);
+        let page = render(&[new_work(&pairs).with_bar(Bar::AddedMax(50.0))], &[]);
         assert!(page.contains("| 1.40 – 1.40 | 50 Mpps more; 40.00 | 1 |"), "{page}");
     }
 
     #[test]
     fn what_was_not_measured_says_so() {
-        let page = render(&[work(&[])], &[]);
+        let page = render(&[new_work(&[])], &[]);
         assert!(page.contains("not measured: not installed"), "{page}");
     }
 }

@@ -89,14 +89,14 @@ fn measure_pairs(
     let (mut sent_whole, mut sent_cut) = (Vec::new(), Vec::new());
     for _ in 0..pairs {
         let namespace = Namespace::new(rig, "segmentation")?;
-        let whole_time = theirs(&namespace, program, "whole", 1)?;
-        let cut = theirs(&namespace, program, payload.mode(), SEGMENTS)?;
+        let whole_time = measure_kernel(&namespace, program, "whole", 1)?;
+        let cut = measure_kernel(&namespace, program, payload.mode(), SEGMENTS)?;
         ensure!(
             cut > whole_time,
             "cutting takes the kernel no time: {cut} µs, without {whole_time} µs"
         );
-        let peer = Sample::alone(cut - whole_time);
-        work.push(Pair { peer, suimon: Sample::alone(ours(payload)?) });
+        let peer = Sample::without_distance(cut - whole_time);
+        work.push(Pair { peer, suimon: Sample::without_distance(measure_suimon(payload)?) });
         sent_whole.push(whole_time);
         sent_cut.push(cut);
     }
@@ -109,7 +109,7 @@ fn measure_pairs(
 
 /// Measures the kernel, in microseconds per frame. Checks that the device receives the expected
 /// number of pieces.
-fn theirs(namespace: &Namespace, program: &str, mode: &str, pieces: usize) -> Result<f64> {
+fn measure_kernel(namespace: &Namespace, program: &str, mode: &str, pieces: usize) -> Result<f64> {
     let seconds = WINDOW.as_secs_f64().to_string();
     let output = namespace.run(&[program, DEVICE, &seconds, mode])?;
     let mut figures = output.split_whitespace().map(str::parse::<f64>);
@@ -125,7 +125,7 @@ fn theirs(namespace: &Namespace, program: &str, mode: &str, pieces: usize) -> Re
 }
 
 /// Measures Suimon, in microseconds per frame.
-fn ours(payload: Payload) -> Result<f64> {
+fn measure_suimon(payload: Payload) -> Result<f64> {
     let mut frame = large_frame()?;
     let mut slots = vec![[0; SLOT_BYTES]; SEGMENTS];
     let started = Instant::now();

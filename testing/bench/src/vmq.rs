@@ -79,7 +79,10 @@ fn reactions(rounds: usize) -> Result<[Work; 2]> {
         thread::sleep(LOADED);
         let last = host.end(load)?;
         let pack_s = host.pack(last)?.as_secs_f64();
-        let pair = |peer, suimon| Pair { peer: Sample::alone(peer), suimon: Sample::alone(suimon) };
+        let pair = |peer, suimon| Pair {
+            peer: Sample::without_distance(peer),
+            suimon: Sample::without_distance(suimon),
+        };
         spread.push(pair(OVS_SPREAD_S, spread_s));
         pack.push(pair(PACK_PROMISE_S, pack_s));
     }

@@ -22,7 +22,7 @@ pub(crate) fn round_trips(cpus: [u16; 2], pings: &Pings) -> Result<Vec<f64>> {
     let (ping, pong) = (new()?, new()?);
     thread::scope(|scope| {
         let answering = scope.spawn(|| answer(cpus[1], pings.count, &ping, &pong));
-        let asking = scope.spawn(|| ask(cpus[0], pings, &ping, &pong));
+        let asking = scope.spawn(|| measure_pings(cpus[0], pings, &ping, &pong));
         let times = asking.join().ok().context("the asking thread panicked")?;
         answering.join().ok().context("the answering thread panicked")??;
         times
@@ -38,7 +38,7 @@ fn answer(cpu: u16, count: u32, ping: &OwnedFd, pong: &OwnedFd) -> Result<()> {
     Ok(())
 }
 
-fn ask(cpu: u16, pings: &Pings, ping: &OwnedFd, pong: &OwnedFd) -> Result<Vec<f64>> {
+fn measure_pings(cpu: u16, pings: &Pings, ping: &OwnedFd, pong: &OwnedFd) -> Result<Vec<f64>> {
     pin(cpu)?;
     let mut times = Vec::new();
     for _ in 0..pings.count {

@@ -9,7 +9,7 @@ fn client(read_percent: u8, is_random: bool) -> Client {
 }
 
 /// Receives and completes requests, oldest first, until `requests` are complete; returns all.
-fn asked(client: &mut Client, requests: usize) -> Vec<DiskRequest> {
+fn complete_requests(client: &mut Client, requests: usize) -> Vec<DiskRequest> {
     let mut requests_all = Vec::new();
     for count in 0..requests {
         client.receive(32, &mut requests_all).unwrap();
@@ -27,7 +27,7 @@ fn asked(client: &mut Client, requests: usize) -> Vec<DiskRequest> {
 #[test]
 fn a_mixed_client_reads_as_often_as_it_is_told_to() {
     for (percent, min_reads, max_reads) in [(0, 0, 0), (67, 620, 720), (100, 1000, 1000)] {
-        let requests_all = asked(&mut client(percent, true), 1000);
+        let requests_all = complete_requests(&mut client(percent, true), 1000);
         let reads =
             requests_all[..1000].iter().filter(|request| request.op == DiskOp::Read).count();
         assert!((min_reads..=max_reads).contains(&reads), "{percent} %: {reads} of 1000");
@@ -37,7 +37,7 @@ fn a_mixed_client_reads_as_often_as_it_is_told_to() {
 
 #[test]
 fn a_sequential_client_begins_again_at_the_end() {
-    let requests_all = asked(&mut client(100, false), 20);
+    let requests_all = complete_requests(&mut client(100, false), 20);
     let blocks: Vec<u64> =
         requests_all[..20].iter().map(|request| request.range.offset() / 8192).collect();
     let expected: Vec<u64> = (0..20).map(|number| number % 8).collect();

@@ -54,7 +54,7 @@ pub(crate) fn seconds(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn at(times: &[u64]) -> Vec<Duration> {
+    fn durations(times: &[u64]) -> Vec<Duration> {
         times.iter().map(|ms| Duration::from_millis(*ms)).collect()
     }
 
@@ -62,15 +62,15 @@ mod tests {
     fn the_fullest_interval_is_found_wherever_it_is() {
         let second = Duration::from_secs(1);
         assert_eq!(most_within(&[], second), 0);
-        assert_eq!(most_within(&at(&[5]), second), 1);
-        assert_eq!(most_within(&at(&[0, 300, 600, 999, 5000]), second), 4);
-        assert_eq!(most_within(&at(&[0, 300, 600, 1000, 1300]), second), 3);
-        assert_eq!(most_within(&at(&[0, 4000, 4001, 4002]), second), 3);
+        assert_eq!(most_within(&durations(&[5]), second), 1);
+        assert_eq!(most_within(&durations(&[0, 300, 600, 999, 5000]), second), 4);
+        assert_eq!(most_within(&durations(&[0, 300, 600, 1000, 1300]), second), 3);
+        assert_eq!(most_within(&durations(&[0, 4000, 4001, 4002]), second), 3);
     }
 
     #[test]
     fn gaps_are_between_neighbours() {
-        assert_eq!(gaps(&at(&[10, 15, 40])), at(&[5, 25]));
-        assert!(gaps(&at(&[10])).is_empty());
+        assert_eq!(gaps(&durations(&[10, 15, 40])), durations(&[5, 25]));
+        assert!(gaps(&durations(&[10])).is_empty());
     }
 }

@@ -55,7 +55,7 @@ impl Seat {
     }
 
     /// Returns the LACPDUs since `since` with their times.
-    pub(crate) fn since(&self, since: Duration) -> Vec<(Duration, Lacpdu)> {
+    pub(crate) fn lacpdus_since(&self, since: Duration) -> Vec<(Duration, Lacpdu)> {
         lacpdus(&self.heard)
             .filter(|(time, _)| *time >= since)
             .map(|(time, pdu)| (time, *pdu))
@@ -117,7 +117,7 @@ impl<'w> Session<'w> {
             if self.now() >= deadline {
                 return Ok(false);
             }
-            self.speak()?;
+            self.send_due()?;
             let due = self.seats.iter().filter_map(Seat::due).min();
             let until = due.map_or(deadline, |due| due.min(deadline));
             if let Some(arrival) = self.world.receive(until)? {
@@ -141,7 +141,7 @@ impl<'w> Session<'w> {
 
     /// Sends a frame unchanged.
     pub(crate) fn send(&mut self, interface: usize, frame: &[u8]) -> Result<()> {
-        self.trace('>', interface, &Kind::of(frame));
+        self.trace('>', interface, &Kind::decode(frame));
         self.world.send(interface, frame)
     }
 
@@ -161,7 +161,7 @@ impl<'w> Session<'w> {
                 self.world.send(interface, frame)?;
                 sent_count += 1;
             }
-            self.speak()?;
+            self.send_due()?;
             // Receives at most as many frames as were sent, so that a device that sends more cannot
             // prolong the flood.
             for _ in 0..BURST {
@@ -214,7 +214,7 @@ impl<'w> Session<'w> {
     fn nudge(&mut self, since: Duration) -> Result<()> {
         for interface in 0..self.seats.len() {
             let seat = &self.seats[interface];
-            if seat.since(since).is_empty() {
+            if seat.lacpdus_since(since).is_empty() {
                 let mut pdu = seat.partner.compose(seat.device.as_ref());
                 pdu.partner.state.0 ^= State::ACTIVITY.0;
                 self.send(interface, &pdu.encode())?;
@@ -233,7 +233,7 @@ impl<'w> Session<'w> {
         }
     }
 
-    fn speak(&mut self) -> Result<()> {
+    fn send_due(&mut self) -> Result<()> {
         for interface in 0..self.seats.len() {
             if self.seats[interface].due().is_some_and(|due| due <= self.world.now()) {
                 self.say(interface)?;
@@ -249,7 +249,7 @@ impl<'w> Session<'w> {
         if read_u16(&frame, 12) != Some(SLOW_PROTOCOLS_TYPE) {
             return Ok(());
         }
-        let kind = Kind::of(&frame);
+        let kind = Kind::decode(&frame);
         self.trace('<', interface, &kind);
         let seat = &mut self.seats[interface];
         if let Kind::Lacp(pdu) = &kind {

@@ -40,15 +40,15 @@ struct Flows(Vec<Vec<u8>>);
 impl Flows {
     /// Returns a source of `flows` flows between the two addresses `macs`: destination, source.
     fn new(macs: [u8; 2], flows: u8) -> Self {
-        Self::of(|_| macs, flows)
+        Self::from_macs(|_| macs, flows)
     }
 
     /// Returns a source of one flow to the NIC from each of `stations` remote stations.
     fn of_stations(stations: u8) -> Self {
-        Self::of(|flow| [NIC, STATION + flow], stations)
+        Self::from_macs(|flow| [NIC, STATION + flow], stations)
     }
 
-    fn of(macs: impl Fn(u8) -> [u8; 2], flows: u8) -> Self {
+    fn from_macs(macs: impl Fn(u8) -> [u8; 2], flows: u8) -> Self {
         let flow = |flow: u8| {
             let mut bytes = macs(flow).map(mac).concat();
             bytes.extend([0x08, 0x00, 0x45, 0, 0, 50, 0, 1, 0x40, 0, 64, 17, 0, 0]);

@@ -112,7 +112,7 @@ impl Block {
         sector
     }
 
-    fn whole(&self, version: u64) -> Vec<u8> {
+    fn block_content(&self, version: u64) -> Vec<u8> {
         (0..SECTORS).flat_map(|nth| self.content(version, nth)).collect()
     }
 
@@ -230,7 +230,7 @@ impl DiskPart {
         let block = &mut self.blocks[index];
         block.sent += 1;
         let version = block.sent;
-        client.write(block.offset, &block.whole(version), durable)?;
+        client.write(block.offset, &block.block_content(version), durable)?;
         block.handle_answer();
         self.done.writes += 1;
         Ok(())

@@ -37,9 +37,9 @@ fn what_was_answered_and_is_lost_is_found() {
 fn what_nobody_wrote_there_is_found() {
     let block = block();
     let other_block = Block { offset: 0, ..block.clone() };
-    let mut torn = block.whole(3);
+    let mut torn = block.block_content(3);
     torn[600] ^= 1;
-    for content in [other_block.whole(3), torn, block.whole(5)] {
+    for content in [other_block.block_content(3), torn, block.block_content(5)] {
         let message = block.clone().settle(&content).unwrap_err().to_string();
         assert!(message.contains("none of the versions 2 to 4"), "{message}");
     }
@@ -48,9 +48,9 @@ fn what_nobody_wrote_there_is_found() {
 #[test]
 fn while_the_server_lives_only_the_last_answer_counts() {
     let block = block();
-    block.compare(&block.whole(2)).unwrap();
+    block.compare(&block.block_content(2)).unwrap();
     for version in [1, 3, 4] {
-        assert!(block.compare(&block.whole(version)).is_err(), "{version}");
+        assert!(block.compare(&block.block_content(version)).is_err(), "{version}");
     }
 }
 

@@ -105,24 +105,24 @@ impl Etcd {
             let file = folder.join(format!("{user}.password"));
             std::fs::write(&file, format!("{password}\n"))?;
             run(&["chmod", "600", &file.to_string_lossy()])?;
-            etcd.ask("user/add", &json!({"name": user, "password": password}))?;
+            etcd.post_auth("user/add", &json!({"name": user, "password": password}))?;
         }
         let end = format!("{}0", prefix.trim_end_matches('/'));
         let permissions =
             json!({"permType": "READWRITE", "key": base64(prefix), "range_end": base64(&end)});
         for (role, perm) in [("root", None), ("suimon", Some(permissions))] {
-            etcd.ask("role/add", &json!({"name": role}))?;
+            etcd.post_auth("role/add", &json!({"name": role}))?;
             if let Some(perm) = perm {
-                etcd.ask("role/grant", &json!({"name": role, "perm": perm}))?;
+                etcd.post_auth("role/grant", &json!({"name": role, "perm": perm}))?;
             }
-            etcd.ask("user/grant", &json!({"user": role, "role": role}))?;
+            etcd.post_auth("user/grant", &json!({"user": role, "role": role}))?;
         }
-        etcd.ask("enable", &json!({}))?;
+        etcd.post_auth("enable", &json!({}))?;
         Ok(etcd)
     }
 
     /// Sends a request about users to the first member, before passwords are enabled.
-    fn ask(&self, operation: &str, body: &Value) -> Result<()> {
+    fn post_auth(&self, operation: &str, body: &Value) -> Result<()> {
         let folder = self.folder.as_ref().context("it has no TLS")?;
         let authority = folder.join("ca-cert.pem").to_string_lossy().into_owned();
         let port = self.ports.first().context("it has no member")?;

@@ -107,7 +107,7 @@ impl Delivered {
     }
 
     /// Returns the operations delivered until `time_ms`.
-    fn until(&self, time_ms: f64) -> f64 {
+    fn delivered_until(&self, time_ms: f64) -> f64 {
         let after = self.0.partition_point(|point| point.0 < time_ms);
         match (after.checked_sub(1).map(|index| self.0[index]), self.0.get(after)) {
             (Some((t0, s0)), Some((t1, s1))) => {
@@ -122,7 +122,7 @@ impl Delivered {
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "milliseconds are small")]
     pub fn rate(&self, start_ms: u64, until: u64) -> f64 {
-        (self.until(until as f64) - self.until(start_ms as f64)) * 1000.0
+        (self.delivered_until(until as f64) - self.delivered_until(start_ms as f64)) * 1000.0
             / (until - start_ms) as f64
     }
 }

@@ -147,7 +147,7 @@ impl LoadedHost {
     /// # Errors
     /// The counters do not show the load in time.
     pub fn load(&self, rig: &Rig, bits_per_second: Option<u64>) -> Result<Load> {
-        let mut last = self.look()?;
+        let mut last = self.take_sample()?;
         let mut clients = Vec::new();
         let rate = bits_per_second.unwrap_or(0).to_string();
         for (port, guest) in (PORT_FIRST..).zip(&self.guests) {
@@ -159,7 +159,7 @@ impl LoadedHost {
         }
         let deadline = last.asked + LIMIT.as_millis() as u64;
         while last.asked < deadline {
-            let sample = self.look()?;
+            let sample = self.take_sample()?;
             if sample.frames >= last.frames + LOAD_FRAMES {
                 return Ok(Load { clients, began: last.asked });
             }
@@ -178,7 +178,7 @@ impl LoadedHost {
         for client in &mut load.clients {
             client.check_running()?;
         }
-        let mut last = self.look()?;
+        let mut last = self.take_sample()?;
         for client in &mut load.clients {
             client.signal(Signal::TERM);
         }
@@ -186,7 +186,7 @@ impl LoadedHost {
         let mut loaded = last.asked;
         while last.asked < deadline {
             thread::sleep(LOOK_EVERY);
-            let sample = self.look()?;
+            let sample = self.take_sample()?;
             if sample.frames >= last.frames + LOAD_FRAMES {
                 loaded = last.asked;
             } else if sample.asked >= loaded + QUIET.as_millis() as u64 {
@@ -246,7 +246,7 @@ impl LoadedHost {
         Ok(Duration::from_millis(last.at - ended_at))
     }
 
-    fn look(&self) -> Result<Look> {
+    fn take_sample(&self) -> Result<Look> {
         let queried_at = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as u64;
         let nics = self.daemon.get("/1.0/nics")?;
         let frames = |nic: &Value| nic["counters"]["rx_frames"].as_u64();

@@ -121,7 +121,7 @@ impl NbdClient {
     /// # Errors
     /// See [`NbdFailure`].
     pub fn read(&mut self, offset: u64, target: &mut [u8]) -> Result<(), NbdFailure> {
-        self.ask(COMMAND_READ, 0, offset, target.len() as u64, &[])?;
+        self.send_request(COMMAND_READ, 0, offset, target.len() as u64, &[])?;
         Ok(self.stream.read_exact(target)?)
     }
 
@@ -136,7 +136,7 @@ impl NbdClient {
         is_durable: bool,
     ) -> Result<(), NbdFailure> {
         let flags = if is_durable { FLAG_FUA } else { 0 };
-        self.ask(COMMAND_WRITE, flags, offset, payload.len() as u64, payload)
+        self.send_request(COMMAND_WRITE, flags, offset, payload.len() as u64, payload)
     }
 
     /// Zeros a range, which may be deallocated.
@@ -144,7 +144,7 @@ impl NbdClient {
     /// # Errors
     /// See [`NbdFailure`].
     pub fn write_zeroes(&mut self, offset: u64, length: u64) -> Result<(), NbdFailure> {
-        self.ask(COMMAND_WRITE_ZEROES, 0, offset, length, &[])
+        self.send_request(COMMAND_WRITE_ZEROES, 0, offset, length, &[])
     }
 
     /// Makes all completed writes durable.
@@ -152,10 +152,10 @@ impl NbdClient {
     /// # Errors
     /// See [`NbdFailure`].
     pub fn flush(&mut self) -> Result<(), NbdFailure> {
-        self.ask(COMMAND_FLUSH, 0, 0, 0, &[])
+        self.send_request(COMMAND_FLUSH, 0, 0, 0, &[])
     }
 
-    fn ask(
+    fn send_request(
         &mut self,
         command: u16,
         flags: u16,

@@ -48,7 +48,7 @@ impl SlowDisk {
         run(&["fallocate", "--length", &bytes.to_string(), &file])?;
         let socket = rig.path(&rig.unique("slow"));
         let monitor = rig.path(&rig.unique("slow-monitor"));
-        let arguments = words(&file, &socket, &monitor, bytes_per_s);
+        let arguments = qemu_arguments(&file, &socket, &monitor, bytes_per_s);
         let server = Process::start(rig, "storage-daemon", &arguments)?;
         let ready = wait_until("storage daemon", READY_LIMIT, || Ok(is_listening(&socket)));
         std::fs::remove_file(&file).with_context(|| file.clone())?;
@@ -65,7 +65,7 @@ impl SlowDisk {
     pub fn set_rate(&self, bytes_per_s: u64) -> Result<()> {
         let limits = json!({ "bps-total": bytes_per_s });
         let properties = json!({ "path": "/objects/rate", "property": "limits", "value": limits });
-        Monitor::connect(Path::new(&self.monitor))?.ask("qom-set", &properties).map(drop)
+        Monitor::connect(Path::new(&self.monitor))?.execute("qom-set", &properties).map(drop)
     }
 
     /// Returns the path of its file system.
@@ -74,7 +74,7 @@ impl SlowDisk {
     }
 }
 
-fn words(file: &str, socket: &str, monitor: &str, bytes_per_s: u64) -> Vec<String> {
+fn qemu_arguments(file: &str, socket: &str, monitor: &str, bytes_per_s: u64) -> Vec<String> {
     let limits = format!(
         "{{\"qom-type\":\"throttle-group\",\"id\":\"rate\",\"limits\":{{\"bps-total\":{bytes_per_s}}}}}"
     );

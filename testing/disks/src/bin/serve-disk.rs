@@ -110,7 +110,7 @@ fn serve() -> Result<()> {
         None => None,
     };
     println!("serving {}", Path::new(file).display());
-    obey(device.as_ref(), &durable_writes)?;
+    execute_commands(device.as_ref(), &durable_writes)?;
     drop((nbd, device));
     exports.worker().close_disk(disk)
 }
@@ -131,7 +131,7 @@ fn files(options: &Options) -> Result<(Box<dyn FileIo>, Arc<AtomicU64>)> {
 }
 
 /// Executes the commands on standard input until it ends.
-fn obey(device: Option<&VhostUserDisk>, durable_writes: &AtomicU64) -> Result<()> {
+fn execute_commands(device: Option<&VhostUserDisk>, durable_writes: &AtomicU64) -> Result<()> {
     for line in std::io::stdin().lines() {
         let line = line?;
         match (line.split_once(' '), device) {

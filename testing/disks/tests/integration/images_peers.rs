@@ -35,13 +35,13 @@ fn plan(format: DiskFormat, kind: DiskKind, file: &str) -> DiskPlan {
     }
 }
 
-fn done(job: Result<impl DiskJob, DiskError>) {
+fn run_job(job: Result<impl DiskJob, DiskError>) {
     let mut job = job.unwrap();
     while !job.step().unwrap().is_done {}
 }
 
 /// Returns QEMU's name of a format.
-fn word(format: DiskFormat) -> &'static str {
+fn qemu_format(format: DiskFormat) -> &'static str {
     match format {
         DiskFormat::Vhd => "vpc",
         other => other.word(),
@@ -120,9 +120,9 @@ impl Store {
         let file = plan.file.as_ref().unwrap().as_str();
         let (image, raw) = (self.bench.path(file), self.bench.path("raw"));
         let output =
-            run("qemu-img", &["info", "--output=json", "-f", word(plan.format)], &[&image]);
+            run("qemu-img", &["info", "--output=json", "-f", qemu_format(plan.format)], &[&image]);
         assert!(output.contains(&format!("\"virtual-size\": {},", self.bench.size)), "{output}");
-        run("qemu-img", &["compare", "-f", word(plan.format), "-F", "raw"], &[&image, &raw]);
+        run("qemu-img", &["compare", "-f", qemu_format(plan.format), "-F", "raw"], &[&image, &raw]);
         if plan.format == DiskFormat::Vhdx {
             let output = run("qemu-img", &["check", "-f", "vhdx"], &[&image]);
             assert!(output.contains("No errors"), "{output}");
@@ -143,7 +143,8 @@ impl Store {
     /// Returns the number of data bytes that QEMU finds in an image.
     fn mapped(&self, plan: &DiskPlan) -> u64 {
         let path = self.bench.path(plan.file.as_ref().unwrap().as_str());
-        let output = run("qemu-img", &["map", "--output=json", "-f", word(plan.format)], &[&path]);
+        let output =
+            run("qemu-img", &["map", "--output=json", "-f", qemu_format(plan.format)], &[&path]);
         let extents: Vec<serde_json::Value> = serde_json::from_str(&output).unwrap();
         let data = extents.iter().filter(|part| part["data"] == true && part["zero"] == false);
         data.map(|part| part["length"].as_u64().unwrap()).sum()
@@ -156,7 +157,7 @@ fn what_is_converted_here_others_read_and_the_other_way_round() {
     let raw = plan(DiskFormat::Raw, DiskKind::Dynamic, "raw");
     store.fill(&raw, 1);
     for target_plan in kinds() {
-        done(seeded(|seeds| CopyJob::convert(&store.files, &raw, &target_plan, None, seeds)));
+        run_job(seeded(|seeds| CopyJob::convert(&store.files, &raw, &target_plan, None, seeds)));
         store.everybody_agrees(&target_plan);
         let file = target_plan.file.as_ref().unwrap().as_str();
         if target_plan.format != DiskFormat::Raw {
@@ -178,12 +179,14 @@ fn what_is_converted_here_others_read_and_the_other_way_round() {
         };
         run(
             "qemu-img",
-            &["convert", "-f", "raw", "-O", word(target_plan.format), "-o", &subformat],
+            &["convert", "-f", "raw", "-O", qemu_format(target_plan.format), "-o", &subformat],
             &[&store.bench.path("raw"), &store.bench.path(&by_qemu)],
         );
         let qemu_plan = DiskPlan { file: Some(name(&by_qemu)), block_bytes: None, ..target_plan };
         store.is_sound(&qemu_plan);
-        done(seeded(|seeds| CopyJob::convert(&store.files, &qemu_plan, &copied_back, None, seeds)));
+        run_job(seeded(|seeds| {
+            CopyJob::convert(&store.files, &qemu_plan, &copied_back, None, seeds)
+        }));
         store.everybody_agrees(&copied_back);
     }
 }
@@ -214,7 +217,7 @@ fn what_grew_or_was_compacted_others_read() {
         }
         let before =
             (store.mapped(&kind_plan), store.allocated(kind_plan.file.as_ref().unwrap().as_str()));
-        done(seeded(|seeds| CopyJob::compact(&store.files, &kind_plan, None, seeds)));
+        run_job(seeded(|seeds| CopyJob::compact(&store.files, &kind_plan, None, seeds)));
         store.everybody_agrees(&kind_plan);
         let after =
             (store.mapped(&kind_plan), store.allocated(kind_plan.file.as_ref().unwrap().as_str()));
@@ -263,17 +266,19 @@ fn a_chain_is_read_by_libvhdi_at_every_stage() {
         assert!(output.contains("Differential") && is_named, "{output}");
         store.is_sound(&top_plan);
 
-        done(seeded(|seeds| CopyJob::compact(&store.files, &top_plan, None, seeds)));
+        run_job(seeded(|seeds| CopyJob::compact(&store.files, &top_plan, None, seeds)));
         store.bench.libvhdi_agrees(&[&top, &mid, &base]);
         let whole_plan = plan(format, DiskKind::Dynamic, &file("whole"));
-        done(seeded(|seeds| CopyJob::convert(&store.files, &top_plan, &whole_plan, None, seeds)));
+        run_job(seeded(|seeds| {
+            CopyJob::convert(&store.files, &top_plan, &whole_plan, None, seeds)
+        }));
         store.everybody_agrees(&whole_plan);
 
-        done(seeded(|seeds| MergeJob::begin(&store.files, &top_plan, None, seeds)));
+        run_job(seeded(|seeds| MergeJob::begin(&store.files, &top_plan, None, seeds)));
         store.bench.libvhdi_agrees(&[&mid, &base]);
         store.bench.libvhdi_agrees(&[&top, &mid, &base]);
         store.files.remove(&name(&top)).unwrap();
-        done(seeded(|seeds| MergeJob::begin(&store.files, &mid_plan, None, seeds)));
+        run_job(seeded(|seeds| MergeJob::begin(&store.files, &mid_plan, None, seeds)));
         store.files.remove(&name(&mid)).unwrap();
         store.everybody_agrees(&base_plan);
         store.bench.libvhdi_agrees(&[&base]);

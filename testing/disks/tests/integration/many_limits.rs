@@ -89,7 +89,7 @@ struct Seen {
     answers: Vec<u64>,
 }
 
-fn look(disks: &[LimitedDisk]) -> Seen {
+fn take_sample(disks: &[LimitedDisk]) -> Seen {
     let before = Instant::now();
     let answers = disks.iter().map(|disk| disk.answers.done()).collect();
     Seen { before, after: Instant::now(), answers }
@@ -128,7 +128,7 @@ fn sixty_four_disks_get_their_maximum_in_every_window() {
     wait_until("an answer for each disk", PATIENCE, || Ok(disks.iter().all(is_served))).unwrap();
     let (started, mut due) = (Instant::now(), 0.0);
     let (mut since, mut max, before) = (started, MAX, last.answers.done());
-    let mut samples = vec![look(&disks)];
+    let mut samples = vec![take_sample(&disks)];
     for sample in 1..=SAMPLES {
         if sample % 4 == 0 {
             let next = CHANGING[(sample / 4) % 2];
@@ -143,7 +143,7 @@ fn sixty_four_disks_get_their_maximum_in_every_window() {
         std::thread::sleep(
             (started + PAUSE * sample as u32).saturating_duration_since(Instant::now()),
         );
-        samples.push(look(&disks));
+        samples.push(take_sample(&disks));
     }
     let delivered = (last.answers.done() - before) as f64;
     due += max as f64 * since.elapsed().as_secs_f64();

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::bench::{Bench, done, run};
+use crate::bench::{Bench, run, run_ok};
 use suimon_disk_tests::{DiskExports, DiskWorker};
 use suimon_nbd_server::{Accounts, NbdServer, UnixAccess};
 use suimon_ports::{CpuAffinity, NbdLimits};
@@ -35,7 +35,7 @@ fn a_socket_has_its_mode_and_lets_in_the_users_that_it_names() {
 fn exports_are_listed_come_and_go_and_take_their_connections_with_them() {
     let bench = Bench::start();
     let list = || {
-        let output = done("nbdinfo", &["--json", "--list", &bench.uri("")]);
+        let output = run_ok("nbdinfo", &["--json", "--list", &bench.uri("")]);
         let listing: serde_json::Value = serde_json::from_str(&output).unwrap();
         let exports = listing["exports"].as_array().unwrap().iter();
         exports.map(|export| export["export-name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
@@ -75,7 +75,7 @@ fn exports_are_listed_come_and_go_and_take_their_connections_with_them() {
     // The same name with a larger size: a new client sees the new size.
     std::fs::File::options().write(true).open(&path).unwrap().set_len(2 << 20).unwrap();
     bench.exports.add_raw("late", &path, false).unwrap();
-    assert_eq!(done("nbdinfo", &["--size", &bench.uri("late")]).trim(), "2097152");
+    assert_eq!(run_ok("nbdinfo", &["--size", &bench.uri("late")]).trim(), "2097152");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_flush_on_one_connection_is_for_what_others_have_written() {
     let image = bench.path("image.vhdx");
     let arguments =
         ["create", "-q", "-f", "vhdx", "-o", "subformat=dynamic", image.to_str().unwrap()];
-    done("qemu-img", &[&arguments[..], &["64M"]].concat());
+    run_ok("qemu-img", &[&arguments[..], &["64M"]].concat());
     let disk = bench.exports.add_image("image", &image).unwrap();
     let url = format!("nbd:unix:{}:exportname=image", bench.path("nbd").display());
     let commits = || bench.exports.worker().tally(disk).unwrap().commits;
@@ -125,13 +125,13 @@ fn a_flush_on_one_connection_is_for_what_others_have_written() {
         received.push(byte[0]);
     }
     let before = commits();
-    done("qemu-io", &["-f", "raw", "-t", "writeback", "-c", "flush", &url]);
+    run_ok("qemu-io", &["-f", "raw", "-t", "writeback", "-c", "flush", &url]);
     assert!(commits() > before, "the flush wrote down what the other connection had changed");
     // As after a crash: the file in its current state contains the written data.
     let copy = bench.path("copy.vhdx");
     std::fs::copy(&image, &copy).unwrap();
     let arguments = ["-f", "vhdx", "-c", "read -P 7 3M 64k", copy.to_str().unwrap()];
-    let read_output = done("qemu-io", &arguments);
+    let read_output = run_ok("qemu-io", &arguments);
     assert!(!read_output.contains("failed"), "{read_output}");
     let _ = writer.kill();
     let _ = writer.wait();

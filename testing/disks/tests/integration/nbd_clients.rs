@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use crate::bench::{Bench, SIZE, done, run, sample};
+use crate::bench::{Bench, SIZE, run, run_ok, sample};
 use suimon_rig::wait_until;
 
 #[test]
@@ -15,16 +15,16 @@ fn a_disk_is_copied_in_and_out_over_several_connections() {
     sample(&source);
     let uri = bench.uri("disk");
     let info: serde_json::Value =
-        serde_json::from_str(&done("nbdinfo", &["--json", &uri])).unwrap();
+        serde_json::from_str(&run_ok("nbdinfo", &["--json", &uri])).unwrap();
     let export = &info["exports"][0];
     assert_eq!(export["export-size"], SIZE);
     assert_eq!((&export["can_multi_conn"], &export["can_fua"]), (&true.into(), &true.into()));
-    done("nbdcopy", &["--flush", "--connections=4", source.to_str().unwrap(), &uri]);
+    run_ok("nbdcopy", &["--flush", "--connections=4", source.to_str().unwrap(), &uri]);
     assert!(std::fs::read(bench.path("disk.raw")).unwrap() == std::fs::read(&source).unwrap());
-    done("nbdcopy", &["--connections=4", &uri, returned.to_str().unwrap()]);
+    run_ok("nbdcopy", &["--connections=4", &uri, returned.to_str().unwrap()]);
     assert!(std::fs::read(&returned).unwrap() == std::fs::read(&source).unwrap());
     let url = format!("nbd:unix:{}:exportname=disk", bench.path("nbd").display());
-    done("qemu-img", &["compare", "-f", "raw", "-F", "raw", source.to_str().unwrap(), &url]);
+    run_ok("qemu-img", &["compare", "-f", "raw", "-F", "raw", source.to_str().unwrap(), &url]);
     let counters = bench.exports.worker().tally(bench.disk).unwrap();
     assert_eq!((counters.writes.bytes, counters.failed()), (SIZE, 0), "{counters:?}");
     assert!(counters.reads.bytes >= 2 * SIZE && counters.flushes.requests >= 1, "{counters:?}");
@@ -61,12 +61,12 @@ fn a_disk_is_used_as_a_file_that_nbdfuse_shows() {
     sample(&source);
     let shown = ShownFile::new(&bench);
     let (from, to) = (source.to_str().unwrap(), shown.path.to_str().unwrap());
-    done("dd", &[&format!("if={from}"), &format!("of={to}"), "bs=1M", "conv=notrunc,fsync"]);
-    done("cmp", &[from, to]);
-    done("mkfs.ext4", &["-q", "-F", to]);
-    done("e2fsck", &["-fn", to]);
+    run_ok("dd", &[&format!("if={from}"), &format!("of={to}"), "bs=1M", "conv=notrunc,fsync"]);
+    run_ok("cmp", &[from, to]);
+    run_ok("mkfs.ext4", &["-q", "-F", to]);
+    run_ok("e2fsck", &["-fn", to]);
     // A hole punched in the file becomes a hole in the disk.
-    done("fallocate", &["--punch-hole", "--offset", "16M", "--length", "16M", to]);
+    run_ok("fallocate", &["--punch-hole", "--offset", "16M", "--length", "16M", to]);
     drop(shown);
     let bytes = std::fs::read(bench.path("disk.raw")).unwrap();
     assert!(bytes[16 << 20..32 << 20].iter().all(|&byte| byte == 0));
@@ -92,7 +92,7 @@ fn fio_writes_at_any_depth_and_finds_what_it_wrote() {
             .copied()
             .chain([uri.as_str(), "--output-format=terse"])
             .collect();
-        done("fio", &arguments);
+        run_ok("fio", &arguments);
     }
     assert_eq!(bench.exports.worker().tally(bench.disk).unwrap().failed(), 0);
 }
@@ -123,7 +123,7 @@ fn zeros_trims_and_refusals_are_what_the_client_expects() {
         "read -P 0x5a 7M 512",
         &url,
     ];
-    let output = done("qemu-io", &arguments);
+    let output = run_ok("qemu-io", &arguments);
     assert!(!output.contains("failed"), "{output}");
     let bytes = std::fs::read(bench.path("disk.raw")).unwrap();
     assert!(bytes[1 << 20..2 << 20].iter().all(|&byte| byte == 0));
@@ -147,24 +147,24 @@ fn filled_and_compared(format: &str, ending: &str) {
     let size = SIZE.to_string();
     let extra =
         if ending == "vhd" { "force_size=on,subformat=dynamic" } else { "subformat=dynamic" };
-    done("qemu-img", &["create", "-q", "-f", format, "-o", extra, image, &size]);
+    run_ok("qemu-img", &["create", "-q", "-f", format, "-o", extra, image, &size]);
     let disk = bench.exports.add_image("image", Path::new(image)).unwrap();
     let uri = bench.uri("image");
-    done("nbdcopy", &["--flush", "--connections=4", source, &uri]);
+    run_ok("nbdcopy", &["--flush", "--connections=4", source, &uri]);
     let url = format!("nbd:unix:{}:exportname=image", bench.path("nbd").display());
-    done("qemu-img", &["compare", "-f", "raw", "-F", "raw", source, &url]);
+    run_ok("qemu-img", &["compare", "-f", "raw", "-F", "raw", source, &url]);
     let uri = format!("--uri={uri}");
     let verify_state = "--verify_state_save=0";
     let arguments =
         ["--name=verify", "--ioengine=nbd", "--size=32m", "--verify=crc32c", verify_state, &uri];
     let job = ["--rw=randwrite", "--bssplit=512/30:4k/40:64k/30", "--iodepth=32", "--fsync=50"];
-    done("fio", &[&arguments[..], &job].concat());
+    run_ok("fio", &[&arguments[..], &job].concat());
     // The content of the disk through the export, compared with the file as QEMU reads it.
-    done("nbdcopy", &[&bench.uri("image"), source]);
+    run_ok("nbdcopy", &[&bench.uri("image"), source]);
     bench.exports.worker().close_disk(disk).unwrap();
-    done("qemu-img", &["compare", "-f", "raw", "-F", format, source, image]);
+    run_ok("qemu-img", &["compare", "-f", "raw", "-F", format, source, image]);
     if format == "vhdx" {
-        done("qemu-img", &["check", "-f", format, image]);
+        run_ok("qemu-img", &["check", "-f", format, image]);
     }
 }
 
@@ -183,7 +183,7 @@ fn a_closed_disk_ends_its_connections_and_has_everything() {
     let bench = Bench::start();
     let source = bench.path("source");
     sample(&source);
-    done("nbdcopy", &[source.to_str().unwrap(), &bench.uri("disk")]);
+    run_ok("nbdcopy", &[source.to_str().unwrap(), &bench.uri("disk")]);
     bench.exports.worker().close_disk(bench.disk).unwrap();
     assert!(std::fs::read(bench.path("disk.raw")).unwrap() == std::fs::read(&source).unwrap());
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::bench::{Bench, SIZE, done};
+use crate::bench::{Bench, SIZE, run_ok};
 use suimon_storage::DiskLayer;
 use suimon_uring::{FileAccess, HostFile};
 use suimon_vhd::{
@@ -17,7 +17,7 @@ const MIB: u64 = 1 << 20;
 /// Returns the ranges with data according to `nbdinfo --map`.
 fn map(uri: &str) -> Vec<(u64, u64)> {
     let extents: serde_json::Value =
-        serde_json::from_str(&done("nbdinfo", &["--json", "--map", uri])).unwrap();
+        serde_json::from_str(&run_ok("nbdinfo", &["--json", "--map", uri])).unwrap();
     data(
         extents.as_array().unwrap(),
         |extent| match extent["type"].as_u64().unwrap() {
@@ -32,7 +32,7 @@ fn map(uri: &str) -> Vec<(u64, u64)> {
 /// Returns the ranges with data according to `qemu-img map`.
 fn qemu_map(url: &str) -> Vec<(u64, u64)> {
     let arguments = ["map", "--output=json", "-f", "raw", url];
-    let extents: serde_json::Value = serde_json::from_str(&done("qemu-img", &arguments)).unwrap();
+    let extents: serde_json::Value = serde_json::from_str(&run_ok("qemu-img", &arguments)).unwrap();
     data(
         extents.as_array().unwrap(),
         |extent| {
@@ -90,11 +90,11 @@ fn holes_of_a_raw_disk_are_told_and_skipped() {
     assert_eq!(qemu_map(&url(&bench, "disk")), expected);
     let (copy, converted) = (bench.path("copy"), bench.path("converted"));
     let arguments = [uri.as_str(), copy.to_str().unwrap()];
-    let read = read_bytes(&bench, bench.disk, || drop(done("nbdcopy", &arguments)));
+    let read = read_bytes(&bench, bench.disk, || drop(run_ok("nbdcopy", &arguments)));
     assert!(read < 2 * MIB, "{read}");
     let arguments = ["convert", "-f", "raw", "-O", "raw", &url(&bench, "disk")];
     let arguments = [&arguments[..], &[converted.to_str().unwrap()]].concat();
-    let read = read_bytes(&bench, bench.disk, || drop(done("qemu-img", &arguments)));
+    let read = read_bytes(&bench, bench.disk, || drop(run_ok("qemu-img", &arguments)));
     assert!(read < 2 * MIB, "{read}");
     for copy in [copy, converted] {
         assert!(std::fs::read(&copy).unwrap() == std::fs::read(bench.path("disk.raw")).unwrap());
@@ -124,16 +124,16 @@ fn blocks_of_dynamic_images_are_told_as_they_are_written() {
         let extra =
             if ending == "vhd" { "force_size=on,subformat=dynamic" } else { "subformat=dynamic" };
         let arguments = ["create", "-q", "-f", format, "-o", extra, image.to_str().unwrap(), "64M"];
-        done("qemu-img", &arguments);
+        run_ok("qemu-img", &arguments);
         bench.exports.add_image("image", &image).unwrap();
         let uri = bench.uri("image");
         assert_eq!(map(&uri), []);
         let url = url(&bench, "image");
-        done("qemu-io", &["-f", "raw", "-c", "write 17M 4k", &url]);
+        run_ok("qemu-io", &["-f", "raw", "-c", "write 17M 4k", &url]);
         let expected = [(17 * MIB / block * block, block)];
         assert_eq!(qemu_map(&url), expected);
         assert_eq!(map(&uri), expected);
-        done("qemu-io", &["-f", "raw", "-c", "discard 16M 8M", &url]);
+        run_ok("qemu-io", &["-f", "raw", "-c", "discard 16M 8M", &url]);
         assert_eq!(map(&uri), []);
     }
 }
@@ -157,7 +157,7 @@ fn what_a_parent_has_is_data_of_its_child() {
     let dynamic = CreateParameters::Dynamic { block_size: 2 << 20 };
     let layer = vhd(&parent, FileAccess::Create, Some(dynamic));
     let disk = bench.exports.add("parent", vec![layer], false).unwrap();
-    done("qemu-io", &["-f", "raw", "-c", "write -P 5 10M 2M", &url(&bench, "parent")]);
+    run_ok("qemu-io", &["-f", "raw", "-c", "write -P 5 10M 2M", &url(&bench, "parent")]);
     bench.exports.worker().close_disk(disk).unwrap();
     let parent_locator = Parent {
         unique_id: [1; 16],
@@ -175,7 +175,7 @@ fn what_a_parent_has_is_data_of_its_child() {
     let uri = bench.uri("child");
     assert_eq!(map(&uri), [(10 * MIB, 2 * MIB)]);
     let url = url(&bench, "child");
-    done("qemu-io", &["-f", "raw", "-c", "write -P 6 20M 4k", "-c", "read -P 5 10M 2M", &url]);
+    run_ok("qemu-io", &["-f", "raw", "-c", "write -P 6 20M 4k", "-c", "read -P 5 10M 2M", &url]);
     // A differencing image tracks sectors; the rest of the block is as in the parent.
     let expected = [(10 * MIB, 2 * MIB), (20 * MIB, 4096)];
     assert_eq!(map(&uri), expected);

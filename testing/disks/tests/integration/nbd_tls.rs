@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::bench::{Bench, SIZE, done, run, sample};
+use crate::bench::{Bench, SIZE, run, run_ok, sample};
 use suimon_nbd_server::{NbdServer, NbdTls, TcpAccess};
 use suimon_rig::create_certificates;
 
@@ -47,21 +47,21 @@ fn a_disk_is_copied_in_and_out_over_tls() {
     let valid = create_certificates(&bench.path("good"));
     let (_server, address) = serve(&bench, &valid, None);
     let uri = uri(address, &without_client(&valid, &bench.path("anonymous")));
-    let info = done("nbdinfo", &["--json", &uri]);
+    let info = run_ok("nbdinfo", &["--json", &uri]);
     let info: serde_json::Value = serde_json::from_str(&info).unwrap();
     assert_eq!((&info["TLS"], &info["exports"][0]["export-size"]), (&true.into(), &SIZE.into()));
     let (source, returned) = (bench.path("source"), bench.path("back"));
     sample(&source);
-    done("nbdcopy", &["--flush", "--connections=4", source.to_str().unwrap(), &uri]);
+    run_ok("nbdcopy", &["--flush", "--connections=4", source.to_str().unwrap(), &uri]);
     assert!(std::fs::read(bench.path("disk.raw")).unwrap() == std::fs::read(&source).unwrap());
-    done("nbdcopy", &["--connections=4", &uri, returned.to_str().unwrap()]);
+    run_ok("nbdcopy", &["--connections=4", &uri, returned.to_str().unwrap()]);
     assert!(std::fs::read(&returned).unwrap() == std::fs::read(&source).unwrap());
     let credentials =
         format!("tls-creds-x509,id=tls,endpoint=client,dir={}", bench.path("anonymous").display());
     let port = address.port();
     let image = format!("driver=nbd,host=localhost,port={port},export=disk,tls-creds=tls");
     let source_options = format!("driver=raw,file.filename={}", source.display());
-    done(
+    run_ok(
         "qemu-img",
         &["compare", "--object", &credentials, "--image-opts", &source_options, &image],
     );
@@ -73,7 +73,7 @@ fn clients_must_show_what_their_authority_has_signed() {
     let (valid, other) =
         (create_certificates(&bench.path("good")), create_certificates(&bench.path("other")));
     let (_server, address) = serve(&bench, &valid, Some(&valid));
-    done("nbdinfo", &[&uri(address, &valid)]);
+    run_ok("nbdinfo", &[&uri(address, &valid)]);
     let anonymous = without_client(&valid, &bench.path("anonymous"));
     // The client trusts the server and presents a certificate that the server's CA has not signed.
     let unsigned = without_client(&valid, &bench.path("stranger"));
@@ -85,7 +85,7 @@ fn clients_must_show_what_their_authority_has_signed() {
     }
     // The reverse: the server presents a certificate that the client does not trust.
     assert!(!run("nbdinfo", &[&uri(address, &other)]).status.success());
-    done("nbdinfo", &[&uri(address, &valid)]);
+    run_ok("nbdinfo", &[&uri(address, &valid)]);
 }
 
 #[test]
@@ -107,19 +107,19 @@ fn who_is_let_in_changes_while_the_server_listens() {
     let (valid, other) =
         (create_certificates(&bench.path("good")), create_certificates(&bench.path("other")));
     let (server, address) = serve(&bench, &valid, Some(&valid));
-    done("nbdinfo", &[&uri(address, &valid)]);
+    run_ok("nbdinfo", &[&uri(address, &valid)]);
     let [certificate, key, ca] =
         ["server-cert.pem", "server-key.pem", "ca-cert.pem"].map(|name| other.join(name));
     let tls = NbdTls::load(&certificate, &key, Some(&ca), &[]).unwrap();
     server.set_tcp_access(TcpAccess::over(tls)).unwrap();
     assert!(!run("nbdinfo", &[&uri(address, &valid)]).status.success());
-    done("nbdinfo", &[&uri(address, &other)]);
+    run_ok("nbdinfo", &[&uri(address, &other)]);
     let addresses = vec!["192.0.2.0/24".parse().unwrap()];
     server.set_tcp_access(TcpAccess { addresses, ..TcpAccess::default() }).unwrap();
     let plain = format!("nbd://localhost:{}/disk", address.port());
     assert!(!run("nbdinfo", &[&plain]).status.success());
     server.set_tcp_access(TcpAccess::default()).unwrap();
-    done("nbdinfo", &[&plain]);
+    run_ok("nbdinfo", &[&plain]);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn without_tls_nothing_is_answered_and_nobody_beyond_this_host_is_served() {
     let server =
         NbdServer::listen_tcp(loopback, TcpAccess::default(), bench.exports.nbd()).unwrap();
     let port = server.address().unwrap().port();
-    done("nbdinfo", &[&format!("nbd://localhost:{port}/disk")]);
+    run_ok("nbdinfo", &[&format!("nbd://localhost:{port}/disk")]);
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn written(vm: &mut Guest) -> u64 {
 }
 
 /// The guest observes delays only: no write is lost, repeated or completed with an error.
-fn survives(deaths: u64, change: impl FnOnce(&mut GuestDisk), options: &str) {
+fn assert_survives(deaths: u64, change: impl FnOnce(&mut GuestDisk), options: &str) {
     let rig = Rig::new().unwrap();
     let mut served_disk = ServedDisk::raw(&rig, "disk", 64 * MIB, options);
     let mut disk = served_disk.disk("");
@@ -57,11 +57,11 @@ fn direct(disk: &mut GuestDisk) {
 
 #[test]
 fn with_a_split_ring() {
-    survives(DEATHS, |_| (), "");
+    assert_survives(DEATHS, |_| (), "");
 }
 
 mod full {
-    use super::{FULL_DEATHS, direct, find_lost_and_doubled_writes, packed, survives};
+    use super::{FULL_DEATHS, assert_survives, direct, find_lost_and_doubled_writes, packed};
 
     fn deaths() -> u64 {
         std::env::var("SUIMON_DISK_DEATHS").map_or(FULL_DEATHS, |text| text.parse().unwrap())
@@ -69,17 +69,17 @@ mod full {
 
     #[test]
     fn with_a_split_ring() {
-        survives(deaths(), |_| (), "");
+        assert_survives(deaths(), |_| (), "");
     }
 
     #[test]
     fn with_packed_rings() {
-        survives(deaths(), packed, "--queues 2");
+        assert_survives(deaths(), packed, "--queues 2");
     }
 
     #[test]
     fn with_split_rings_without_indirect_descriptors() {
-        survives(deaths(), direct, "--queues 2");
+        assert_survives(deaths(), direct, "--queues 2");
     }
 
     /// The verification of the tests above detects the faults that it is meant to detect.

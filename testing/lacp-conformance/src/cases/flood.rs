@@ -60,7 +60,7 @@ fn flood(session: &mut Session<'_>) -> Result<(Duration, u64), Stop> {
 
 fn recovers(session: &mut Session<'_>) -> CaseResult {
     let (_, sent_count) = flood(session)?;
-    let limit = SHORT_TIMEOUT + AGGREGATE_WAIT + session.setup.soon() * 2;
+    let limit = SHORT_TIMEOUT + AGGREGATE_WAIT + session.setup.immediate_limit() * 2;
     let end = session.now();
     let is_back = |session: &Session<'_>| {
         let seat = &session.seats[ONE];
@@ -71,7 +71,7 @@ fn recovers(session: &mut Session<'_>) -> CaseResult {
     }
     let elapsed = session.now() - end;
     // Waits until late responses to the flood have arrived; from then on the link must stay in use.
-    session.run_for(session.setup.soon())?;
+    session.run_for(session.setup.immediate_limit())?;
     if session.run_until(LOOK, |session| !session.seats.iter().all(Seat::is_in_use))? {
         return fail("in use from then on", last_words(session, ONE));
     }
@@ -80,7 +80,7 @@ fn recovers(session: &mut Session<'_>) -> CaseResult {
 
 fn answers_are_limited(session: &mut Session<'_>) -> CaseResult {
     let (start, sent_count) = flood(session)?;
-    session.run_for(session.setup.soon())?;
+    session.run_for(session.setup.immediate_limit())?;
     let judged = rate::judge(session, start, 3)?;
     Ok(format!("{sent_count} frames; {judged}"))
 }

@@ -50,7 +50,7 @@ fn identity(session: &mut Session<'_>) -> CaseResult {
     let mut system = None;
     for seat in &session.seats {
         let pdus: Vec<Lacpdu> =
-            seat.since(Duration::ZERO).into_iter().map(|(_, pdu)| pdu).collect();
+            seat.lacpdus_since(Duration::ZERO).into_iter().map(|(_, pdu)| pdu).collect();
         let Some(first) = pdus.first().map(|pdu| pdu.actor) else { continue };
         let changed = pdus.iter().find(|pdu| !pdu.actor.is_same_port(&first));
         require(changed.is_none(), "one identity in all LACPDUs of a link", || {

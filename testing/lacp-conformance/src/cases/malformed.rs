@@ -84,7 +84,7 @@ fn without_effect(session: &mut Session<'_>, spoil: Spoil) -> CaseResult {
 /// Fails if an LACPDU of the device since `start` reports a change.
 pub(super) fn undisturbed(session: &Session<'_>, start: Duration) -> Result<(), Stop> {
     let seat = &session.seats[ONE];
-    let changed = seat.since(start).into_iter().find(|(_, pdu)| {
+    let changed = seat.lacpdus_since(start).into_iter().find(|(_, pdu)| {
         !pdu.actor.state.has(State::IN_USE) || !pdu.partner.is_same_port(&seat.partner.info)
     });
     match changed {
@@ -111,12 +111,12 @@ fn wrong_lengths(session: &mut Session<'_>) -> CaseResult {
         session.send(ONE, &frame)?;
         session.run_for(LOOK)?;
         let seat = &session.seats[ONE];
-        for (_, pdu) in seat.since(start) {
+        for (_, pdu) in seat.lacpdus_since(start) {
             let is_valid = pdu.partner.is_same_port(&seat.partner.info)
                 && [WILLING, SIGN].contains(&pdu.partner.state);
             require(is_valid, "the whole of it or nothing", || describe(&pdu))?;
         }
-        let Some(last) = seat.since(start).pop() else {
+        let Some(last) = seat.lacpdus_since(start).pop() else {
             return fail("LACPDUs go on", last_words(session, ONE));
         };
         let is_applied = last.1.partner.state == SIGN;

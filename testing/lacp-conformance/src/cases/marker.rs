@@ -49,7 +49,7 @@ fn answered(session: &mut Session<'_>) -> CaseResult {
         let marker = marker(session, transaction);
         session.send(ONE, &marker.encode())?;
         let count = markers(session).count();
-        let limit = session.setup.soon();
+        let limit = session.setup.immediate_limit();
         session.run_until(limit, |session| markers(session).count() > count)?;
         let Some((received, answer)) = markers(session).nth(count) else {
             return fail("a Marker Response within a second", "silence");

@@ -42,7 +42,7 @@ const NEW_KEY: u16 = 0x5c;
 
 fn follows_sync(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
-    let limit = session.setup.soon();
+    let limit = session.setup.immediate_limit();
     let willing = session.seats[ONE].partner.info.state;
     session.seats[ONE].partner.info.state = willing.without(State::SYNCHRONIZATION);
     session.say(ONE)?;
@@ -70,12 +70,13 @@ fn follows_sync(session: &mut Session<'_>) -> CaseResult {
 
 fn port_moves(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
-    session.run_for(session.setup.soon())?;
+    session.run_for(session.setup.immediate_limit())?;
     session.seats[ONE].partner.info.port = NEW_PORT;
     session.say(ONE)?;
     let start = session.now();
     let has_new_port = |pdu: &Lacpdu| pdu.partner.port == NEW_PORT;
-    let Some((time, pdu)) = await_lacpdu(session, ONE, session.setup.soon() * 2, has_new_port)?
+    let Some((time, pdu)) =
+        await_lacpdu(session, ONE, session.setup.immediate_limit() * 2, has_new_port)?
     else {
         return fail("the partner's new port told back", last_words(session, ONE));
     };
@@ -89,13 +90,13 @@ fn port_moves(session: &mut Session<'_>) -> CaseResult {
 /// same time, after the wait of 6.4.15 (WAITING).
 fn wait_while(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
-    session.run_for(session.setup.soon())?;
+    session.run_for(session.setup.immediate_limit())?;
     for interface in 0..session.seats.len() {
         session.seats[interface].partner.info.key = NEW_KEY;
         session.say(interface)?;
     }
     let start = session.now();
-    let limit = AGGREGATE_WAIT + session.setup.soon() * 2;
+    let limit = AGGREGATE_WAIT + session.setup.immediate_limit() * 2;
     let synced =
         |pdu: &Lacpdu| pdu.partner.key == NEW_KEY && pdu.actor.state.has(State::SYNCHRONIZATION);
     let Some((time, _)) = await_lacpdu(session, ONE, limit, synced)? else {
@@ -113,7 +114,7 @@ fn attaches_alone(session: &mut Session<'_>) -> CaseResult {
     info.port = NEW_PORT;
     info.state = info.state.without(State::SYNCHRONIZATION);
     session.say(ONE)?;
-    let limit = AGGREGATE_WAIT + session.setup.soon() * 2;
+    let limit = AGGREGATE_WAIT + session.setup.immediate_limit() * 2;
     let synced =
         |pdu: &Lacpdu| pdu.partner.port == NEW_PORT && pdu.actor.state.has(State::SYNCHRONIZATION);
     let Some((_, pdu)) = await_lacpdu(session, ONE, limit, synced)? else {
@@ -122,7 +123,8 @@ fn attaches_alone(session: &mut Session<'_>) -> CaseResult {
     let flows = |pdu: &Lacpdu| pdu.actor.state.has_any(FLOWS);
     let expected = "neither collecting nor distributing without the partner's sync";
     require(!flows(&pdu), expected, || describe(&pdu))?;
-    if let Some((_, pdu)) = await_lacpdu(session, ONE, session.setup.soon() * 2, flows)? {
+    if let Some((_, pdu)) = await_lacpdu(session, ONE, session.setup.immediate_limit() * 2, flows)?
+    {
         return fail(expected, describe(&pdu));
     }
     Ok("in sync, no frames pass".to_owned())

@@ -48,7 +48,7 @@ fn silent(session: &mut Session<'_>) -> CaseResult {
     let start = session.now();
     let duration = if session.setup.long { LONG_LOOK } else { LOOK };
     session.run_for(duration)?;
-    let pdu_count = session.seats[ONE].since(start).len();
+    let pdu_count = session.seats[ONE].lacpdus_since(start).len();
     require(pdu_count == 0, "silence", || format!("{pdu_count} LACPDUs in {}", seconds(duration)))?;
     Ok(format!("silence for {}", seconds(duration)))
 }
@@ -57,7 +57,7 @@ fn answers(session: &mut Session<'_>) -> CaseResult {
     forget(session)?;
     session.seats[ONE].partner = Partner { voice: Behaviour::Answer, ..Partner::baseline(ONE) };
     let start = session.now();
-    match await_lacpdu(session, ONE, session.setup.soon(), |_| true)? {
+    match await_lacpdu(session, ONE, session.setup.immediate_limit(), |_| true)? {
         Some((time, _)) => Ok(format!("after {}", seconds(time - start))),
         None => fail("an LACPDU within a second", "silence"),
     }

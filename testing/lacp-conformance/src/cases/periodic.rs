@@ -51,7 +51,7 @@ const LOOK: Duration = Duration::from_secs(6);
 fn times(session: &mut Session<'_>, duration: Duration) -> Result<Vec<Duration>, Stop> {
     let start = session.now();
     session.run_for(duration)?;
-    Ok(session.seats[ONE].since(start).into_iter().map(|(time, _)| time).collect())
+    Ok(session.seats[ONE].lacpdus_since(start).into_iter().map(|(time, _)| time).collect())
 }
 
 fn partner_state(session: &mut Session<'_>, bits: State, set: bool) -> Result<(), Stop> {

@@ -41,7 +41,7 @@ fn limited(session: &mut Session<'_>, limit: usize) -> CaseResult {
     session.establish()?;
     let start = session.now();
     provoke(session)?;
-    let answers = session.seats[ONE].since(start).len();
+    let answers = session.seats[ONE].lacpdus_since(start).len();
     require(answers > 0, "an answer to what was provoked", || "silence".to_owned())?;
     judge(session, start, limit)
 }
@@ -67,7 +67,7 @@ fn provoke(session: &mut Session<'_>) -> Result<(), Stop> {
 /// Checks that the device sent at most `limit` LACPDUs in any second since `start`.
 pub(super) fn judge(session: &Session<'_>, start: Duration, limit: usize) -> CaseResult {
     let times: Vec<Duration> =
-        session.seats[ONE].since(start).into_iter().map(|(time, _)| time).collect();
+        session.seats[ONE].lacpdus_since(start).into_iter().map(|(time, _)| time).collect();
     let max_count = most_within(&times, FAST_PERIODIC - session.setup.jitter);
     let shortest = gaps(&times).into_iter().min().unwrap_or_default();
     let observed = || format!("{max_count} in one second, as close as {}", seconds(shortest));

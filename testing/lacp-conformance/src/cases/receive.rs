@@ -75,7 +75,7 @@ fn echo(session: &mut Session<'_>) -> CaseResult {
         let computed = State::SYNCHRONIZATION;
         let reflected =
             |pdu: &Lacpdu| PortInfo { state: pdu.partner.state.without(computed), ..pdu.partner };
-        let limit = session.setup.soon() * 2;
+        let limit = session.setup.immediate_limit() * 2;
         if await_lacpdu(session, ONE, limit, |pdu| reflected(pdu) == info)?.is_none() {
             return fail(format!("partner: {info}"), last_words(session, ONE));
         }
@@ -91,7 +91,7 @@ fn sync_needs_a_true_view(session: &mut Session<'_>) -> CaseResult {
         !pdu.partner.state.has(State::SYNCHRONIZATION) && !pdu.actor.state.has_any(flows)
     };
     let expected = "the partner not in sync, neither collecting nor distributing";
-    if await_lacpdu(session, ONE, session.setup.soon() * 2, stopped)?.is_none() {
+    if await_lacpdu(session, ONE, session.setup.immediate_limit() * 2, stopped)?.is_none() {
         return fail(expected, last_words(session, ONE));
     }
     if let Some((_, pdu)) = await_lacpdu(session, ONE, SETTLE, |pdu| !stopped(pdu))? {
@@ -125,11 +125,11 @@ fn ntt(session: &mut Session<'_>) -> CaseResult {
         let mut pdu = seat.partner.compose(seat.device.as_ref());
         mistake(&mut pdu.partner);
         session.send(ONE, &pdu.encode())?;
-        if await_lacpdu(session, ONE, session.setup.soon(), |_| true)?.is_none() {
+        if await_lacpdu(session, ONE, session.setup.immediate_limit(), |_| true)?.is_none() {
             return fail("an LACPDU within a second", format!("silence about a wrong {name}"));
         }
         session.say(ONE)?;
-        session.run_for(session.setup.soon())?;
+        session.run_for(session.setup.immediate_limit())?;
     }
     Ok(MISTAKES.map(|(name, _)| name).join(", "))
 }
@@ -138,7 +138,8 @@ fn expired(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let lifetime = information_lifetime(session)?;
     let silent = fall_silent(session)?;
-    let (slack, limit) = (session.setup.tolerance + session.setup.jitter, session.setup.soon());
+    let (slack, limit) =
+        (session.setup.tolerance + session.setup.jitter, session.setup.immediate_limit());
     let is_expired = |pdu: &Lacpdu| pdu.actor.state.has(State::EXPIRED);
     let expected = format!("expired {} after the last word", seconds(lifetime));
     let Some((time, _)) = await_lacpdu(session, ONE, lifetime + slack + limit, is_expired)? else {
@@ -179,7 +180,7 @@ fn defaulted(session: &mut Session<'_>) -> CaseResult {
     let partner_info = session.seats[ONE].partner.info;
     let silent = fall_silent(session)?;
     let slack = session.setup.tolerance * 2 + session.setup.jitter;
-    let limit = lifetime + slack + session.setup.soon();
+    let limit = lifetime + slack + session.setup.immediate_limit();
     let is_defaulted = |pdu: &Lacpdu| pdu.actor.state.has(State::DEFAULTED);
     let expected = format!("defaulted {} after the last word", seconds(lifetime));
     let Some((time, pdu)) = await_lacpdu(session, ONE, limit, is_defaulted)? else {
@@ -202,7 +203,7 @@ fn recovers(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let lifetime = information_lifetime(session)?;
     fall_silent(session)?;
-    let limit = session.setup.soon();
+    let limit = session.setup.immediate_limit();
     let is_expired = |pdu: &Lacpdu| pdu.actor.state.has(State::EXPIRED);
     if await_lacpdu(session, ONE, lifetime + limit * 2, is_expired)?.is_none() {
         return not_applicable("it did not expire: see receive.expired");

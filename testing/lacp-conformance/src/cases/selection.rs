@@ -21,14 +21,14 @@ pub(crate) const CASES: &[Case] = &[
         "selection.two-systems",
         "links to two partner systems never share the aggregator",
         "6.4.14.1, 6.3.6",
-        |session| apart(session, |partner| partner.info.system[5] ^= 0x0f),
+        |session| check_separation(session, |partner| partner.info.system[5] ^= 0x0f),
     )
     .with_two(),
     Case::new(
         "selection.two-keys",
         "links to one partner system with two keys never share the aggregator",
         "6.4.14.1, 6.3.5",
-        |session| apart(session, |partner| partner.info.key += 1),
+        |session| check_separation(session, |partner| partner.info.key += 1),
     )
     .with_two(),
     Case::new(
@@ -57,7 +57,7 @@ fn aggregates(session: &mut Session<'_>) -> CaseResult {
 
 /// Changes the partner of one link so that the links cannot share an aggregator; then at most one
 /// of them may be in use.
-fn apart(session: &mut Session<'_>, change: fn(&mut Partner)) -> CaseResult {
+fn check_separation(session: &mut Session<'_>, change: fn(&mut Partner)) -> CaseResult {
     session.establish()?;
     change(&mut session.seats[OTHER].partner);
     session.say(OTHER)?;
@@ -71,7 +71,7 @@ fn individual(session: &mut Session<'_>) -> CaseResult {
         *state = state.without(State::AGGREGATION);
         session.say(interface)?;
     }
-    let limit = session.setup.soon() * 2;
+    let limit = session.setup.immediate_limit() * 2;
     let pdu = await_lacpdu(session, ONE, limit, |pdu| !pdu.partner.state.has(State::AGGREGATION))?;
     if pdu.is_none() {
         return fail("the partner told back as individual", last_words(session, ONE));

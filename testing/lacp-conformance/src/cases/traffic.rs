@@ -66,7 +66,7 @@ fn ends_with_sync(session: &mut Session<'_>) -> CaseResult {
     let stopped = |session: &Session<'_>| {
         session.seats.iter().all(|s| s.last().is_some_and(|pdu| !pdu.actor.state.has_any(flows)))
     };
-    let limit = session.setup.soon() * 2;
+    let limit = session.setup.immediate_limit() * 2;
     if !session.run_until(limit, stopped)? {
         return not_applicable("it still says collecting or distributing: see mux.follows-sync");
     }

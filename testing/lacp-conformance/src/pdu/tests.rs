@@ -15,7 +15,7 @@ fn by_hand() -> Vec<u8> {
     frame
 }
 
-fn meant() -> Lacpdu {
+fn expected_lacpdu() -> Lacpdu {
     Lacpdu {
         source: [0x02, 0x11, 0x22, 0x33, 0x44, 0x55],
         version: 1,
@@ -41,8 +41,8 @@ fn meant() -> Lacpdu {
 
 #[test]
 fn an_lacpdu_is_the_octets_of_the_figure() {
-    assert_eq!(meant().encode(), by_hand());
-    assert_eq!(Kind::of(&by_hand()), Kind::Lacp(meant()));
+    assert_eq!(expected_lacpdu().encode(), by_hand());
+    assert_eq!(Kind::decode(&by_hand()), Kind::Lacp(expected_lacpdu()));
     assert_eq!(by_hand().len(), FRAME_BYTES);
     assert_eq!(lacpdu_violations(&by_hand()), Vec::<String>::new());
 }
@@ -63,7 +63,7 @@ fn a_marker_is_the_octets_of_the_figure() {
         transaction: 0xdead_beef,
     };
     assert_eq!(marker.encode(), frame);
-    assert_eq!(Kind::of(&frame), Kind::Marker(marker));
+    assert_eq!(Kind::decode(&frame), Kind::Marker(marker));
     assert_eq!(marker_response_violations(&frame), Vec::<String>::new());
 }
 
@@ -93,7 +93,7 @@ fn no_beginning_of_a_frame_is_read_beyond_its_end() {
             assert!(!lacpdu_violations(cut).is_empty(), "{len}");
             assert!(!marker_response_violations(cut).is_empty(), "{len}");
             if len < 30 {
-                assert_eq!(Kind::of(cut), Kind::Other, "{len}");
+                assert_eq!(Kind::decode(cut), Kind::Other, "{len}");
             }
         }
     }

@@ -60,7 +60,7 @@ impl Device {
             extended[ETHERNET_BYTES] = 1;
         }
         self.leftovers[index].clone_from(&extended);
-        match Kind::of(&extended) {
+        match Kind::decode(&extended) {
             Kind::Lacp(pdu) => self.handle_lacpdu(index, pdu, &extended, now),
             Kind::Marker(marker) => return self.answer_marker(marker),
             Kind::Other => {}

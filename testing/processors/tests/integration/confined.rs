@@ -19,7 +19,7 @@ use suimon_wait::WorkerThreads;
 type Attempt = (&'static str, Box<dyn Fn() -> c_long + Send>);
 
 /// Serializes tests that read the counter of rejected calls, which is global to the process.
-fn alone() -> MutexGuard<'static, ()> {
+fn lock_counter() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -185,7 +185,7 @@ fn processes_and_memory() -> Vec<Attempt> {
 
 #[test]
 fn a_compromised_worker_cannot_open_files_or_sockets_nor_leave_its_thread() {
-    let _alone = alone();
+    let _guard = lock_counter();
     let confinement = Confinement::new().unwrap();
     let memory = tempfile::tempfile().unwrap();
     memory.set_len(8192).unwrap();
@@ -265,7 +265,7 @@ fn a_worker_has_no_privilege_and_all_layers_that_the_kernel_has() {
 
 #[test]
 fn a_confined_worker_does_its_work() {
-    let _alone = alone();
+    let _guard = lock_counter();
     let confinement = Confinement::new().unwrap();
     let before = confinement.report().refused_calls;
     let (sender, mut source) = Sender::pair();
@@ -327,7 +327,7 @@ fn a_confined_worker_does_its_work() {
 #[test]
 fn a_panic_on_a_confined_worker_ends_it_as_any_other() {
     // A backtrace, if enabled, tries to open files, and these calls are rejected.
-    let _alone = alone();
+    let _guard = lock_counter();
     let confinement = Confinement::new().unwrap();
     let runtime = ConfinedWorkers::new(WorkerThreads, confinement);
     let (_waker, join) = runtime

@@ -29,7 +29,7 @@ fn busy_ns(plane: &DataPlane, id: QueueId) -> u64 {
 
 /// Returns the total busy time of all queues, and the working time of all workers. Queues are read
 /// first, so their total cannot include later work.
-fn whole(plane: &DataPlane) -> (u64, u64) {
+fn total_times(plane: &DataPlane) -> (u64, u64) {
     let queues = plane.queues().iter().map(|view| view.busy_ns).sum();
     let workers = plane.workers();
     for view in &workers {
@@ -74,7 +74,7 @@ fn time_is_told_to_the_queues_that_took_it() {
     // Neither unsuccessful polls nor mere attachment count as busy time of a queue.
     assert_eq!(busy_ns(&plane, queue(3, Direction::Ingress)), 0);
     assert_eq!(busy_ns(&plane, queue(3, Direction::Egress)), 0);
-    let (queues, workers) = whole(&plane);
+    let (queues, workers) = total_times(&plane);
     assert!(queues <= workers && queues >= workers - workers / 1000);
     assert!(workers < clock.ns(), "it looked for more in vain");
     let working_ns = plane.workers().remove(0).working_ns;
@@ -131,7 +131,7 @@ fn busy_time_grows_with_load_where_the_load_is_and_nowhere_else() {
         let now = (busy_ns(&plane, from), busy_ns(&plane, to));
         assert!(now.0 > before.0 && now.1 > before.1, "{before:?}, then {now:?}");
         before = now;
-        let (queues, workers) = whole(&plane);
+        let (queues, workers) = total_times(&plane);
         assert!(queues <= workers, "{queues} of {workers}");
         assert_eq!(queues, now.0 + now.1, "the others had nothing to do");
     }

@@ -24,7 +24,7 @@ const FLUSH_NS: u64 = 500;
 const SPIN_NS: u64 = 50_000;
 
 /// Waits until the state of the worker fulfils a condition, and returns the state.
-fn until(
+fn wait_worker(
     plane: &DataPlane,
     description: &str,
     condition: impl Fn(&WorkerStatus) -> bool,
@@ -59,7 +59,8 @@ fn all_of_a_workers_time_is_told_once() {
         empty_ns: EMPTY_NS,
     };
     plane.attach_source(queue(0, Direction::Ingress), source.source());
-    let idle_worker = until(&plane, "asleep", |worker| worker.batches == BATCHES && worker.asleep);
+    let idle_worker =
+        wait_worker(&plane, "asleep", |worker| worker.batches == BATCHES && worker.asleep);
     let times = idle_worker.stages;
     let [copy_in, copy_out] = [RECEIVE_NS, TRANSMIT_NS * BATCH_FRAMES].map(|ns| ns * BATCHES);
     let near = |stage, expected: u64| {
@@ -99,7 +100,8 @@ fn a_worker_polls_for_as_long_as_it_is_told() {
             empty_ns: EMPTY_NS,
         };
         plane.attach_source(queue(0, Direction::Ingress), source.source());
-        let idle_worker = until(&plane, "asleep", |worker| worker.batches == 10 && worker.asleep);
+        let idle_worker =
+            wait_worker(&plane, "asleep", |worker| worker.batches == 10 && worker.asleep);
         let polled = Duration::from_nanos(idle_worker.stages.ns(Stage::Poll));
         let slack = Duration::from_micros(10);
         assert!(polled + slack >= patience && polled <= patience + slack, "{polled:?}");
@@ -116,7 +118,7 @@ fn a_worker_that_sleeps_is_idle_until_it_is_asked() {
     for seconds in [1, 3600, 86_400] {
         // The worker may have been woken between the two checks.
         let sleeps_still = |sleeps| plane.workers()[0].sleeps == sleeps;
-        let at_rest = until(&plane, "at rest", |worker| {
+        let at_rest = wait_worker(&plane, "at rest", |worker| {
             worker.asleep && runtime.is_sleeping() && sleeps_still(worker.sleeps)
         });
         let sleeps = at_rest.sleeps;
@@ -129,7 +131,7 @@ fn a_worker_that_sleeps_is_idle_until_it_is_asked() {
         assert_eq!(worker.sleeps, sleeps, "it was not woken for that");
         // After a wake-up the worker reports the same idle time.
         plane.addresses(SwitchId(1));
-        let woken_worker = until(&plane, "woken", |worker| worker.sleeps > sleeps);
+        let woken_worker = wait_worker(&plane, "woken", |worker| worker.sleeps > sleeps);
         assert_eq!(woken_worker.stages.ns(Stage::Idle), idle);
     }
     plane.stop();
@@ -188,8 +190,9 @@ fn segments_and_checksums_have_stages_of_their_own() {
         plane.attach_source(queue(0, Direction::Ingress), source);
         sender.send_with(&header, &bytes);
         // The first round that moves frames is always measured.
-        let worker =
-            until(&plane, "done", |worker| worker.asleep && worker.stages.ns(Stage::CopyOut) > 0);
+        let worker = wait_worker(&plane, "done", |worker| {
+            worker.asleep && worker.stages.ns(Stage::CopyOut) > 0
+        });
         let has_time = [Stage::Segment, Stage::Checksum].map(|stage| worker.stages.ns(stage) > 0);
         assert_eq!(has_time, needs, "{header:?} to {offloads:?}: {worker:?}");
         let pieces = std::iter::from_fn(|| receiver.poll()).count();

@@ -26,7 +26,7 @@ impl Supply for Blocking {
     }
 }
 
-fn until(description: &str, mut is_true: impl FnMut() -> bool) {
+fn wait_until(description: &str, mut is_true: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_true() {
         assert!(started.elapsed() < Duration::from_secs(120), "{description}");
@@ -50,10 +50,10 @@ fn a_worker_that_does_not_proceed_is_reported_with_the_device_that_it_serves() {
     let source = Blocking { is_entered: Arc::clone(&is_entered), released: Arc::clone(&released) };
     // An idle worker is not stalled, however long it sleeps.
     clock.fetch_add(2 * u64::try_from(STALLED_AFTER.as_nanos()).unwrap(), Ordering::SeqCst);
-    until("a round begins", || plane.check_workers().0 < STALLED_AFTER);
+    wait_until("a round begins", || plane.check_workers().0 < STALLED_AFTER);
     while plane.poll_notice().is_some() {}
     plane.attach_source(queue(1, Direction::Ingress), source.source());
-    until("the worker serves the queue", || is_entered.load(Ordering::SeqCst));
+    wait_until("the worker serves the queue", || is_entered.load(Ordering::SeqCst));
     assert!(notice(&plane).is_none(), "the round has just begun");
     clock.fetch_add(u64::try_from(STALLED_AFTER.as_nanos()).unwrap(), Ordering::SeqCst);
     match notice(&plane) {
@@ -67,7 +67,7 @@ fn a_worker_that_does_not_proceed_is_reported_with_the_device_that_it_serves() {
     *released.0.lock().unwrap() = true;
     released.1.notify_all();
     let mut notice_seen = None;
-    until("the worker proceeds", || {
+    wait_until("the worker proceeds", || {
         notice_seen = notice(&plane);
         notice_seen.is_some()
     });

@@ -76,10 +76,10 @@ pub(crate) fn command_line(
         add("-device", format!("pcie-root-port,id=port{port},chassis={chassis}"));
     }
     for (index, nic) in spec.nics.iter().enumerate() {
-        arguments.extend(nic.words(index, accelerator));
+        arguments.extend(nic.arguments(index, accelerator));
     }
     for (index, disk) in spec.disks.iter().enumerate() {
-        arguments.extend(disk.words(index, accelerator));
+        arguments.extend(disk.arguments(index, accelerator));
     }
     Ok(arguments)
 }

@@ -38,7 +38,7 @@ impl GuestDisk {
     }
 
     /// Returns QEMU's arguments for the device with this number.
-    pub(crate) fn words(&self, index: usize, accelerator: Accelerator) -> Vec<String> {
+    pub(crate) fn arguments(&self, index: usize, accelerator: Accelerator) -> Vec<String> {
         let Self { queues, properties, .. } = self;
         let arguments = match &self.attachment {
             Attachment::VhostUser(socket) => {

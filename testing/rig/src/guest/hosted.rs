@@ -46,7 +46,7 @@ impl HostedVms {
     /// # Errors
     /// A program does not exist, or the guests' files cannot be created.
     pub fn with(rig: &Rig, programs: &[PathBuf]) -> Result<Self> {
-        Self::of(rig, guest_files()?, programs)
+        Self::with_files(rig, guest_files()?, programs)
     }
 
     /// Copies the files of guests whose kernel has drivers for the machines that QEMU emulates,
@@ -55,10 +55,10 @@ impl HostedVms {
     /// # Errors
     /// The guests' files cannot be created.
     pub fn of_machines(rig: &Rig) -> Result<Self> {
-        Self::of(rig, machine_files()?, &[])
+        Self::with_files(rig, machine_files()?, &[])
     }
 
-    fn of(rig: &Rig, files: GuestFiles, programs: &[PathBuf]) -> Result<Self> {
+    fn with_files(rig: &Rig, files: GuestFiles, programs: &[PathBuf]) -> Result<Self> {
         let GuestFiles { kernel, initramfs } = files;
         let initramfs = initramfs_with(rig, initramfs, programs)?;
         // VMs run as separate users, which must be able to search the folder.

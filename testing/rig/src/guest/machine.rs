@@ -144,10 +144,10 @@ impl Guest {
     pub fn migrate(&mut self, address: &str, bytes_per_second: u64) -> Result<Duration> {
         let mut monitor = Monitor::connect(Path::new(&self.monitor))?;
         let limits = json!({ "max-bandwidth": bytes_per_second, "downtime-limit": 200 });
-        monitor.ask("migrate-set-parameters", &limits)?;
-        monitor.ask("migrate", &json!({ "uri": format!("unix:{address}") }))?;
+        monitor.execute("migrate-set-parameters", &limits)?;
+        monitor.execute("migrate", &json!({ "uri": format!("unix:{address}") }))?;
         let status = wait_for_value("end of the migration", MIGRATION_LIMIT, || {
-            let status = monitor.ask("query-migrate", &json!({}))?;
+            let status = monitor.execute("query-migrate", &json!({}))?;
             match status["status"].as_str() {
                 Some("completed") => Ok(Some(status)),
                 Some("failed" | "cancelled") => bail!("the migration failed: {status}"),
@@ -164,7 +164,7 @@ impl Guest {
     /// QEMU has ended, or has no NIC.
     pub fn receive_filter(&self) -> Result<Value> {
         let mut monitor = Monitor::connect(Path::new(&self.monitor))?;
-        let mut nics = monitor.ask("query-rx-filter", &json!({}))?;
+        let mut nics = monitor.execute("query-rx-filter", &json!({}))?;
         nics.get_mut(0).map(Value::take).context("the machine has no NIC")
     }
 
@@ -175,7 +175,7 @@ impl Guest {
     /// QEMU has ended, or has no such NIC.
     pub fn set_link(&self, nic: usize, up: bool) -> Result<()> {
         let mut monitor = Monitor::connect(Path::new(&self.monitor))?;
-        monitor.ask("set_link", &json!({ "name": format!("net{nic}"), "up": up }))?;
+        monitor.execute("set_link", &json!({ "name": format!("net{nic}"), "up": up }))?;
         Ok(())
     }
 
@@ -184,7 +184,7 @@ impl Guest {
     /// # Errors
     /// QEMU rejects the command, or has ended.
     pub fn tell_qemu(&self, command: &str, arguments: &Value) -> Result<Value> {
-        Monitor::connect(Path::new(&self.monitor))?.ask(command, arguments)
+        Monitor::connect(Path::new(&self.monitor))?.execute(command, arguments)
     }
 
     /// Returns the console output of the guest's kernel or firmware.

@@ -23,12 +23,12 @@ impl Monitor {
         stream.set_read_timeout(Some(ANSWER_LIMIT))?;
         let mut monitor = Self { reader: BufReader::new(stream) };
         monitor.line()?;
-        monitor.ask("qmp_capabilities", &json!({}))?;
+        monitor.execute("qmp_capabilities", &json!({}))?;
         Ok(monitor)
     }
 
     /// Runs a command and returns its result.
-    pub(crate) fn ask(&mut self, command: &str, arguments: &Value) -> Result<Value> {
+    pub(crate) fn execute(&mut self, command: &str, arguments: &Value) -> Result<Value> {
         let line = json!({ "execute": command, "arguments": arguments }).to_string();
         self.reader.get_mut().write_all(line.as_bytes())?;
         loop {

@@ -58,7 +58,7 @@ impl GuestNic {
     }
 
     /// Returns QEMU's arguments for the device with this number.
-    pub(crate) fn words(&self, index: usize, accelerator: Accelerator) -> Vec<String> {
+    pub(crate) fn arguments(&self, index: usize, accelerator: Accelerator) -> Vec<String> {
         let mut arguments = self.backend(index);
         let Self { queues, mac, properties, .. } = self;
         let multiqueue = if *queues > 1 { ",mq=on" } else { "" };

@@ -83,7 +83,7 @@ impl OvsDpdk {
         }
         self.server.set(&arguments)?;
         for port in &ports {
-            let error = self.server.ask(&["get", "Interface", port, "error"])?;
+            let error = self.server.run_vsctl(&["get", "Interface", port, "error"])?;
             ensure!(error.trim() == "[]", "{port}: {}", error.trim());
         }
         self.server.switch.check_running()

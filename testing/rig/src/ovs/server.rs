@@ -69,8 +69,8 @@ impl Server {
     }
 
     /// Runs `ovs-vsctl` and returns its output.
-    pub(super) fn ask(&self, arguments: &[&str]) -> Result<String> {
-        ask(&self.remote, arguments)
+    pub(super) fn run_vsctl(&self, arguments: &[&str]) -> Result<String> {
+        run_vsctl(&self.remote, arguments)
     }
 
     /// Adds a port with these settings of its interface.
@@ -81,10 +81,10 @@ impl Server {
 }
 
 fn set(remote: &str, arguments: &[&str]) -> Result<()> {
-    ask(remote, arguments).map(drop)
+    run_vsctl(remote, arguments).map(drop)
 }
 
-fn ask(remote: &str, arguments: &[&str]) -> Result<String> {
+fn run_vsctl(remote: &str, arguments: &[&str]) -> Result<String> {
     let target = format!("--db={remote}");
     run(&[&["ovs-vsctl", "--timeout=90", &target], arguments].concat())
 }

@@ -64,13 +64,14 @@ impl Host {
         self.wait_unused();
     }
 
-    fn shown(&self) -> Value {
+    fn disk_status(&self) -> Value {
         self.daemon.json(&["disk", "show", "d"]).unwrap()
     }
 
     /// Connections end a little after the programs that had them.
     fn wait_unused(&self) {
-        wait_until("clients gone", PATIENCE, || Ok(self.shown()["nbd"]["clients"] == 0)).unwrap();
+        wait_until("clients gone", PATIENCE, || Ok(self.disk_status()["nbd"]["clients"] == 0))
+            .unwrap();
     }
 
     fn names(&self) -> Vec<String> {
@@ -110,7 +111,7 @@ impl Host {
         assert!(now["step"].as_str().unwrap().contains(&format!("of {total} MiB")), "{now}");
         let text = self.daemon.ok(&["operation", "show", &id]).unwrap();
         assert!(text.contains(" MiB"), "{text}");
-        assert_eq!(self.shown()["state"], "working");
+        assert_eq!(self.disk_status()["state"], "working");
         id
     }
 
@@ -127,7 +128,8 @@ impl Host {
 
     /// The disk serves what it has held.
     fn assert_as_before(&self, names: &[&str]) {
-        wait_until("the disk ready", PATIENCE, || Ok(self.shown()["state"] == "ready")).unwrap();
+        wait_until("the disk ready", PATIENCE, || Ok(self.disk_status()["state"] == "ready"))
+            .unwrap();
         assert_eq!(self.names(), names);
         let content = ["qemu-img", "compare", "-f", "raw", "-F", "raw", &self.content];
         let url = format!("nbd:unix:{}:exportname=d", self.socket);
@@ -140,7 +142,8 @@ impl Host {
     fn restart(&mut self, verb: &str, nth: usize) -> u64 {
         self.hurry();
         self.daemon.restart(&self.rig).unwrap();
-        wait_until("the disk ready", PATIENCE, || Ok(self.shown()["state"] == "ready")).unwrap();
+        wait_until("the disk ready", PATIENCE, || Ok(self.disk_status()["state"] == "ready"))
+            .unwrap();
         // The disk is ready a moment before what was done is recorded.
         let mut operation = Value::Null;
         let result = wait_until("the end of the work", PATIENCE, || {
@@ -221,7 +224,7 @@ fn work_that_a_death_cuts_off_goes_on_by_itself() {
     host.kill();
     host.restart("merge", 2);
     host.assert_as_before(&["d.vhdx"]);
-    let disk = host.shown();
+    let disk = host.disk_status();
     assert!(disk.get("parent").is_none(), "{disk}");
     assert!(host.daemon.stop().unwrap().success());
     let image = format!("{}/d.vhdx", host.disk.path().display());

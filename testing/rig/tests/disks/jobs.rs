@@ -72,7 +72,7 @@ impl Host {
         format!("{}/{name}", self.store)
     }
 
-    fn work(&self, verb: &str, body: Option<&str>) -> Value {
+    fn start_job(&self, verb: &str, body: Option<&str>) -> Value {
         let path = format!("/1.0/disks/d/{verb}");
         let answer = self.daemon.http("POST", &path, body).unwrap();
         assert_eq!(answer.status, 202, "{}", answer.text);
@@ -80,7 +80,7 @@ impl Host {
     }
 
     /// Waits until an operation has ended.
-    fn ended(&self, operation: &Value) -> Value {
+    fn wait_end(&self, operation: &Value) -> Value {
         let path = format!("/1.0/operations/{}/wait?timeout_s=25", operation["id"]);
         wait_for_value("end of the operation", PATIENCE, || {
             let now = self.daemon.http("GET", &path, None)?.json;
@@ -92,7 +92,7 @@ impl Host {
     /// Begins a conversion and cancels it in the middle. False if it ended before it could be
     /// cancelled; then its result is removed again.
     fn cancel_conversion(&self, body: &str) -> bool {
-        let operation = self.work("convert", Some(body));
+        let operation = self.start_job("convert", Some(body));
         let path = format!("/1.0/operations/{}", operation["id"]);
         let mut now = Value::Null;
         let shown = wait_until("it shows where it is", PATIENCE, || {
@@ -103,10 +103,10 @@ impl Host {
         shown.unwrap_or_else(|error| panic!("{error:#}: {now}"));
         let busy = self.daemon.http("POST", "/1.0/disks/d/check", None).unwrap();
         self.daemon.http("DELETE", &path, None).unwrap();
-        let operation = self.ended(&operation);
+        let operation = self.wait_end(&operation);
         if operation["state"] == "succeeded" {
             if busy.status == 202 {
-                self.ended(&busy.json);
+                self.wait_end(&busy.json);
             }
             fs::remove_file(self.file("copy.vhdx")).unwrap();
             return false;
@@ -117,7 +117,7 @@ impl Host {
     }
 }
 
-fn same(first: &str, format: &str, other: &str) {
+fn assert_same_content(first: &str, format: &str, other: &str) {
     run(&["qemu-img", "compare", "-f", "raw", "-F", format, first, other]).unwrap();
 }
 
@@ -131,11 +131,11 @@ fn compact_trimmed(host: &Host) -> String {
     let trimmed = host.copy_out("trimmed.raw");
     let length = || fs::metadata(host.file("d.vhdx")).unwrap().len();
     let before = length();
-    let operation = host.ended(&host.work("compact", None));
+    let operation = host.wait_end(&host.start_job("compact", None));
     assert_eq!(operation["state"], "succeeded", "{operation}");
     // Its 32 blocks of 1 MiB.
     assert!(length() + 32 * MIB <= before, "{before} bytes became {}", length());
-    same(&trimmed, "raw", &host.copy_out("compacted.raw"));
+    assert_same_content(&trimmed, "raw", &host.copy_out("compacted.raw"));
     assert_eq!(host.files(), ["d.vhdx"]);
     trimmed
 }
@@ -188,16 +188,16 @@ fn a_disk_grows_and_gets_snapshots_under_load_and_is_merged() {
 
     host.daemon.ok(&["disk", "merge", "d"]).unwrap();
     assert_eq!(host.files(), ["d.vhdx", "one.vhdx"]);
-    same(&before, "raw", &host.copy_out("merged.raw"));
+    assert_same_content(&before, "raw", &host.copy_out("merged.raw"));
     host.daemon.ok(&["disk", "merge", "d"]).unwrap();
     assert_eq!(host.files(), ["d.vhdx"]);
     host.daemon.kill();
     host.daemon.restart(&host.rig).unwrap();
     host.wait_ready();
-    same(&before, "raw", &host.copy_out("again.raw"));
+    assert_same_content(&before, "raw", &host.copy_out("again.raw"));
     let after = compact_trimmed(&host);
     host.daemon.stop().unwrap();
-    same(&after, "vhdx", &host.file("d.vhdx"));
+    assert_same_content(&after, "vhdx", &host.file("d.vhdx"));
     run(&["qemu-img", "check", "-f", "vhdx", &host.file("d.vhdx")]).unwrap();
 }
 
@@ -217,11 +217,11 @@ fn conversions_are_what_the_disk_is_and_are_cancelled() {
     assert_eq!(host.files(), ["d.raw"]);
     host.wait_ready();
 
-    let operation = host.work("convert", Some(body));
-    let operation = host.ended(&operation);
+    let operation = host.start_job("convert", Some(body));
+    let operation = host.wait_end(&operation);
     assert_eq!(operation["state"], "succeeded", "{operation}");
     assert_eq!(host.files(), ["copy.vhdx", "d.raw"]);
-    same(&url, "vhdx", &host.file("copy.vhdx"));
+    assert_same_content(&url, "vhdx", &host.file("copy.vhdx"));
     let missing = host.daemon.http("POST", "/1.0/disks/none/check", None).unwrap();
     assert_eq!(missing.status, 404, "{}", missing.text);
 }
@@ -229,7 +229,7 @@ fn conversions_are_what_the_disk_is_and_are_cancelled() {
 #[test]
 fn a_check_tells_what_is_damaged() {
     let mut host = Host::start("format = \"vhdx\"\nsize_bytes = \"64 MiB\"");
-    let operation = host.ended(&host.work("check", None));
+    let operation = host.wait_end(&host.start_job("check", None));
     assert_eq!(operation["state"], "succeeded", "{operation}");
     assert!(operation["report"].to_string().contains("no damage was found"), "{operation}");
     host.daemon.stop().unwrap();
@@ -239,7 +239,7 @@ fn a_check_tells_what_is_damaged() {
     drop(file);
     host.daemon.restart(&host.rig).unwrap();
     assert_eq!(host.disk()["state"], "failed");
-    let operation = host.ended(&host.work("check", None));
+    let operation = host.wait_end(&host.start_job("check", None));
     assert!(operation["report"][0].as_str().unwrap().starts_with("damage: d.vhdx"), "{operation}");
     let events = host.daemon.json(&["event", "list"]).unwrap();
     let of_checks = events.as_array().unwrap().iter().filter(|event| event["id"] == 6113);

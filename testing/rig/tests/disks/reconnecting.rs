@@ -109,7 +109,7 @@ impl Client {
         client
     }
 
-    fn ask(&mut self, request: Request) {
+    fn send(&mut self, request: Request) {
         let (request_text, _) = (self.words)(request);
         writeln!(self.stdin, "{request_text}").unwrap();
     }
@@ -140,7 +140,7 @@ impl Client {
     }
 
     fn carry_out(&mut self, request: Request) {
-        self.ask(request);
+        self.send(request);
         self.wait(request).unwrap();
     }
 }
@@ -217,7 +217,7 @@ fn die_often(deaths: u64, start: fn(&Rig, &str) -> Client) {
         for nth in 0..REQUESTS {
             for (number, disk) in disks.iter_mut().enumerate() {
                 let request = disk.next();
-                disk.client.ask(request);
+                disk.client.send(request);
                 if under_way(nth) {
                     open.push((number, request));
                 } else {

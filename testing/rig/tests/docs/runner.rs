@@ -50,7 +50,7 @@ fn take(rig: &Rig, shell: &mut Shell, step: &Step) -> Result<()> {
                 bail!(
                     "`{text}` has exit status {}, not {status}{}",
                     result.status,
-                    shown(&result.output)
+                    output_text(&result.output)
                 );
             }
             if output.is_empty() || expectation::matches(output, &result.output) {
@@ -65,7 +65,7 @@ fn take(rig: &Rig, shell: &mut Shell, step: &Step) -> Result<()> {
         Action::Hidden(text) => {
             let result = run(shell, text)?;
             if result.status != 0 {
-                bail!("`{text}` has exit status {}{}", result.status, shown(&result.output));
+                bail!("`{text}` has exit status {}{}", result.status, output_text(&result.output));
             }
             Ok(())
         }
@@ -79,7 +79,7 @@ fn take(rig: &Rig, shell: &mut Shell, step: &Step) -> Result<()> {
                 if Instant::now() >= deadline {
                     bail!(
                         "`{text}` did not succeed within {UNTIL_LIMIT:?}{}",
-                        shown(&result.output)
+                        output_text(&result.output)
                     );
                 }
                 std::thread::sleep(PAUSE);
@@ -92,7 +92,7 @@ fn run(shell: &mut Shell, text: &str) -> Result<Done> {
     shell.run(text, COMMAND_LIMIT).with_context(|| format!("`{text}`"))
 }
 
-fn shown(output: &[String]) -> String {
+fn output_text(output: &[String]) -> String {
     if output.is_empty() {
         String::new()
     } else {

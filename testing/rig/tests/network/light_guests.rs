@@ -209,7 +209,7 @@ fn bandwidth_is_limited_one_way_and_the_limit_changes_live() {
 }
 
 /// Frames that left `a` and `b`, on their own or joined, or were meant to go nowhere.
-fn carried(daemon: &Daemon) -> u64 {
+fn carried_frames(daemon: &Daemon) -> u64 {
     let mut frames = 0;
     for nic in ["a", "b"] {
         let status = daemon.json(&["nic", "show", nic]).unwrap();
@@ -269,7 +269,7 @@ fn a_queue_moves_to_another_worker_under_load() {
     let mut counts = (0, 0);
     wait_until("as many frames carried as received", LIMIT, || {
         // The connection's last frames may be under way.
-        counts = (count("a", "rx_frames") + count("b", "rx_frames"), carried(&daemon));
+        counts = (count("a", "rx_frames") + count("b", "rx_frames"), carried_frames(&daemon));
         Ok(counts.0 == counts.1 + before.iter().sum::<u64>())
     })
     .unwrap_or_else(|error| {

@@ -39,9 +39,11 @@ impl Way {
 
     /// Through a device that leaves everything to the kernel.
     fn through_the_kernel(namespace: &Namespace, macs: [[u8; 6]; 2]) -> Self {
-        namespace.run(&words("ip link add near type veth peer name far")).unwrap();
+        namespace.run(&arguments("ip link add near type veth peer name far")).unwrap();
         for device in ["near", "far"] {
-            namespace.run(&words(&format!("ip link set {device} addrgenmode none up"))).unwrap();
+            namespace
+                .run(&arguments(&format!("ip link set {device} addrgenmode none up")))
+                .unwrap();
         }
         // Before the kernel has handled the carrier, a device drops what it is to send.
         for device in ["near", "far"] {
@@ -49,7 +51,7 @@ impl Way {
             wait_until("the carrier", PATIENCE, || Ok(shown()?.contains("state UP"))).unwrap();
         }
         let switches = "tx off tso off gso off tx-udp-segmentation off";
-        namespace.ethtool("near", &words(switches)).unwrap();
+        namespace.ethtool("near", &arguments(switches)).unwrap();
         namespace.ethtool("far", &["gro", "off"]).unwrap();
         let [from, to] = ["near", "far"].map(|device| PacketTap::open(namespace, device));
         Self { from, to, macs }
@@ -93,7 +95,7 @@ impl Way {
     }
 }
 
-fn words(text: &str) -> Vec<&str> {
+fn arguments(text: &str) -> Vec<&str> {
     text.split(' ').collect()
 }
 
@@ -277,7 +279,7 @@ fn segments_reach_a_guest_joined_as_long_as_it_wants_them_so() {
     let [a, b] = guests.as_slice() else { panic!() };
     let _server = iperf::serve(&rig, &b.namespace).unwrap();
     // The sender sends what the wire would carry, checksums complete.
-    a.namespace.ethtool(NamespaceGuest::DEVICE, &words("tx off tso off gso off")).unwrap();
+    a.namespace.ethtool(NamespaceGuest::DEVICE, &arguments("tx off tso off gso off")).unwrap();
     for address in [b.address(), b.address_v6()] {
         let [segments, units] = joined(&daemon, a, b, &address);
         assert!(units > 0 && segments >= 2 * units, "{segments} segments into {units}");

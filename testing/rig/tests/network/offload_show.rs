@@ -45,12 +45,12 @@ impl Site {
     }
 
     /// What `suimon offload show` says of one offload.
-    fn shown(&self, port: &str, offload: &str) -> Value {
-        shown(&self.daemon, port, offload)
+    fn show_offload(&self, port: &str, offload: &str) -> Value {
+        show_offload(&self.daemon, port, offload)
     }
 
     /// The frames of a stream that the guest sends, as the world receives them.
-    fn sent(&self) -> Vec<Headed> {
+    fn sent_frames(&self) -> Vec<Headed> {
         let tap = PacketTap::open(&self.world, &self.far);
         let address = SocketAddr::new(WORLD.parse().unwrap(), PORT);
         let (guest, world) = (&self.guest.namespace, &self.world);
@@ -90,7 +90,7 @@ fn port_shown(daemon: &Daemon, port: &str) -> Value {
 }
 
 /// What it says of one offload.
-fn shown(daemon: &Daemon, port: &str, offload: &str) -> Value {
+fn show_offload(daemon: &Daemon, port: &str, offload: &str) -> Value {
     let port = port_shown(daemon, port);
     let mut offloads = port["offloads"].as_array().unwrap().iter();
     offloads
@@ -128,19 +128,19 @@ fn what_ethtool_switches_on_the_uplink_is_shown() {
     let rig = Rig::new().unwrap();
     let site = Site::new(&rig);
     let near = site.wire.near();
-    let large = || site.shown("up", "tx_tcp4_segmentation");
+    let large = || site.show_offload("up", "tx_tcp4_segmentation");
     let before = large();
     assert!(before["by"] == "nic" && before["effective"] == true, "{before}");
     run(&["ethtool", "-K", near, "tx-tcp-segmentation", "off"]).unwrap();
     let after = large();
     assert!(after["by"] == "kernel" && after["supported"] == true, "{after}");
     assert_eq!(after["reason"], format!("tx-tcp-segmentation of {near} is off"));
-    assert_eq!(site.shown("up", "tx_tcp6_segmentation")["by"], "nic");
+    assert_eq!(site.show_offload("up", "tx_tcp6_segmentation")["by"], "nic");
     run(&["ethtool", "-K", near, "tx-tcp-segmentation", "on", "tx", "off"]).unwrap();
     assert_eq!(large()["reason"], format!("tx-tcp-segmentation of {near} is off [requested on]"));
-    assert_eq!(site.shown("up", "tx_checksum")["by"], "kernel");
+    assert_eq!(site.show_offload("up", "tx_checksum")["by"], "kernel");
     // The kernel does what the device does not.
-    assert!(site.sent().iter().all(is_plain));
+    assert!(site.sent_frames().iter().all(is_plain));
 
     let device = site.daemon.json(&["uplink", "show", "up"]).unwrap()["device"].clone();
     let mut features = device["features"].as_array().unwrap().iter();
@@ -156,7 +156,7 @@ fn what_ethtool_switches_on_the_uplink_is_shown() {
 fn switches_of_an_uplink_change_what_leaves_it_and_what_comes_from_it() {
     let rig = Rig::new().unwrap();
     let mut site = Site::new(&rig);
-    let (sent_frames, received) = (site.sent(), site.received());
+    let (sent_frames, received) = (site.sent_frames(), site.received());
     assert!(
         sent_frames.iter().any(is_large) && sent_frames.iter().any(is_partial),
         "{}",
@@ -167,15 +167,15 @@ fn switches_of_an_uplink_change_what_leaves_it_and_what_comes_from_it() {
     let plan = site.daemon.ok(&["offload", "set", "up", "segmentation=off", "--dry-run"]).unwrap();
     let step = "~ uplink/up change live: offload.segmentation true → false";
     assert!(plan.contains(step), "{plan}");
-    assert_eq!(site.shown("up", "tx_tcp4_segmentation")["enabled"], true, "a dry run");
+    assert_eq!(site.show_offload("up", "tx_tcp4_segmentation")["enabled"], true, "a dry run");
     site.daemon.ok(&["offload", "set", "up", "segmentation=off", "tx_checksum=off"]).unwrap();
     let check = |site: &Site, condition: &str| {
-        assert!(site.sent().iter().all(is_plain), "{condition}");
+        assert!(site.sent_frames().iter().all(is_plain), "{condition}");
         assert!(!site.received().iter().any(is_large), "{condition}");
         for (offload, switch) in
             [("tx_tcp4_segmentation", "segmentation"), ("tx_checksum", "tx_checksum")]
         {
-            let shown = site.shown("uplink:up", offload);
+            let shown = site.show_offload("uplink:up", offload);
             let states = ["enabled", "effective", "supported"].map(|field| shown[field].as_bool());
             assert_eq!(states, [Some(false), Some(false), Some(true)], "{condition}: {shown}");
             assert_eq!(shown["by"], "software", "{condition}");
@@ -192,12 +192,12 @@ fn switches_of_an_uplink_change_what_leaves_it_and_what_comes_from_it() {
     check(&site, "after a restart");
 
     site.daemon.ok(&["offload", "set", "up", "segmentation=default", "tx_checksum=on"]).unwrap();
-    assert!(site.sent().iter().any(is_large));
+    assert!(site.sent_frames().iter().any(is_large));
     assert!(site.received().iter().any(is_large));
     // Large frames are what joined segments are, so they go with them.
     site.daemon.ok(&["offload", "set", "up", "receive_coalescing=off"]).unwrap();
     assert!(!site.received().iter().any(is_large));
-    assert!(site.sent().iter().any(is_large));
+    assert!(site.sent_frames().iter().any(is_large));
     site.daemon.ok(&["offload", "set", "up", "receive_coalescing=default"]).unwrap();
     assert!(site.received().iter().any(is_large));
     for namespace in [&site.world, &site.guest.namespace] {
@@ -219,7 +219,7 @@ fn checksums_that_an_uplink_is_not_believed_reach_the_guest_whole() {
     assert!(site.received().iter().all(is_plain));
     // The frames that open and close the connection are not large; nobody cuts them.
     assert!(completed() > 0, "completing a checksum is the switch's work and counts as such");
-    assert!(site.sent().iter().any(is_large), "the other direction is as before");
+    assert!(site.sent_frames().iter().any(is_large), "the other direction is as before");
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
         for (offload, performer) in
             [("tx_tcp4_segmentation", "guest"), ("rx_tcp4_segmentation", "software")]
         {
-            let shown = shown(daemon, "inside", offload);
+            let shown = show_offload(daemon, "inside", offload);
             let states = ["enabled", "effective"].map(|field| shown[field].as_bool());
             assert_eq!(states, [Some(false), Some(false)], "{condition}: {shown}");
             assert_eq!(shown["by"], performer, "{condition}");
@@ -284,7 +284,7 @@ fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
     daemon.wait_up("switch", "inside").unwrap();
     check(&daemon, "after a restart");
     set(&daemon, &["segmentation=default"]);
-    assert_eq!(shown(&daemon, "inside", "tx_tcp4_segmentation")["effective"], true);
+    assert_eq!(show_offload(&daemon, "inside", "tx_tcp4_segmentation")["effective"], true);
     assert!(takes_large());
 }
 
@@ -307,6 +307,6 @@ fn what_there_is_not_is_named_with_the_choices() {
         assert!(output.stderr.contains(part), "{arguments:?}: {output:?}");
     }
     site.daemon.ok(&["offload", "set", "nic:guest", "segmentation=off"]).unwrap();
-    assert_eq!(site.shown("guest", "rx_tcp4_segmentation")["by"], "software");
-    assert_eq!(site.shown("guest", "rx_tcp4_segmentation")["supported"], true);
+    assert_eq!(site.show_offload("guest", "rx_tcp4_segmentation")["by"], "software");
+    assert_eq!(site.show_offload("guest", "rx_tcp4_segmentation")["supported"], true);
 }

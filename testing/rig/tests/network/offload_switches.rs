@@ -106,7 +106,7 @@ fn carry_all(
         let (daemon, guests) = mixed_lan(&rig, mtu);
         let [a, b, plain, full] = guests.as_slice() else { panic!() };
         for combination in combinations.iter().copied() {
-            let other = beside(combination);
+            let other = peer_combination(combination);
             set(&daemon, a, combination);
             set(&daemon, b, other);
             let description = format!("MTU {mtu}, {combination:05b} and {other:05b}");
@@ -122,7 +122,7 @@ fn carry_all(
 }
 
 /// What the other side has meanwhile: each combination once too.
-fn beside(combination: u32) -> u32 {
+fn peer_combination(combination: u32) -> u32 {
     (combination * 11 + 5) % COMBINATIONS
 }
 
@@ -219,7 +219,7 @@ fn vm_switches_carry_tcp(combinations: &[u32]) {
         let rig = Rig::new().unwrap();
         let (daemon, mut pair) = boot(&rig, mtu, &bytes);
         for combination in combinations.iter().copied() {
-            let other = beside(combination);
+            let other = peer_combination(combination);
             let arguments = ethtool_words(&VM_FEATURES, combination).join(" ");
             pair.vm.run(&format!("ethtool -K eth0 {arguments}")).unwrap();
             set_switches(&daemon, "vm", other);
@@ -252,22 +252,22 @@ fn combinations_of_ethtool_s_switches_in_a_light_guest_carry_tcp() {
 mod full {
     use super::*;
 
-    fn all() -> Vec<u32> {
+    fn all_combinations() -> Vec<u32> {
         (0..COMBINATIONS).collect()
     }
 
     #[test]
     fn all_combinations_of_the_nic_s_switches_carry_tcp() {
-        nic_switches_carry_tcp(&all());
+        nic_switches_carry_tcp(&all_combinations());
     }
 
     #[test]
     fn all_combinations_of_ethtool_s_switches_in_a_light_guest_carry_tcp() {
-        ethtool_switches_carry_tcp(&all());
+        ethtool_switches_carry_tcp(&all_combinations());
     }
 
     #[test]
     fn all_combinations_in_a_vm_carry_tcp_beside_those_of_its_nic() {
-        vm_switches_carry_tcp(&all());
+        vm_switches_carry_tcp(&all_combinations());
     }
 }

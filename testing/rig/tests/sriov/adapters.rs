@@ -24,7 +24,12 @@ fn ip_of_vf(machine: &mut IovMachine, index: u16) -> Result<String> {
 }
 
 /// Has to be refused, with this exit code and these words.
-fn refused(machine: &mut IovMachine, arguments: &str, code: i32, parts: &[&str]) -> Result<()> {
+fn expect_error(
+    machine: &mut IovMachine,
+    arguments: &str,
+    code: i32,
+    parts: &[&str],
+) -> Result<()> {
     let output = machine.suimon(arguments)?;
     ensure!(output.code == code, "`suimon {arguments}`: {} {}", output.code, output.stdout);
     for part in parts {
@@ -94,32 +99,37 @@ fn list_enable_set_up_and_keep(rig: &Rig) -> Result<()> {
 fn bad_input(machine: &mut IovMachine) -> Result<()> {
     let before = number_of_vfs(machine)?;
     let exported = machine.suimon_well("export")?;
-    refused(machine, "vf enable eth0 --count 8", 3, &["vfs", "7 VFs at most"])?;
-    refused(machine, "vf enable eth9 --count 1", 4, &["eth9", "suimon vf list"])?;
-    refused(machine, "vf enable eth0 --count 70000", 2, &["70000"])?;
-    refused(machine, "vf set eth0 5 trust=on", 3, &["the highest VF is number 1"])?;
-    refused(machine, "vf set eth0 0 mac=ff:ff:ff:ff:ff:ff", 2, &["mac"])?;
-    refused(
+    expect_error(machine, "vf enable eth0 --count 8", 3, &["vfs", "7 VFs at most"])?;
+    expect_error(machine, "vf enable eth9 --count 1", 4, &["eth9", "suimon vf list"])?;
+    expect_error(machine, "vf enable eth0 --count 70000", 2, &["70000"])?;
+    expect_error(machine, "vf set eth0 5 trust=on", 3, &["the highest VF is number 1"])?;
+    expect_error(machine, "vf set eth0 0 mac=ff:ff:ff:ff:ff:ff", 2, &["mac"])?;
+    expect_error(
         machine,
         "vf set eth0 0 link_state=enable",
         3,
         &["link_state", "does not support this setting"],
     )?;
-    refused(machine, "vf set eth0 0 bandwidth_min_bps=1000000", 3, &["possibly no minimum"])?;
-    refused(machine, "pf add lo --device lo --vfs 1", 3, &["eth0 (0000:01:00.0)"])?;
-    refused(machine, "pf add two --device 0000:01:00.0", 3, &["pf/eth0 describes"])?;
+    expect_error(machine, "vf set eth0 0 bandwidth_min_bps=1000000", 3, &["possibly no minimum"])?;
+    expect_error(machine, "pf add lo --device lo --vfs 1", 3, &["eth0 (0000:01:00.0)"])?;
+    expect_error(machine, "pf add two --device 0000:01:00.0", 3, &["pf/eth0 describes"])?;
     // Somebody uses a VF: the host, a namespace, or a driver for VMs.
     let vf = json(machine, "vf show eth0 0")?;
     let device = vf["device"].as_str().context("a device")?.to_owned();
     let address = vf["address"].as_str().context("an address")?.to_owned();
     let enable = "vf enable eth0 --count 0";
     machine.run(&format!("/usr/bin/ip link set {device} up"))?;
-    refused(machine, enable, 6, &[&format!("{device} is up")])?;
+    expect_error(machine, enable, 6, &[&format!("{device} is up")])?;
     machine.run(&format!(
         "/usr/bin/ip link set {device} down; /usr/bin/ip netns add blue; \
          /usr/bin/ip link set {device} netns blue"
     ))?;
-    refused(machine, enable, 6, &[&format!("its device {device} is in network namespace blue")])?;
+    expect_error(
+        machine,
+        enable,
+        6,
+        &[&format!("its device {device} is in network namespace blue")],
+    )?;
     let vf = json(machine, "vf show eth0 0")?;
     assert_eq!((&vf["netns"], &vf["device"]), (&"blue".into(), &device.as_str().into()));
     let sysfs = format!("/sys/bus/pci/devices/{address}");
@@ -127,7 +137,7 @@ fn bad_input(machine: &mut IovMachine) -> Result<()> {
         "echo vfio-pci >{sysfs}/driver_override; echo {address} >{sysfs}/driver/unbind; \
          echo {address} >/sys/bus/pci/drivers_probe"
     ))?;
-    refused(machine, enable, 6, &["bound to driver vfio-pci, for a VM"])?;
+    expect_error(machine, enable, 6, &["bound to driver vfio-pci, for a VM"])?;
     machine.run(&format!("echo {address} >{sysfs}/driver/unbind"))?;
     assert_eq!(number_of_vfs(machine)?, before);
     assert_eq!(machine.suimon_well("export")?, exported, "nothing was changed");
@@ -192,5 +202,5 @@ fn told_what_it_lacks(rig: &Rig) -> Result<()> {
     machine.run("echo 0000:01:00.0 >/sys/bus/pci/drivers/igb/unbind")?;
     let shown = machine.suimon_well("vf list")?;
     assert!(shown.contains("MissingPfDriver") && shown.contains("lspci -k"), "{shown}");
-    refused(&mut machine, "vf enable 0000:01:00.0 --count 2", 3, &["MissingPfDriver"])
+    expect_error(&mut machine, "vf enable 0000:01:00.0 --count 2", 3, &["MissingPfDriver"])
 }

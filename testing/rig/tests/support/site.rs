@@ -213,12 +213,12 @@ impl Site {
             has_ended = now == "stopped" && qemus(&self.here().vms) == 0;
             Ok(has_ended || now == "running")
         });
-        result.unwrap_or_else(|error| panic!("{error:#}: {}", self.both()));
+        result.unwrap_or_else(|error| panic!("{error:#}: {}", self.describe_nodes()));
         if !has_ended {
             self.is_only_here();
             return true;
         }
-        let both = self.both();
+        let both = self.describe_nodes();
         assert!(both.contains("vhost_set_features failed"), "the VM has ended: {both}");
         eprintln!("QEMU has aborted with the daemon: {both}");
         self.is_nowhere_else();
@@ -227,7 +227,7 @@ impl Site {
     }
 
     /// What both nodes tell of the VM and of what happened, for a failure.
-    fn both(&self) -> String {
+    fn describe_nodes(&self) -> String {
         let output_of = |node: &Node, arguments: &[&str]| {
             node.daemon
                 .cli(arguments)
@@ -260,7 +260,7 @@ impl Site {
         let runs = wait_until("the VM to run where it is", PATIENCE, || {
             Ok(state(self.here()) == "running")
         });
-        runs.unwrap_or_else(|error| panic!("{error:#}: {}", self.both()));
+        runs.unwrap_or_else(|error| panic!("{error:#}: {}", self.describe_nodes()));
         self.is_nowhere_else();
         wait_until("one process of QEMU, where the VM runs", PATIENCE, || {
             Ok((qemus(&self.there().vms), qemus(&self.here().vms)) == (0, 1))

@@ -52,7 +52,7 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> Output {
     output
 }
 
-pub(crate) fn done(program: &str, arguments: &[&str]) -> String {
+pub(crate) fn run_ok(program: &str, arguments: &[&str]) -> String {
     let output = run(program, arguments);
     assert!(output.status.success(), "{program} {arguments:?}");
     String::from_utf8(output.stdout).unwrap()

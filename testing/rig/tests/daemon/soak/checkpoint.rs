@@ -28,7 +28,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    fn of(process: u32) -> Result<Self> {
+    fn read(process: u32) -> Result<Self> {
         let mut holdings = Self::default();
         // A descriptor or thread may be gone when it is looked at.
         for entry in fs::read_dir(format!("/proc/{process}/fd"))?.flatten() {
@@ -83,7 +83,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn of(process: u32) -> Result<Self> {
+    pub(super) fn read(process: u32) -> Result<Self> {
         let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup"))?;
         let field = |key: &str| -> Result<u64> {
             let line = text.lines().find(|line| line.starts_with(key)).context("no such field")?;
@@ -119,13 +119,13 @@ impl Watched {
     /// same for a while.
     pub(super) fn first(&self, time: Duration) -> Result<Checkpoint> {
         let deadline = Instant::now() + SETTLE_LIMIT;
-        let (mut holdings, mut since) = (Held::of(self.process)?, Instant::now());
+        let (mut holdings, mut since) = (Held::read(self.process)?, Instant::now());
         while since.elapsed() < STEADY {
             if Instant::now() > deadline {
                 bail!("descriptors and threads do not settle: {holdings:?}");
             }
             std::thread::sleep(LOOK_EVERY);
-            let now = Held::of(self.process)?;
+            let now = Held::read(self.process)?;
             if now != holdings {
                 (holdings, since) = (now, Instant::now());
             }
@@ -137,7 +137,7 @@ impl Watched {
     pub(super) fn next(&self, time: Duration, first: &Checkpoint) -> Result<Checkpoint> {
         let deadline = Instant::now() + SETTLE_LIMIT;
         loop {
-            let holdings = Held::of(self.process)?;
+            let holdings = Held::read(self.process)?;
             let difference = first.held.difference(&holdings);
             if difference.is_empty() || Instant::now() > deadline {
                 return self.take(time, holdings, difference);
@@ -158,10 +158,10 @@ impl Watched {
     /// Returns the least memory within two intervals at which the daemon returns free memory.
     fn settled_memory(&self) -> Result<Memory> {
         let until = Instant::now() + 2 * RETURN_EVERY + LOOK_EVERY;
-        let mut lowest = Memory::of(self.process)?;
+        let mut lowest = Memory::read(self.process)?;
         while Instant::now() < until {
             std::thread::sleep(LOOK_EVERY);
-            let now = Memory::of(self.process)?;
+            let now = Memory::read(self.process)?;
             lowest.anonymous = lowest.anonymous.min(now.anonymous);
             lowest.private = lowest.private.min(now.private);
         }

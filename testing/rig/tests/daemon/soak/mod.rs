@@ -76,7 +76,7 @@ fn soak(goals: &Goals) -> Result<()> {
         for (name, load) in loads {
             gate.start(scope, name, &totals, load);
         }
-        run.all(goals)
+        run.take_checkpoints(goals)
     });
     println!("{}{}", run.report(), totals.describe());
     result?;
@@ -128,17 +128,17 @@ struct Taken {
 }
 
 impl Run<'_> {
-    fn all(&mut self, goals: &Goals) -> Result<()> {
+    fn take_checkpoints(&mut self, goals: &Goals) -> Result<()> {
         let started = Instant::now();
         println!("{}", Self::HEADINGS);
         loop {
             self.gate.run(PERIOD)?;
             self.gate.close()?;
             let time = started.elapsed();
-            let first = self.first();
+            let first = self.baseline();
             let checkpoint = match first {
                 Some(first) => self.watched.next(time, &first.checkpoint)?,
-                None => self.watched.first(time)?,
+                None => self.watched.baseline(time)?,
             };
             let mut api = Client::connect(&self.site.socket(), self.tally)?;
             self.taken.push(Taken {
@@ -167,7 +167,7 @@ impl Run<'_> {
     }
 
     /// The checkpoint that later ones are compared with.
-    fn first(&self) -> Option<&Taken> {
+    fn baseline(&self) -> Option<&Taken> {
         let is_warm =
             |sample: &&Taken| sample.checkpoint.time >= WARM_UP && sample.events >= EVENTS_MAX;
         self.taken.iter().find(is_warm)
@@ -186,7 +186,7 @@ impl Run<'_> {
 
     /// Fails if something has grown since the first checkpoint behind the warm-up.
     fn check(&self) -> Result<()> {
-        let Some(first) = self.first() else {
+        let Some(first) = self.baseline() else {
             anyhow::bail!("there were fewer than {EVENTS_MAX} events");
         };
         let (first, mut differences) = (&first.checkpoint, String::new());
