@@ -79,7 +79,7 @@ struct HostChange<'c> {
     /// Ports of the state before the change.
     before: &'c RequiredPorts,
     /// Store changes that are committed together with the change.
-    with_it: Vec<StoreChange>,
+    store_changes: Vec<StoreChange>,
 }
 
 impl Controller {
@@ -123,7 +123,7 @@ impl Controller {
             from,
             to: &candidate,
             before: &before,
-            with_it: store_changes,
+            store_changes,
         };
         match transaction::run(&mut change, operation, &steps) {
             Ok(()) => {
@@ -266,7 +266,7 @@ impl Participants for HostChange<'_> {
     }
 
     fn commit(&mut self) -> Result<(), ApiError> {
-        let store_changes = std::mem::take(&mut self.with_it);
+        let store_changes = std::mem::take(&mut self.store_changes);
         self.controller
             .commit(self.to, self.edit, store_changes)
             .map_err(|error| store_error(&error))

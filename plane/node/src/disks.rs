@@ -146,7 +146,7 @@ struct DiskObjectNumbers {
 #[derive(Default)]
 struct NumberTable {
     by_name: BTreeMap<Name, u32>,
-    given: u32,
+    next_number: u32,
 }
 
 impl NumberTable {
@@ -155,8 +155,8 @@ impl NumberTable {
         if let Some(number) = self.by_name.get(name) {
             return *number;
         }
-        let number = self.given;
-        self.given = number.saturating_add(1);
+        let number = self.next_number;
+        self.next_number = number.saturating_add(1);
         self.by_name.insert(name.clone(), number);
         number
     }

@@ -300,7 +300,8 @@ impl events::Names for NameLookup<'_> {
     }
 
     fn policy(&self, policy: suimon_cluster_qos::PolicyKey) -> String {
-        let policy_entry = self.policies.all.iter().find(|(_, (record, _))| record.key == policy);
+        let policy_entry =
+            self.policies.policies.iter().find(|(_, (record, _))| record.key == policy);
         policy_entry
             .map_or_else(|| format!("policy number {}", policy.0), |(name, _)| name.to_string())
     }

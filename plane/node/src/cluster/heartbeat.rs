@@ -148,7 +148,7 @@ pub(super) fn end(files: &dyn StoreFiles, own_heartbeat: &Heartbeat) -> Result<(
 pub(super) struct SeenNodes {
     /// Last heartbeat by cluster and node, the time when it was first seen, and whether it has
     /// changed since the node was first seen.
-    all: BTreeMap<(Name, Name), (Heartbeat, Time, bool)>,
+    nodes: BTreeMap<(Name, Name), (Heartbeat, Time, bool)>,
 }
 
 impl SeenNodes {
@@ -158,17 +158,17 @@ impl SeenNodes {
                 .iter()
                 .any(|heartbeat| (&heartbeat.cluster, &heartbeat.node) == (&key.0, &key.1))
         };
-        self.all.retain(|key, _| is_current(key));
+        self.nodes.retain(|key, _| is_current(key));
         for heartbeat in heartbeats {
             let key = (heartbeat.cluster.clone(), heartbeat.node.clone());
-            match self.all.get_mut(&key) {
+            match self.nodes.get_mut(&key) {
                 Some((last, seen_at, is_alive)) => {
                     if *last != heartbeat {
                         (*last, *seen_at, *is_alive) = (heartbeat, now, true);
                     }
                 }
                 None => {
-                    self.all.insert(key, (heartbeat, now, false));
+                    self.nodes.insert(key, (heartbeat, now, false));
                 }
             }
         }
@@ -177,7 +177,7 @@ impl SeenNodes {
     /// Returns nodes that are alive, each with the age of its heartbeat.
     pub(super) fn alive(&self, now: Time) -> impl Iterator<Item = (&Heartbeat, Duration)> {
         let heartbeats = self
-            .all
+            .nodes
             .values()
             .map(move |(heartbeat, seen_at, is_alive)| (heartbeat, now.since(*seen_at), *is_alive));
         heartbeats
@@ -262,7 +262,7 @@ mod tests {
         seen_nodes.handle(Time::ZERO, others);
         // Nodes whose files are gone are not kept.
         seen_nodes.handle(Time::ZERO, vec![beat("lab", "n1", 2)]);
-        assert_eq!(seen_nodes.all.len(), 1);
+        assert_eq!(seen_nodes.nodes.len(), 1);
     }
 
     #[test]
@@ -279,6 +279,6 @@ mod tests {
         assert_eq!(seen_nodes.alive(time(12)).count(), 1);
         assert_eq!(seen_nodes.alive(time(31)).count(), 0);
         seen_nodes.handle(time(50), Vec::new());
-        assert!(seen_nodes.all.is_empty());
+        assert!(seen_nodes.nodes.is_empty());
     }
 }

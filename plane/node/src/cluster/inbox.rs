@@ -16,7 +16,7 @@ use super::reservation_requests::{ReservationRequest, ReservationRequests};
 /// number of keys.
 #[derive(Default)]
 pub(super) struct Inbox {
-    held: Mutex<PendingMessages>,
+    pending: Mutex<PendingMessages>,
     grown: Condvar,
 }
 
@@ -154,7 +154,7 @@ impl Inbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, PendingMessages> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -165,13 +165,13 @@ pub(super) struct KeyObserver {
     /// Common prefix of the cluster's keys, which is removed.
     root: String,
     /// Existing keys that were received.
-    known: Mutex<BTreeSet<String>>,
+    keys: Mutex<BTreeSet<String>>,
 }
 
 impl KeyObserver {
     pub(super) fn new(inbox: &Arc<Inbox>, session: u64, root: &str) -> Arc<Self> {
         let (inbox, root) = (Arc::clone(inbox), root.to_owned());
-        Arc::new(Self { inbox, session, root, known: Mutex::default() })
+        Arc::new(Self { inbox, session, root, keys: Mutex::default() })
     }
 
     fn record(
@@ -179,7 +179,7 @@ impl KeyObserver {
         revision: u64,
         changes: impl IntoIterator<Item = (String, Option<ClusterEntry>)>,
     ) {
-        let mut known_keys = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known_keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         self.inbox.change(|pending| {
             for (key, entry) in changes {
                 let exists = entry.is_some();
@@ -198,7 +198,7 @@ impl KeyObserver {
 impl ClusterObserver for KeyObserver {
     fn snapshot(&self, view: ClusterView) {
         let removed: Vec<String> = {
-            let known_keys = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let known_keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
             let is_removed = |key: &&String| view.entries.iter().all(|entry| entry.key != **key);
             known_keys.iter().filter(is_removed).cloned().collect()
         };
@@ -234,7 +234,7 @@ mod tests {
             let is_removed = revision % 7 == 0;
             observer.changed(revision, vec![(key, (!is_removed).then_some(entry))]);
         }
-        assert!(observer.known.lock().unwrap().len() <= 3);
+        assert!(observer.keys.lock().unwrap().len() <= 3);
         let keys = inbox.wait(Duration::ZERO).keys;
         assert_eq!(keys.len(), 3);
         assert_eq!(keys["reports/san/0"].revision, 9999);
@@ -257,7 +257,7 @@ mod tests {
         });
         inbox.begin_session(2);
         inbox.push_result(1, TaskResult::Removed);
-        inbox.push_result_any_session(TaskResult::Looked { store, session: 1, wrong: Ok(None) });
+        inbox.push_result_any_session(TaskResult::Looked { store, session: 1, mismatch: Ok(None) });
         let answers = inbox.wait(Duration::ZERO).answers;
         assert_eq!(answers.len(), 2);
         assert!(answers.iter().all(|result| !matches!(result, TaskResult::Removed)));

@@ -91,7 +91,7 @@ pub(super) enum TaskResult {
     Looked {
         store: Name,
         session: u64,
-        wrong: Result<Option<Mismatch>, String>,
+        mismatch: Result<Option<Mismatch>, String>,
     },
     /// Result of writing a heartbeat: heartbeats of other nodes.
     Beaten {

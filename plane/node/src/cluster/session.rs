@@ -64,7 +64,7 @@ pub(super) struct Session {
     inbox: Arc<Inbox>,
     _watches: Vec<Box<dyn ClusterWatch>>,
     /// Stores of which this node is the leader, with the watches of their reports.
-    led: BTreeMap<Name, (Term, Box<dyn ClusterWatch>)>,
+    led_stores: BTreeMap<Name, (Term, Box<dyn ClusterWatch>)>,
     /// Resigned terms whose election keys may still exist in etcd.
     resigned: BTreeMap<Name, Term>,
 }
@@ -107,7 +107,7 @@ impl Session {
             lease,
             inbox: Arc::clone(inbox),
             _watches: watches,
-            led: BTreeMap::new(),
+            led_stores: BTreeMap::new(),
             resigned: BTreeMap::new(),
         };
         if session.take_name()? {
@@ -186,7 +186,7 @@ impl Session {
         let records = records.collect();
         let observer = KeyObserver::new(&self.inbox, self.number, &self.root);
         let watch = self.store.watch(&self.key(&format!("{REPORTS}{store}/")), observer)?;
-        self.led.insert(store.clone(), (term, watch));
+        self.led_stores.insert(store.clone(), (term, watch));
         Ok(Some(Elected { term, records, policies: self.policies()? }))
     }
 
@@ -229,8 +229,8 @@ impl Session {
     /// stays as long as the node's lease is kept alive.
     pub(super) fn resign(&mut self, store: &Name, term: Term) -> Result<(), ClusterStoreError> {
         // The node may have been elected again since.
-        if self.led.get(store).is_some_and(|(led, _)| *led == term) {
-            self.led.remove(store);
+        if self.led_stores.get(store).is_some_and(|(led, _)| *led == term) {
+            self.led_stores.remove(store);
         }
         self.resigned.insert(store.clone(), term);
         let key = self.key(&format!("{LEADERS}{store}"));
@@ -247,7 +247,7 @@ impl Session {
             // Elections are bound to the former lease. It is replaced only when a new lease exists,
             // because the former one may turn out to be valid.
             self.lease = self.store.lease(LEASE)?;
-            self.led.clear();
+            self.led_stores.clear();
             self.resigned.clear();
         }
         for (store, term) in self.resigned.clone() {
@@ -282,7 +282,7 @@ impl Session {
     /// Resigns all elections and removes the `alive/` key, so that other nodes need not wait until
     /// the lease expires.
     pub(super) fn end(&mut self) {
-        for (store, (term, _)) in std::mem::take(&mut self.led) {
+        for (store, (term, _)) in std::mem::take(&mut self.led_stores) {
             if let Err(error) = self.resign(&store, term) {
                 tracing::debug!(
                     %error,

@@ -50,7 +50,7 @@ pub(super) struct SharedStore {
     /// Durable rates that the host may use without a lease.
     pub(super) durable: DurableState,
     /// Pending request to reserve minimums.
-    pub(super) ask: Option<ReservationRequest>,
+    pub(super) reservation_request: Option<ReservationRequest>,
     /// Minimums that the cluster has reserved, which are in effect.
     pub(super) covered: Minimums,
     /// This node's parts of policies that span nodes.
@@ -79,7 +79,7 @@ pub(super) struct SharedStore {
     /// True once the identity of the store was checked. `wrong`: the reason why the store is not
     /// the cluster's.
     pub(super) is_known: bool,
-    pub(super) wrong: Option<Mismatch>,
+    pub(super) mismatch: Option<Mismatch>,
     /// Time of the next check of the store's identity, and true while a check is in progress.
     pub(super) next_poll_at: Time,
     pub(super) is_looking: bool,
@@ -131,7 +131,7 @@ impl SharedStore {
             allocator,
             sink,
             durable,
-            ask: None,
+            reservation_request: None,
             covered,
             policy_caps: Vec::new(),
             loads: Loads::default(),
@@ -147,7 +147,7 @@ impl SharedStore {
             elect_at: now,
             candidacy: Candidacy::default(),
             is_known: false,
-            wrong: None,
+            mismatch: None,
             next_poll_at: now,
             is_looking: false,
             heartbeats: SeenNodes::default(),
@@ -199,14 +199,14 @@ impl SharedStore {
                 self.terms.floor_iops
             )
         };
-        let mismatch = self.wrong.as_ref().map(|mismatch| mismatch.reason.clone());
+        let mismatch = self.mismatch.as_ref().map(|mismatch| mismatch.reason.clone());
         mismatch.or_else(|| is_unmeasured.then(unmeasured))
     }
 
     /// Returns true if this host takes part in the store: the identity is right. Its reports need no
     /// capacity, which the leader knows.
     pub(super) fn takes_part(&self) -> bool {
-        self.is_known && self.wrong.is_none()
+        self.is_known && self.mismatch.is_none()
     }
 
     /// Updates whether the disks of the store get the floor of a node without a lease. Requests of a
@@ -257,7 +257,7 @@ impl SharedStore {
     /// uses the store.
     pub(super) fn writes_heartbeats(&self) -> bool {
         self.takes_part()
-            || self.wrong.as_ref().is_some_and(|mismatch| mismatch.is_of_other_cluster)
+            || self.mismatch.as_ref().is_some_and(|mismatch| mismatch.is_of_other_cluster)
     }
 
     /// Returns the limit of the store's disks on this host.
@@ -290,8 +290,8 @@ impl SharedStore {
     }
 
     pub(super) fn handle_grant(&mut self, now: Time, grant: NodeGrant) {
-        if self.ask.as_mut().is_some_and(|request| request.handle_grant(&grant)) {
-            self.ask = None;
+        if self.reservation_request.as_mut().is_some_and(|request| request.handle_grant(&grant)) {
+            self.reservation_request = None;
         }
         self.handle_member(now, MemberEvent::Granted { grant });
     }
@@ -304,9 +304,12 @@ impl SharedStore {
     /// Processes a sample of the disks' load.
     pub(super) fn handle_loads(&mut self, now: Time, mut disks: Vec<DiskLoad>, latency_ns: u64) {
         let minimums = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.min_iops));
-        self.ask.take_if(|request| !request.is_open(now, minimums));
-        disks
-            .extend(self.ask.as_ref().map(|request| pending_minimum_load(request.iops - minimums)));
+        self.reservation_request.take_if(|request| !request.is_open(now, minimums));
+        disks.extend(
+            self.reservation_request
+                .as_ref()
+                .map(|request| pending_minimum_load(request.iops - minimums)),
+        );
         self.delivered_iops =
             disks.iter().fold(0, |sum, disk| sum.saturating_add(disk.delivered_iops));
         let demanded = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.demand_iops));

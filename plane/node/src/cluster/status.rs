@@ -53,7 +53,7 @@ struct StoreSnapshot {
     leader: Option<(String, Term)>,
     cap: TimedRateLimit,
     limit_iops: Option<u64>,
-    wrong: Option<String>,
+    mismatch: Option<String>,
     policies: Vec<PolicyCap>,
     heartbeats: Vec<ClusterHeartbeat>,
 }
@@ -71,7 +71,7 @@ impl PublishedClusterStatus {
             leader: store.leader.clone(),
             cap: store.cap(),
             limit_iops: store.limit_iops(),
-            wrong: store.why_not(),
+            mismatch: store.why_not(),
             policies: store.policy_caps.clone(),
             heartbeats: store
                 .heartbeats
@@ -100,7 +100,7 @@ impl PublishedClusterStatus {
     /// Returns the reason why no leader has responded for a store.
     pub(super) fn missing_leader_reason(&self, store: &Name) -> String {
         match self.stores.get(store) {
-            Some(StoreSnapshot { wrong: Some(reason), .. }) => reason.clone(),
+            Some(StoreSnapshot { mismatch: Some(reason), .. }) => reason.clone(),
             Some(StoreSnapshot { leader: None, .. }) => "the store has no leader now".to_owned(),
             Some(StoreSnapshot { leader: Some((node, _)), .. }) => {
                 format!(

@@ -29,7 +29,7 @@ impl ImageTask {
         let plan = self.required.plan();
         let Some(file) = plan.file.as_ref().filter(|_| !plan.is_read_only) else { return Ok(()) };
         let exists = plan.format.has_metadata() && files.status(file).is_ok();
-        let child = self.beside.iter().filter(|_| exists).find(|other| {
+        let child = self.closed_disks.iter().filter(|_| exists).find(|other| {
             other.plan.format == plan.format
                 && self.parents_of(&self.required.store.path, files, &other.plan).contains(file)
         });

@@ -44,7 +44,7 @@ pub(crate) struct ImageTask {
     /// True if an attempt to open the disk has found its image file.
     pub(super) has_file: bool,
     /// Disks of the same store that are not open. Empty except for opening a disk.
-    pub(super) beside: Vec<ClosedDisk>,
+    pub(super) closed_disks: Vec<ClosedDisk>,
     pub(super) known_parents: Arc<ParentCache>,
     /// Events of the operations, to be emitted if the whole change succeeds.
     pub(super) drafts: Vec<Draft>,
@@ -56,7 +56,7 @@ pub(crate) struct Opened {
     pub(super) files: Arc<dyn StoreFiles>,
     pub(super) images: OpenedDisk,
     /// Image file that this attempt has created; `None` if it existed before.
-    pub(super) made: Option<MadeFile>,
+    pub(super) created_file: Option<MadeFile>,
 }
 
 /// Image file that an attempt to open a disk has created.
@@ -85,7 +85,7 @@ impl Opened {
     /// Closes the images, and removes the file if it was created by this attempt.
     pub(super) fn undo(self) {
         self.work.close_images(self.images.spec);
-        if let Some(created) = self.made {
+        if let Some(created) = self.created_file {
             self.work.remove_made(&self.files, created.id);
         }
     }
@@ -129,7 +129,9 @@ impl ImageTask {
     /// configured size, or cannot be opened. A file created by this attempt is removed.
     pub(super) fn open(mut self) -> Opening {
         match self.open_or_make() {
-            Ok((files, images, created)) => Ok(Opened { work: self, files, images, made: created }),
+            Ok((files, images, created)) => {
+                Ok(Opened { work: self, files, images, created_file: created })
+            }
             Err(error) => Err(Box::new(Unopened { error, has_file: self.has_file })),
         }
     }

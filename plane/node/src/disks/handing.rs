@@ -209,7 +209,7 @@ impl Shared {
         let open = move || {
             let files = work.files()?;
             let images = work.open_images(&files)?;
-            Ok(Opened { work, files, images, made: None })
+            Ok(Opened { work, files, images, created_file: None })
         };
         let Opened { files, images, .. } =
             self.with_store(entry, open, Opened::take_back_result::<ApiError>)??;

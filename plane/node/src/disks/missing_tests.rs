@@ -490,7 +490,7 @@ fn an_attempt_uses_what_was_known_at_its_beginning() {
     assert!(unopened.error.message.contains("is missing") && !unopened.has_file);
     entry.set_new(false);
     let opened = later.open().ok().unwrap();
-    assert!(opened.made.is_some());
+    assert!(opened.created_file.is_some());
     opened.undo();
     assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
 }

@@ -84,7 +84,7 @@ impl Controller {
             return Err(NoResult::Never(error));
         }
         let siblings = self.shared.disks.closed_siblings(entry);
-        let work = ImageTask { beside: siblings, ..self.shared.file_work(entry) };
+        let work = ImageTask { closed_disks: siblings, ..self.shared.file_work(entry) };
         let store = work.required.store.path.clone();
         let threads = &self.shared.disks.threads;
         threads.run(&store, timeout, move || work.open(), Opened::take_back_result)
@@ -157,7 +157,7 @@ impl Controller {
         };
         entry.set_new(false);
         let disks = &self.shared.disks;
-        let Opened { mut work, files, images, made: created } = opened;
+        let Opened { mut work, files, images, created_file: created } = opened;
         let images::OpenedDisk { spec, kind, shape, layers, .. } = images;
         let store = disks.store_id(&required.config.store);
         entry.lock().freeing = spec.freeing();
@@ -343,7 +343,7 @@ impl Shared {
             is_requested,
             created: self.disks.created_images.clone(),
             has_file: false,
-            beside: Vec::new(),
+            closed_disks: Vec::new(),
             known_parents: self.disks.known_parents.clone(),
             drafts: Vec::new(),
         }

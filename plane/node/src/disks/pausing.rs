@@ -83,7 +83,7 @@ impl Shared {
         let required = work.required.clone();
         let open = move || {
             let images = work.open_images(&of_store)?;
-            Ok(Opened { work, files: of_store, images, made: None })
+            Ok(Opened { work, files: of_store, images, created_file: None })
         };
         let opened = self.with_store(entry, open, Opened::take_back_result::<ApiError>)??;
         let OpenedDisk { spec, kind, shape, layers, .. } = opened.images;

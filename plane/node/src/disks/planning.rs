@@ -76,7 +76,7 @@ pub(crate) fn disk_steps(
         }
         let is_new = earlier.is_new(name, required);
         let (name, required) = (name.clone(), required.clone());
-        steps.push(DiskStep::Open { name, wanted: required, is_new });
+        steps.push(DiskStep::Open { name, required, is_new });
     }
     let removed = before.iter().filter(|(name, _)| !after.contains_key(*name));
     let conflicting = removed.filter(|(_, required)| required.holds_any(acquired));

@@ -35,7 +35,7 @@ pub(crate) enum DiskStep {
         /// Name of the disk.
         name: Name,
         /// Configuration of the disk.
-        wanted: RequiredDisk,
+        required: RequiredDisk,
         /// True if the disk counts as new, so that a missing image file is created; `None`: as
         /// before the change.
         is_new: Option<bool>,
@@ -121,8 +121,7 @@ impl Controller {
                 undo.push(DiskRollback::Restore(entry.clone(), old));
                 self.change_disk(&entry, required)
             }
-            DiskStep::Open { name, wanted: required, is_new } => match self.shared.disks.find(name)
-            {
+            DiskStep::Open { name, required, is_new } => match self.shared.disks.find(name) {
                 // The disk was closed by an earlier step, whose reversal opens it again.
                 Some(entry) => {
                     let was_new = entry.is_new();

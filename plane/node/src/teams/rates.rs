@@ -8,23 +8,23 @@ use suimon_switch::PortCountersView;
 /// Rates in bit/s between the last two samples of a port's counters; 0 after the first sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rates {
-    seen: Option<Sample>,
+    last_sample: Option<Sample>,
     pub(crate) rx_bps: u64,
     pub(crate) tx_bps: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Sample {
-    at: Time,
+    time: Time,
     rx_bytes: u64,
     tx_bytes: u64,
 }
 
 impl Rates {
     pub(crate) fn sample(&mut self, now: Time, counters: &PortCountersView) {
-        let sample = Sample { at: now, rx_bytes: counters.rx_bytes, tx_bytes: counters.tx_bytes };
-        if let Some(before) = self.seen.replace(sample) {
-            let span = now.since(before.at);
+        let sample = Sample { time: now, rx_bytes: counters.rx_bytes, tx_bytes: counters.tx_bytes };
+        if let Some(before) = self.last_sample.replace(sample) {
+            let span = now.since(before.time);
             self.rx_bps = bits_per_second(before.rx_bytes, sample.rx_bytes, span);
             self.tx_bps = bits_per_second(before.tx_bytes, sample.tx_bytes, span);
         }

@@ -29,7 +29,7 @@ pub(crate) struct Faults {
 pub(crate) struct FakeCluster {
     world: Arc<Mutex<World>>,
     faults: Arc<Mutex<Faults>>,
-    answered: Arc<Mutex<Option<Instant>>>,
+    last_answer: Arc<Mutex<Option<Instant>>>,
     /// Number of failed lease requests.
     without_lease: Arc<AtomicUsize>,
 }
@@ -118,7 +118,7 @@ impl FakeCluster {
             let detail = "nobody answers".to_owned();
             return Err(ClusterStoreError { kind: Kind::Unreachable, detail });
         }
-        *lock(&self.answered) = Some(Instant::now());
+        *lock(&self.last_answer) = Some(Instant::now());
         Ok(())
     }
 }
@@ -271,7 +271,7 @@ impl ClusterKvStore for FakeCluster {
         if !lock(&self.faults).is_unreachable {
             return Some(Duration::ZERO);
         }
-        lock(&self.answered).map(|answered_at| answered_at.elapsed())
+        lock(&self.last_answer).map(|answered_at| answered_at.elapsed())
     }
 }
 

@@ -21,9 +21,9 @@ struct World {
     adapters: Vec<PfProperties>,
     /// Setting that the driver rejects, by its key.
     cannot: Option<&'static str>,
-    told: Vec<String>,
+    calls: Vec<String>,
     /// Addresses added for physical functions in embedded switches.
-    led: BTreeSet<(PciAddress, MacAddr)>,
+    addresses: BTreeSet<(PciAddress, MacAddr)>,
     /// Addresses added (`true`) and removed since the last query.
     leads: Vec<(MacAddr, bool)>,
     /// Number of queries of the adapters.
@@ -76,7 +76,7 @@ impl FakeSriov {
 
     /// Returns the addresses added for physical functions.
     pub(crate) fn led_addresses(&self) -> Vec<String> {
-        self.world().led.iter().map(|(pf, mac)| format!("{pf} {mac}")).collect()
+        self.world().addresses.iter().map(|(pf, mac)| format!("{pf} {mac}")).collect()
     }
 
     /// Returns the addresses added (`true`) and removed since the last call.
@@ -86,7 +86,7 @@ impl FakeSriov {
 
     /// Returns the changes since the last call.
     pub(crate) fn settings_applied(&self) -> Vec<String> {
-        std::mem::take(&mut self.world().told)
+        std::mem::take(&mut self.world().calls)
     }
 }
 
@@ -131,7 +131,7 @@ impl SriovHost for FakeSriov {
             return Ok(());
         }
         adapter.vfs = (0..count).map(|index| new_vf(pf, index)).collect();
-        world.told.push(format!("{pf} {count}"));
+        world.calls.push(format!("{pf} {count}"));
         Ok(())
     }
 
@@ -143,7 +143,7 @@ impl SriovHost for FakeSriov {
     ) -> Result<(), DeviceError> {
         let mut world = self.world();
         world.leads.push((mac, is_added));
-        let led = &mut world.led;
+        let led = &mut world.addresses;
         if is_added {
             led.insert((pf, mac))
         } else {
@@ -182,7 +182,7 @@ impl SriovHost for FakeSriov {
                 "link_state" => current.link_state = change.link_state,
                 _ => (current.rate_min_mbps, current.rate_max_mbps) = change.rates_mbps.unwrap(),
             }
-            world.told.push(format!("{pf} vf {index} {key}"));
+            world.calls.push(format!("{pf} vf {index} {key}"));
         }
         Ok(())
     }

@@ -33,7 +33,7 @@ struct World {
     folders: BTreeSet<PathBuf>,
     running: BTreeMap<String, Guest>,
     processes: u32,
-    told: Vec<String>,
+    calls: Vec<String>,
     /// Method whose next call fails, or all of whose calls fail with `refuses_all`, and the error.
     refusal: Option<(&'static str, VmError)>,
     refuses_all: bool,
@@ -42,7 +42,7 @@ struct World {
     /// True while calls of `prepare` block.
     holds_prepare: bool,
     /// Number of calls of `prepare` that block.
-    held: u32,
+    held_count: u32,
     /// True while calls of `running` block.
     holds_list: bool,
     /// Number of calls of `running` that block.
@@ -156,7 +156,7 @@ impl FakeVms {
 
     /// Returns true if a call of `prepare` blocks.
     pub(crate) fn is_held(&self) -> bool {
-        self.world().held > 0
+        self.world().held_count > 0
     }
 
     /// Simulates a QEMU that has sent all memory and has stopped the CPUs for the switchover, without
@@ -335,7 +335,7 @@ impl FakeVms {
 
     /// Returns the commands to all VMs, in order.
     pub(crate) fn commands(&self) -> Vec<String> {
-        self.world().told.clone()
+        self.world().calls.clone()
     }
 
     pub(crate) fn spec(&self, name: &str) -> VmSpec {
@@ -442,13 +442,13 @@ impl VmHost for FakeVms {
     }
 
     fn prepare(&self, folder: &Path, _user: u32) -> Result<(), VmError> {
-        self.world().held += 1;
+        self.world().held_count += 1;
         // Limited, so that a failed test ends.
         let limit = Instant::now() + DEADLINE;
         while self.world().holds_prepare && Instant::now() < limit {
             std::thread::sleep(Duration::from_millis(2));
         }
-        self.world().held -= 1;
+        self.world().held_count -= 1;
         self.check("prepare")?;
         let mut world = self.world();
         if world.running.values().any(|guest| guest.spec.folder == folder) {
@@ -603,7 +603,7 @@ impl Vm for FakeVm {
             self.host.hold("finish", &self.name);
         }
         let mut world = self.host.world();
-        world.told.push(format!("{} {}", self.name, in_words(command)));
+        world.calls.push(format!("{} {}", self.name, in_words(command)));
         let on_unplug = world.on_unplug.clone();
         let guest = world.running.get_mut(&self.name).ok_or_else(not_running)?;
         let mut is_paused_again = false;

@@ -51,7 +51,7 @@ struct QueueSample {
 pub(super) struct Placement {
     plan: Plan,
     pub(super) vmq: Recorded<Vmq>,
-    seen: BTreeMap<QueueId, QueueSample>,
+    samples: BTreeMap<QueueId, QueueSample>,
     tasks: Vec<Task>,
     /// True before the first measurement: queues found by it already existed.
     is_new: bool,
@@ -74,7 +74,7 @@ impl Placement {
         for (port, (_, nic)) in &plan.ports {
             vmq.set_nic(*port, *nic, nic.queues, now)?;
         }
-        Ok(Self { plan, vmq, seen: BTreeMap::new(), tasks: Vec::new(), is_new: true })
+        Ok(Self { plan, vmq, samples: BTreeMap::new(), tasks: Vec::new(), is_new: true })
     }
 
     pub(super) const fn plan(&self) -> &Plan {
@@ -99,7 +99,7 @@ impl Placement {
         }
         for port in self.plan.ports.keys().filter(|port| !plan.ports.contains_key(port)) {
             self.vmq.remove_nic(*port, now);
-            self.seen.retain(|queue, _| queue.port != *port);
+            self.samples.retain(|queue, _| queue.port != *port);
         }
         for (port, (_, nic)) in &plan.ports {
             if self.plan.ports.get(port).is_none_or(|(_, before)| before != nic) {
@@ -122,13 +122,13 @@ impl Placement {
         let own_queues: BTreeMap<QueueId, &QueueView> =
             own_queues.map(|view| (view.id, view)).collect();
         let removed: Vec<QueueId> =
-            self.seen.keys().filter(|queue| !own_queues.contains_key(queue)).copied().collect();
+            self.samples.keys().filter(|queue| !own_queues.contains_key(queue)).copied().collect();
         removed.into_iter().for_each(|queue| self.forget(queue, now));
         let mut busy = Vec::new();
         for (queue, view) in own_queues {
             let Some(worker) = numbering.number(view.worker) else { continue };
             let sample = QueueSample { busy_ns: view.busy_ns, frames: view.frames };
-            match self.seen.get(&queue).copied() {
+            match self.samples.get(&queue).copied() {
                 Some(before)
                     if before.busy_ns <= sample.busy_ns && before.frames <= sample.frames =>
                 {
@@ -143,7 +143,7 @@ impl Placement {
                 None => self.add_queue(queue, worker, now),
             }
             if self.vmq.contains_queue(queue) {
-                self.seen.insert(queue, sample);
+                self.samples.insert(queue, sample);
             }
         }
         self.is_new = false;
@@ -168,7 +168,7 @@ impl Placement {
     }
 
     fn forget(&mut self, queue: QueueId, now: Time) {
-        self.seen.remove(&queue);
+        self.samples.remove(&queue);
         self.vmq.remove_queue(queue, now);
         self.tasks.retain(|task| task.queue() != queue);
     }

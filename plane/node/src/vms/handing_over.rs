@@ -28,13 +28,13 @@ impl Driver {
         if outgoing.marks.is_empty() {
             // The marks were created by the previous daemon and must be created again: without them
             // the destination refuses the activation.
-            let marked = self.shared.mark_stores(&outgoing.leave.stores);
+            let marked = self.shared.mark_stores(&outgoing.migration.stores);
             outgoing.marks = marked.unwrap_or_else(|error| {
                 tracing::warn!(vm = %self.entry.name, %error, "cannot mark a store");
                 Vec::new()
             });
         }
-        let migration = &outgoing.leave;
+        let migration = &outgoing.migration;
         let answer = match self.shared.peer_node(&migration.to) {
             Ok(peer) => activated(peer.as_ref(), &migration.id),
             // By deleting the node, the operator declares that it will never run the VM.
@@ -71,7 +71,7 @@ impl Driver {
     /// Handles the activation on the destination: kills the local process and has the VM deleted
     /// here. The record keeps the run, so that the next daemon kills a process that is left.
     fn leave(&mut self, outgoing: &mut OutgoingMigration) {
-        let migration = outgoing.leave.clone();
+        let migration = outgoing.migration.clone();
         let to = migration.to.clone();
         self.save_moving(Some(StoredMove::Migrated(migration)));
         self.append(texts::left(&self.entry, to.as_str()));

@@ -21,7 +21,7 @@ pub(super) const SWITCHOVER_POLL: Duration = Duration::from_millis(2);
 
 /// Outgoing migration of a VM.
 pub(super) struct OutgoingMigration {
-    pub(super) leave: StoredMigration,
+    pub(super) migration: StoredMigration,
     /// Migration operation; `None` after a restart of the daemon.
     pub(super) operation: Option<OperationHandle>,
     pub(super) stage: Stage,
@@ -31,7 +31,7 @@ pub(super) struct OutgoingMigration {
     last_query_at: Instant,
     /// Disks on shared stores, which are handed over instead of copied; empty after a restart of
     /// the daemon.
-    pub(super) handed: Vec<OutgoingDisk>,
+    pub(super) handed_over: Vec<OutgoingDisk>,
     /// Marks by which the destination verifies that the stores are the same.
     pub(super) marks: Vec<ReservedMark>,
     /// Time since when the migration has been waiting only for the guest to release its VFs.
@@ -86,13 +86,13 @@ impl OutgoingMigration {
     ) -> Self {
         let now = Instant::now();
         Self {
-            leave: migration,
+            migration,
             operation,
             stage,
             next_poll_at: now,
             copied: Copied::default(),
             last_query_at: now,
-            handed: Vec::new(),
+            handed_over: Vec::new(),
             marks: Vec::new(),
             vf_release_since: None,
         }
@@ -100,16 +100,16 @@ impl OutgoingMigration {
 
     pub(super) fn view(&self) -> VmMigration {
         VmMigration {
-            id: self.leave.id.clone(),
+            id: self.migration.id.clone(),
             is_outgoing: true,
-            node: self.leave.to.to_string(),
+            node: self.migration.to.to_string(),
             phase: self.phase(),
             disk_bytes_copied: self.copied.disks.0,
             disk_bytes_left: self.copied.disks.1,
             memory_bytes_copied: self.copied.memory.0,
             memory_bytes_left: self.copied.memory.1,
-            disks_copied: self.leave.copied.clone(),
-            disks_handed_over: self.leave.handed_over.clone(),
+            disks_copied: self.migration.copied.clone(),
+            disks_handed_over: self.migration.handed_over.clone(),
         }
     }
 

@@ -25,14 +25,7 @@ impl Driver {
         // No other node gets the VM any more, so that other threads may kill it while QEMU does not
         // respond.
         self.entry.set_switching(false);
-        let OutgoingMigration {
-            leave: migration,
-            operation,
-            stage,
-            handed: handed_over,
-            marks,
-            ..
-        } = outgoing;
+        let OutgoingMigration { migration, operation, stage, handed_over, marks, .. } = outgoing;
         // Stops the mirrors before the guest continues.
         drop(stage);
         self.roll_back(&migration, handed_over);

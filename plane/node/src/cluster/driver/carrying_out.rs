@@ -51,7 +51,7 @@ impl Driver {
                     }
                     StoreAction::Send(_) if store.release.is_silent() => {}
                     StoreAction::Send(report) => {
-                        if let Some(request) = &mut store.ask {
+                        if let Some(request) = &mut store.reservation_request {
                             request.handle_report(&report);
                         }
                         let named_disks = report.largest.iter().chain(&report.unmet);

@@ -49,7 +49,7 @@ impl Driver {
         };
         (store.is_candidate, store.elect_at) = (false, now + ELECT);
         let node_ids: Vec<NodeId> = records.iter().map(|(node, _)| *node).collect();
-        let policies = self.policies.all.values();
+        let policies = self.policies.policies.values();
         let policies = policies.map(|(record, _)| (record.key, record.limits())).collect();
         if !store.lead(now, term, records, policies) {
             self.tasks.push(self.session, Task::Resign { store: name.clone(), term });

@@ -17,7 +17,7 @@ use crate::shared::Shared;
 /// Known shared policies of the cluster.
 #[derive(Default)]
 pub(super) struct KnownPolicies {
-    pub(super) all: Policies,
+    pub(super) policies: Policies,
     /// Deleted policies that the desired state may still contain.
     deleted: BTreeSet<Name>,
     /// True if the desired state must be updated.
@@ -31,7 +31,7 @@ pub(super) struct KnownPolicies {
 impl KnownPolicies {
     /// Returns the numbers of policies by name.
     pub(super) fn keys(&self) -> BTreeMap<Name, PolicyKey> {
-        self.all.iter().map(|(name, (record, _))| (name.clone(), record.key)).collect()
+        self.policies.iter().map(|(name, (record, _))| (name.clone(), record.key)).collect()
     }
 
     /// Sets this node's parts of policies that span nodes, for the disks on a store.
@@ -43,7 +43,7 @@ impl KnownPolicies {
     ) {
         let desired = shared.desired();
         let disks = &shared.disks;
-        for (policy, part) in parts(&self.all, disks, (&desired.config, name), caps) {
+        for (policy, part) in parts(&self.policies, disks, (&desired.config, name), caps) {
             disks.parts.plane.set_policy_share(id, policy, Some(part));
         }
     }

@@ -33,7 +33,7 @@ impl Driver {
         }
         for (name, request) in messages.requests {
             if let Some(store) = self.stores.get_mut(&name) {
-                (store.ask, self.sampled_at) = (request, None);
+                (store.reservation_request, self.sampled_at) = (request, None);
             }
         }
         for answer in messages.answers {
@@ -95,7 +95,7 @@ impl Driver {
             TaskResult::Beaten { store, heartbeats } => {
                 self.handle_heartbeats(now, &store, heartbeats);
             }
-            TaskResult::Looked { store, session, wrong: identity } => {
+            TaskResult::Looked { store, session, mismatch: identity } => {
                 self.handle_identity(now, &store, (session, identity));
             }
             TaskResult::Withdrawn { store, is_done: is_withdrawn } => {

@@ -99,7 +99,7 @@ impl Driver {
                 inbox.push_result_any_session(TaskResult::Looked {
                     store: name,
                     session,
-                    wrong: result,
+                    mismatch: result,
                 });
             };
             let thread = Builder::new().name("suimon-identity".to_owned()).spawn(check_identity);
@@ -130,7 +130,7 @@ impl Driver {
                 return;
             }
         };
-        let previous_mismatch = std::mem::replace(&mut store.wrong, mismatch.clone());
+        let previous_mismatch = std::mem::replace(&mut store.mismatch, mismatch.clone());
         store.is_known = true;
         self.sampled_at = None;
         let subject = format!("store/{name}");

@@ -117,7 +117,7 @@ impl Shared {
                 .flat_map(|snapshot| &snapshot.heartbeats)
                 .map(heartbeat_status)
                 .collect(),
-            reason: snapshot.and_then(|snapshot| snapshot.wrong.clone()),
+            reason: snapshot.and_then(|snapshot| snapshot.mismatch.clone()),
         }
     }
 

@@ -94,7 +94,7 @@ impl Controller {
         });
         match thread {
             Ok(_) => {
-                let job = RunningJob { entry, had_failed, unfinished, line, ended: end_receiver };
+                let job = RunningJob { entry, had_failed, unfinished, line, end_receiver };
                 self.disk_jobs.push(job);
             }
             // The operation was dropped with the closure and has failed.
@@ -111,7 +111,7 @@ impl Controller {
     /// Called by the control thread after every command and timeout.
     pub(crate) fn end_disk_jobs(&mut self) {
         for mut under_way in std::mem::take(&mut self.disk_jobs) {
-            match under_way.ended.try_recv() {
+            match under_way.end_receiver.try_recv() {
                 Ok(end) => self.end_disk_job(&under_way, Some(end)),
                 Err(TryRecvError::Empty) => {
                     self.note_progress(&mut under_way);
@@ -197,7 +197,7 @@ impl Controller {
             under_way.line.stop.store(true, Ordering::Release);
         }
         for mut under_way in std::mem::take(&mut self.disk_jobs) {
-            match under_way.ended.recv_timeout(EVENTUAL_TIMEOUT) {
+            match under_way.end_receiver.recv_timeout(EVENTUAL_TIMEOUT) {
                 Ok(Ended { operation, result }) => {
                     let result = match result {
                         Ok(Done::Checked(_) | Done::Copied) => {

@@ -56,7 +56,7 @@ impl Driver {
                 let stage = Stage::Preparing(Box::new(order), far_operation);
                 let outgoing = OutgoingMigration::new(migration, Some(operation), stage);
                 let HandedOverDisks { disks: handed_over, marks } = handed_over;
-                self.outgoing = Some(OutgoingMigration { handed: handed_over, marks, ..outgoing });
+                self.outgoing = Some(OutgoingMigration { handed_over, marks, ..outgoing });
                 self.show_leaving();
             }
             Err(error) => operation.end(&Err(error)),
@@ -167,7 +167,7 @@ impl Driver {
     /// # Errors
     /// The migration has failed and the VM stays here.
     fn step(&mut self, outgoing: &mut OutgoingMigration) -> Result<Option<Duration>, ApiError> {
-        let target = outgoing.leave.to.clone();
+        let target = outgoing.migration.to.clone();
         let far = |error| peer_error(&target, error);
         self.query_destination(outgoing)?;
         let stage = std::mem::replace(&mut outgoing.stage, Stage::HandedOver { is_reported: true });
@@ -177,7 +177,8 @@ impl Driver {
                 match remote_operation.state {
                     OperationState::Running => (Stage::Preparing(order, operation), POLL_INTERVAL),
                     OperationState::Succeeded => {
-                        let mirrors = self.begin_mirrors(&outgoing.leave.id, &target, &order)?;
+                        let mirrors =
+                            self.begin_mirrors(&outgoing.migration.id, &target, &order)?;
                         (Stage::CopyingDisks(order, mirrors), Duration::ZERO)
                     }
                     OperationState::Failed | OperationState::Cancelled => {
@@ -194,7 +195,7 @@ impl Driver {
                 if mirrors.iter().all(has_copied_all) && self.has_released_vfs(outgoing)? {
                     let line = order
                         .target_node
-                        .line(&outgoing.leave.id, &PeerStream::Memory)
+                        .line(&outgoing.migration.id, &PeerStream::Memory)
                         .map_err(far)?;
                     let vm = self.vm_that_leaves()?;
                     vm.migrate_out(line, &order.send).map_err(|error| self.api_error(&error))?;
@@ -228,14 +229,16 @@ impl Driver {
         if outgoing.last_query_at.elapsed() < self.peer_request_interval * QUERY_AFTER {
             return Ok(());
         }
-        let arrival = peer.arrival(&outgoing.leave.id);
-        let arrival = arrival.map_err(|error| peer_error(&outgoing.leave.to, error))?;
+        let arrival = peer.arrival(&outgoing.migration.id);
+        let arrival = arrival.map_err(|error| peer_error(&outgoing.migration.to, error))?;
         outgoing.last_query_at = Instant::now();
         if arrival.state == IncomingMigrationState::Waiting {
             return Ok(());
         }
-        let text =
-            format!("node {} cancelled the migration; its log has the reason", outgoing.leave.to);
+        let text = format!(
+            "node {} cancelled the migration; its log has the reason",
+            outgoing.migration.to
+        );
         Err(self.error(ErrorCode::HostError, &text))
     }
 
@@ -349,11 +352,11 @@ impl Driver {
             _ => return Ok((Stage::Switchover(until), SWITCHOVER_POLL)),
         }
         // QEMU and the mirrors have stopped accessing the disks, and completed writes are durable.
-        outgoing.handed.iter().try_for_each(OutgoingDisk::release)?;
+        outgoing.handed_over.iter().try_for_each(OutgoingDisk::release)?;
         // From here on, only the destination knows which node owns the VM.
-        let handed_over = StoredMove::HandedOver(outgoing.leave.clone());
+        let handed_over = StoredMove::HandedOver(outgoing.migration.clone());
         if !self.save_moving(Some(handed_over)) {
-            self.migration_record = Some(StoredMove::Leaving(outgoing.leave.clone()));
+            self.migration_record = Some(StoredMove::Leaving(outgoing.migration.clone()));
             let text = "the state store cannot be written, and the next daemon could not find the \
                         VM; see the log";
             return Err(self.error(ErrorCode::HostError, text));

@@ -30,13 +30,16 @@ impl Driver {
         });
         let records =
             stored.all.into_iter().map(|record| (record.config.name.clone(), (record, 0)));
-        self.policies =
-            KnownPolicies { all: records.collect(), deleted: stored.deleted, ..Default::default() };
+        self.policies = KnownPolicies {
+            policies: records.collect(),
+            deleted: stored.deleted,
+            ..Default::default()
+        };
     }
 
     fn keep_policies(&self) {
         let Some(cluster) = &self.config else { return };
-        let records = self.policies.all.values().map(|(record, _)| record.clone()).collect();
+        let records = self.policies.policies.values().map(|(record, _)| record.clone()).collect();
         let stored = StoredPolicies { all: records, deleted: self.policies.deleted.clone() };
         let saved = save_policies(self.shared.store.as_ref(), &cluster.name, &stored);
         if let Err(error) = saved {
@@ -48,7 +51,7 @@ impl Driver {
     pub(in crate::cluster::driver) fn take_policies(&mut self, now: Time, policies: Policies) {
         let removed: Vec<Name> = self
             .policies
-            .all
+            .policies
             .keys()
             .filter(|name| !policies.contains_key(*name))
             .cloned()
@@ -77,7 +80,7 @@ impl Driver {
             }
             None => {
                 let Ok(name) = name.parse::<Name>() else { return };
-                let known_record = self.policies.all.get(&name);
+                let known_record = self.policies.policies.get(&name);
                 if known_record.is_none_or(|(_, revision)| *revision > key_state.revision) {
                     return;
                 }
@@ -88,7 +91,7 @@ impl Driver {
     }
 
     fn learn_policy(&mut self, now: Time, name: Name, record: (PolicyRecord, u64)) {
-        let known_record = self.policies.all.get(&name);
+        let known_record = self.policies.policies.get(&name);
         // A watch event may be older than the last complete read.
         if known_record.is_some_and(|(_, revision)| *revision > record.1) {
             return;
@@ -103,12 +106,12 @@ impl Driver {
         }
         self.policies.deleted.remove(&name);
         self.policies.reported.remove(&name);
-        self.policies.all.insert(name, record);
+        self.policies.policies.insert(name, record);
         (self.policies.is_due, self.sampled_at) = (true, None);
     }
 
     fn forget_policy(&mut self, now: Time, name: &Name) {
-        let Some((record, _)) = self.policies.all.remove(name) else { return };
+        let Some((record, _)) = self.policies.policies.remove(name) else { return };
         for store in self.stores.values_mut() {
             store.handle_allocator(now, AllocatorEvent::PolicyRemoved { policy: record.key });
         }
@@ -138,7 +141,7 @@ impl Driver {
         self.report_deleted(&desired.config);
         for policy in shared_policies(&desired.config) {
             let known_policies = &self.policies;
-            if !known_policies.all.contains_key(&policy.name)
+            if !known_policies.policies.contains_key(&policy.name)
                 && !known_policies.deleted.contains(&policy.name)
             {
                 let task = Task::AddPolicy(Box::new(policy.clone()));
@@ -149,7 +152,7 @@ impl Driver {
         let known_policies = &self.policies;
         let edit = Edit::Adopt {
             policies: known_policies
-                .all
+                .policies
                 .values()
                 .map(|(record, _)| record.config.clone())
                 .collect(),
