@@ -40,7 +40,7 @@ struct Member<F> {
     /// worker's queued requests and requested loans.
     grants: Vec<(Time, WorkerGrant)>,
     /// Time of the last exchange.
-    seen: Time,
+    last_seen: Time,
 }
 
 impl<F: Flag> Member<F> {
@@ -62,7 +62,7 @@ impl<F: Flag> Member<F> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Observation {
     /// Time of the last sample.
-    pub(crate) at: Time,
+    pub(crate) time: Time,
     /// True if a request arrived since then.
     pub(crate) is_used: bool,
 }
@@ -109,7 +109,7 @@ impl<F: Flag> BudgetState<F> {
         // The first exchange arms the deadline of the budget.
         flags.has_news.set(true);
         let (grants, last_seen) = (Vec::new(), self.now);
-        let member = Member { flags: Arc::clone(&flags), waker, grants, seen: last_seen };
+        let member = Member { flags: Arc::clone(&flags), waker, grants, last_seen };
         self.members.insert(worker, member);
         flags
     }
@@ -224,7 +224,7 @@ impl<F: Flag> BudgetState<F> {
     /// as the time between two exchanges of the worker, however short the ages of the others are.
     fn fetch(&mut self, now: Time, worker: WorkerId, borrower: &mut Borrower) {
         let Some(member) = self.members.get_mut(&worker) else { return };
-        member.seen = self.now;
+        member.last_seen = self.now;
         member.flags.has_news.set(false);
         for (granted_at, grant) in member.grants.drain(..) {
             if self.now > granted_at + GRANT_AGE_MAX {
@@ -244,7 +244,7 @@ impl<F: Flag> BudgetState<F> {
         };
         self.checked = latest;
         for (&worker, member) in self.members.iter().filter(|(worker, _)| **worker != caller) {
-            if latest >= member.seen + ABSENT_AFTER && budget.has_grants(worker) {
+            if latest >= member.last_seen + ABSENT_AFTER && budget.has_grants(worker) {
                 budget.handle_absent(latest, worker);
             }
         }
@@ -283,17 +283,17 @@ impl<F: Flag> BudgetState<F> {
     /// Samples the delivered operations if due.
     fn observe(&mut self) -> Vec<StoreEvent> {
         let latest = self.now;
-        if latest < self.observation.at + SAMPLE || !self.is_busy() {
+        if latest < self.observation.time + SAMPLE || !self.is_busy() {
             return Vec::new();
         }
-        self.observation = Observation { at: latest, is_used: false };
+        self.observation = Observation { time: latest, is_used: false };
         self.budget.as_mut().map_or_else(Vec::new, |budget| budget.observe(latest))
     }
 
     /// Returns the time of the next grant or observation that is due by time alone.
     fn due(&self) -> Time {
         let grants = self.budget.as_ref().and_then(|budget| budget.next_deadline());
-        let observation = self.is_busy().then_some(self.observation.at + SAMPLE);
+        let observation = self.is_busy().then_some(self.observation.time + SAMPLE);
         grants.into_iter().chain(observation).min().unwrap_or(Time::NEVER)
     }
 

@@ -100,7 +100,7 @@ fn budget(max_iops: u64, depth: u32) -> State {
         scheduler.apply(NOW, change);
     }
     let budget = scheduler.share(NOW, WorkerId(0), &mut borrower);
-    let observation = Observation { at: NOW, is_used: false };
+    let observation = Observation { time: NOW, is_used: false };
     Arc::new(Mutex::new(BudgetState::new(NOW, budget, observation)))
 }
 

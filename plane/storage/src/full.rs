@@ -320,7 +320,7 @@ impl StorageEngine {
         let full = &mut disk.full;
         let Some(since) = full.since else { return true };
         let is_quiet = full.queued.is_empty() && full.repeated == 0;
-        if !is_quiet || !(full.has_space || self.now >= full.found + FULL_FOR) {
+        if !is_quiet || !(full.has_space || self.now >= full.found_at + FULL_FOR) {
             return false;
         }
         (full.since, full.expires) = (None, None);

@@ -138,14 +138,14 @@ fn a_refused_discard_takes_no_further_time() {
     let client = bench.add_seat(0, Load::reads(4096, 1));
     bench.run(SECOND / 10);
     let requests = [DiskRequest { tag: 0, op: DiskOp::Discard, range: range(0, 4096) }];
-    bench.seats[client].client.lock().unwrap().asks.extend(requests);
+    bench.clients[client].client.lock().unwrap().asks.extend(requests);
     for _ in 0..20 {
         bench.device().now += SECOND / 10;
         let now = bench.time();
-        bench.works[0].wake_queue(bench.seats[client].queue);
-        bench.works[0].poll(now);
+        bench.engines[0].wake_queue(bench.clients[client].queue);
+        bench.engines[0].poll(now);
     }
-    assert_eq!(bench.seats[client].client.lock().unwrap().answers.len(), 1);
-    let view = bench.works[0].disk_view(bench.time(), STORE, bench.slot(0)).unwrap();
+    assert_eq!(bench.clients[client].client.lock().unwrap().answers.len(), 1);
+    let view = bench.engines[0].disk_view(bench.time(), STORE, bench.slot(0)).unwrap();
     assert_eq!(view.short.time.discard_ns, 0);
 }

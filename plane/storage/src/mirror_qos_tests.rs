@@ -19,7 +19,7 @@ fn copy(bench: &mut Bench, disk: u32, load: Load) -> usize {
     bench.propose(&[Proposal::Disk(copied_disk, LimitsSource::Own(limits))]);
     let location = DiskLocation { store: STORE, slot: bench.slot(copied_disk.0) };
     let (worker, number) = bench.disks[&disk];
-    bench.works[worker].set_mirror(number, Some(location), None);
+    bench.engines[worker].set_mirror(number, Some(location), None);
     let queue = FakeQueue::new(load.depth as usize);
     bench.add_queue(disk, load, queue, true)
 }
@@ -41,10 +41,10 @@ fn a_guest_keeps_its_maximum_while_its_disk_is_copied() {
         let guest = bench.add_seat(0, Load::reads(4096, 32));
         let mirror = copy(&mut bench, 0, COPYING);
         bench.run(2 * SECOND);
-        let delivered = bench.seats[guest].answered;
+        let delivered = bench.clients[guest].answer_count;
         assert!((1960..=2100).contains(&delivered), "{delivered} of 2000 with {workers}");
         // 8 requests at a time with 200 us each, less the latency of messages.
-        let copied = bench.seats[mirror].answered;
+        let copied = bench.clients[mirror].answer_count;
         assert!(copied > 50_000, "{copied} with {workers}");
     }
 }
@@ -57,7 +57,7 @@ fn what_is_written_to_a_copy_is_not_held_by_its_maximum() {
     let load = Load { op: DiskOp::Write { is_durable: false }, ..COPYING };
     let mirror = copy(&mut bench, 0, load);
     bench.run(SECOND);
-    assert!(bench.seats[mirror].answered > 35_000, "{}", bench.seats[mirror].answered);
+    assert!(bench.clients[mirror].answer_count > 35_000, "{}", bench.clients[mirror].answer_count);
 }
 
 #[test]
@@ -73,11 +73,12 @@ fn a_minimum_is_met_beside_disks_that_are_copied() {
     }
     // Runs until the store has determined the queue depth of the device.
     bench.run(SECOND);
-    let before = bench.seats[guest].answered;
+    let before = bench.clients[guest].answer_count;
     bench.run(2 * SECOND);
-    let delivered = bench.seats[guest].answered - before;
+    let delivered = bench.clients[guest].answer_count - before;
     assert!(delivered >= 2 * 9_800, "{delivered} of 20 000");
-    let copied: Vec<u64> = mirrors.iter().map(|client| bench.seats[*client].answered).collect();
+    let copied: Vec<u64> =
+        mirrors.iter().map(|client| bench.clients[*client].answer_count).collect();
     assert!(copied.iter().all(|count| *count > 1000), "{copied:?}");
 }
 
@@ -89,22 +90,22 @@ fn a_mirror_that_ends_leaves_nothing_behind() {
     let guest = bench.add_seat(0, Load::reads(4096, 8));
     let mirror = copy(&mut bench, 0, Load { depth: 64, ..COPYING });
     bench.run(SECOND / 10);
-    let queue = bench.seats[mirror].queue;
-    bench.seats[mirror].load = None;
-    bench.works[0].close_queue(queue);
+    let queue = bench.clients[mirror].queue;
+    bench.clients[mirror].load = None;
+    bench.engines[0].close_queue(queue);
     bench.run(SECOND / 10);
-    assert_eq!(bench.works[0].poll_closed_queue().map(|(number, _)| number), Some(queue));
+    assert_eq!(bench.engines[0].poll_closed_queue().map(|(number, _)| number), Some(queue));
     let (_, number) = bench.disks[&0];
-    bench.works[0].set_mirror(number, None, None);
+    bench.engines[0].set_mirror(number, None, None);
     bench.propose(&[Proposal::RemoveDisk(copied(DiskId(0)))]);
-    let before = bench.seats[guest].answered;
+    let before = bench.clients[guest].answer_count;
     bench.run(2 * SECOND);
-    let delivered = bench.seats[guest].answered - before;
+    let delivered = bench.clients[guest].answer_count - before;
     assert!((980..=1020).contains(&delivered), "{delivered} of 1000");
-    bench.seats[guest].load = None;
+    bench.clients[guest].load = None;
     bench.run(SECOND);
     assert_eq!(bench.open(), 0);
-    let status = bench.works[0].store_status(STORE).unwrap();
+    let status = bench.engines[0].store_status(STORE).unwrap();
     assert_eq!((status.waiting, status.in_flight_of_worker), (0, 0));
 }
 
@@ -118,16 +119,19 @@ fn requests_of_a_mirror_that_ended_during_a_stall_are_accounted_for() {
         bench.add_disk(worker, 0, limits(0, 0));
         let mirror = copy(&mut bench, 0, COPYING);
         bench.run(SECOND / 10);
-        let queue = bench.seats[mirror].queue;
-        bench.seats[mirror].load = None;
-        bench.works[worker].close_queue(queue);
+        let queue = bench.clients[mirror].queue;
+        bench.clients[mirror].load = None;
+        bench.engines[worker].close_queue(queue);
         let (_, number) = bench.disks[&0];
-        bench.works[worker].set_mirror(number, None, None);
+        bench.engines[worker].set_mirror(number, None, None);
         bench.propose(&[Proposal::RemoveDisk(copied(DiskId(0)))]);
         bench.run(5 * SECOND);
-        assert_eq!(bench.works[worker].poll_closed_queue().map(|(number, _)| number), Some(queue));
-        let status = bench.works[worker].store_status(STORE).unwrap();
+        assert_eq!(
+            bench.engines[worker].poll_closed_queue().map(|(number, _)| number),
+            Some(queue)
+        );
+        let status = bench.engines[worker].store_status(STORE).unwrap();
         assert_eq!((status.waiting, status.in_flight_of_worker), (0, 0), "{workers}");
-        assert_eq!(bench.works[0].store_status(STORE).unwrap().in_flight, 0, "{workers}");
+        assert_eq!(bench.engines[0].store_status(STORE).unwrap().in_flight, 0, "{workers}");
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Device {
     /// Time at which each server becomes free.
     servers: BinaryHeap<Reverse<u64>>,
     /// Start times and operations of the requests, by disk.
-    pub(crate) begun: BTreeMap<u32, Vec<(u64, u64)>>,
+    pub(crate) started: BTreeMap<u32, Vec<(u64, u64)>>,
     /// Started requests in order: address of the queue's payloads, and tag.
     order: Vec<(usize, u32)>,
 }
@@ -47,7 +47,7 @@ impl Device {
     /// Returns the number of operations of a disk that started in a time window.
     pub(crate) fn count(&self, disk: u32, start: u64, until: u64) -> u64 {
         let is_within = |(time, _): &&(u64, u64)| (start..until).contains(time);
-        self.begun.get(&disk).map_or(0, |starts| {
+        self.started.get(&disk).map_or(0, |starts| {
             starts.iter().filter(is_within).map(|start_entry| start_entry.1).sum()
         })
     }
@@ -56,7 +56,7 @@ impl Device {
     /// together over the rate.
     pub(crate) fn excess(&self, disks: &[u32], rate: u64, since: u64) -> f64 {
         let mut starts: Vec<(u64, u64)> =
-            disks.iter().filter_map(|disk| self.begun.get(disk)).flatten().copied().collect();
+            disks.iter().filter_map(|disk| self.started.get(disk)).flatten().copied().collect();
         starts.retain(|(time, _)| *time >= since);
         starts.sort_unstable();
         let (mut sum, mut lowest, mut highest) = (0.0f64, f64::MAX, 0.0f64);
@@ -101,7 +101,7 @@ impl FileIo for DeviceIo {
         let cost = Normalization::default().cost(bytes as u32);
         let now = device.now;
         let disk = self.files[file.0 as usize];
-        device.begun.entry(disk).or_default().push((now, cost.into()));
+        device.started.entry(disk).or_default().push((now, cost.into()));
         let Reverse(free) = device.servers.pop().unwrap();
         let service_ns = device.write_ns.filter(|_| is_write).unwrap_or(device.service_ns);
         let completed_at = free.max(now) + service_ns;
@@ -148,26 +148,26 @@ impl Load {
 
 /// Queue together with its client.
 pub(crate) struct TestClient {
-    pub(crate) at: usize,
+    pub(crate) worker: usize,
     pub(crate) queue: usize,
     pub(crate) client: Arc<Mutex<Client>>,
     pub(crate) load: Option<Load>,
     free: Vec<u32>,
     /// Tags of requests that were submitted and have not completed.
-    asked: Vec<u32>,
+    submitted_tags: Vec<u32>,
     /// Address of the queue's payloads.
     payloads: usize,
     /// Reads and writes that were submitted and have not started, in order.
     to_begin: VecDeque<u32>,
-    pub(crate) answered: u64,
+    pub(crate) answer_count: u64,
 }
 
 /// Test bench: workers that share one modelled device.
 pub(crate) struct Bench {
-    pub(crate) works: Vec<StorageEngine>,
+    pub(crate) engines: Vec<StorageEngine>,
     pub(crate) device: Arc<Mutex<Device>>,
     pub(crate) store: Store,
-    pub(crate) seats: Vec<TestClient>,
+    pub(crate) clients: Vec<TestClient>,
     pub(crate) disks: BTreeMap<u32, (usize, usize)>,
     /// Budget that the workers share.
     pub(crate) shared: Option<SharedBudget>,
@@ -190,7 +190,7 @@ impl Bench {
             service_ns,
             write_ns: None,
             servers: (0..servers).map(|_| Reverse(0)).collect(),
-            begun: BTreeMap::new(),
+            started: BTreeMap::new(),
             order: Vec::new(),
         }));
         let work = |worker: usize| {
@@ -215,13 +215,13 @@ impl Bench {
             }
         }
         Self {
-            works: engines,
+            engines,
             shared,
             rounds: vec![0; workers],
             stalled: vec![false; workers],
             store: Store::new(Capacity::Declared(10_000_000)),
             device,
-            seats: Vec::new(),
+            clients: Vec::new(),
             disks: BTreeMap::new(),
             dice: Dice(7),
             polls: 0,
@@ -240,7 +240,7 @@ impl Bench {
         let now = self.time();
         for change in self.store.propose(proposals, true).unwrap() {
             let is_in_budget = self.shared.as_ref().is_some_and(|budget| budget.apply(&[change]));
-            for work in &mut self.works {
+            for work in &mut self.engines {
                 if is_in_budget {
                     work.follow(now, STORE, change);
                 } else {
@@ -266,7 +266,7 @@ impl Bench {
     /// Adds a disk that has a slot in the store, with these images.
     pub(crate) fn add_of_spec(&mut self, worker: usize, disk: u32, spec: DiskSpec) {
         let location = DiskLocation { store: STORE, slot: self.slot(disk) };
-        let number = self.works[worker].add_disk(spec, Some(location)).unwrap();
+        let number = self.engines[worker].add_disk(spec, Some(location)).unwrap();
         self.disks.insert(disk, (worker, number));
     }
 
@@ -292,24 +292,24 @@ impl Bench {
         let client = Arc::clone(&queue.client);
         let payloads = Arc::as_ptr(&queue.payloads) as usize;
         let kind = if is_mirror { QueueKind::Mirror } else { QueueKind::Ring };
-        let queue = self.works[worker].insert_queue(number, Box::new(queue), kind).unwrap();
+        let queue = self.engines[worker].insert_queue(number, Box::new(queue), kind).unwrap();
         let free = (0..load.depth).collect();
         let (asked_tags, answered) = (Vec::new(), 0);
         let load = Some(load);
         let to_begin = VecDeque::new();
         let client = TestClient {
-            at: worker,
+            worker,
             queue,
             client,
             load,
             free,
-            asked: asked_tags,
+            submitted_tags: asked_tags,
             payloads,
             to_begin,
-            answered,
+            answer_count: answered,
         };
-        self.seats.push(client);
-        self.seats.len() - 1
+        self.clients.push(client);
+        self.clients.len() - 1
     }
 
     /// Advances the simulated time by `span_ns`, with all events in it.
@@ -333,7 +333,7 @@ impl Bench {
         let until = self.device().now + span_ns;
         while self.device().now < until {
             self.device().now += gap_ns;
-            for work in &mut self.works {
+            for work in &mut self.engines {
                 work.handle_unscheduled(Duration::from_nanos(gap_ns));
             }
             self.run_now();
@@ -347,7 +347,7 @@ impl Bench {
 
     fn next_event(&self) -> u64 {
         let now = self.device().now;
-        let workers = self.works.iter().zip(&self.rounds).zip(&self.stalled);
+        let workers = self.engines.iter().zip(&self.rounds).zip(&self.stalled);
         let deadlines =
             workers.filter(|(_, is_stalled)| !**is_stalled).flat_map(|((work, end), _)| {
                 let deadline = work.next_deadline().map(|time| time.as_ns().max(*end));
@@ -365,8 +365,8 @@ impl Bench {
         for _ in 0..1000 {
             self.clients();
             let mut has_worked = false;
-            let are_several = self.works.len() > 1;
-            for (worker, work) in self.works.iter_mut().enumerate() {
+            let are_several = self.engines.len() > 1;
+            for (worker, work) in self.engines.iter_mut().enumerate() {
                 if self.stalled[worker] || self.rounds[worker] > now {
                     continue;
                 }
@@ -389,19 +389,20 @@ impl Bench {
         let started_requests = std::mem::take(&mut self.device().order);
         for (payloads, tag) in started_requests {
             // The order of completions is not known for a queue that was removed.
-            let client = self.seats.iter_mut().find(|client| client.payloads == payloads);
+            let client = self.clients.iter_mut().find(|client| client.payloads == payloads);
             if let Some(client) = client {
                 assert_eq!(client.to_begin.pop_front(), Some(tag), "out of order");
             }
         }
-        for test_client in &mut self.seats {
+        for test_client in &mut self.clients {
             let mut client = test_client.client.lock().unwrap();
             for (tag, outcome) in client.answers.drain(..) {
                 assert_eq!(outcome, suimon_ports::DiskOutcome::Done);
-                let position = test_client.asked.iter().position(|tag_asked| *tag_asked == tag);
-                test_client.asked.remove(position.expect("it is answered once"));
+                let position =
+                    test_client.submitted_tags.iter().position(|tag_asked| *tag_asked == tag);
+                test_client.submitted_tags.remove(position.expect("it is answered once"));
                 test_client.free.push(tag);
-                test_client.answered += 1;
+                test_client.answer_count += 1;
             }
             let Some(load) = test_client.load else { continue };
             let was_idle = client.asks.is_empty();
@@ -409,21 +410,21 @@ impl Bench {
                 let len = if load.op == DiskOp::Flush { 0 } else { load.bytes };
                 let range = ByteRange::new(0, len).unwrap();
                 client.asks.push_back(DiskRequest { tag, op: load.op, range });
-                test_client.asked.push(tag);
+                test_client.submitted_tags.push(tag);
                 if matches!(load.op, DiskOp::Read | DiskOp::Write { .. }) {
                     test_client.to_begin.push_back(tag);
                 }
             }
             drop(client);
             if was_idle {
-                self.works[test_client.at].wake_queue(test_client.queue);
+                self.engines[test_client.worker].wake_queue(test_client.queue);
             }
         }
     }
 
     /// Returns the number of submitted requests of all clients that have not completed.
     pub(crate) fn open(&self) -> usize {
-        self.seats.iter().map(|client| client.asked.len()).sum()
+        self.clients.iter().map(|client| client.submitted_tags.len()).sum()
     }
 
     /// Returns the tolerance at this rate: the burst amount and one request.

@@ -78,7 +78,7 @@ fn each_queue_has_its_part_of_the_room() {
     bench.add_disk(0, 0, limits(0, 1));
     bench.add_disk(0, 1, limits(0, 1));
     let has_queues = |bench: &Bench, per_queue: u32| {
-        let work = &bench.works[0];
+        let work = &bench.engines[0];
         let queues: Vec<_> =
             work.queues.numbers().filter_map(|number| work.queues.get(number)).collect();
         assert!(
@@ -94,7 +94,7 @@ fn each_queue_has_its_part_of_the_room() {
     let (queue_count, full) = has_queues(&bench, 32);
     assert!(queue_count == 200 && full >= 198, "{full}");
     for queue in 0..150 {
-        bench.works[0].close_queue(queue);
+        bench.engines[0].close_queue(queue);
     }
     bench.run(SECOND);
     assert_eq!(has_queues(&bench, 64).0, 50);
@@ -107,10 +107,10 @@ fn nothing_is_taken_from_a_disk_that_owes_from_the_moment_on() {
     bench.add_disk(0, 0, limits(0, 10));
     let [first, second] = [32, 4].map(|depth| {
         let client_index = bench.add_seat(0, Load::reads(4096, depth));
-        bench.seats[client_index].queue
+        bench.clients[client_index].queue
     });
     bench.run(10 * MILLISECOND);
-    let work = &mut bench.works[0];
+    let work = &mut bench.engines[0];
     work.has_room = true;
     assert!(work.remaining(second) > 0);
     work.close_queue(first);
@@ -132,12 +132,12 @@ fn a_minimum_is_met_beside_disks_that_take_all_they_can_get() {
     bench.run(3 * SECOND);
     let delivered = bench.device().count(0, start, start + 3 * SECOND);
     assert!(delivered >= 29_400, "{delivered}");
-    let view = bench.works[0].disk_view(bench.time(), STORE, bench.slot(0)).unwrap();
+    let view = bench.engines[0].disk_view(bench.time(), STORE, bench.slot(0)).unwrap();
     let rate = view.short.per_second(view.short.delivered);
     assert!(rate.abs_diff(10_000) < 1500, "{rate}");
     let total: u64 = (0..9).map(|disk| bench.device().count(disk, start, start + 3 * SECOND)).sum();
     assert!(total > 3 * 38_000, "{total}: nobody else has what is left");
-    let status = bench.works[0].store_status(STORE).unwrap();
+    let status = bench.engines[0].store_status(STORE).unwrap();
     assert_eq!(status.role, StoreRole::Sole);
     assert!(status.depth >= 8 && status.latency_ns >= 200_000, "{status:?}");
 }
@@ -154,7 +154,7 @@ fn nothing_bypasses_a_maximum_by_moving_no_payload() {
         bench.add_disk(0, 0, limits(0, 800));
         let client_index = bench.add_seat(0, Load { op, bytes: 128 << 10, depth: 32 });
         bench.run(2 * SECOND);
-        let counted = bench.seats[client_index].answered * cost;
+        let counted = bench.clients[client_index].answer_count * cost;
         assert!((1568..=1632 + cost).contains(&counted), "{op:?}: {counted}");
     }
 }
@@ -192,12 +192,12 @@ fn who_waits_for_a_maximum_costs_nothing_meanwhile() {
     bench.run(SECOND);
     // Ten requests are dispatched, ten complete, and there are two observations.
     assert!(bench.polls < 100, "{}", bench.polls);
-    assert!(bench.works[0].arm(), "it may sleep");
-    let queue = bench.seats[0].queue;
-    assert!(!bench.works[0].wake_queue(queue), "it is not to be watched");
-    assert_eq!(bench.works[0].poll_watch(), None);
+    assert!(bench.engines[0].arm(), "it may sleep");
+    let queue = bench.clients[0].queue;
+    assert!(!bench.engines[0].wake_queue(queue), "it is not to be watched");
+    assert_eq!(bench.engines[0].poll_watch(), None);
     bench.run(SECOND);
-    assert_eq!(bench.works[0].poll_watch(), Some(queue));
+    assert_eq!(bench.engines[0].poll_watch(), Some(queue));
 }
 
 #[test]
@@ -210,12 +210,12 @@ fn what_is_closed_does_not_wait_for_its_maximum_but_pays_for_it() {
     let start = bench.device().now;
     for _ in 0..20 {
         // Repeatedly, a client connects, submits many requests, and disconnects.
-        let (worker, queue) = (bench.seats[first].at, bench.seats[first].queue);
-        bench.seats[first].load = None;
-        bench.works[worker].close_queue(queue);
+        let (worker, queue) = (bench.clients[first].worker, bench.clients[first].queue);
+        bench.clients[first].load = None;
+        bench.engines[worker].close_queue(queue);
         bench.run(2 * MILLISECOND);
-        assert_eq!(bench.works[worker].poll_closed_queue().unwrap().0, queue);
-        bench.seats.remove(first);
+        assert_eq!(bench.engines[worker].poll_closed_queue().unwrap().0, queue);
+        bench.clients.remove(first);
         bench.add_seat(0, Load::reads(4096, 128));
         bench.run(10 * MILLISECOND);
     }
@@ -227,11 +227,11 @@ fn what_is_closed_does_not_wait_for_its_maximum_but_pays_for_it() {
     assert!((300..=304).contains(&delivered), "{delivered} of 10 per second");
     // The same holds for the disk.
     let (worker, number) = bench.disks[&0];
-    bench.seats.iter_mut().for_each(|client| client.load = None);
-    bench.works[worker].close_disk(number);
+    bench.clients.iter_mut().for_each(|client| client.load = None);
+    bench.engines[worker].close_disk(number);
     bench.run(10 * MILLISECOND);
-    assert_eq!(bench.works[worker].poll_closed_disk().unwrap().0, number);
-    assert_eq!(bench.works[worker].store_status(STORE).unwrap().in_flight_of_worker, 0);
+    assert_eq!(bench.engines[worker].poll_closed_disk().unwrap().0, number);
+    assert_eq!(bench.engines[worker].store_status(STORE).unwrap().in_flight_of_worker, 0);
 }
 
 #[test]
@@ -241,17 +241,17 @@ fn a_disk_that_its_store_gives_up_waits_for_nothing() {
     bench.add_seat(0, Load::reads(4096, 64));
     bench.run(SECOND);
     bench.propose(&[Proposal::RemoveDisk(DiskId(0))]);
-    let before = bench.seats[0].answered;
+    let before = bench.clients[0].answer_count;
     bench.run(100 * MILLISECOND);
-    assert!(bench.seats[0].answered > before + 10_000);
-    assert!(!bench.works[0].remove_store(STORE), "it has a disk here");
+    assert!(bench.clients[0].answer_count > before + 10_000);
+    assert!(!bench.engines[0].remove_store(STORE), "it has a disk here");
     let (worker, number) = bench.disks[&0];
-    bench.seats[0].load = None;
-    bench.works[worker].close_disk(number);
+    bench.clients[0].load = None;
+    bench.engines[worker].close_disk(number);
     bench.run(100 * MILLISECOND);
     assert_eq!(bench.open(), 0);
-    assert!(bench.works[0].remove_store(STORE));
-    assert_eq!(bench.works[0].store_status(STORE), None);
+    assert!(bench.engines[0].remove_store(STORE));
+    assert_eq!(bench.engines[0].store_status(STORE), None);
 }
 
 #[test]
@@ -263,7 +263,8 @@ fn an_unmet_minimum_is_told() {
         bench.add_seat(disk, Load::reads(4096, 8));
     }
     bench.run(70 * SECOND);
-    let notices: Vec<StorageNotice> = std::iter::from_fn(|| bench.works[0].poll_notice()).collect();
+    let notices: Vec<StorageNotice> =
+        std::iter::from_fn(|| bench.engines[0].poll_notice()).collect();
     // One event for the store, and one for each disk.
     let is_of_store = |notice: &StorageNotice| {
         matches!(notice, StorageNotice::Qos { event: StoreEvent::CapacityLow(_), .. })
@@ -278,9 +279,9 @@ fn an_unmet_minimum_is_told() {
         assert!(unmet.delivered_iops < 600 && unmet.guaranteed_iops > 900, "{unmet:?}");
     }
     // An unused store is not observed.
-    bench.seats.iter_mut().for_each(|client| client.load = None);
+    bench.clients.iter_mut().for_each(|client| client.load = None);
     bench.run(2 * SECOND);
-    assert_eq!(bench.works[0].next_deadline(), None);
+    assert_eq!(bench.engines[0].next_deadline(), None);
 }
 
 #[test]
@@ -289,9 +290,9 @@ fn a_disk_has_a_place_that_its_store_knows_or_none() {
     bench.add_disk(0, 0, limits(0, 0));
     let slot = bench.slot(0);
     let other_location = DiskLocation { store: StoreId(1), slot };
-    assert!(bench.works[0].add_disk(spec(1), Some(other_location)).is_err());
+    assert!(bench.engines[0].add_disk(spec(1), Some(other_location)).is_err());
     let unknown = DiskLocation { store: STORE, slot: suimon_storage_qos::DiskSlot(9) };
-    assert!(bench.works[0].add_disk(spec(1), Some(unknown)).is_err());
-    assert!(bench.works[0].add_disk(spec(1), None).is_ok());
-    assert!(!bench.works[0].add_store(Time::ZERO, STORE, deep(), None));
+    assert!(bench.engines[0].add_disk(spec(1), Some(unknown)).is_err());
+    assert!(bench.engines[0].add_disk(spec(1), None).is_ok());
+    assert!(!bench.engines[0].add_store(Time::ZERO, STORE, deep(), None));
 }

@@ -13,7 +13,7 @@ pub(crate) const QUEUES_PER_TURN: usize = 64;
 pub(crate) struct Rotation {
     queues: Vec<usize>,
     /// Position of the last poll. The queues before it are polled next.
-    at: usize,
+    position: usize,
     /// Number of consecutive polls without requests.
     fruitless: usize,
 }
@@ -46,9 +46,9 @@ impl Rotation {
     /// Returns the next queue to poll.
     pub(crate) fn next(&mut self) -> Option<usize> {
         let len = self.queues.len();
-        let end = if self.at == 0 { len } else { self.at.min(len) };
-        self.at = end.checked_sub(1)?;
-        self.queues.get(self.at).copied()
+        let end = if self.position == 0 { len } else { self.position.min(len) };
+        self.position = end.checked_sub(1)?;
+        self.queues.get(self.position).copied()
     }
 
     /// Records whether the poll of the last queue returned requests.
@@ -59,8 +59,8 @@ impl Rotation {
     /// Removes a queue that was polled last, because the worker waits for its descriptor now.
     pub(crate) fn remove_waiting(&mut self, queue: usize) {
         // The queue may have been closed meanwhile.
-        if self.queues.get(self.at) == Some(&queue) {
-            self.queues.swap_remove(self.at);
+        if self.queues.get(self.position) == Some(&queue) {
+            self.queues.swap_remove(self.position);
         }
     }
 

@@ -15,7 +15,7 @@ pub(crate) struct RunningCommit {
     /// Steps that were not started yet.
     steps: VecDeque<Step>,
     /// Number of steps that were started.
-    begun: usize,
+    started_count: usize,
     in_flight: Vec<StepInFlight>,
     /// True if the next step may be in flight concurrently with those that were started.
     may_overlap: bool,
@@ -70,7 +70,7 @@ impl RunningCommit {
         Self {
             is_of_image: steps.is_some(),
             steps: steps.unwrap_or_else(|| vec![Step::Flush, Step::DurableMarker]).into(),
-            begun: 0,
+            started_count: 0,
             in_flight: Vec::new(),
             may_overlap: false,
             failed: None,
@@ -93,7 +93,7 @@ impl RunningCommit {
             None => NextStep::End,
             Some(Step::DurableMarker) => {
                 self.steps.pop_front();
-                self.begun += 1;
+                self.started_count += 1;
                 NextStep::Durable
             }
             Some(_) => NextStep::Begin,
@@ -104,8 +104,8 @@ impl RunningCommit {
     pub(crate) fn begin_step(&mut self) -> Option<(usize, FileRequest<'static>)> {
         let step = self.steps.pop_front()?;
         self.may_overlap = self.steps.front().is_some_and(|next| step.may_overlap(next));
-        let number = self.begun;
-        self.begun += 1;
+        let number = self.started_count;
+        self.started_count += 1;
         let (offset, op) = match step {
             Step::DurableMarker => return None,
             Step::Write { offset, bytes } => {

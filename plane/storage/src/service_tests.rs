@@ -151,14 +151,14 @@ fn a_disk_that_is_suspended_does_not_wait_for_its_maximum_but_pays_for_it() {
     bench.run(NS);
     let (start, (worker, disk)) = (bench.device().now, bench.disks[&0]);
     for _ in 0..10 {
-        bench.works[worker].suspend_disk(disk);
+        bench.engines[worker].suspend_disk(disk);
         bench.run(2 * MILLISECOND);
-        let (_, suspended) = bench.works[worker].poll_suspended_disk().unwrap();
+        let (_, suspended) = bench.engines[worker].poll_suspended_disk().unwrap();
         assert_eq!(suspended.unwrap().layers.len(), 1);
-        let before = bench.seats[0].answered;
+        let before = bench.clients[0].answer_count;
         bench.run(50 * MILLISECOND);
-        assert_eq!(bench.seats[0].answered, before);
-        bench.works[worker].resume_disk(disk, spec(0)).unwrap();
+        assert_eq!(bench.clients[0].answer_count, before);
+        bench.engines[worker].resume_disk(disk, spec(0)).unwrap();
         bench.run(2 * MILLISECOND);
     }
     let bypassed = bench.device().count(0, start, u64::MAX);
@@ -241,7 +241,7 @@ fn latencies_are_told_by_kind() {
     bench.add_disk(0, 0, limits(0, 0));
     bench.add_seat(0, Load::reads(4096, 1));
     bench.run(NS);
-    let counters = bench.works[0].tally(bench.disks[&0].1).unwrap();
+    let counters = bench.engines[0].tally(bench.disks[&0].1).unwrap();
     assert!(counters.reads.requests > 900);
     for ns in [counters.reads.latencies.p50_ns, counters.reads.latencies.max_ns] {
         assert!((1_000_000..1_070_000).contains(&ns), "{ns}");

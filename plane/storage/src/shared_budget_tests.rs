@@ -72,7 +72,7 @@ impl Sleeper {
 }
 
 const NOW: Time = Time::from_ns(1 << 40);
-const UNUSED: Observation = Observation { at: NOW, is_used: false };
+const UNUSED: Observation = Observation { time: NOW, is_used: false };
 
 /// Creates the budget of a device that serves one request at a time, with a disk for each worker.
 fn budget(workers: u32) -> Locked<ModelPrimitives> {

@@ -27,12 +27,12 @@ fn set_stalled(bench: &mut Bench, workers: &[usize], is_stalled: bool) {
 }
 
 fn answer_counts(bench: &Bench) -> Vec<u64> {
-    bench.seats.iter().map(|client| client.answered).collect()
+    bench.clients.iter().map(|client| client.answer_count).collect()
 }
 
 /// Checks that no request and no grant is left after the load has ended.
 fn check_end(bench: &mut Bench) {
-    bench.seats.iter_mut().for_each(|client| client.load = None);
+    bench.clients.iter_mut().for_each(|client| client.load = None);
     // Longer than a maximum of 300 IOPS needs for the queued requests of all workers.
     for _ in 0..20 {
         bench.run(SECOND);
@@ -42,23 +42,23 @@ fn check_end(bench: &mut Bench) {
     }
     assert_eq!(bench.open(), 0);
     bench.run(SECOND);
-    let status = bench.works[0].store_status(STORE).unwrap();
+    let status = bench.engines[0].store_status(STORE).unwrap();
     assert_eq!((status.waiting, status.in_flight_of_worker, status.in_flight), (0, 0, 0));
     let now = bench.time();
-    for worker in 1..bench.works.len() {
+    for worker in 1..bench.engines.len() {
         let disks: Vec<u32> = bench
             .disks
             .iter()
             .filter(|(_, disk_location)| disk_location.0 == worker)
             .map(|(disk, _)| *disk)
             .collect();
-        disks.iter().for_each(|disk| bench.works[worker].close_disk(bench.disks[disk].1));
+        disks.iter().for_each(|disk| bench.engines[worker].close_disk(bench.disks[disk].1));
         bench.run(10 * MILLISECOND);
-        assert!(bench.works[worker].remove_store(STORE));
+        assert!(bench.engines[worker].remove_store(STORE));
     }
-    assert!(bench.works[0].end_sharing(now, STORE));
+    assert!(bench.engines[0].end_sharing(now, STORE));
     bench.run(SECOND);
-    let role = bench.works[0].store_status(STORE).unwrap().role;
+    let role = bench.engines[0].store_status(STORE).unwrap().role;
     assert_eq!(role, crate::StoreRole::Sole, "a grant was not returned");
 }
 
@@ -208,7 +208,7 @@ fn grants_of_a_stalled_worker_are_bounded_by_its_requests() {
     bench.set_stalled(0, true);
     for _ in 0..20 {
         bench.run(SECOND / 2);
-        let waiting = bench.works[0].store_status(STORE).unwrap().waiting;
+        let waiting = bench.engines[0].store_status(STORE).unwrap().waiting;
         let unfetched = bench.shared.as_ref().unwrap().unfetched(WorkerId(0));
         assert!(waiting > 0 && unfetched <= waiting + 2 * 16, "{unfetched} of {waiting}");
     }

@@ -106,7 +106,7 @@ impl WorkerStore {
             ended: CompletionBatch::default(),
             uncharged: BTreeMap::new(),
             starved: VecDeque::new(),
-            observation: Observation { at: Time::ZERO, is_used: false },
+            observation: Observation { time: Time::ZERO, is_used: false },
         }
     }
 
@@ -315,7 +315,7 @@ impl WorkerStore {
                 of_client.into_iter().chain(sharing.own.next_deadline()).min()
             }
         };
-        let observes = self.is_busy().then(|| self.observation.at + SAMPLE);
+        let observes = self.is_busy().then(|| self.observation.time + SAMPLE);
         lets_go.into_iter().chain(observes).min()
     }
 

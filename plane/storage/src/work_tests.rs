@@ -610,10 +610,10 @@ fn a_store_hears_of_what_ended_before_queues_are_looked_at() {
     bench.add_seat(0, Load::reads(4096, 8));
     bench.run(1000);
     let in_flight = |work: &StorageEngine| work.store_status(STORE).unwrap().in_flight;
-    assert_eq!(in_flight(&bench.works[0]), 8);
+    assert_eq!(in_flight(&bench.engines[0]), 8);
     bench.device().now += MILLISECOND;
     let now = bench.time();
-    let work = &mut bench.works[0];
+    let work = &mut bench.engines[0];
     work.now = now;
     assert!(work.take_in());
     work.dispatch_ready();

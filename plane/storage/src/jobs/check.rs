@@ -59,7 +59,7 @@ impl CheckReport {
 /// including the parents'. Nothing is written; [`repair`] does that.
 pub struct CheckJob {
     disk: Option<OfflineDisk>,
-    at: u64,
+    offset: u64,
     report: CheckReport,
 }
 
@@ -93,7 +93,7 @@ impl CheckJob {
                 None
             }
         };
-        Ok(Self { disk, at: 0, report })
+        Ok(Self { disk, offset: 0, report })
     }
 
     /// Returns the findings so far. The report is complete when the job is done.
@@ -190,17 +190,17 @@ impl DiskJob for CheckJob {
         let (total_bytes, stretch) = (disk.size(), disk.stretch().min(STEP_BYTES));
         let read_before = self.report.read_bytes;
         for _ in 0..STRETCHES_PER_STEP {
-            let remaining = total_bytes.saturating_sub(self.at);
-            let Some(range) = ByteRange::new(self.at, remaining.min(stretch)) else { break };
+            let remaining = total_bytes.saturating_sub(self.offset);
+            let Some(range) = ByteRange::new(self.offset, remaining.min(stretch)) else { break };
             if range.is_empty() || self.report.read_bytes > read_before {
                 break;
             }
             if let Err(error) = Self::read(disk, range, &mut self.report) {
                 self.report.add(true, error);
             }
-            self.at = range.end();
+            self.offset = range.end();
         }
-        let is_completed = self.at >= total_bytes;
-        Ok(JobProgress { done_bytes: self.at, total_bytes, is_done: is_completed })
+        let is_completed = self.offset >= total_bytes;
+        Ok(JobProgress { done_bytes: self.offset, total_bytes, is_done: is_completed })
     }
 }

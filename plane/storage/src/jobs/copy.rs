@@ -30,7 +30,7 @@ pub(super) struct Copy {
     /// True if the target may read as other data where the source has zeros.
     zeros_matter: bool,
     pieces: VecDeque<(ByteRange, RangeLocation)>,
-    at: u64,
+    offset: u64,
     buffer: Vec<u8>,
 }
 
@@ -48,23 +48,27 @@ impl Copy {
 
     fn new(source: OfflineDisk, target: OfflineDisk, depth: Depth, zeros_matter: bool) -> Self {
         let pieces = VecDeque::new();
-        Self { source, target, depth, zeros_matter, pieces, at: 0, buffer: Vec::new() }
+        Self { source, target, depth, zeros_matter, pieces, offset: 0, buffer: Vec::new() }
     }
 
     /// Sets the position up to which an earlier job has copied the content.
     pub(super) const fn go_on_at(&mut self, at_bytes: u64) {
-        self.at = at_bytes;
+        self.offset = at_bytes;
     }
 
     /// Makes the copied content durable. Returns the position up to which it is durable.
     pub(super) fn make_durable(&mut self) -> Result<u64, DiskError> {
         self.target.make_durable()?;
-        Ok(self.at)
+        Ok(self.offset)
     }
 
     /// Returns the number of copied bytes of the source, and the total.
     pub(super) fn progress(&self, is_completed: bool) -> JobProgress {
-        JobProgress { done_bytes: self.at, total_bytes: self.source.size(), is_done: is_completed }
+        JobProgress {
+            done_bytes: self.offset,
+            total_bytes: self.source.size(),
+            is_done: is_completed,
+        }
     }
 
     /// Copies the next part. Returns true if it was the last one.
@@ -72,9 +76,9 @@ impl Copy {
         let mut moved = 0;
         for _ in 0..STRETCHES_PER_STEP {
             if self.pieces.is_empty() {
-                let remaining = self.source.size().saturating_sub(self.at);
+                let remaining = self.source.size().saturating_sub(self.offset);
                 let stretch = self.source.stretch();
-                let Some(next) = ByteRange::new(self.at, remaining.min(stretch)) else { break };
+                let Some(next) = ByteRange::new(self.offset, remaining.min(stretch)) else { break };
                 if next.is_empty() {
                     return Ok(true);
                 }
@@ -107,7 +111,7 @@ impl Copy {
             if self.zeros_matter && location == RangeLocation::Zero {
                 self.target.write_zeros(range)?;
             }
-            self.at = range.end();
+            self.offset = range.end();
             return Ok(0);
         };
         let mut bytes = std::mem::take(&mut self.buffer);
@@ -121,7 +125,7 @@ impl Copy {
             self.target.write(range, &bytes)?;
         }
         self.buffer = bytes;
-        self.at = range.end();
+        self.offset = range.end();
         Ok(range.len())
     }
 

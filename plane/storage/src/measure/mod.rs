@@ -87,7 +87,7 @@ pub struct Measurement {
     patterns: Vec<Pattern>,
     stage: Stage,
     measured: Measured,
-    ended: Vec<FileCompletion>,
+    completions: Vec<FileCompletion>,
 }
 
 enum Stage {
@@ -162,7 +162,7 @@ impl Measurement {
     ) -> Self {
         let measured = Measured { figures: Vec::new(), file_bytes: device.bytes, is_direct };
         let patterns = patterns.to_vec();
-        Self { device, plan, patterns, stage, measured, ended: Vec::new() }
+        Self { device, plan, patterns, stage, measured, completions: Vec::new() }
     }
 
     /// Processes completions and submits requests. The caller repeats the call at once, or after
@@ -171,7 +171,7 @@ impl Measurement {
     /// # Errors
     /// The measurement cannot continue and must be dropped.
     pub fn step(&mut self, now: Time) -> Result<MeasureProgress, MeasureError> {
-        let mut completions = core::mem::take(&mut self.ended);
+        let mut completions = core::mem::take(&mut self.completions);
         self.device.io.poll_done(&mut completions);
         let next = match &mut self.stage {
             Stage::Fill(fill) => {
@@ -188,7 +188,7 @@ impl Measurement {
             Stage::Done => None,
         };
         completions.clear();
-        self.ended = completions;
+        self.completions = completions;
         if let Some(next) = next {
             self.stage = next;
         }

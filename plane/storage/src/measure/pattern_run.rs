@@ -28,7 +28,7 @@ const DISK: DiskId = DiskId(0);
 /// Request that the scheduler has dispatched or queued.
 #[derive(Clone, Copy, Default)]
 struct SentRequest {
-    at: Time,
+    time: Time,
     offset: u64,
     is_write: bool,
 }
@@ -131,7 +131,7 @@ impl PatternRun {
         let action = if request.is_write { "writing" } else { "reading" };
         let offset = request.offset;
         completion.result.map_err(|error| MeasureError::Io { what: action, offset, error })?;
-        let latency = now.since(request.at);
+        let latency = now.since(request.time);
         let operation = if request.is_write { IoKind::Write } else { IoKind::Read };
         self.scheduler.handle_complete(now, self.slot, (operation, self.request_bytes), latency);
         self.free.push(tag);
@@ -178,7 +178,7 @@ impl PatternRun {
             FileRequest::ReadBytes(range)
         };
         if let Some(request) = self.sent.get_mut(tag as usize) {
-            *request = SentRequest { at: now, offset, is_write };
+            *request = SentRequest { time: now, offset, is_write };
         }
         // The I/O has room: the scheduler's depth does not exceed its capacity.
         let _ = device.io.submit(device.slot, op, u64::from(tag));

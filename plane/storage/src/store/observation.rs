@@ -19,10 +19,10 @@ impl WorkerStore {
 
     /// Samples the delivered operations if due, and returns events of the scheduler.
     pub(crate) fn observe(&mut self, now: Time) -> Vec<StoreEvent> {
-        if now < self.observation.at + SAMPLE || !self.is_busy() {
+        if now < self.observation.time + SAMPLE || !self.is_busy() {
             return Vec::new();
         }
-        self.observation = Observation { at: now, is_used: false };
+        self.observation = Observation { time: now, is_used: false };
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.observe(now),
             Mode::Shared(_) | Mode::Between => Vec::new(),
