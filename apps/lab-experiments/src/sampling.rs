@@ -22,7 +22,7 @@ const NS: &str = "_ns";
 /// Sampler of the machine and, if given, a daemon.
 pub(crate) struct Sampler<'a> {
     daemon: Option<&'a Daemon>,
-    began: Instant,
+    started: Instant,
     samples: Vec<Sample>,
 }
 
@@ -44,7 +44,7 @@ struct Sample {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CpuTicks {
     busy: u64,
-    all: u64,
+    total: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +77,7 @@ impl<'a> Sampler<'a> {
     /// # Errors
     /// The daemon does not respond.
     pub(crate) fn begin(daemon: Option<&'a Daemon>) -> Result<Self> {
-        let mut sampler = Self { daemon, began: Instant::now(), samples: Vec::new() };
+        let mut sampler = Self { daemon, started: Instant::now(), samples: Vec::new() };
         sampler.sample()?;
         Ok(sampler)
     }
@@ -89,7 +89,7 @@ impl<'a> Sampler<'a> {
     pub(crate) fn sample(&mut self) -> Result<()> {
         let stat = fs::read_to_string("/proc/stat").context("/proc/stat")?;
         let mut sample =
-            Sample { elapsed: self.began.elapsed(), cpus: cpus_in(&stat)?, ..Sample::default() };
+            Sample { elapsed: self.started.elapsed(), cpus: cpus_in(&stat)?, ..Sample::default() };
         if let Some(daemon) = self.daemon {
             sample.workers = daemon.threads_cpu_time(WORKER_PREFIX)?;
             sample.control = daemon.cpu_time()?.saturating_sub(sample.workers);
@@ -191,7 +191,7 @@ fn between(first: &Sample, last: &Sample) -> Sums {
     let sum = |sample: &Sample| {
         let add = |sum: CpuTicks, ticks: &CpuTicks| CpuTicks {
             busy: sum.busy + ticks.busy,
-            all: sum.all + ticks.all,
+            total: sum.total + ticks.total,
         };
         sample.cpus.iter().fold(CpuTicks::default(), add)
     };
@@ -219,7 +219,7 @@ fn between(first: &Sample, last: &Sample) -> Sums {
 }
 
 fn percent_busy(before_ticks: CpuTicks, after_ticks: CpuTicks) -> f64 {
-    let total = after_ticks.all.saturating_sub(before_ticks.all);
+    let total = after_ticks.total.saturating_sub(before_ticks.total);
     after_ticks.busy.saturating_sub(before_ticks.busy) as f64 * 100.0 / total.max(1) as f64
 }
 
@@ -244,7 +244,7 @@ fn cpus_in(stat: &str) -> Result<Vec<CpuTicks>> {
                 anyhow::bail!("/proc/stat: cpu{line}");
             };
             let busy = user + nice + system + irq + softirq;
-            Ok(CpuTicks { busy, all: ticks.iter().sum::<u64>().max(busy + idle + iowait) })
+            Ok(CpuTicks { busy, total: ticks.iter().sum::<u64>().max(busy + idle + iowait) })
         })
         .collect()
 }
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn series_have_a_point_for_each_pair_of_looks() {
         let samples = vec![sample(0, BEFORE, 0, 0), sample(1, AFTER, 10, 7)];
-        let sampler = Sampler { daemon: None, began: Instant::now(), samples };
+        let sampler = Sampler { daemon: None, started: Instant::now(), samples };
         let series = sampler.series();
         let cpu = series.iter().find(|series| series.name == "CPU 0").unwrap();
         assert_eq!((cpu.group.as_str(), cpu.points.len()), ("cpu", 1));

@@ -16,7 +16,7 @@ use crate::key_help;
 pub(crate) struct KeyFlags<R, const ADDING: bool> {
     /// Values as a JSON object for a request body.
     pub(crate) values: Map<String, Value>,
-    of: PhantomData<fn() -> R>,
+    marker: PhantomData<fn() -> R>,
 }
 
 /// Key of a resource, or of a table inside it.
@@ -265,7 +265,7 @@ impl<R: Resource, const ADDING: bool> clap::FromArgMatches for KeyFlags<R, ADDIN
                 insert(&mut values, &id, value.clone());
             }
         }
-        Ok(Self { values, of: PhantomData })
+        Ok(Self { values, marker: PhantomData })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -23,8 +23,8 @@ pub(crate) fn checkers(plan: &Plan<'_>) -> Vec<Box<dyn Checker<Fact>>> {
 /// CPU is idle.
 pub(crate) struct Work {
     /// Worker that runs on each CPU.
-    at: Vec<Option<u32>>,
-    on: BTreeMap<u32, u16>,
+    worker_by_cpu: Vec<Option<u32>>,
+    cpu_by_worker: BTreeMap<u32, u16>,
     waits: BTreeSet<u32>,
     last: Time,
 }
@@ -32,7 +32,12 @@ pub(crate) struct Work {
 impl Work {
     pub(crate) fn new(logical_cpus: u16) -> Self {
         let running = vec![None; logical_cpus.into()];
-        Self { at: running, on: BTreeMap::new(), waits: BTreeSet::new(), last: Time::ZERO }
+        Self {
+            worker_by_cpu: running,
+            cpu_by_worker: BTreeMap::new(),
+            waits: BTreeSet::new(),
+            last: Time::ZERO,
+        }
     }
 }
 
@@ -40,7 +45,7 @@ impl Checker<Fact> for Work {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
         if now > self.last {
             complaints.judged += 1;
-            if !self.waits.is_empty() && self.at.iter().any(Option::is_none) {
+            if !self.waits.is_empty() && self.worker_by_cpu.iter().any(Option::is_none) {
                 let complaint = format!("{:?} are queued while a CPU is idle", self.waits);
                 complaints.add(self.last, "work", complaint);
                 self.waits.clear();
@@ -50,20 +55,20 @@ impl Checker<Fact> for Work {
         match *fact {
             Fact::Began { cpu, worker } => {
                 self.waits.remove(&worker);
-                if let Some(other) = self.at[usize::from(cpu)].replace(worker) {
+                if let Some(other) = self.worker_by_cpu[usize::from(cpu)].replace(worker) {
                     let complaint =
                         format!("{other} and {worker} run on CPU {cpu} at the same time");
                     complaints.add(now, "work", complaint);
                 }
-                if let Some(other) = self.on.insert(worker, cpu) {
+                if let Some(other) = self.cpu_by_worker.insert(worker, cpu) {
                     let complaint =
                         format!("{worker} runs on CPUs {other} and {cpu} at the same time");
                     complaints.add(now, "work", complaint);
                 }
             }
             Fact::Stopped { cpu, worker } => {
-                self.at[usize::from(cpu)] = None;
-                self.on.remove(&worker);
+                self.worker_by_cpu[usize::from(cpu)] = None;
+                self.cpu_by_worker.remove(&worker);
             }
             Fact::Waits { worker } => {
                 self.waits.insert(worker);

@@ -58,7 +58,7 @@ struct Worker {
 #[derive(Clone, Debug, Default)]
 struct Slot {
     worker: Option<u32>,
-    began: u64,
+    started_ns: u64,
     until: u64,
     /// Length of the current slice at the nominal clock, in ns.
     slice_ns: u64,
@@ -216,7 +216,7 @@ impl Cpus {
         let ns = wake_ns + self.takes_ns(cpu, piece, slice_ns);
         let slot = &mut self.slots[usize::from(cpu)];
         slot.number += 1;
-        (slot.began, slot.until, slot.slice_ns) = (now.as_ns(), now.as_ns() + ns, slice_ns);
+        (slot.started_ns, slot.until, slot.slice_ns) = (now.as_ns(), now.as_ns() + ns, slice_ns);
         self.planned.push((Time::from_ns(slot.until), SliceEnd { cpu, number: slot.number }));
     }
 
@@ -258,8 +258,8 @@ impl Cpus {
         let Some(number) = slot.worker else { return };
         let worker = &mut self.workers[number as usize];
         let Some(piece) = &mut worker.work_item else { return };
-        let elapsed_ns = now.as_ns() - slot.began.min(now.as_ns());
-        let planned = (slot.until - slot.began).max(1);
+        let elapsed_ns = now.as_ns() - slot.started_ns.min(now.as_ns());
+        let planned = (slot.until - slot.started_ns).max(1);
         let done_ns = if now.as_ns() >= slot.until {
             slot.slice_ns
         } else {
@@ -267,7 +267,7 @@ impl Cpus {
         };
         slot.busy_ns += elapsed_ns;
         slot.slice_ns -= done_ns;
-        slot.began = now.as_ns();
+        slot.started_ns = now.as_ns();
         piece.spent_ns += elapsed_ns;
         piece.remaining_ns -= done_ns;
         worker.worked_ns += elapsed_ns;

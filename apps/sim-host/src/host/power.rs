@@ -58,7 +58,7 @@ pub(crate) struct Energy {
     clocks: Vec<Clock>,
     cores: Vec<Core>,
     /// Energy in mW · ns.
-    taken: u128,
+    energy: u128,
     now_mw: u64,
     taken_until: u64,
     ticks: u64,
@@ -75,7 +75,7 @@ impl Energy {
             machine: offered(spec, sharing),
             clocks: vec![clock; sharing.logical_cpus.into()],
             cores: vec![Core::default(); sharing.cores().into()],
-            taken: 0,
+            energy: 0,
             now_mw: 0,
             taken_until: 0,
             ticks: 0,
@@ -95,9 +95,9 @@ impl Energy {
     /// Returns the total energy until now in mW · ns.
     pub(crate) fn total_energy(&mut self, now: Time) -> u128 {
         let now = now.as_ns();
-        self.taken += u128::from(self.now_mw) * u128::from(now - self.taken_until);
+        self.energy += u128::from(self.now_mw) * u128::from(now - self.taken_until);
         self.taken_until = now;
-        self.taken
+        self.energy
     }
 
     /// Returns the clock of a busy CPU.

@@ -79,7 +79,7 @@ pub(crate) fn report(plan: &Plan<'_>, sum: &Sum) -> Report {
         vms: vms.into_iter().filter(|vms_report| vms_report.count > 0).collect(),
         cpu_percent: busy * 100.0 / all_ns,
         cpu_us: busy / 1e3 / requests,
-        watts: sum.taken as f64 / 1e12 / seconds,
+        watts: sum.energy as f64 / 1e12 / seconds,
         score: if scored > 0.0 { score / scored } else { 0.0 },
         left: sum.frames_out as f64 / seconds,
         left_broadcasts: sum.broadcasts_out as f64 / seconds,

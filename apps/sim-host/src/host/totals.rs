@@ -22,7 +22,7 @@ pub(crate) struct Sum {
     pub(crate) vms: Vec<VmSum>,
     pub(crate) busy_ns: Vec<u64>,
     /// Energy in mW · ns.
-    pub(crate) taken: u128,
+    pub(crate) energy: u128,
     pub(crate) frames_out: u64,
     pub(crate) broadcasts_out: u64,
 }

@@ -61,7 +61,7 @@ struct Session {
     peer: Option<u32>,
     request: usize,
     leg: usize,
-    began: Time,
+    started: Time,
 }
 
 /// Workers with the same task, and their queue.
@@ -163,7 +163,7 @@ impl<'p> World<'p> {
                 let peer = vm_plan.peers.get(number as usize % vm_plan.peers.len().max(1)).copied();
                 let session = self.sessions.len() as u32;
                 let started = Time::ZERO;
-                self.sessions.push(Session { vm, peer, request: 0, leg: 0, began: started });
+                self.sessions.push(Session { vm, peer, request: 0, leg: 0, started });
                 let spread = (vm_plan.spec.pace_us * 1000).max(1_000_000);
                 let start = Time::from_ns(self.random.below(spread));
                 self.agenda.plan(start, Event::SubmitRequest { session });
@@ -197,8 +197,8 @@ impl<'p> World<'p> {
                 self.agenda.plan(start, Event::Slice(slice));
             }
         }
-        self.sum.taken = self.cpus.energy.as_mut().map_or(0, |energy| energy.total_energy(until))
-            - self.sum.taken;
+        self.sum.energy = self.cpus.energy.as_mut().map_or(0, |energy| energy.total_energy(until))
+            - self.sum.energy;
         self.add_busy_time(until);
         self.observer.end(until);
     }
@@ -212,7 +212,7 @@ impl<'p> World<'p> {
         let now = self.agenda.now();
         self.add_busy_time(now);
         self.sum.busy_ns.fill(0);
-        self.sum.taken = self.cpus.energy.as_mut().map_or(0, |energy| energy.total_energy(now));
+        self.sum.energy = self.cpus.energy.as_mut().map_or(0, |energy| energy.total_energy(now));
     }
 
     /// Adds the busy time of CPUs. Returns the busy time since the last call.
@@ -237,7 +237,7 @@ impl<'p> World<'p> {
             draw -= request.share;
             session_state.request += 1;
         }
-        (session_state.leg, session_state.began) = (0, now);
+        (session_state.leg, session_state.started) = (0, now);
         let legs = vm.paths[session_state.request].len() as u32;
         let fact = Fact::RequestStarted { session, vm: session_state.vm, legs };
         self.observer.record(now, &fact);
@@ -248,7 +248,7 @@ impl<'p> World<'p> {
     fn continue_request(&mut self, session: u32) {
         let now = self.agenda.now();
         let plan = self.plan;
-        let Session { vm, peer, request, leg, began: started } = self.sessions[session as usize];
+        let Session { vm, peer, request, leg, started } = self.sessions[session as usize];
         let vm_plan = &plan.vms[vm as usize];
         let Some(leg) = vm_plan.paths[request].get(leg) else {
             self.observer.record(now, &Fact::Done { session });

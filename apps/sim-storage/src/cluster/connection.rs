@@ -26,7 +26,7 @@ impl Control {
         purpose: Purpose,
     ) {
         let call = self.send(now, node, request);
-        self.host(node).asked.push(PendingRequest { call, purpose, at: now });
+        self.host(node).pending_requests.push(PendingRequest { call, purpose, time: now });
     }
 
     /// Starts the daemon of a node.
@@ -65,13 +65,14 @@ impl Control {
 
     fn detect_timeouts(&mut self, now: Time, node: u32, model: &mut dyn DiskModel) {
         let patience = self.spec.etcd.patience_ms * 1_000_000;
-        let is_late = |request: &PendingRequest| now.as_ns() > request.at.as_ns() + patience;
+        let is_late = |request: &PendingRequest| now.as_ns() > request.time.as_ns() + patience;
         let host = self.host(node);
-        if !host.asked.iter().any(is_late) {
+        if !host.pending_requests.iter().any(is_late) {
             return;
         }
-        let late: Vec<PendingRequest> = host.asked.iter().copied().filter(is_late).collect();
-        host.asked.retain(|request| !is_late(request));
+        let late: Vec<PendingRequest> =
+            host.pending_requests.iter().copied().filter(is_late).collect();
+        host.pending_requests.retain(|request| !is_late(request));
         self.counts.unanswered += late.len() as u64;
         self.go_on(now, node);
         for request in late {
@@ -92,8 +93,9 @@ impl Control {
         } else if !is_up || now.as_ns() > host.last_message_at.as_ns() + UNHEARD_NS {
             self.go_on(now, node);
         }
-        let has_sync =
-            |host: &Host| host.asked.iter().any(|request| matches!(request.purpose, Purpose::Sync));
+        let has_sync = |host: &Host| {
+            host.pending_requests.iter().any(|request| matches!(request.purpose, Purpose::Sync))
+        };
         let host = self.host(node);
         if host.requires_sync && !has_sync(host) {
             host.requires_sync = false;
@@ -122,7 +124,7 @@ impl Control {
             host.session.lease = None;
             self.lose_leaderships(now, node, model);
         }
-        let Session { lease, until, asked: requested_at } = self.host(node).session;
+        let Session { lease, until, requested_at } = self.host(node).session;
         if requested_at.is_some() {
             return;
         }
@@ -133,7 +135,7 @@ impl Control {
             }
             Some(_) => return,
         };
-        self.host(node).session.asked = Some(now);
+        self.host(node).session.requested_at = Some(now);
         self.send_request(now, node, request, purpose);
     }
 
@@ -147,10 +149,11 @@ impl Control {
         model: &mut dyn DiskModel,
     ) {
         let host = self.host(node);
-        let Some(index) = host.asked.iter().position(|request| request.call == call) else {
+        let Some(index) = host.pending_requests.iter().position(|request| request.call == call)
+        else {
             return;
         };
-        let purpose = host.asked.swap_remove(index).purpose;
+        let purpose = host.pending_requests.swap_remove(index).purpose;
         host.last_message_at = now;
         match (purpose, answer) {
             (_, Response::NotDone) => {
@@ -202,7 +205,7 @@ impl Control {
                 self.read_records(now, (node, participant), term);
             }
             Purpose::Leave(participant, _) => self.retry_leave((node, participant)),
-            Purpose::Session | Purpose::KeepAlive => self.host(node).session.asked = None,
+            Purpose::Session | Purpose::KeepAlive => self.host(node).session.requested_at = None,
             Purpose::Sync => self.host(node).requires_sync = true,
         }
     }
@@ -216,7 +219,7 @@ impl Control {
     ) {
         let span_ns = self.spec.etcd.session_s * SECOND;
         let session = &mut self.host(node).session;
-        let requested_at = session.asked.take().unwrap_or(now);
+        let requested_at = session.requested_at.take().unwrap_or(now);
         match answer {
             Response::Leased(lease) => session.lease = Some(*lease),
             Response::IsAlive(true) => {}

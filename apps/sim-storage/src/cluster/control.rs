@@ -165,7 +165,7 @@ impl Control {
         match event {
             ControlEvent::Begin { node, epoch } => self.begin(now, node, epoch, model),
             ControlEvent::Tick { node, epoch } => self.tick(now, node, epoch, model),
-            ControlEvent::Due { node, participant, of: machine, at: due } => {
+            ControlEvent::Due { node, participant, machine, time: due } => {
                 self.due(now, (node, participant), machine, due, model);
             }
             ControlEvent::Arrive { member, call } => self.arrive(now, member, call),

@@ -18,7 +18,7 @@ pub(crate) enum ControlEvent {
     /// A node performs its periodic work and samples its disks.
     Tick { node: u32, epoch: u32 },
     /// A deadline requested by a member or allocator has passed.
-    Due { node: u32, participant: u32, of: Machine, at: Time },
+    Due { node: u32, participant: u32, machine: Machine, time: Time },
     /// A request arrives at a member of etcd.
     Arrive { member: u32, call: u64 },
     /// Requests in etcd may be complete.

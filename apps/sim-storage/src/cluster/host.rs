@@ -29,7 +29,7 @@ pub(crate) enum Purpose {
 pub(crate) struct PendingRequest {
     pub(crate) call: u64,
     pub(crate) purpose: Purpose,
-    pub(crate) at: Time,
+    pub(crate) time: Time,
 }
 
 /// Lease with which a node leads stores.
@@ -39,7 +39,7 @@ pub(crate) struct Session {
     /// Earliest expiry of the lease.
     pub(crate) until: Time,
     /// Time of the pending request for the lease.
-    pub(crate) asked: Option<Time>,
+    pub(crate) requested_at: Option<Time>,
 }
 
 /// Simulated state of a node.
@@ -60,7 +60,7 @@ pub(crate) struct Host {
     /// Time of the last message from etcd.
     pub(crate) last_message_at: Time,
     pub(crate) session: Session,
-    pub(crate) asked: Vec<PendingRequest>,
+    pub(crate) pending_requests: Vec<PendingRequest>,
 }
 
 impl Host {
@@ -89,7 +89,7 @@ impl Host {
             requires_sync: true,
             last_message_at: Time::ZERO,
             session: Session::default(),
-            asked: Vec::new(),
+            pending_requests: Vec::new(),
         }
     }
 
@@ -103,7 +103,7 @@ impl Host {
             *participant = Participant::new(participant.store, member, machines.allocator(terms));
             participant.durable = durable;
         }
-        self.asked.clear();
+        self.pending_requests.clear();
         self.session = Session::default();
         (self.requires_sync, self.has_missed) = (true, false);
     }

@@ -72,7 +72,7 @@ struct UnmetDemand {
     demand_since: u64,
     /// Time from which the minimum is owed; `u64::MAX` if it exceeds the reservable capacity.
     from: u64,
-    done: u64,
+    delivered: u64,
 }
 
 /// Checks that a disk with demand gets its minimum, from 5 s after it was set, independent of
@@ -168,7 +168,7 @@ impl Minimums {
         let length = length / self.locations.report_interval_ns * self.locations.report_interval_ns;
         let is_well = self.stores_until + self.locations.store_recovery_ns <= window_start;
         for (disk, unmet) in (0_u32..).zip(&mut self.disks) {
-            let delivered = std::mem::take(&mut unmet.done);
+            let delivered = std::mem::take(&mut unmet.delivered);
             let (node, store) = self.locations.disks[disk as usize];
             let stopped_until = self.still_until.get(&node).copied().unwrap_or_default();
             let stopped_until = if stopped_until > 0 {
@@ -210,7 +210,7 @@ impl<F: AsDiskFact> Checker<F> for Minimums {
                 (unmet.demand, unmet.demand_since) = (iops, now + SECOND);
             }
             Some(DiskFact::Done { disk, operations }) => {
-                self.disks[disk as usize].done += operations;
+                self.disks[disk as usize].delivered += operations;
             }
             Some(DiskFact::StoresDisturbed { until_ns }) => {
                 self.stores_until = self.stores_until.max(until_ns);

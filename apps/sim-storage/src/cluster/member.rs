@@ -96,8 +96,8 @@ impl Control {
             let event = ControlEvent::Due {
                 node: participant_id.0,
                 participant: participant_id.1,
-                of: machine,
-                at: due,
+                machine,
+                time: due,
             };
             self.plan(clock.run_time(due), event);
         }

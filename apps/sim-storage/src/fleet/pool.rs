@@ -29,12 +29,12 @@ pub(crate) struct FluidDisk {
     reserved_minimum: u64,
     rate: u64,
     /// Completed operations times 10⁹ since the last report.
-    done: u64,
+    delivered: u64,
 }
 
 impl FluidDisk {
     pub(crate) const fn new(min: u64, max: Option<u64>) -> Self {
-        Self { demand: 0, min, max, weight: 100, reserved_minimum: 0, rate: 0, done: 0 }
+        Self { demand: 0, min, max, weight: 100, reserved_minimum: 0, rate: 0, delivered: 0 }
     }
 
     fn demand(&self) -> u64 {
@@ -72,7 +72,7 @@ impl Pool {
             let until = ends.map_or(now, |end| end.min(now));
             let ns = until - self.at;
             for disk in &mut self.disks {
-                disk.done += disk.rate * ns;
+                disk.delivered += disk.rate * ns;
             }
             self.at = until;
             if ends == Some(until) {
@@ -146,9 +146,9 @@ impl Pool {
         let ns = (now - self.reported).max(1);
         self.reported = now;
         for (disk, fluid_disk) in (first..).zip(&mut self.disks) {
-            let operations = fluid_disk.done / SECOND;
-            let delivered = fluid_disk.done / ns;
-            fluid_disk.done -= operations * SECOND;
+            let operations = fluid_disk.delivered / SECOND;
+            let delivered = fluid_disk.delivered / ns;
+            fluid_disk.delivered -= operations * SECOND;
             report_done(disk, operations);
             let lacks = fluid_disk.lacks();
             loads.push(DiskLoad {

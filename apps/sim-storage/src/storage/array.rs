@@ -198,7 +198,7 @@ impl Array {
             let pair = (offset / stripe % pairs) as usize * 2;
             let on_drive = offset / stripe / pairs * stripe + offset % stripe;
             let job = self.add_job(Job { drives: 1 + u32::from(io.is_write), bytes, request_tag });
-            let part = Part { job, at: on_drive, bytes };
+            let part = Part { job, offset: on_drive, bytes };
             let idler =
                 pair + usize::from(self.drives[pair].length() > self.drives[pair + 1].length());
             let drives = if io.is_write { pair..pair + 2 } else { idler..idler + 1 };

@@ -81,7 +81,7 @@ fn the_same_seed_gives_the_same_trace_bit_for_bit() {
 
 /// Faulty scheduler.
 struct Broken {
-    of: StoreScheduler,
+    scheduler: StoreScheduler,
     how: How,
 }
 
@@ -99,11 +99,11 @@ enum How {
 
 impl Scheduler for Broken {
     fn own(&self) -> &StoreScheduler {
-        &self.of
+        &self.scheduler
     }
 
     fn own_mut(&mut self) -> &mut StoreScheduler {
-        &mut self.of
+        &mut self.scheduler
     }
 
     fn apply(&mut self, now: Time, change: Change) {
@@ -125,7 +125,7 @@ impl Scheduler for Broken {
             }
             other => other,
         };
-        self.of.apply(now, change);
+        self.scheduler.apply(now, change);
     }
 
     fn poll(&mut self, now: Time) -> Next {
@@ -133,7 +133,7 @@ impl Scheduler for Broken {
         if self.how == How::Sleepy && now.as_ns() / 100_000_000 % 200 == 150 {
             return Next::Idle;
         }
-        self.of.poll(now)
+        self.scheduler.poll(now)
     }
 }
 
@@ -143,7 +143,7 @@ fn with(scheduler: &dyn Fn(StoreSpec) -> Box<dyn Scheduler>) -> Makers<'_> {
 
 fn broken(defect: How, scenario: &str) -> ScenarioResult {
     let make = |spec: StoreSpec| -> Box<dyn Scheduler> {
-        Box::new(Broken { of: StoreScheduler::new(spec), how: defect })
+        Box::new(Broken { scheduler: StoreScheduler::new(spec), how: defect })
     };
     run_with(&read(scenario), run_options(1, false), &with(&make)).unwrap()
 }
@@ -167,7 +167,7 @@ fn a_broken_scheduler_is_found_out_by_who_watches_for_that() {
 fn a_swarm_finds_a_broken_scheduler_and_none_in_the_one_of_production() {
     let scenario = read(HOST);
     let make = |spec: StoreSpec| -> Box<dyn Scheduler> {
-        Box::new(Broken { of: StoreScheduler::new(spec), how: How::Generous })
+        Box::new(Broken { scheduler: StoreScheduler::new(spec), how: How::Generous })
     };
     let (mut found_count, mut judged) = (0, 0);
     for seed in 1..=20 {

@@ -44,7 +44,7 @@ struct Stream {
     kind: PolicyKind,
     name: String,
     lost: Option<Loss>,
-    of: Box<dyn WhatIf>,
+    machine: Box<dyn WhatIf>,
 }
 
 /// Calculates the results for a recording.
@@ -64,12 +64,12 @@ pub(crate) fn what_if<R: Read>(
                 recorded_objects.insert(format!("{kind} {name}"));
                 if let Some(machine) = begin(kind, time, (name, initial_state), settings)? {
                     let name = name.to_owned();
-                    streams.insert(stream, Stream { kind, name, lost: None, of: machine });
+                    streams.insert(stream, Stream { kind, name, lost: None, machine });
                 }
             }
             Record::Step { stream, at: time, input, .. } => {
                 if let Some(stream) = streams.get_mut(&stream) {
-                    stream.of.step(time, input).map_err(at_offset)?;
+                    stream.machine.step(time, input).map_err(at_offset)?;
                 }
             }
             Record::Lost { stream, loss } => {
@@ -127,7 +127,7 @@ fn begin(
 
 impl Stream {
     fn calculate(self, names: &Names) -> Result<WhatIfResult> {
-        let (rows, mut notes) = self.of.calculate(names)?;
+        let (rows, mut notes) = self.machine.calculate(names)?;
         if let Some(loss) = self.lost {
             notes.push(format!("the recording is incomplete: {loss}"));
         }

@@ -118,7 +118,7 @@ pub(super) async fn follow(
 
 struct Follower {
     state: ConsoleState,
-    news: Notifications,
+    notifications: Notifications,
     session: String,
     topics: Vec<String>,
     /// Last response sent of each topic.
@@ -140,7 +140,7 @@ impl Follower {
         let (sent_versions, last_sent) = (BTreeMap::new(), Instant::now());
         Self {
             state,
-            news: notifications,
+            notifications,
             session,
             topics,
             sent: sent_versions,
@@ -153,10 +153,11 @@ impl Follower {
     /// Returns the next text to send; `None` at the end.
     async fn next_text(&mut self) -> Option<String> {
         loop {
-            let mut end_receiver = self.news.ended.clone();
+            let mut end_receiver = self.notifications.ended.clone();
             tokio::select! {
                 _ = self.ticks.tick() => {}
-                changed = self.news.events.changed(), if self.seen.is_some() => changed.ok()?,
+                changed = self.notifications.events.changed(), if self.seen.is_some() =>
+                    changed.ok()?,
                 _ = end_receiver.wait_for(|end_receiver| *end_receiver) => return None,
             }
             if !self.state.console.logins().is_session(Instant::now(), &self.session) {

@@ -17,7 +17,7 @@ pub(super) struct Connections(Arc<Shared>);
 
 struct Shared {
     connections_max: usize,
-    all: Mutex<All>,
+    table: Mutex<All>,
     /// Signals that a connection ended or became idle.
     changed: Notify,
 }
@@ -41,7 +41,7 @@ struct Entry {
 impl Connections {
     pub(super) fn new(connections_max: usize) -> Self {
         let changed = Notify::new();
-        Self(Arc::new(Shared { connections_max, all: Mutex::default(), changed }))
+        Self(Arc::new(Shared { connections_max, table: Mutex::default(), changed }))
     }
 
     /// Reserves a slot for a new connection, which starts idle. Waits only if no connection is
@@ -81,7 +81,7 @@ impl Connections {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, All> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins an activity of a connection.

@@ -26,7 +26,7 @@ pub(super) struct Testbed<'a> {
     _disk: Option<SlowDisk>,
     _files: Rig,
     settings: &'a Settings,
-    began: Instant,
+    started: Instant,
     last: Instant,
     _rig: Rig,
 }
@@ -72,7 +72,7 @@ impl<'a> Testbed<'a> {
             _disk: disk,
             _files: files,
             settings,
-            began: now,
+            started: now,
             last: now,
             _rig: rig,
         };
@@ -86,7 +86,7 @@ impl<'a> Testbed<'a> {
         for node in &mut testbed.nodes {
             node.begin_load(&testbed._rig, settings)?;
         }
-        (testbed.began, testbed.last) = (Instant::now(), Instant::now());
+        (testbed.started, testbed.last) = (Instant::now(), Instant::now());
         Ok(testbed)
     }
 
@@ -118,7 +118,7 @@ impl<'a> Testbed<'a> {
 
     /// Returns the seconds from the start of the load to the last reading.
     pub(super) fn at_s(&self) -> f64 {
-        self.last.duration_since(self.began).as_secs_f64()
+        self.last.duration_since(self.started).as_secs_f64()
     }
 
     /// Sets limits and the store's capacity on all nodes. Returns the error of the first node that

@@ -19,7 +19,7 @@ pub fn operation(state: &str, extra: &str) -> String {
 /// Daemon that returns these bytes for request lines with these prefixes.
 pub struct Daemon {
     pub dir: TempDir,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Daemon {
@@ -35,7 +35,7 @@ impl Daemon {
                 answer(stream.unwrap(), &answers, &log);
             }
         });
-        Self { dir, asked: requests }
+        Self { dir, requests }
     }
 
     pub fn run(&self, args: &[&str]) -> Output {
@@ -47,7 +47,7 @@ impl Daemon {
     }
 
     pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.requests.lock().unwrap().clone()
     }
 }
 
