@@ -34,19 +34,19 @@ enum Asker {
 #[derive(Clone, Copy)]
 struct Job {
     /// `read` or `write`.
-    way: &'static str,
+    pattern: &'static str,
     depth: u32,
     asker: Asker,
 }
 
 /// At depth 1 wake-ups dominate a client's time, of which both clients have equally many.
 const JOBS: [Job; 6] = [
-    Job { way: "read", depth: 64, asker: Asker::Sparing },
-    Job { way: "write", depth: 64, asker: Asker::Sparing },
-    Job { way: "read", depth: 64, asker: Asker::Fio },
-    Job { way: "write", depth: 64, asker: Asker::Fio },
-    Job { way: "read", depth: 1, asker: Asker::Fio },
-    Job { way: "write", depth: 1, asker: Asker::Fio },
+    Job { pattern: "read", depth: 64, asker: Asker::Sparing },
+    Job { pattern: "write", depth: 64, asker: Asker::Sparing },
+    Job { pattern: "read", depth: 64, asker: Asker::Fio },
+    Job { pattern: "write", depth: 64, asker: Asker::Fio },
+    Job { pattern: "read", depth: 1, asker: Asker::Fio },
+    Job { pattern: "write", depth: 1, asker: Asker::Fio },
 ];
 
 /// Server that Suimon is compared with.
@@ -165,7 +165,7 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     Ok(benchmarks.into_iter().flatten().flatten().collect())
 }
 
-fn new_work(peer: &Peer, Job { way: pattern, depth, asker }: Job, figure: Figure) -> Work {
+fn new_work(peer: &Peer, Job { pattern, depth, asker }: Job, figure: Figure) -> Work {
     let Peer { name, title, program, source, .. } = peer;
     // This program is not a usable server, so there is no bar.
     let has_bar = source.is_none();
@@ -253,7 +253,7 @@ impl Server {
     }
 
     /// Returns the number of requests and their rate per second.
-    fn asked_by_fio(&self, Job { way: pattern, depth, .. }: Job) -> Result<(u64, f64)> {
+    fn asked_by_fio(&self, Job { pattern, depth, .. }: Job) -> Result<(u64, f64)> {
         let fio_result = self.job(&format!(
             "--rw=rand{pattern} --bs=4k --iodepth={depth} --norandommap --time_based \
              --runtime={SECONDS}"
@@ -261,11 +261,7 @@ impl Server {
         Ok((fio_result.requests, fio_result.read_iops + fio_result.write_iops))
     }
 
-    fn asked_sparingly(
-        &self,
-        client: &str,
-        Job { way: pattern, depth, .. }: Job,
-    ) -> Result<(u64, f64)> {
+    fn asked_sparingly(&self, client: &str, Job { pattern, depth, .. }: Job) -> Result<(u64, f64)> {
         let [depth, mib, seconds] = [depth, MIB, SECONDS].map(|number| number.to_string());
         let output = run(&[client, &self.socket, DISK, pattern, &depth, "4096", &mib, &seconds])?;
         let (requests, rate) = output.trim().split_once(' ').context("its figures are missing")?;

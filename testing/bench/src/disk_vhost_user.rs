@@ -24,8 +24,8 @@ struct Behind {
     name: &'static str,
     title: &'static str,
     peer: &'static str,
-    ours: String,
-    theirs: String,
+    suimon_disk: String,
+    peer_disk: String,
 }
 
 /// Measures `pairs` pairs of each storage.
@@ -39,15 +39,15 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
             name: "null",
             title: "nothing behind it",
             peer: "qemu-storage-daemon, null-co",
-            ours: format!("{serve} {file} --null --vhost-user SOCKET"),
-            theirs: qemu(&format!("driver=null-co,size={DISK_BYTES}")),
+            suimon_disk: format!("{serve} {file} --null --vhost-user SOCKET"),
+            peer_disk: qemu(&format!("driver=null-co,size={DISK_BYTES}")),
         },
         Behind {
             name: "memory",
             title: "a file in memory behind it",
             peer: "qemu-storage-daemon, io_uring",
-            ours: format!("{serve} {file} --vhost-user SOCKET"),
-            theirs: qemu(&format!("driver=file,aio=io_uring,filename={file}")),
+            suimon_disk: format!("{serve} {file} --vhost-user SOCKET"),
+            peer_disk: qemu(&format!("driver=file,aio=io_uring,filename={file}")),
         },
     ];
     peers.iter().map(|peer| measure_with(peer, pairs)).collect()
@@ -67,8 +67,8 @@ fn measure_with(comparison: &Behind, pairs: usize) -> Result<Work> {
         .with_bar(Bar::Ratio(3.0));
     work.missing = system_program("qemu-storage-daemon").err().map(|error| error.to_string());
     while is_wanted(&work, pairs) {
-        let peer = Sample::take(CPUS, || reads(&comparison.theirs))?;
-        work.push(Pair { peer, suimon: Sample::take(CPUS, || reads(&comparison.ours))? });
+        let peer = Sample::take(CPUS, || reads(&comparison.peer_disk))?;
+        work.push(Pair { peer, suimon: Sample::take(CPUS, || reads(&comparison.suimon_disk))? });
     }
     Ok(work)
 }

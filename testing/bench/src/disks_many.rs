@@ -19,7 +19,7 @@ struct Kind {
     name: &'static str,
     held_to: QosLimits,
     ends: usize,
-    words: &'static str,
+    label: &'static str,
 }
 
 const KINDS: [Kind; 3] = [
@@ -27,26 +27,26 @@ const KINDS: [Kind; 3] = [
         name: "all-end",
         held_to: QosLimits::NoStore,
         ends: usize::MAX,
-        words: "all requests end in a turn",
+        label: "all requests end in a turn",
     },
     Kind {
         name: "16-end",
         held_to: QosLimits::NoStore,
         ends: ENDS,
-        words: "16 requests end in a turn",
+        label: "16 requests end in a turn",
     },
     Kind {
         name: "limits-16-end",
         held_to: QosLimits::AllLimits,
         ends: ENDS,
-        words: "limits, 16 requests end in a turn",
+        label: "limits, 16 requests end in a turn",
     },
 ];
 
 /// Measures `pairs` pairs of each load. The peer is Suimon with one disk.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let mut benchmarks = Vec::new();
-    for Kind { name, held_to, ends, words: description } in KINDS {
+    for Kind { name, held_to, ends, label: description } in KINDS {
         for [disks, busy] in SIZES {
             let load = |[disks, busy]: [u32; 2]| EngineLoad { disks, busy, ends, limits: held_to };
             let name = format!("disks-many-{name}-{disks}-{busy}");

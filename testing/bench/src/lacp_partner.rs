@@ -31,7 +31,7 @@ const AGREEMENT_LIMIT: Duration = Duration::from_secs(20);
 
 /// Running partner; dropping it stops it.
 pub(crate) struct LacpPartner {
-    told: Arc<Told>,
+    state: Arc<Told>,
     links: usize,
     thread: Option<JoinHandle<()>>,
 }
@@ -59,7 +59,7 @@ impl LacpPartner {
                     played.err().map(|error| format!("{error:#}"));
             })
         };
-        Self { told: state, links, thread: Some(thread) }
+        Self { state, links, thread: Some(thread) }
     }
 
     /// Waits until both ends use all links.
@@ -69,18 +69,18 @@ impl LacpPartner {
     pub(crate) fn wait_in_use(&self) -> Result<()> {
         wait_until("use of all links", AGREEMENT_LIMIT, || {
             if let Some(failure) =
-                self.told.failure.lock().unwrap_or_else(PoisonError::into_inner).as_ref()
+                self.state.failure.lock().unwrap_or_else(PoisonError::into_inner).as_ref()
             {
                 bail!("the partner failed: {failure}");
             }
-            Ok(self.told.in_use.load(Ordering::Relaxed) == self.links)
+            Ok(self.state.in_use.load(Ordering::Relaxed) == self.links)
         })
     }
 }
 
 impl Drop for LacpPartner {
     fn drop(&mut self) {
-        self.told.stop.store(true, Ordering::Relaxed);
+        self.state.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

@@ -20,7 +20,7 @@ pub(crate) struct Probe {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sight {
     /// Destination address of the reply, which is the source address of the request.
-    pub(crate) asked: Mac,
+    pub(crate) source: Mac,
 }
 
 impl Probe {
@@ -44,7 +44,7 @@ impl Probe {
         let from: [u8; 4] = read(frame, 28)?;
         let to: [u8; 4] = read(frame, 38)?;
         (is_reply && from == self.target.octets() && to == self.sender.octets())
-            .then(|| read(frame, 0).map(|source| Sight { asked: source }))
+            .then(|| read(frame, 0).map(|source| Sight { source }))
             .flatten()
     }
 }
@@ -65,7 +65,7 @@ mod tests {
         answer[21] = 2;
         answer[28..32].copy_from_slice(&[10, 0, 0, 1]);
         answer[38..42].copy_from_slice(&[10, 0, 0, 9]);
-        assert_eq!(probe.sight(&answer), Some(Sight { asked: source }));
+        assert_eq!(probe.sight(&answer), Some(Sight { source }));
         answer[31] = 2;
         assert_eq!(probe.sight(&answer), None);
         assert_eq!(probe.sight(&answer[..30]), None);

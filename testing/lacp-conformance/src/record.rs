@@ -7,7 +7,7 @@ use crate::pdu::{Kind, Lacpdu};
 /// A received frame of any protocol.
 #[derive(Clone, Debug)]
 pub(crate) struct Heard {
-    pub(crate) at: Duration,
+    pub(crate) time: Duration,
     pub(crate) frame: Vec<u8>,
     pub(crate) kind: Kind,
 }
@@ -24,7 +24,7 @@ impl Heard {
 
 /// Returns the LACPDUs among the received frames, with their times.
 pub(crate) fn lacpdus(received: &[Heard]) -> impl DoubleEndedIterator<Item = (Duration, &Lacpdu)> {
-    received.iter().filter_map(|received| Some((received.at, received.lacpdu()?)))
+    received.iter().filter_map(|received| Some((received.time, received.lacpdu()?)))
 }
 
 /// Returns the maximum number of times in one interval shorter than `window`.

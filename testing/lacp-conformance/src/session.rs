@@ -31,7 +31,7 @@ pub(crate) struct Seat {
     pub(crate) device: Option<PortInfo>,
     /// All frames received since the case began.
     pub(crate) heard: Vec<Heard>,
-    said: Option<(Duration, Lacpdu)>,
+    last_sent: Option<(Duration, Lacpdu)>,
 }
 
 /// The links, and the access to the interfaces and the clock.
@@ -46,7 +46,7 @@ pub(crate) struct Session<'w> {
 impl Seat {
     fn new(interface: usize) -> Self {
         let partner = Partner { voice: Behaviour::Mute, ..Partner::baseline(interface) };
-        Self { partner, device: None, heard: Vec::new(), said: None }
+        Self { partner, device: None, heard: Vec::new(), last_sent: None }
     }
 
     /// Returns the last LACPDU of the device in this case.
@@ -77,7 +77,7 @@ impl Seat {
         if self.partner.voice != Behaviour::Answer {
             return None;
         }
-        let Some((sent_at, sent_pdu)) = &self.said else { return Some(Duration::ZERO) };
+        let Some((sent_at, sent_pdu)) = &self.last_sent else { return Some(Duration::ZERO) };
         let has_changed = self.partner.compose(self.device.as_ref()) != *sent_pdu;
         Some(*sent_at + if has_changed { APART } else { EVERY })
     }
@@ -121,7 +121,7 @@ impl<'w> Session<'w> {
             let due = self.seats.iter().filter_map(Seat::due).min();
             let until = due.map_or(deadline, |due| due.min(deadline));
             if let Some(arrival) = self.world.receive(until)? {
-                self.hear(arrival.interface, arrival.at, arrival.frame)?;
+                self.hear(arrival.interface, arrival.time, arrival.frame)?;
             }
         }
     }
@@ -135,7 +135,7 @@ impl<'w> Session<'w> {
     pub(crate) fn say(&mut self, interface: usize) -> Result<()> {
         let seat = &mut self.seats[interface];
         let pdu = seat.partner.compose(seat.device.as_ref());
-        seat.said = Some((self.world.now(), pdu));
+        seat.last_sent = Some((self.world.now(), pdu));
         self.send(interface, &pdu.encode())
     }
 
@@ -166,7 +166,7 @@ impl<'w> Session<'w> {
             // prolong the flood.
             for _ in 0..BURST {
                 let Some(arrival) = self.world.receive(Duration::ZERO)? else { break };
-                self.hear(arrival.interface, arrival.at, arrival.frame)?;
+                self.hear(arrival.interface, arrival.time, arrival.frame)?;
             }
         }
         Ok(sent_count)
@@ -258,7 +258,7 @@ impl<'w> Session<'w> {
                 self.world.send(interface, &frame)?;
             }
         }
-        seat.heard.push(Heard { at: time, frame, kind });
+        seat.heard.push(Heard { time, frame, kind });
         Ok(())
     }
 }

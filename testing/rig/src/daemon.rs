@@ -48,7 +48,7 @@ pub struct HttpAnswer {
 #[derive(Debug)]
 pub struct Daemon {
     process: Process,
-    words: Vec<String>,
+    arguments: Vec<String>,
     environment: Vec<(&'static str, String)>,
     folder: String,
     file: String,
@@ -104,7 +104,7 @@ impl Daemon {
         let process = Process::start_in(rig, "suimond", &arguments, &environment)?;
         let mut daemon = Self {
             process,
-            words: arguments,
+            arguments,
             environment,
             folder,
             file,
@@ -287,7 +287,7 @@ impl Daemon {
     pub fn restart(&mut self, rig: &Rig) -> Result<()> {
         self.process.kill();
         self.check_refusals();
-        self.process = Process::start_in(rig, "suimond", &self.words, &self.environment)?;
+        self.process = Process::start_in(rig, "suimond", &self.arguments, &self.environment)?;
         self.wait_answering()
     }
 
@@ -298,7 +298,7 @@ impl Daemon {
     pub fn die_at_start(&mut self, rig: &Rig, after: Duration) -> Result<()> {
         self.process.kill();
         self.check_refusals();
-        self.process = Process::start_in(rig, "suimond", &self.words, &self.environment)?;
+        self.process = Process::start_in(rig, "suimond", &self.arguments, &self.environment)?;
         std::thread::sleep(after);
         self.process.kill();
         Ok(())

@@ -67,7 +67,7 @@ pub struct Load {
 
 /// Counters of the daemon at a point in time.
 struct Look {
-    asked: UnixMs,
+    queried_at: UnixMs,
     frames: u64,
 }
 
@@ -157,11 +157,11 @@ impl LoadedHost {
             let arguments = [&arguments[..], &sends].concat();
             clients.push(guest.namespace.start(rig, "client", &arguments)?);
         }
-        let deadline = last.asked + LIMIT.as_millis() as u64;
-        while last.asked < deadline {
+        let deadline = last.queried_at + LIMIT.as_millis() as u64;
+        while last.queried_at < deadline {
             let sample = self.take_sample()?;
             if sample.frames >= last.frames + LOAD_FRAMES {
-                return Ok(Load { clients, began: last.asked });
+                return Ok(Load { clients, began: last.queried_at });
             }
             last = sample;
             thread::sleep(LOOK_EVERY);
@@ -182,14 +182,14 @@ impl LoadedHost {
         for client in &mut load.clients {
             client.signal(Signal::TERM);
         }
-        let deadline = last.asked + LIMIT.as_millis() as u64;
-        let mut loaded = last.asked;
-        while last.asked < deadline {
+        let deadline = last.queried_at + LIMIT.as_millis() as u64;
+        let mut loaded = last.queried_at;
+        while last.queried_at < deadline {
             thread::sleep(LOOK_EVERY);
             let sample = self.take_sample()?;
             if sample.frames >= last.frames + LOAD_FRAMES {
-                loaded = last.asked;
-            } else if sample.asked >= loaded + QUIET.as_millis() as u64 {
+                loaded = last.queried_at;
+            } else if sample.queried_at >= loaded + QUIET.as_millis() as u64 {
                 return Ok(loaded);
             }
             last = sample;
@@ -252,6 +252,6 @@ impl LoadedHost {
         let frames = |nic: &Value| nic["counters"]["rx_frames"].as_u64();
         let nics = nics.as_array().context("no list of NICs")?;
         let frames = nics.iter().map(frames).sum::<Option<u64>>().context("no counters")?;
-        Ok(Look { asked: queried_at, frames })
+        Ok(Look { queried_at, frames })
     }
 }

@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// terminal. Once it is created, these signals no longer end the program.
 #[derive(Clone, Debug)]
 pub struct StopSignal {
-    asked: Arc<AtomicBool>,
+    is_requested: Arc<AtomicBool>,
 }
 
 impl StopSignal {
@@ -50,11 +50,11 @@ impl StopSignal {
             });
         })?;
         is_ready.recv().context("cannot listen for signals")??;
-        Ok(Self { asked: is_requested })
+        Ok(Self { is_requested })
     }
 
     /// Returns true if the program should stop.
     pub fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Acquire)
+        self.is_requested.load(Ordering::Acquire)
     }
 }

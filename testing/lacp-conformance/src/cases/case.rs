@@ -59,7 +59,7 @@ pub(super) fn await_lacpdu(
     let begin = session.seats[interface].heard.len();
     let find = |session: &Session<'_>| {
         let received = session.seats[interface].heard.get(begin..)?;
-        let pdu = |received: &crate::record::Heard| Some((received.at, *received.lacpdu()?));
+        let pdu = |received: &crate::record::Heard| Some((received.time, *received.lacpdu()?));
         received.iter().filter_map(pdu).find(|(_, pdu)| matches_pdu(pdu))
     };
     session.run_until(limit, |session| find(session).is_some())?;

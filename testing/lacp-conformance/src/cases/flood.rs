@@ -64,7 +64,7 @@ fn recovers(session: &mut Session<'_>) -> CaseResult {
     let end = session.now();
     let is_back = |session: &Session<'_>| {
         let seat = &session.seats[ONE];
-        seat.is_in_use() && seat.heard.last().is_some_and(|last| last.at > end)
+        seat.is_in_use() && seat.heard.last().is_some_and(|last| last.time > end)
     };
     if !session.run_until(limit, is_back)? {
         return fail(format!("in use within {}", seconds(limit)), last_words(session, ONE));

@@ -28,7 +28,7 @@ fn flapping(session: &mut Session<'_>) -> CaseResult {
     let start = session.now();
     let is_back = |session: &Session<'_>| {
         let seat = &session.seats[ONE];
-        seat.is_in_use() && seat.heard.last().is_some_and(|last| last.at >= start)
+        seat.is_in_use() && seat.heard.last().is_some_and(|last| last.time >= start)
     };
     let limit = session.setup.establish_limit;
     if !session.run_until(limit, is_back)? {

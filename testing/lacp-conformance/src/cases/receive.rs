@@ -187,7 +187,7 @@ fn defaulted(session: &mut Session<'_>) -> CaseResult {
         if session.seats[ONE].device.is_some_and(|info| !info.state.has(State::ACTIVITY)) {
             return not_applicable("the device is passive and says nothing any more");
         }
-        let last = session.seats[ONE].heard.last().map_or(silent, |last| last.at);
+        let last = session.seats[ONE].heard.last().map_or(silent, |last| last.time);
         let (last, last_text) = (seconds(last - silent), last_words(session, ONE));
         return fail(expected, format!("silence since {last} after that; {last_text}"));
     };

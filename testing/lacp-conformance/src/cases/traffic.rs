@@ -34,7 +34,7 @@ fn is_answered(session: &mut Session<'_>, interface: usize) -> Result<bool, Stop
             return not_applicable("no probe was given");
         }
         let has_response =
-            |session: &Session<'_>| session.sights.iter().any(|(_, _, s)| s.asked == source);
+            |session: &Session<'_>| session.sights.iter().any(|(_, _, s)| s.source == source);
         if session.run_until(PATIENCE, has_response)? {
             return Ok(true);
         }

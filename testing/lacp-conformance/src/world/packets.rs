@@ -14,7 +14,7 @@ use super::{Arrival, World};
 pub(crate) struct Packets {
     names: Vec<String>,
     sockets: Vec<Socket>,
-    began: Instant,
+    started: Instant,
     /// Shell command that sets a link down or up instead of `ip link`.
     link_command: Option<String>,
     /// Interface to check first at the next receive, so that a busy interface does not starve
@@ -34,7 +34,7 @@ impl Packets {
             .map(|name| Socket::open(name).with_context(|| format!("cannot open {name}")))
             .collect::<Result<_>>()?;
         let started = Instant::now();
-        Ok(Self { names: names.to_vec(), sockets, began: started, link_command, turn: 0 })
+        Ok(Self { names: names.to_vec(), sockets, started, link_command, turn: 0 })
     }
 
     /// Returns a pending frame of any interface, without blocking.
@@ -47,7 +47,7 @@ impl Packets {
                 .with_context(|| format!("receiving from {}", self.names[interface]))?;
             if let Some(frame) = received {
                 self.turn = interface + 1;
-                return Ok(Some(Arrival { interface, at: self.now(), frame }));
+                return Ok(Some(Arrival { interface, time: self.now(), frame }));
             }
         }
         Ok(None)
@@ -60,7 +60,7 @@ impl World for Packets {
     }
 
     fn now(&self) -> Duration {
-        self.began.elapsed()
+        self.started.elapsed()
     }
 
     fn send(&mut self, interface: usize, frame: &[u8]) -> Result<()> {

@@ -45,7 +45,7 @@ struct Client {
     seen: usize,
     /// What it prints when it is ready for a request, which it is when it has answered the last.
     prompt: &'static str,
-    words: fn(Request) -> (String, String),
+    command: fn(Request) -> (String, String),
 }
 
 impl Client {
@@ -104,19 +104,19 @@ impl Client {
     ) -> Self {
         let mut process = Process::start(rig, name, arguments).unwrap();
         let stdin = process.take_stdin().unwrap();
-        let mut client = Self { process, stdin, seen: 0, prompt, words: command_of };
+        let mut client = Self { process, stdin, seen: 0, prompt, command: command_of };
         client.wait_for("").unwrap();
         client
     }
 
     fn send(&mut self, request: Request) {
-        let (request_text, _) = (self.words)(request);
+        let (request_text, _) = (self.command)(request);
         writeln!(self.stdin, "{request_text}").unwrap();
     }
 
     /// Waits for the answer to the request that was asked.
     fn wait(&mut self, request: Request) -> Result<()> {
-        let (_, answer) = (self.words)(request);
+        let (_, answer) = (self.command)(request);
         self.wait_for(&answer).with_context(|| format!("{request:?}"))
     }
 

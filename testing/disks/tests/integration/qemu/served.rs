@@ -20,7 +20,7 @@ pub const MIB: u64 = 1 << 20;
 /// A disk over vhost-user and the process that serves it.
 pub struct ServedDisk {
     name: String,
-    words: Vec<String>,
+    arguments: Vec<String>,
     process: Process,
     stdin: Option<ChildStdin>,
     pub file: PathBuf,
@@ -46,7 +46,7 @@ impl ServedDisk {
         let process = Process::start(rig, name, &arguments).unwrap();
         let mut disk = Self {
             name: name.to_owned(),
-            words: arguments,
+            arguments,
             process,
             stdin: None,
             file: file.to_owned(),
@@ -75,7 +75,7 @@ impl ServedDisk {
     pub fn kill_and_restart(&mut self, rig: &Rig) {
         self.process.kill();
         self.stdin = None;
-        self.process = Process::start(rig, &self.name, &self.words).unwrap();
+        self.process = Process::start(rig, &self.name, &self.arguments).unwrap();
         self.wait_serving();
     }
 
