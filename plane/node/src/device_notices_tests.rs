@@ -64,22 +64,23 @@ fn the_newest_notices_and_those_that_are_no_events_are_kept() {
 #[test]
 fn notices_without_room_in_the_queue_are_polled() {
     let (commands, receiver) = sync_channel::<Command>(1);
-    let late = late();
-    let first = DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands.clone(), late.clone());
-    let lost = DeviceNotices::new(DeviceOwner::Port(PortId(2)), 1, commands, late.clone());
+    let late_notices = late();
+    let first =
+        DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands.clone(), late_notices.clone());
+    let lost = DeviceNotices::new(DeviceOwner::Port(PortId(2)), 1, commands, late_notices.clone());
     first.put(DeviceNotice::LinkUp);
     let reason = "it was removed".to_owned();
     lost.put(DeviceNotice::Lost { reason: reason.clone() });
     // The device is contained once, however many notices it has.
     (0..1000).for_each(|_| lost.put(features_committed(1)));
     assert_eq!(receiver.try_iter().count(), 1);
-    let late_devices = late.take();
+    let late_devices = late_notices.take();
     assert_eq!(late_devices.len(), 1);
     assert_eq!(
         late_devices[0].take_queued(),
         [DeviceNotice::Lost { reason }, features_committed(1)]
     );
-    assert!(late.take().is_empty());
+    assert!(late_notices.take().is_empty());
     lost.put(DeviceNotice::LinkUp);
     assert_eq!(receiver.try_iter().count(), 1, "the next one sends a command");
 }

@@ -79,7 +79,7 @@ fn nic_finding(
     backend: NicBackend,
 ) -> (bool, OffloadPerformer, String) {
     if finding.reason == OffloadReason::NotNegotiated && backend == NicBackend::Legacy {
-        let performer = in_words(performer(PortKind::Nic, side, finding));
+        let performer = offload_performer(performer(PortKind::Nic, side, finding));
         return (
             false,
             performer,
@@ -99,7 +99,7 @@ fn nic_finding(
         let reason = format!("{}, but in use until the guest's driver is reset", finding.reason);
         return (true, OffloadPerformer::Egress, reason);
     }
-    let performer = in_words(performer(PortKind::Nic, side, finding));
+    let performer = offload_performer(performer(PortKind::Nic, side, finding));
     (finding.is_on(), performer, finding.reason.to_string())
 }
 
@@ -203,10 +203,10 @@ fn performer_and_reason(
         }
         (reason, ..) => reason.to_string(),
     };
-    (in_words(effective.performer), reason)
+    (offload_performer(effective.performer), reason)
 }
 
-const fn in_words(doer: Performer) -> OffloadPerformer {
+const fn offload_performer(doer: Performer) -> OffloadPerformer {
     match doer {
         Performer::Guest => OffloadPerformer::Guest,
         Performer::Nic => OffloadPerformer::Nic,

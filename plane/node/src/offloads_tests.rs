@@ -129,8 +129,8 @@ fn an_uplink_that_is_a_tap_has_the_kernel_behind_it_and_a_closed_one_nobody() {
     let result = Ok(Some(features(&[DeviceFeature::TxTcp4])));
     for offload in uplink_offloads(None, &uplink(""), &result) {
         assert!(!offload.effective && offload.enabled, "{offload:?}");
-        let shown = (offload.by, offload.reason.as_str());
-        assert_eq!(shown, (OffloadPerformer::None, "the uplink is not open"));
+        let performer_and_reason = (offload.by, offload.reason.as_str());
+        assert_eq!(performer_and_reason, (OffloadPerformer::None, "the uplink is not open"));
     }
 }
 
@@ -218,18 +218,18 @@ fn a_host_nic_is_shown_as_a_light_guests_nic_is() {
     let defaults = OffloadConfig::default();
     let offloads = harness.node.switch("lab").unwrap().host_nic_offloads;
     assert_eq!(offloads, nic_offloads(&open(), &nic("tap", defaults)));
-    let shown = lines(&offloads);
-    assert_eq!(shown[0], "tx_checksum +++ egress: on");
-    assert_eq!(shown[6], "rx_checksum +++ guest: on");
-    assert_eq!(shown[11], "rx_udp_segmentation -+- software: not negotiated by the guest");
-    assert_eq!(shown[12], "receive_coalescing +++ software: on");
+    let offload_lines = lines(&offloads);
+    assert_eq!(offload_lines[0], "tx_checksum +++ egress: on");
+    assert_eq!(offload_lines[6], "rx_checksum +++ guest: on");
+    assert_eq!(offload_lines[11], "rx_udp_segmentation -+- software: not negotiated by the guest");
+    assert_eq!(offload_lines[12], "receive_coalescing +++ software: on");
     assert!(harness.node.switch("lan").unwrap().host_nic_offloads.is_empty());
 
     let switches = "kind = \"internal\"\nhost_offload.segmentation = false";
     harness.apply_ok(&host(&INTERNAL.replace("kind = \"internal\"", switches)));
-    let shown = lines(&harness.node.switch("lab").unwrap().host_nic_offloads);
-    assert_eq!(shown[2], "tx_tcp4_segmentation +-- guest: switched off by segmentation");
-    assert_eq!(shown[8], "rx_tcp4_segmentation +-- software: switched off by segmentation");
+    let offload_lines = lines(&harness.node.switch("lab").unwrap().host_nic_offloads);
+    assert_eq!(offload_lines[2], "tx_tcp4_segmentation +-- guest: switched off by segmentation");
+    assert_eq!(offload_lines[8], "rx_tcp4_segmentation +-- software: switched off by segmentation");
 }
 
 #[test]
@@ -241,8 +241,11 @@ fn a_host_nic_that_could_not_be_opened_is_shown_too() {
     let harness = Harness::start(store, devices);
     let lab = harness.node.switch("lab").unwrap();
     assert_eq!(lab.condition.health, suimon_contract::Health::Failed);
-    let shown = lines(&lab.host_nic_offloads);
-    assert_eq!((shown.len(), &*shown[6]), (13, "rx_checksum ?+- nobody: no VM is connected"));
+    let offload_lines = lines(&lab.host_nic_offloads);
+    assert_eq!(
+        (offload_lines.len(), &*offload_lines[6]),
+        (13, "rx_checksum ?+- nobody: no VM is connected")
+    );
 }
 
 #[test]

@@ -8,8 +8,8 @@ use suimon_ports::StateStore;
 use suimon_ports::testing::MemoryStore as MemoryFiles;
 
 use super::tests::{
-    BATCH, REPORT, cap, cap_now, config, load, max_of, node, policy, refusal, was_told, with_batch,
-    with_policy, without_disks,
+    BATCH, REPORT, cap, cap_now, config, has_event, load, max_of, node, policy, refusal,
+    with_batch, with_policy, without_disks,
 };
 use crate::operations::RUNNING_MAX;
 use crate::testing::{
@@ -24,12 +24,12 @@ const POLICIES: &str = "/suimon/lab/policies/";
 /// Starts a node with number 1 and a reservation, and a second one.
 fn pair(cluster: &FakeCluster) -> (Harness, Harness) {
     let first = node(cluster, "n1", 2000);
-    wait_until("the first joins", || was_told(&first, EventKind::ClusterJoined));
-    let two = node(&cluster.new_client(), "n2", 1000);
+    wait_until("the first joins", || has_event(&first, EventKind::ClusterJoined));
+    let second = node(&cluster.new_client(), "n2", 1000);
     wait_until("both have what is reserved", || {
-        cap(&first).reserved_iops == 2064 && cap(&two).reserved_iops == 1064
+        cap(&first).reserved_iops == 2064 && cap(&second).reserved_iops == 1064
     });
-    (first, two)
+    (first, second)
 }
 
 fn force() -> ChangeOptions {
@@ -59,16 +59,16 @@ fn wait_withdrawn(cluster: &FakeCluster) {
 }
 
 /// Waits until another node reserves what the first one has given back.
-fn assert_free(two: &Harness) {
-    two.apply_ok(&host(&config("n2", 8000)));
-    wait_until("the other has it", || cap(two).reserved_iops == 8064);
+fn assert_free(harness: &Harness) {
+    harness.apply_ok(&host(&config("n2", 8000)));
+    wait_until("the other has it", || cap(harness).reserved_iops == 8064);
 }
 
 #[test]
 fn a_node_that_does_not_know_the_capacity_of_a_store_does_not_reduce_it() {
     let cluster = FakeCluster::default();
-    let (first, two) = pair(&cluster);
-    two.apply_ok(&host(&config("n2", 0).replace("10000", "\"measure\"")));
+    let (first, second) = pair(&cluster);
+    second.apply_ok(&host(&config("n2", 0).replace("10000", "\"measure\"")));
     let report = "/suimon/lab/reports/san/0000000002";
     wait_until("its report has no capacity", || {
         cluster.value(report).is_some_and(|text| !text.contains("\"capability_iops\""))
@@ -91,20 +91,20 @@ fn disks_of_a_store_without_a_measurement_are_served_until_a_node_knows_the_capa
     disks.put_store(DISK_STORE, cluster.files());
     let first = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
     first.apply_ok(&host(&config("n1", 0).replace("10000", "\"measure\"")));
-    wait_until("that is told", || was_told(&first, EventKind::SharedStoreUnmeasured));
+    wait_until("that is told", || has_event(&first, EventKind::SharedStoreUnmeasured));
     wait_until("the disks get the floor", || cap(&first).reserved_iops == 64);
     let remark = first.node.cluster().stores[0].clone();
     assert!(format!("{remark:?}").contains("suimon store measure san"), "{remark:?}");
     // Another node knows the capacity, leads the store, and grants leases to the first one.
-    let two = node(&cluster.new_client(), "n2", 2000);
-    wait_until("the other leads", || was_told(&two, EventKind::ClusterLeads));
-    assert!(!was_told(&first, EventKind::ClusterLeads));
+    let second = node(&cluster.new_client(), "n2", 2000);
+    wait_until("the other leads", || has_event(&second, EventKind::ClusterLeads));
+    assert!(!has_event(&first, EventKind::ClusterLeads));
     wait_until("the first has a lease", || {
         load(&first, 4000);
         cap_now(&first) > 3500
     });
     first.apply_ok(&host(&config("n1", 0)));
-    wait_until("that is told, too", || was_told(&first, EventKind::SharedStoreMeasured));
+    wait_until("that is told, too", || has_event(&first, EventKind::SharedStoreMeasured));
 }
 
 #[test]
@@ -129,15 +129,15 @@ fn a_node_that_has_left_joins_again_if_the_change_is_not_made() {
 #[test]
 fn a_store_with_disks_stays_shared_unless_forced_and_its_records_go_with_it() {
     let cluster = FakeCluster::default();
-    let (first, two) = pair(&cluster);
+    let (first, second) = pair(&cluster);
     let error = refusal(&first, &unshared("n1")).unwrap();
     assert!(error.contains("disk/d-n1") && error.contains("--force"), "{error}");
     assert_eq!(cap(&first).reserved_iops, 2064);
     apply_forced(&first, &unshared("n1"));
     wait_withdrawn(&cluster);
-    assert_free(&two);
-    two.apply_ok(&host(&config("n2", 1000)));
-    wait_until("the other gives it back", || cap(&two).reserved_iops == 1064);
+    assert_free(&second);
+    second.apply_ok(&host(&config("n2", 1000)));
+    wait_until("the other gives it back", || cap(&second).reserved_iops == 1064);
     first.apply_ok(&host(&config("n1", 500)));
     wait_until("it is shared again", || cap(&first).reserved_iops == 564);
 }
@@ -145,17 +145,17 @@ fn a_store_with_disks_stays_shared_unless_forced_and_its_records_go_with_it() {
 #[test]
 fn a_store_that_is_deleted_with_its_disks_leaves_no_records() {
     let cluster = FakeCluster::default();
-    let (first, two) = pair(&cluster);
+    let (first, second) = pair(&cluster);
     first.apply_ok(&host(&config_without_stores("n1")));
     wait_withdrawn(&cluster);
-    assert_free(&two);
+    assert_free(&second);
 }
 
 /// The leader has given its own reservation back while a write of its grants was queued.
 #[test]
 fn a_leader_that_stops_sharing_a_store_leaves_no_grant_to_the_next_one() {
     let cluster = FakeCluster::default();
-    let (first, two) = pair(&cluster);
+    let (first, second) = pair(&cluster);
     let leader = "/suimon/lab/leaders/san";
     assert!(cluster.value(leader).unwrap().starts_with("n1"), "{:?}", cluster.value(leader));
     cluster.write_after_removal(REPORT.to_owned(), GRANT.to_owned());
@@ -164,7 +164,7 @@ fn a_leader_that_stops_sharing_a_store_leaves_no_grant_to_the_next_one() {
         cluster.value(leader).is_some_and(|leader| leader.starts_with("n2"))
     });
     wait_withdrawn(&cluster);
-    assert_free(&two);
+    assert_free(&second);
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn what_is_given_back_for_a_change_that_is_not_made_is_taken_again() {
 #[test]
 fn records_that_could_not_be_removed_are_removed_when_etcd_responds() {
     let cluster = FakeCluster::default();
-    let (first, two) = pair(&cluster);
+    let (first, second) = pair(&cluster);
     cluster.set(Faults { is_unreachable: true, ..Faults::default() });
     let error = refusal(&first, &config_without_stores("n1")).unwrap();
     assert!(error.contains("san could not be returned"), "{error}");
@@ -193,7 +193,7 @@ fn records_that_could_not_be_removed_are_removed_when_etcd_responds() {
     assert!(cluster.value(REPORT).is_some());
     cluster.set(Faults::default());
     wait_withdrawn(&cluster);
-    assert_free(&two);
+    assert_free(&second);
 }
 
 /// Returns stores that all nodes share besides the one of [`config`]. An etcd transaction of the
@@ -228,9 +228,9 @@ fn a_node_with_more_stores_than_a_transaction_has_changes_leaves_and_is_removed(
     };
     let first = start("n1", &cluster);
     wait_until("the first reports", || reports_of(1) == 7);
-    let two = start("n2", &cluster.new_client());
+    let second = start("n2", &cluster.new_client());
     wait_until("the second reports", || reports_of(2) == 7);
-    drop(two);
+    drop(second);
     wait_until("it is dead", || cluster.keys("/suimon/lab/alive/").len() == 1);
     first.node.remove_cluster_node("n2").unwrap();
     assert_eq!(reports_of(2), 0);
@@ -264,14 +264,14 @@ fn with_more(config: &HostConfig, count: usize) -> HostConfig {
 #[test]
 fn a_policy_that_another_node_has_changed_meanwhile_is_not_overwritten() {
     let cluster = FakeCluster::default();
-    let (first, two) = with_batch(&cluster);
+    let (first, second) = with_batch(&cluster);
     let patch = |max: u64| {
         let body = format!("{{\"max_iops\":{max}}}").into_bytes();
         ResourceEdit::Patch(name("batch"), body)
     };
     // This node does not take the change over as long as one of its own is being made.
     let changing = first.node.shared().cluster.begin_change(DEADLINE).unwrap();
-    policy(&two, patch(400)).unwrap();
+    policy(&second, patch(400)).unwrap();
     let from = first.node.config();
     assert_eq!(from.qos_policies[0].max_iops, Some(1000));
     let mut to = from.clone();
@@ -290,18 +290,18 @@ fn a_policy_that_another_node_has_changed_meanwhile_is_not_overwritten() {
 #[test]
 fn policies_are_changed_together_or_not_at_all() {
     let cluster = FakeCluster::default();
-    let (_one, two) = with_batch(&cluster);
-    let from = two.node.config();
+    let (_one, second) = with_batch(&cluster);
+    let from = second.node.config();
     let keys = || cluster.keys(POLICIES).len();
     // Disks of the other node have the policy that is deleted.
     let mut to = with_more(&from, 1);
     to.qos_policies.retain(|policy| policy.name != name("batch"));
-    assert_eq!(query(&two, &from, &to).unwrap_err().code, ErrorCode::InUse);
+    assert_eq!(query(&second, &from, &to).unwrap_err().code, ErrorCode::InUse);
     assert_eq!(keys(), 1);
-    let error = query(&two, &from, &with_more(&from, 5)).unwrap_err();
+    let error = query(&second, &from, &with_more(&from, 5)).unwrap_err();
     assert!(error.message.contains("change fewer at a time"), "{error}");
     assert_eq!(keys(), 1);
-    query(&two, &from, &with_more(&from, 3)).unwrap();
+    query(&second, &from, &with_more(&from, 3)).unwrap();
     let number = |key: &String| {
         let record: serde_json::Value = serde_json::from_str(&cluster.value(key)?).ok()?;
         record["key"].as_u64()
@@ -313,10 +313,10 @@ fn policies_are_changed_together_or_not_at_all() {
 #[test]
 fn a_change_that_is_refused_has_not_changed_policies_of_the_cluster() {
     let cluster = FakeCluster::default();
-    let (first, two) = pair(&cluster);
+    let (first, second) = pair(&cluster);
     let policy = "[[qos_policy]]\nname = \"batch\"\nkind = \"aggregated\"\nshared = true\n\
                   max_iops = 10\n";
-    let error = refusal(&two, &format!("{}{policy}", config("n2", 8000))).unwrap();
+    let error = refusal(&second, &format!("{}{policy}", config("n2", 8000))).unwrap();
     assert!(error.contains("all nodes together have"), "{error}");
     assert!(cluster.keys(POLICIES).is_empty());
     let operations = &first.node.shared().operations;
@@ -334,10 +334,10 @@ fn a_change_that_is_refused_has_not_changed_policies_of_the_cluster() {
 #[test]
 fn one_change_of_endpoints_and_a_policy_makes_both() {
     let cluster = FakeCluster::default();
-    let (first, two) = with_batch(&cluster);
+    let (first, second) = with_batch(&cluster);
     first.apply_ok(&host(&with_policy("n1", 600).replace("etcd:2379", "other:2379")));
     assert!(cluster.value(BATCH).unwrap().contains("600"));
-    wait_until("the other has it", || max_of(&two, "batch") == Some(600));
+    wait_until("the other has it", || max_of(&second, "batch") == Some(600));
     wait_until("it joins again", || first.events(EventKind::ClusterJoined.id()).len() == 2);
     assert_eq!(max_of(&first, "batch"), Some(600));
 }
@@ -346,7 +346,7 @@ fn one_change_of_endpoints_and_a_policy_makes_both() {
 fn changes_of_a_node_are_made_one_after_another() {
     let cluster = FakeCluster::default();
     let first = node(&cluster, "n1", 1000);
-    wait_until("it is a node", || was_told(&first, EventKind::ClusterJoined));
+    wait_until("it is a node", || has_event(&first, EventKind::ClusterJoined));
     let changing = first.node.shared().cluster.begin_change(DEADLINE).unwrap();
     let with_policy = host(&format!(
         "{}[[qos_policy]]\nname = \"batch\"\nkind = \"aggregated\"\nshared = true\nmax_iops = 9\n",

@@ -217,7 +217,7 @@ impl Driver {
         if matches!(self.link, Link::Up { .. }) && now >= self.tended + TEND {
             self.tended = now;
             self.tasks.push(self.session, Task::RenewLease);
-            self.withdraw_left();
+            self.withdraw_remaining();
         }
         for store in self.stores.values_mut() {
             store.handle_deadlines(now);

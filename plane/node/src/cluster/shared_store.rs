@@ -188,7 +188,7 @@ impl SharedStore {
     }
 
     /// Returns the reason why this host does not take part in the store; `None` if it does.
-    pub(super) fn why_not(&self) -> Option<String> {
+    pub(super) fn unavailable_reason(&self) -> Option<String> {
         // A leader that knows the capacity grants leases to this host, too.
         let is_unmeasured = self.capacity.is_none() && self.leader.is_none();
         let unmeasured = || {
@@ -420,8 +420,8 @@ impl SharedStore {
 
     /// Returns the next deadline of member and allocator; `None` if neither has one.
     pub(super) fn next_deadline(&self) -> Option<Time> {
-        let both = [self.member.next_deadline(), self.allocator.next_deadline()];
-        both.into_iter().flatten().min()
+        let deadlines = [self.member.next_deadline(), self.allocator.next_deadline()];
+        deadlines.into_iter().flatten().min()
     }
 
     pub(super) fn handle_deadlines(&mut self, now: Time) {
@@ -564,7 +564,7 @@ mod tests {
         // A node that knows the capacity is elected.
         store.handle_leader(time(214), Some(("n2".to_owned(), Term(1))));
         assert_eq!(iops(220, &mut store), 0);
-        assert!(store.takes_part() && store.why_not().is_none());
+        assert!(store.takes_part() && store.unavailable_reason().is_none());
         // It is lost.
         store.handle_leader(time(221), None);
         assert_eq!([221, 226].map(|now| iops(now, &mut store)), [0, 64]);

@@ -71,7 +71,7 @@ impl PublishedClusterStatus {
             leader: store.leader.clone(),
             cap: store.cap(),
             limit_iops: store.limit_iops(),
-            mismatch: store.why_not(),
+            mismatch: store.unavailable_reason(),
             policies: store.policy_caps.clone(),
             heartbeats: store
                 .heartbeats
@@ -131,7 +131,7 @@ impl Reported {
         let mut named_disks: BTreeMap<DiskKey, (&NamedDisk, bool)> = BTreeMap::new();
         named_disks.extend(report.largest.iter().map(|disk| (disk.disk, (disk, false))));
         named_disks.extend(report.unmet.iter().map(|disk| (disk.disk, (disk, true))));
-        let shown = |(disk, is_unmet): (&NamedDisk, bool)| ClusterDisk {
+        let cluster_disk = |(disk, is_unmet): (&NamedDisk, bool)| ClusterDisk {
             node: view.name_of(self.node),
             store: self.store.clone(),
             disk: self.disk_name(disk.disk),
@@ -140,7 +140,7 @@ impl Reported {
             delivered_iops: disk.delivered_iops,
             aggressors: is_unmet.then(|| aggressors(view, &self.store, reports)),
         };
-        named_disks.into_values().map(shown).collect()
+        named_disks.into_values().map(cluster_disk).collect()
     }
 
     fn disk_name(&self, disk: DiskKey) -> String {

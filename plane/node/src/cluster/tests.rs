@@ -83,7 +83,7 @@ pub(super) fn load(node: &Harness, iops: u64) {
     node.disks.set_views(vec![view]);
 }
 
-pub(super) fn was_told(node: &Harness, kind: EventKind) -> bool {
+pub(super) fn has_event(node: &Harness, kind: EventKind) -> bool {
     !node.events(kind.id()).is_empty()
 }
 
@@ -92,21 +92,23 @@ fn two_nodes_share_a_store_and_never_more_than_it_can_do() {
     let cluster = FakeCluster::default();
     let first = node(&cluster, "n1", 2000);
     // Numbers are assigned in the order of joining.
-    wait_until("the first joins", || was_told(&first, EventKind::ClusterJoined));
-    let two = node(&cluster.new_client(), "n2", 3000);
+    wait_until("the first joins", || has_event(&first, EventKind::ClusterJoined));
+    let second = node(&cluster.new_client(), "n2", 3000);
     wait_until("both have what is reserved", || {
-        cap(&first).reserved_iops == 2064 && cap(&two).reserved_iops == 3064
+        cap(&first).reserved_iops == 2064 && cap(&second).reserved_iops == 3064
     });
-    assert!(was_told(&first, EventKind::ClusterJoined) && was_told(&two, EventKind::ClusterJoined));
-    let leads = |node: &Harness| was_told(node, EventKind::ClusterLeads);
-    assert!(leads(&first) != leads(&two), "one of them leads");
+    assert!(
+        has_event(&first, EventKind::ClusterJoined) && has_event(&second, EventKind::ClusterJoined)
+    );
+    let leads = |node: &Harness| has_event(node, EventKind::ClusterLeads);
+    assert!(leads(&first) != leads(&second), "one of them leads");
     // Only one node has demand beyond its reservation.
     wait_until("what is spare goes to who wants it", || {
         load(&first, 4000);
         cap_now(&first) > 4500
     });
-    assert!(cap_now(&first) + cap_now(&two) <= 10_000);
-    let status = two.node.cluster();
+    assert!(cap_now(&first) + cap_now(&second) <= 10_000);
+    let status = second.node.cluster();
     assert_eq!(status.condition.health, Health::Up, "{status:?}");
     let members: Vec<_> = status
         .members
@@ -117,7 +119,7 @@ fn two_nodes_share_a_store_and_never_more_than_it_can_do() {
     let store = &status.stores[0];
     assert_eq!(store.shares.len(), 2, "{store:?}");
     assert!(store.leader.is_some() && store.limit_iops == Some(10_000), "{store:?}");
-    let flows = two.node.cluster_flows().unwrap();
+    let flows = second.node.cluster_flows().unwrap();
     let of_one = flows.iter().find(|flow| flow.node == "n1").unwrap();
     assert_eq!(of_one.disk, "d-n1");
     assert!(of_one.delivered_iops > 3000, "{of_one:?}");
@@ -127,28 +129,30 @@ fn two_nodes_share_a_store_and_never_more_than_it_can_do() {
 fn what_is_lent_ends_where_nobody_answers_and_what_is_reserved_stays() {
     let cluster = FakeCluster::default();
     let (first, second_view) = (node(&cluster, "n1", 2000), cluster.new_client());
-    let two = node(&second_view, "n2", 1000);
+    let second = node(&second_view, "n2", 1000);
     wait_until("it has a lease", || {
-        load(&two, 4000);
-        cap_now(&two) > 3500
+        load(&second, 4000);
+        cap_now(&second) > 3500
     });
     second_view.set(Faults { is_unreachable: true, ..Faults::default() });
     wait_until("it keeps to what is reserved", || {
-        load(&two, 4000);
-        cap_now(&two) == 1064
+        load(&second, 4000);
+        cap_now(&second) == 1064
     });
-    wait_until("that is told", || was_told(&two, EventKind::SharedLeaseLapsed));
-    wait_until("and that etcd does not respond", || was_told(&two, EventKind::ClusterUnreachable));
-    assert_eq!(two.node.cluster().condition.health, Health::Down);
-    assert!(cap_now(&first) + cap_now(&two) <= 10_000);
+    wait_until("that is told", || has_event(&second, EventKind::SharedLeaseLapsed));
+    wait_until("and that etcd does not respond", || {
+        has_event(&second, EventKind::ClusterUnreachable)
+    });
+    assert_eq!(second.node.cluster().condition.health, Health::Down);
+    assert!(cap_now(&first) + cap_now(&second) <= 10_000);
     // Changes on this node are not delayed by the outage.
-    two.apply_ok(&host(&config("n2", 900)));
+    second.apply_ok(&host(&config("n2", 900)));
     second_view.set(Faults::default());
     wait_until("it has a lease again", || {
-        load(&two, 4000);
-        cap_now(&two) > 3500
+        load(&second, 4000);
+        cap_now(&second) > 3500
     });
-    assert!(was_told(&two, EventKind::ClusterReachable));
+    assert!(has_event(&second, EventKind::ClusterReachable));
 }
 
 #[test]
@@ -156,25 +160,25 @@ fn a_leader_that_does_not_know_what_was_written_resigns_and_another_goes_on() {
     let cluster = FakeCluster::default();
     let second_view = cluster.new_client();
     let first = node(&cluster, "n1", 2000);
-    wait_until("it leads", || was_told(&first, EventKind::ClusterLeads));
-    let two = node(&second_view, "n2", 1000);
-    wait_until("both have theirs", || cap_now(&first) >= 2064 && cap_now(&two) >= 1064);
+    wait_until("it leads", || has_event(&first, EventKind::ClusterLeads));
+    let second = node(&second_view, "n2", 1000);
+    wait_until("both have theirs", || cap_now(&first) >= 2064 && cap_now(&second) >= 1064);
     cluster.set(Faults { loses_answers: true, ..Faults::default() });
-    wait_until("the other leads", || was_told(&two, EventKind::ClusterLeads));
-    assert!(was_told(&first, EventKind::ClusterLeadLost));
+    wait_until("the other leads", || has_event(&second, EventKind::ClusterLeads));
+    assert!(has_event(&first, EventKind::ClusterLeadLost));
     cluster.set(Faults::default());
     wait_until("both go on", || {
         load(&first, 5000);
         cap_now(&first) > 5500
     });
-    assert!(cap_now(&first) + cap_now(&two) <= 10_000);
+    assert!(cap_now(&first) + cap_now(&second) <= 10_000);
 }
 
 #[test]
 fn leases_of_the_cluster_that_end_are_taken_again() {
     let cluster = FakeCluster::default();
     let first = node(&cluster, "n1", 2000);
-    wait_until("it leads", || was_told(&first, EventKind::ClusterLeads));
+    wait_until("it leads", || has_event(&first, EventKind::ClusterLeads));
     cluster.end_leases();
     wait_until("it leads again", || first.events(EventKind::ClusterLeads.id()).len() == 2);
     wait_until("and lives", || cluster.keys("/suimon/lab/alive/").len() == 1);
@@ -186,7 +190,7 @@ fn leases_of_the_cluster_that_end_are_taken_again() {
 fn a_leader_that_did_not_reach_etcd_while_nothing_changed_goes_on() {
     let cluster = FakeCluster::default();
     let first = node(&cluster, "n1", 2000);
-    wait_until("it leads", || was_told(&first, EventKind::ClusterLeads));
+    wait_until("it leads", || has_event(&first, EventKind::ClusterLeads));
     wait_until("it has what is reserved", || cap_now(&first) >= 2064);
     cluster.set(Faults { is_unreachable: true, ..Faults::default() });
     wait_until("it looks for a lease", || cluster.times_without_lease() > 0);
@@ -207,9 +211,9 @@ fn what_is_reserved_outlives_the_daemon() {
     isolated.set(Faults { is_unreachable: true, ..Faults::default() });
     let first = Harness::in_cluster(store, disks, isolated.clone());
     wait_until("it is in force", || cap_now(&first) == 2064);
-    wait_until("nobody answers", || was_told(&first, EventKind::ClusterUnreachable));
+    wait_until("nobody answers", || has_event(&first, EventKind::ClusterUnreachable));
     isolated.set(Faults::default());
-    wait_until("it leads", || was_told(&first, EventKind::ClusterLeads));
+    wait_until("it leads", || has_event(&first, EventKind::ClusterLeads));
     wait_until("it has the same number", || {
         let members = first.node.cluster().members;
         members.len() == 1 && members[0].id == 1
@@ -227,25 +231,25 @@ fn a_minimum_that_the_cluster_refuses_is_refused_with_the_arithmetic() {
     let cluster = FakeCluster::default();
     let first = node(&cluster, "n1", 6000);
     wait_until("it has it", || cap(&first).reserved_iops == 6064);
-    let two = node(&cluster.new_client(), "n2", 1000);
-    wait_until("the other has its", || cap(&two).reserved_iops == 1064);
-    let error = refusal(&two, &config("n2", 4000)).unwrap();
+    let second = node(&cluster.new_client(), "n2", 1000);
+    wait_until("the other has its", || cap(&second).reserved_iops == 1064);
+    let error = refusal(&second, &config("n2", 4000)).unwrap();
     let arithmetic = "all nodes together have 7128 IOPS reserved, and 3000 IOPS more were \
                       requested; the permitted sum is 9000 IOPS, 90 % of the store's capacity of \
                       10000 IOPS (configured): lower minimums by 1128 IOPS";
     assert!(error.contains(arithmetic), "{error}");
     // The leader, whichever node it is, emits the event as soon as the rejection is written.
     wait_until("it is told", || {
-        was_told(&first, EventKind::SharedPromiseRefused)
-            || was_told(&two, EventKind::SharedPromiseRefused)
+        has_event(&first, EventKind::SharedPromiseRefused)
+            || has_event(&second, EventKind::SharedPromiseRefused)
     });
-    assert_eq!(two.node.config().disks[0].qos.min_iops, Some(1000), "nothing was changed");
-    assert_eq!(cap(&two).reserved_iops, 1064);
+    assert_eq!(second.node.config().disks[0].qos.min_iops, Some(1000), "nothing was changed");
+    assert_eq!(cap(&second).reserved_iops, 1064);
     // A lower minimum is reserved before the change is made, and nothing remains of the rejected
     // one.
-    two.apply_ok(&host(&config("n2", 2000)));
-    wait_until("it is reserved", || cap(&two).reserved_iops == 2064);
-    wait_until("the disk has it", || two.disks.negotiated_features()[0].minimums_iops == 2000);
+    second.apply_ok(&host(&config("n2", 2000)));
+    wait_until("it is reserved", || cap(&second).reserved_iops == 2064);
+    wait_until("the disk has it", || second.disks.negotiated_features()[0].minimums_iops == 2000);
     first.apply_ok(&host(&config("n1", 6800)));
 }
 
@@ -256,7 +260,7 @@ fn a_minimum_that_nobody_answers_is_pending_and_not_in_effect_until_it_is_reserv
     let minimum = |node: &Harness| node.disks.negotiated_features()[0].minimums_iops;
     wait_until("it is in effect", || minimum(&first) == 2000);
     cluster.set(Faults { is_unreachable: true, ..Faults::default() });
-    wait_until("nobody answers", || was_told(&first, EventKind::ClusterUnreachable));
+    wait_until("nobody answers", || has_event(&first, EventKind::ClusterUnreachable));
     let change = Edit::Apply(Box::new(host(&config("n1", 3000))));
     let operation = first.node.submit(change).unwrap();
     let operation = first.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
@@ -285,16 +289,16 @@ fn what_is_fallen_back_on_is_in_force_where_it_fits_and_shown() {
     };
     let first = node(&cluster, "n1", 1000);
     wait_until("it has its share", || cap(&first).reserved_iops == 1064);
-    let shown = |node: &Harness| node.node.cluster().stores[0].cap;
-    assert_eq!(shown(&first).fallback_iops, None);
+    let cap_of = |node: &Harness| node.node.cluster().stores[0].cap;
+    assert_eq!(cap_of(&first).fallback_iops, None);
     first.apply_ok(&host(&with_fallback(4000)));
-    wait_until("it is in force", || shown(&first).fallback_iops == Some(4000));
-    assert!(shown(&first).fallback_ms.is_some_and(|ms| ms <= 30_000), "{:?}", shown(&first));
-    let late = cap(&first).later.unwrap();
-    assert_eq!(cap(&first).iops_at(late.1), 4000);
+    wait_until("it is in force", || cap_of(&first).fallback_iops == Some(4000));
+    assert!(cap_of(&first).fallback_ms.is_some_and(|ms| ms <= 30_000), "{:?}", cap_of(&first));
+    let later_cap = cap(&first).later.unwrap();
+    assert_eq!(cap(&first).iops_at(later_cap.1), 4000);
     // A fallback rate that does not fit is not put into effect.
     first.apply_ok(&host(&with_fallback(9500)));
-    wait_until("what was is not withdrawn", || shown(&first).fallback_iops == Some(4000));
+    wait_until("what was is not withdrawn", || cap_of(&first).fallback_iops == Some(4000));
     let config_text = with_fallback(1).replace("shared = true\n", "");
     let parse_errors = suimon_contract::parse_toml(&config_text, None).unwrap_err();
     assert_eq!(parse_errors[0].field.as_deref(), Some("fallback_iops"), "{parse_errors:?}");
@@ -308,7 +312,7 @@ fn a_name_is_one_hosts() {
     let disks = FakeDisks::with_store(DISK_STORE);
     let impostor = Harness::in_cluster(MemoryStore::default(), disks, cluster.new_client());
     impostor.apply_ok(&host(&config("n1", 2000)));
-    wait_until("it is refused", || was_told(&impostor, EventKind::ClusterRefused));
+    wait_until("it is refused", || has_event(&impostor, EventKind::ClusterRefused));
     assert_eq!(cap_now(&impostor), 0, "it may do nothing");
     let status = impostor.node.cluster();
     assert_eq!(status.condition.health, Health::Failed);
@@ -318,8 +322,8 @@ fn a_name_is_one_hosts() {
 #[test]
 fn who_leaves_gives_back_what_is_reserved() {
     let cluster = FakeCluster::default();
-    let (first, two) = (node(&cluster, "n1", 6000), node(&cluster.new_client(), "n2", 2000));
-    wait_until("both have theirs", || cap_now(&first) >= 6064 && cap_now(&two) >= 2064);
+    let (first, second) = (node(&cluster, "n1", 6000), node(&cluster.new_client(), "n2", 2000));
+    wait_until("both have theirs", || cap_now(&first) >= 6064 && cap_now(&second) >= 2064);
     let leave_cluster = Edit::Cluster(ClusterEdit::Delete);
     let errors = first.node.submit(leave_cluster.clone()).unwrap_err();
     assert!(errors[0].message.contains("disk/d-n1"), "{errors:?}");
@@ -329,20 +333,20 @@ fn who_leaves_gives_back_what_is_reserved() {
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     wait_until("nothing holds it any more", || first.disks.caps().is_empty());
     wait_until("its record is gone", || cluster.keys("/suimon/lab/members/").len() == 1);
-    two.apply_ok(&host(&config("n2", 8000)));
-    wait_until("the other has it", || cap(&two).reserved_iops == 8064);
+    second.apply_ok(&host(&config("n2", 8000)));
+    wait_until("the other has it", || cap(&second).reserved_iops == 8064);
 }
 
 #[test]
 fn a_node_that_is_gone_for_good_is_taken_out() {
     let cluster = FakeCluster::default();
     let second_view = cluster.new_client();
-    let (first, two) = (node(&cluster, "n1", 2000), node(&second_view, "n2", 6000));
-    wait_until("both have theirs", || cap_now(&first) >= 2064 && cap_now(&two) >= 6064);
+    let (first, second) = (node(&cluster, "n1", 2000), node(&second_view, "n2", 6000));
+    wait_until("both have theirs", || cap_now(&first) >= 2064 && cap_now(&second) >= 6064);
     let error = first.node.remove_cluster_node("n2").unwrap_err();
     assert!(error.message.contains("is running"), "{error}");
     assert!(first.node.remove_cluster_node("n3").is_err());
-    drop(two);
+    drop(second);
     wait_until("it is dead", || cluster.keys("/suimon/lab/alive/").len() == 1);
     first.node.remove_cluster_node("n2").unwrap();
     first.apply_ok(&host(&config("n1", 8000)));
@@ -359,10 +363,10 @@ fn another_cluster_or_name_needs_leaving_first_and_etcd_has_to_answer() {
     let isolated = cluster.new_client();
     isolated.set(Faults { is_unreachable: true, ..Faults::default() });
     let disks = FakeDisks::with_store(DISK_STORE);
-    let two = Harness::in_cluster(MemoryStore::default(), disks, isolated);
+    let second = Harness::in_cluster(MemoryStore::default(), disks, isolated);
     let edit = Edit::Apply(Box::new(host(&config("n2", 2000))));
-    assert!(two.node.submit(edit).unwrap_err()[0].message.contains("nobody answers"));
-    assert!(two.node.config().cluster.is_none());
+    assert!(second.node.submit(edit).unwrap_err()[0].message.contains("nobody answers"));
+    assert!(second.node.config().cluster.is_none());
 }
 
 #[test]
@@ -386,11 +390,11 @@ fn another_directory_of_the_same_name_is_not_the_clusters() {
     let first = node(&cluster, "n1", 2000);
     wait_until("it has its share", || cap_now(&first) >= 2064);
     let disks = FakeDisks::with_store(DISK_STORE);
-    let two = Harness::in_cluster(MemoryStore::default(), disks, cluster.new_client());
-    two.apply_ok(&host(&config("n2", 2000)));
-    wait_until("that is told", || was_told(&two, EventKind::SharedStoreWrong));
-    assert_eq!(cap_now(&two), 0, "it may do nothing");
-    let reason = two.node.cluster().stores[0].reason.clone();
+    let second = Harness::in_cluster(MemoryStore::default(), disks, cluster.new_client());
+    second.apply_ok(&host(&config("n2", 2000)));
+    wait_until("that is told", || has_event(&second, EventKind::SharedStoreWrong));
+    assert_eq!(cap_now(&second), 0, "it may do nothing");
+    let reason = second.node.cluster().stores[0].reason.clone();
     assert!(reason.unwrap().contains("mounted"));
 }
 
@@ -436,28 +440,28 @@ fn a_policy_of_the_cluster_is_the_same_on_all_nodes_and_holds_for_all_together()
         disks
     };
     let first = Harness::in_cluster(MemoryStore::default(), disks(), cluster.clone());
-    let two = Harness::in_cluster(MemoryStore::default(), disks(), cluster.new_client());
+    let second = Harness::in_cluster(MemoryStore::default(), disks(), cluster.new_client());
     first.apply_ok(&host(&with_policy("n1", 1000)));
     wait_until("it is the cluster's", || cluster.keys("/suimon/lab/policies/").len() == 1);
-    two.apply_ok(&host(&without_disks("n2")));
-    wait_until("the other has it", || max_of(&two, "batch") == Some(1000));
+    second.apply_ok(&host(&without_disks("n2")));
+    wait_until("the other has it", || max_of(&second, "batch") == Some(1000));
     // Applying a host file without the policy does not delete it.
-    two.apply_ok(&host(&without_disks("n2")));
-    assert_eq!(max_of(&two, "batch"), Some(1000));
-    two.apply_ok(&host(&with_policy("n2", 1000)));
-    wait_until("both have a part of it", || part(&first) == 250 && part(&two) == 250);
+    second.apply_ok(&host(&without_disks("n2")));
+    assert_eq!(max_of(&second, "batch"), Some(1000));
+    second.apply_ok(&host(&with_policy("n2", 1000)));
+    wait_until("both have a part of it", || part(&first) == 250 && part(&second) == 250);
     wait_until("who wants it has the rest", || {
         load(&first, 4000);
         part(&first) > 700
     });
-    assert!(part(&first) + part(&two) <= 1000, "{} {}", part(&first), part(&two));
-    let shown = first.node.qos_policy("batch").unwrap().parts;
-    assert_eq!(shown[0].max.unwrap().reserved_iops, 250, "{shown:?}");
+    assert!(part(&first) + part(&second) <= 1000, "{} {}", part(&first), part(&second));
+    let parts = first.node.qos_policy("batch").unwrap().parts;
+    assert_eq!(parts[0].max.unwrap().reserved_iops, 250, "{parts:?}");
     // A change on one node applies to all nodes.
     let patch = ResourceEdit::Patch(name("batch"), b"{\"max_iops\":400}".to_vec());
-    policy(&two, patch).unwrap();
+    policy(&second, patch).unwrap();
     wait_until("both have the change", || max_of(&first, "batch") == Some(400));
-    wait_until("it is in force", || part(&first) + part(&two) <= 400);
+    wait_until("it is in force", || part(&first) + part(&second) <= 400);
     let error = policy(&first, ResourceEdit::Delete(name("batch"))).unwrap_err();
     assert!(error.contains("disk/d-n1"), "{error}");
 }
@@ -471,15 +475,15 @@ fn a_policys_minimum_that_has_no_room_is_refused_with_the_arithmetic() {
     disks.put_store(DISK_STORE, cluster.files());
     let first = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
     first.apply_ok(&host(&with_policy("n1", 9000)));
-    let two = node(&cluster.new_client(), "n2", 5000);
-    wait_until("the other has its minimum", || cap(&two).reserved_iops == 5064);
-    wait_until("both know the policy", || max_of(&two, "batch") == Some(9000));
+    let second = node(&cluster.new_client(), "n2", 5000);
+    wait_until("the other has its minimum", || cap(&second).reserved_iops == 5064);
+    wait_until("both know the policy", || max_of(&second, "batch") == Some(9000));
     wait_until("a leader knows whose disks have it", || {
         part(&first) > 0 && part(&first) < u64::MAX
     });
     let raise = |min: u64| {
         let body = format!("{{\"min_iops\":{min}}}").into_bytes();
-        policy(&two, ResourceEdit::Patch(name("batch"), body))
+        policy(&second, ResourceEdit::Patch(name("batch"), body))
     };
     let error = raise(4000).unwrap_err();
     assert!(
@@ -488,7 +492,7 @@ fn a_policys_minimum_that_has_no_room_is_refused_with_the_arithmetic() {
     );
     assert!(error.contains("90 % of the store's capacity of 10000 IOPS"), "{error}");
     let min_of = |node: &Harness| node.node.config().qos_policies[0].min_iops;
-    assert_eq!((min_of(&first), min_of(&two)), (None, None));
+    assert_eq!((min_of(&first), min_of(&second)), (None, None));
     raise(3000).unwrap();
     wait_until("it is reserved where its disk is", || cap(&first).reserved_iops == 3064);
     // Only the difference must fit, not the whole minimum again.
@@ -504,29 +508,29 @@ pub(super) fn with_batch(cluster: &FakeCluster) -> (Harness, Harness) {
         disks.put_store(DISK_STORE, cluster.files());
         Harness::in_cluster(MemoryStore::default(), disks, cluster)
     };
-    let (first, two) = (start(cluster.clone()), start(cluster.new_client()));
+    let (first, second) = (start(cluster.clone()), start(cluster.new_client()));
     first.apply_ok(&host(&with_policy("n1", 1000)));
     wait_until("the policy is the cluster's", || cluster.value(BATCH).is_some());
-    two.apply_ok(&host(&without_disks("n2")));
-    wait_until("the second has the policy", || max_of(&two, "batch") == Some(1000));
+    second.apply_ok(&host(&without_disks("n2")));
+    wait_until("the second has the policy", || max_of(&second, "batch") == Some(1000));
     wait_until("it is known who uses it", || {
         cluster.value(REPORT).is_some_and(|text| !text.contains("\"policies\":[]"))
     });
-    (first, two)
+    (first, second)
 }
 
 #[test]
 fn a_policy_that_another_node_uses_is_not_deleted_and_one_that_is_gone_is_not_without_limit() {
     let cluster = FakeCluster::default();
-    let (first, two) = with_batch(&cluster);
+    let (first, second) = with_batch(&cluster);
     wait_until("the first has its part", || part(&first) == 500);
-    let error = policy(&two, ResourceEdit::Delete(name("batch"))).unwrap_err();
+    let error = policy(&second, ResourceEdit::Delete(name("batch"))).unwrap_err();
     assert!(error.contains("node `n1`"), "{error}");
     // The record is deleted without the check.
     let removal = ClusterChange::Remove("/suimon/lab/policies/batch".to_owned());
     cluster.commit(&[], &[removal]).unwrap();
-    wait_until("it is gone where nobody uses it", || max_of(&two, "batch").is_none());
-    wait_until("that is told", || was_told(&first, EventKind::SharedPolicyUnknown));
+    wait_until("it is gone where nobody uses it", || max_of(&second, "batch").is_none());
+    wait_until("that is told", || has_event(&first, EventKind::SharedPolicyUnknown));
     wait_until("it may do nothing", || part(&first) == 0);
     assert_eq!(max_of(&first, "batch"), Some(1000));
     // When the disk is removed, the policy is removed from this node, too.
@@ -538,7 +542,7 @@ fn a_policy_that_another_node_uses_is_not_deleted_and_one_that_is_gone_is_not_wi
 fn a_policy_is_made_on_a_node_of_a_cluster_as_on_any_host() {
     let cluster = FakeCluster::default();
     let first = node(&cluster, "n1", 1000);
-    wait_until("it is a node", || was_told(&first, EventKind::ClusterJoined));
+    wait_until("it is a node", || has_event(&first, EventKind::ClusterJoined));
     let add_policy = |policy_name: &str| {
         let batch = host(&with_policy("n1", 500)).qos_policies.remove(0);
         ResourceEdit::Add(QosPolicyConfig { name: name(policy_name), ..batch })
@@ -580,7 +584,7 @@ fn policies_of_the_cluster_do_not_change_while_nobody_answers_and_outlive_the_da
 fn nodes_and_strangers_are_seen_on_the_store_itself() {
     let (cluster, other) = (FakeCluster::default(), FakeCluster::default());
     let first = node(&cluster, "n1", 2000);
-    wait_until("it leads", || was_told(&first, EventKind::ClusterLeads));
+    wait_until("it leads", || has_event(&first, EventKind::ClusterLeads));
     let beats = || cluster.files().names(".suimon-beat").unwrap();
     wait_until("it has written", || beats().len() == 1);
     // A node of another cluster does not take part, but writes heartbeats.
@@ -588,7 +592,7 @@ fn nodes_and_strangers_are_seen_on_the_store_itself() {
     disks.put_store(DISK_STORE, cluster.files());
     let other_cluster = Harness::in_cluster(MemoryStore::default(), disks, other);
     other_cluster.apply_ok(&host(&config("x1", 0).replace("\"lab\"", "\"else\"")));
-    wait_until("it is found out", || was_told(&other_cluster, EventKind::SharedStoreWrong));
+    wait_until("it is found out", || has_event(&other_cluster, EventKind::SharedStoreWrong));
     wait_until("it has written, too", || beats().len() == 2);
     let heartbeats = || first.node.cluster().stores[0].heartbeats.clone();
     let is_shown = || {
@@ -619,10 +623,10 @@ fn a_cluster_is_made_once() {
     let operation = init_cluster(&first, "n1").unwrap();
     let operation = first.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
-    wait_until("it is there", || was_told(&first, EventKind::ClusterJoined));
-    let two =
+    wait_until("it is there", || has_event(&first, EventKind::ClusterJoined));
+    let second =
         Harness::in_cluster(MemoryStore::default(), FakeDisks::default(), cluster.new_client());
-    let error = init_cluster(&two, "n2").unwrap_err();
+    let error = init_cluster(&second, "n2").unwrap_err();
     assert!(error[0].message.contains("with node n1; join it"), "{error:?}");
     assert!(init_cluster(&first, "n1").unwrap_err()[0].message.contains("leave it first"));
 }
@@ -634,11 +638,11 @@ fn a_node_that_does_not_lead_any_more_ends_its_watch_of_reports() {
     let cluster = FakeCluster::default();
     let first = node(&cluster, "n1", 2000);
     let watches = || cluster.watches("/suimon/lab/reports/san/");
-    wait_until("it leads", || was_told(&first, EventKind::ClusterLeads) && watches() == 1);
+    wait_until("it leads", || has_event(&first, EventKind::ClusterLeads) && watches() == 1);
     // Another node was elected, as after a lease that has expired in etcd.
     let other = ClusterChange::Put(LEADER.to_owned(), b"n2 other 1".to_vec(), None);
     cluster.commit(&[], &[ClusterChange::Remove(LEADER.to_owned()), other]).unwrap();
-    wait_until("it is told", || was_told(&first, EventKind::ClusterLeadLost));
+    wait_until("it is told", || has_event(&first, EventKind::ClusterLeadLost));
     wait_until("the watch ends", || watches() == 0);
     assert_eq!(cluster.value(LEADER).as_deref(), Some("n2 other 1"));
     // It is elected again later, and watches again.

@@ -86,7 +86,7 @@ impl Opened {
     pub(super) fn undo(self) {
         self.work.close_images(self.images.spec);
         if let Some(created) = self.created_file {
-            self.work.remove_made(&self.files, created.id);
+            self.work.remove_created(&self.files, created.id);
         }
     }
 
@@ -144,7 +144,7 @@ impl ImageTask {
             Ok(images) => Ok((files, images, created)),
             Err(error) => {
                 if let Some(created) = created {
-                    self.remove_made(&files, created.id);
+                    self.remove_created(&files, created.id);
                 }
                 Err(error)
             }
@@ -245,7 +245,7 @@ impl ImageTask {
     }
 
     /// Discards the redo records that a killed daemon has left for the disk's image.
-    pub(super) fn discard_left(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
+    pub(super) fn discard_remaining(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
         let plan = self.required.plan();
         self.with_seeds(|seeds| images::discard_left(files.as_ref(), &plan, seeds))
             .map_err(|error| self.to_api_error(&error))
@@ -275,7 +275,7 @@ impl ImageTask {
     /// Removes the file that a change without success has created for the disk, which is closed,
     /// and its redo record. `created`: identity of the file when it was created; another file of
     /// its name stays. Failures are logged only.
-    pub(super) fn remove_made(&self, files: &Arc<dyn StoreFiles>, created: Option<FileId>) {
+    pub(super) fn remove_created(&self, files: &Arc<dyn StoreFiles>, created: Option<FileId>) {
         let Some(file) = self.required.plan().file else { return };
         let recorded = self.created.find_of(&self.required);
         let removed = remove_if_same(files.as_ref(), &file, |file_info| {
@@ -324,7 +324,7 @@ impl ImageTask {
     /// Removes the file of a closed disk, its redo record, and the record that it was created.
     fn try_remove_file(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
         let Some(file) = self.required.plan().file else { return Ok(()) };
-        if let Err(error) = self.discard_left(files) {
+        if let Err(error) = self.discard_remaining(files) {
             tracing::warn!(
                 disk = %self.label,
                 %error,

@@ -94,7 +94,7 @@ fn a_missing_parent_is_named_with_commands_and_can_be_set() {
 #[test]
 fn no_disk_writes_to_a_parent_that_only_the_image_names() {
     let harness = with_child();
-    let both = |base: &str, child: &str| {
+    let config_of = |base: &str, child: &str| {
         let base = format!(
             "[[disk]]\nname = \"base\"\nstore = \"fast\"\nformat = \"vhdx\"\n{base}\n\
              nbd = {{ socket = \"/run/nbd.sock\" }}\n"
@@ -103,7 +103,7 @@ fn no_disk_writes_to_a_parent_that_only_the_image_names() {
     };
     let ready = |disk: &str| harness.node.disk(disk).unwrap().state == StorageState::Ready;
     let refuse = |child: &str| {
-        let error = harness.apply(&both("file = \"base.vhdx\"", child)).error.unwrap();
+        let error = harness.apply(&config_of("file = \"base.vhdx\"", child)).error.unwrap();
         assert_eq!(error.code, ErrorCode::Conflict, "{error}");
         assert!(error.message.contains("disk/data") && error.message.contains("read_only"));
         harness.apply_ok(&HostConfig::default());
@@ -119,11 +119,11 @@ fn no_disk_writes_to_a_parent_that_only_the_image_names() {
     harness.apply_ok(&HostConfig::default());
     refuse("top.vhdx");
     // Both disks may be open if the base is read-only, and the child is intact.
-    harness.apply_ok(&both("file = \"base.vhdx\"\nread_only = true", "top.vhdx"));
+    harness.apply_ok(&config_of("file = \"base.vhdx\"\nread_only = true", "top.vhdx"));
     assert!(ready("base") && ready("data"));
     harness.apply_ok(&HostConfig::default());
     // An image file of no configured disk does not protect its parent.
-    harness.apply_ok(&both("file = \"other.vhdx\"\nsize_bytes = 8388608", "top.vhdx"));
+    harness.apply_ok(&config_of("file = \"other.vhdx\"\nsize_bytes = 8388608", "top.vhdx"));
     assert!(ready("base") && ready("data"));
 }
 

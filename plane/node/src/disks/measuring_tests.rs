@@ -226,8 +226,8 @@ fn an_estimate_is_shown_with_its_age_and_too_little_is_an_event() {
         is_current: true,
     };
     harness.disks.set_views(vec![view]);
-    let shown = harness.node.store("fast").unwrap().estimate.unwrap();
-    assert_eq!((shown.iops, shown.age_ms), (640, 1500));
+    let estimate = harness.node.store("fast").unwrap().estimate.unwrap();
+    assert_eq!((estimate.iops, estimate.age_ms), (640, 1500));
     // The estimate is informational: admission control uses the declared capacity.
     promise(&harness, 900, false).unwrap();
 

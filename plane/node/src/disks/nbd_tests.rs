@@ -46,17 +46,17 @@ fn disks_share_servers_which_come_and_go_while_they_are_in_service() {
     let harness = harness();
     let config = shared("");
     harness.apply_ok(&config);
-    let both =
+    let expected =
         vec![("/run/nbd.sock".to_owned(), names(&["a"])), (ADDRESS.to_owned(), names(&["a", "b"]))];
-    assert_eq!(offered(&harness), both);
+    assert_eq!(offered(&harness), expected);
 
     let mut after = config.clone();
     after.disks[0].nbd.as_mut().unwrap().listen = None;
     after.disks[1].nbd = None;
     harness.apply_ok(&after);
-    assert_eq!(offered(&harness), both[..1]);
+    assert_eq!(offered(&harness), expected[..1]);
     harness.apply_ok(&config);
-    assert_eq!(offered(&harness), both);
+    assert_eq!(offered(&harness), expected);
     assert_eq!(harness.disks.served_counts(), (2, 2));
 }
 

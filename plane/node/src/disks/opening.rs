@@ -180,7 +180,7 @@ impl Controller {
             }
             Err(error) => {
                 if let Some(created) = created {
-                    self.remove_made(entry, &files, created.id, Some(created.unsettled));
+                    self.remove_created(entry, &files, created.id, Some(created.unsettled));
                     self.make_new_again(entry, was_recorded);
                 }
                 Err(error)
@@ -208,8 +208,8 @@ impl Controller {
             None => None,
             Some(spec) => {
                 let (owner, commands) = (DeviceOwner::Disk(entry.id), self.devices.notices.clone());
-                let late = self.shared.late_notices.clone();
-                let notices = DeviceNotices::new(owner, generation, commands, late);
+                let late_notices = self.shared.late_notices.clone();
+                let notices = DeviceNotices::new(owner, generation, commands, late_notices);
                 let observer = Arc::new(NoticeSender(notices));
                 let opened =
                     parts.devices.open(entry.id, &spec, parts.plane.queue_host(), observer);
@@ -296,7 +296,7 @@ impl Controller {
 
     /// Removes the file that a change has created for a closed disk, in a store thread. `created`:
     /// its identity; `unsettled`: its reservation, unless it was in service.
-    pub(super) fn remove_made(
+    pub(super) fn remove_created(
         &self,
         entry: &DiskEntry,
         files: &Arc<dyn StoreFiles>,
@@ -307,7 +307,7 @@ impl Controller {
         let store = work.required.store.path.clone();
         let unsettled = unsettled.or_else(|| work.unsettle());
         self.shared.disks.threads.run_eventually(&store, move || {
-            work.remove_made(&files, created);
+            work.remove_created(&files, created);
             drop(unsettled);
         });
     }

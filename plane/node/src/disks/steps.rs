@@ -283,7 +283,7 @@ impl Controller {
         let opened = entry.lock().open.as_ref().map(|open| (open.files.clone(), open.made));
         self.close_disk(entry);
         if let Some((files, created)) = opened.filter(|_| is_created) {
-            self.remove_made(entry, &files, created, None);
+            self.remove_created(entry, &files, created, None);
         }
     }
 

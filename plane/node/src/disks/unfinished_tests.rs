@@ -79,7 +79,7 @@ fn assert_nothing_left(harness: &Harness, files: &[&str]) {
     });
 }
 
-fn assert_given_up(harness: &Harness, reason: &str) {
+fn assert_abandoned(harness: &Harness, reason: &str) {
     let events = || harness.events(EventKind::DiskWorkGivenUp.id());
     wait_until("it is told", || !events().is_empty());
     assert_eq!(events().len(), 1);
@@ -135,7 +135,7 @@ fn what_three_daemons_have_died_of_is_given_up() {
     harness.node.resume_disk_jobs();
     assert_nothing_left(&harness, &["data.vhdx"]);
     assert!(harness.node.operations().is_empty());
-    assert_given_up(&harness, "3 daemons");
+    assert_abandoned(&harness, "3 daemons");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_disk_that_has_another_file_or_is_gone_meanwhile_is_left_alone() {
     harness.apply_ok(&config("file = \"other.vhdx\""));
     harness.node.resume_disk_jobs();
     assert_nothing_left(&harness, &["data.vhdx", "other.vhdx"]);
-    assert_given_up(&harness, "another file");
+    assert_abandoned(&harness, "another file");
 
     let harness = end(converting());
     harness.apply_ok(&without_disks);

@@ -29,10 +29,10 @@ fn a_disk_goes_there_and_back_with_its_vm() {
     assert_eq!(state, StorageState::Away);
     assert!(reason.contains("is migrating from another node"), "{reason}");
     assert_eq!(pair.there.disks.sockets().0.len(), 1);
-    let moving = pair.here.node.vm("web").unwrap().migration.unwrap();
-    assert_eq!((moving.disks_handed_over, moving.disks_copied), (vec![name("web")], vec![]));
-    let moving = pair.there.node.vm("web").unwrap().migration.unwrap();
-    assert_eq!(moving.disks_handed_over, [name("web")]);
+    let migration = pair.here.node.vm("web").unwrap().migration.unwrap();
+    assert_eq!((migration.disks_handed_over, migration.disks_copied), (vec![name("web")], vec![]));
+    let migration = pair.there.node.vm("web").unwrap().migration.unwrap();
+    assert_eq!(migration.disks_handed_over, [name("web")]);
     // Other operations on the disk are rejected on both nodes meanwhile.
     for harness in [&pair.here, &pair.there] {
         let work = DiskFileJob::Snapshot(SnapshotDiskRequest { file: "n.vhdx".parse().unwrap() });

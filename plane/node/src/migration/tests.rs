@@ -530,15 +530,15 @@ fn a_vm_of_which_nobody_says_anything_is_given_up() {
         IncomingMigrationState::Waiting
     );
     // The VM's state is incomplete, so the activation is rejected.
-    let early = pair.there.node.activate_arrival(&arrival.id).unwrap_err();
-    assert!(early.message.contains("was not received completely"), "{early}");
+    let early_error = pair.there.node.activate_arrival(&arrival.id).unwrap_err();
+    assert!(early_error.message.contains("was not received completely"), "{early_error}");
     pair.assert_here();
     assert_eq!(
         pair.there.node.arrival(&arrival.id).unwrap().state,
         IncomingMigrationState::Abandoned
     );
-    let late = pair.there.node.activate_arrival(&arrival.id).unwrap();
-    assert_eq!(late.state, IncomingMigrationState::Abandoned);
+    let late_arrival = pair.there.node.activate_arrival(&arrival.id).unwrap();
+    assert_eq!(late_arrival.state, IncomingMigrationState::Abandoned);
     let line = pair.there.node.arrival_line(&arrival.id, &crate::PeerStream::Memory).unwrap_err();
     assert_eq!(line.code, ErrorCode::NotFound);
 }

@@ -113,8 +113,8 @@ impl Shared {
 /// Returns the beginning of an error with text of a peer, without control characters.
 fn logged(error: &ApiError) -> String {
     let text = error.to_string();
-    let shown = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-    text.chars().take(LOGGED_MAX).map(shown).collect()
+    let replace_control = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    text.chars().take(LOGGED_MAX).map(replace_control).collect()
 }
 
 /// Returns the label of the source node in errors. Host names that cannot be valid are left out.

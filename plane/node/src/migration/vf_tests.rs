@@ -124,7 +124,7 @@ impl Pair {
     }
 
     /// Waits until the hot-unplug of the VF was requested.
-    fn wait_asked(&self) {
+    fn wait_queried(&self) {
         let is_requested =
             || self.here.vms.commands().iter().any(|command| command == "web unplug VF of nic/web");
         wait_until("the guest is asked", is_requested);
@@ -132,8 +132,12 @@ impl Pair {
 
     /// Asserts that no memory of the VM was sent.
     fn assert_nothing_sent(&self) {
-        let moving = self.moving().unwrap();
-        assert_eq!((moving.memory_bytes_copied, moving.memory_bytes_left), (0, 0), "{moving:?}");
+        let migration = self.moving().unwrap();
+        assert_eq!(
+            (migration.memory_bytes_copied, migration.memory_bytes_left),
+            (0, 0),
+            "{migration:?}"
+        );
         assert_eq!(self.here.vms.state("web"), Some(VmRunState::Running));
         assert_eq!(self.here.vms.sends(), 0);
     }
@@ -147,7 +151,7 @@ impl Pair {
 fn a_vf_is_left_before_memory_is_sent_and_there_is_one_on_the_other_node() {
     let pair = Pair::new(&there_has_vf());
     let operation = pair.begin();
-    pair.wait_asked();
+    pair.wait_queried();
     wait_until("it waits there", || pair.there.vms.state("web").is_some());
     // Long enough for the destination to assign VFs and for the source to send memory; shorter than
     // the limit on the release of the VF.
@@ -178,7 +182,7 @@ fn a_vf_is_left_before_memory_is_sent_and_there_is_one_on_the_other_node() {
 fn a_vm_is_on_the_switch_of_a_node_that_has_no_vf_for_it() {
     let pair = Pair::new(&there_has_none());
     let operation = pair.begin();
-    pair.wait_asked();
+    pair.wait_queried();
     pair.here.vms.release_vf("web", "web");
     let operation = pair.end(&operation);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
@@ -194,7 +198,7 @@ fn a_vm_is_on_the_switch_of_a_node_that_has_no_vf_for_it() {
 fn a_guest_that_does_not_let_go_of_its_vf_stays_and_nothing_was_sent() {
     let pair = Pair::new(&there_has_vf());
     let operation = pair.begin();
-    pair.wait_asked();
+    pair.wait_queried();
     let operation = pair.end(&operation);
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
     assert!(operation.error.unwrap().message.contains("has not released its VF"));
@@ -215,11 +219,11 @@ fn a_move_that_is_cancelled_or_fails_gives_the_vf_back() {
         let pair = Pair::new(&there_has_vf());
         pair.here.vms.hold_memory(true);
         let operation = pair.begin();
-        pair.wait_asked();
+        pair.wait_queried();
         pair.here.vms.release_vf("web", "web");
         wait_until("memory is sent", || pair.here.vms.sends() == 1);
         // During the transfer no VF is assigned, although one is free.
-        pair.adapter_here.wait_looked_at();
+        pair.adapter_here.wait_polled();
         assert!(pair.here.vms.vfs().is_empty());
         if is_cancelled {
             pair.here.node.cancel_operation(operation.id).unwrap();
@@ -274,7 +278,7 @@ fn a_vm_that_was_handed_over_is_given_no_vf() {
             .then(|| PeerError::Unreachable("no route".to_owned()))
     });
     pair.begin();
-    pair.wait_asked();
+    pair.wait_queried();
     pair.here.vms.release_vf("web", "web");
     let is_handed_over =
         |node: &Harness| node.node.vm("web").is_ok_and(|vm| vm.state == VmState::HandedOver);
@@ -290,7 +294,7 @@ fn a_vm_that_was_handed_over_is_given_no_vf() {
     let source = Harness::with_iov_among_nodes(stopped, iov, far_nodes.clone());
     source.plane.run_clock();
     wait_until("it is handed over", || is_handed_over(&source));
-    adapter_here.wait_looked_at();
+    adapter_here.wait_polled();
     assert!(vms.vfs().is_empty(), "a VM that is another node's has a VF here");
     far_nodes.intercept(|_, _| None);
     let pair = Pair { here: source, there: target, adapter_here, adapter_there };

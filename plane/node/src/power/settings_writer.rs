@@ -66,17 +66,17 @@ pub fn restore_power(
 ) -> Result<PowerRestoration, StateStoreError> {
     let mut keeper = SettingsWriter::load(Arc::clone(host), Arc::clone(store))?;
     keeper.forget_other_boots(boot_id)?;
-    let settled = keeper.apply(None, &Overwrite::Nothing);
-    if let Some(detail) = settled.store_error {
+    let apply_result = keeper.apply(None, &Overwrite::Nothing);
+    if let Some(detail) = apply_result.store_error {
         return Err(StateStoreError::new(detail));
     }
-    let external_changes = settled.external_changes.iter().map(external_change_text).collect();
+    let external_changes = apply_result.external_changes.iter().map(external_change_text).collect();
     let not_restored = keeper.records.keys().map(|id| {
         let reason = keeper.refused.get(id).map_or("its file does not exist now", String::as_str);
         format!("{id}: {reason}")
     });
     Ok(PowerRestoration {
-        restored: settled.restored,
+        restored: apply_result.restored,
         left: external_changes,
         failed: not_restored.collect(),
     })
@@ -115,7 +115,7 @@ impl SettingsWriter {
     /// Applies the plan's settings; restores previous values if `spec` is `None` or omits a
     /// setting.
     pub(super) fn apply(&mut self, spec: Option<&PowerSpec>, assert: &Overwrite) -> ApplyResult {
-        let mut settled = ApplyResult::default();
+        let mut apply_result = ApplyResult::default();
         self.refused.clear();
         let reported_before: BTreeSet<SettingId> = self.external_changes.keys().copied().collect();
         let mut machine = self.host.settings();
@@ -128,23 +128,23 @@ impl SettingsWriter {
             todo.writes.retain(|setting| !self.refused.contains_key(&setting.id));
             self.turbo_first(&mut todo);
             if let Err(error) = self.record(todo.records.clone()) {
-                settled.store_error = Some(error.to_string());
+                apply_result.store_error = Some(error.to_string());
                 break;
             }
             self.external_changes =
                 todo.external_changes.iter().map(|change| (change.id, change.clone())).collect();
-            settled.waiting = todo.waiting.len();
-            settled.external_changes.extend(todo.external_changes.iter().cloned());
+            apply_result.waiting = todo.waiting.len();
+            apply_result.external_changes.extend(todo.external_changes.iter().cloned());
             if todo.writes.is_empty() {
                 break;
             }
-            machine = self.write_all(&todo, &machine, &mut settled);
+            machine = self.write_all(&todo, &machine, &mut apply_result);
         }
-        settled.external_changes.sort_by_key(|change| change.id);
-        settled.external_changes.dedup_by_key(|change| change.id);
-        settled.external_changes.retain(|change| !reported_before.contains(&change.id));
+        apply_result.external_changes.sort_by_key(|change| change.id);
+        apply_result.external_changes.dedup_by_key(|change| change.id);
+        apply_result.external_changes.retain(|change| !reported_before.contains(&change.id));
         self.delete_unapplied_records(&machine);
-        settled
+        apply_result
     }
 
     /// Restricts a round to turbo if turbo is to be written, because other settings depend on it.
@@ -166,7 +166,7 @@ impl SettingsWriter {
         &mut self,
         todo: &Reconciliation,
         before: &HostPowerSettings,
-        settled: &mut ApplyResult,
+        apply_result: &mut ApplyResult,
     ) -> HostPowerSettings {
         let is_of_turbo = todo.writes.iter().any(is_turbo);
         let mut records = self.records.clone();
@@ -176,7 +176,7 @@ impl SettingsWriter {
             match self.host.write(setting.id, &setting.value) {
                 Ok(()) if is_back => {
                     records.remove(&setting.id);
-                    settled.restored += 1;
+                    apply_result.restored += 1;
                 }
                 Ok(()) => {
                     written.insert(setting.id);
@@ -184,7 +184,7 @@ impl SettingsWriter {
                 Err(error) => {
                     let reason = error.to_string();
                     if is_back {
-                        settled.not_restored.push((setting.id, reason.clone()));
+                        apply_result.not_restored.push((setting.id, reason.clone()));
                     }
                     self.refused.insert(setting.id, reason);
                 }
@@ -200,7 +200,7 @@ impl SettingsWriter {
             }
         }
         if let Err(error) = self.record(records) {
-            settled.store_error = Some(error.to_string());
+            apply_result.store_error = Some(error.to_string());
         }
         after
     }

@@ -62,7 +62,7 @@ impl Inner {
         });
         let reason = match (&target.why_not, mismatch) {
             (Some(reason), _) => Some(reason.to_string()),
-            (None, Some(setting)) => Some(self.why_wrong(setting)),
+            (None, Some(setting)) => Some(self.mismatch_reason(setting)),
             (None, None) => self.rounding(target, machine),
         };
         PowerSettingStatus {
@@ -73,12 +73,12 @@ impl Inner {
             setting: target.kind.as_str().to_owned(),
             required: target.required.clone(),
             in_effect: target.why_not.is_none() && mismatch.is_none(),
-            now: now_in_words(target, machine),
+            now: current_value_text(target, machine),
             reason,
         }
     }
 
-    fn why_wrong(&self, setting: &RequiredSetting) -> String {
+    fn mismatch_reason(&self, setting: &RequiredSetting) -> String {
         if let Some(reason) = self.keeper.refused.get(&setting.id) {
             return reason.clone();
         }
@@ -111,7 +111,7 @@ impl Inner {
 }
 
 /// Returns the current value of a target as text; `None` if it cannot be read.
-fn now_in_words(target: &Target, machine: &HostPowerSettings) -> Option<String> {
+fn current_value_text(target: &Target, machine: &HostPowerSettings) -> Option<String> {
     if let (SettingKind::IdleStates, Scope::Cpus(cpus)) = (target.kind, &target.scope) {
         let cpu = machine.cpus.iter().find(|cpu| cpus.contains(&cpu.number))?;
         let allowed = allowed_states(cpu);

@@ -63,7 +63,7 @@ impl Inner {
     fn report_effect(
         &mut self,
         power: Option<&PowerConfig>,
-        settled: &ApplyResult,
+        apply_result: &ApplyResult,
     ) -> Option<Draft> {
         let Some(power) = power else {
             self.effect = PowerEffect::Off;
@@ -73,7 +73,7 @@ impl Inner {
         let machine = self.keeper.host.settings();
         let settings = self.setting_statuses(power, &machine);
         self.effect = super::effect::effect_of(&settings);
-        let draft = events::in_effect(power, self.effect, &settings, settled);
+        let draft = events::in_effect(power, self.effect, &settings, apply_result);
         let must_report = self.reported.as_ref().is_none_or(|reported| {
             (reported.kind, &reported.text, &reported.fields)
                 != (draft.kind, &draft.text, &draft.fields)

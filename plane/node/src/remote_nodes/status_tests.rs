@@ -133,15 +133,15 @@ fn nodes_that_do_not_answer_hold_nobody_up_for_longer_than_one() {
 fn requests_for_the_status_of_one_node_share_one_question() {
     let (harness, gate, queries) = silent(1);
     std::thread::scope(|scope| {
-        let both = [(); 2].map(|()| scope.spawn(|| harness.node.peer_node("n0").unwrap()));
+        let requests = [(); 2].map(|()| scope.spawn(|| harness.node.peer_node("n0").unwrap()));
         crate::testing::wait_until("both to wait for one answer", || {
             let questions = harness.node.shared().questions.0.in_progress();
             // The map, the query's thread and both waiting requests hold references.
             questions.get(&name("n0")).is_some_and(|question| Arc::strong_count(question) == 2 + 2)
         });
         open(&gate);
-        for shown in both {
-            let reason = shown.join().unwrap().condition.reason.unwrap();
+        for request in requests {
+            let reason = request.join().unwrap().condition.reason.unwrap();
             assert_eq!(reason, "nobody listens at n0:8443");
         }
     });

@@ -304,21 +304,21 @@ fn rates_and_shares_are_those_of_the_last_second() {
     };
     count(&bench, [9_000_000, 5]);
     bench.pass(Duration::from_secs(1));
-    let shown = |bench: &Bench| {
+    let rates = |bench: &Bench| {
         let members = bench.team().members;
         [0, 1].map(|index| {
             (members[index].tx_bps, members[index].rx_bps, members[index].tx_share_ppm)
         })
     };
-    assert_eq!(shown(&bench), [(0, 0, 0); 2], "the first look says nothing");
+    assert_eq!(rates(&bench), [(0, 0, 0); 2], "the first look says nothing");
     count(&bench, [9_750_000, 250_005]);
     bench.pass(Duration::from_secs(1));
-    assert_eq!(shown(&bench), [(6_000_000, 600_000, 750_000), (2_000_000, 200_000, 250_000)]);
+    assert_eq!(rates(&bench), [(6_000_000, 600_000, 750_000), (2_000_000, 200_000, 250_000)]);
     assert_eq!(bench.team().members[0].counters.tx_bytes, 9_750_000);
     assert_eq!(bench.team().members[0].flows_share_ppm, 500_000);
     assert_eq!(bench.team().speed_mbps, 20_000);
     bench.pass(Duration::from_secs(1));
-    assert_eq!(shown(&bench), [(0, 0, 0); 2]);
+    assert_eq!(rates(&bench), [(0, 0, 0); 2]);
     let slow = LinkSpeed { mbps: None, full_duplex: None };
     bench.link("a", LinkProperties { up: true, speed: slow });
     assert_eq!((bench.team().speed_mbps, bench.team().members[0].speed_mbps), (10_000, None));
@@ -360,9 +360,9 @@ fn a_dynamic_team_moves_flows_by_their_loads() {
     let moved = moved.count();
     assert!(moved > busy.len() / 4 && moved < busy.len(), "{moved} of {}", busy.len());
     // Without loads, the distribution does not change.
-    let settled = bench.plane.distributions_set();
+    let distributions_before = bench.plane.distributions_set();
     bench.pass(Duration::from_secs(3));
-    assert_eq!(bench.plane.distributions_set(), settled);
+    assert_eq!(bench.plane.distributions_set(), distributions_before);
 }
 
 #[test]

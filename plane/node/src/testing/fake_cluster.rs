@@ -153,8 +153,8 @@ impl World {
                 .iter()
                 .any(|change| matches!(change, ClusterChange::Remove(key) if key == removed))
         };
-        let late = self.late_write.take_if(is_removed);
-        let written = late.as_ref().and_then(|(_, key)| self.entries.get(key).cloned());
+        let late_removal = self.late_write.take_if(is_removed);
+        let written = late_removal.as_ref().and_then(|(_, key)| self.entries.get(key).cloned());
         for change in changes {
             match change {
                 ClusterChange::Put(key, value, lease) => {
@@ -174,7 +174,7 @@ impl World {
                 }
             }
         }
-        if let (Some((removed, key)), Some(entry)) = (late, written) {
+        if let (Some((removed, key)), Some(entry)) = (late_removal, written) {
             notifications.retain(|(removed_key, _)| *removed_key != removed);
             self.entries.insert(key, entry);
         }

@@ -63,7 +63,7 @@ impl FakeSriov {
     }
 
     /// Waits until the node has completed a query of its adapters and its reaction.
-    pub(crate) fn wait_looked_at(&self) {
+    pub(crate) fn wait_polled(&self) {
         let before = self.world().listed;
         // One query may have begun before, and the last one may not be complete.
         wait_until("adapters are looked at", || self.world().listed >= before + 3);

@@ -603,7 +603,7 @@ impl Vm for FakeVm {
             self.host.hold("finish", &self.name);
         }
         let mut world = self.host.world();
-        world.calls.push(format!("{} {}", self.name, in_words(command)));
+        world.calls.push(format!("{} {}", self.name, command_text(command)));
         let on_unplug = world.on_unplug.clone();
         let guest = world.running.get_mut(&self.name).ok_or_else(not_running)?;
         let mut is_paused_again = false;
@@ -802,7 +802,7 @@ impl Guest {
     }
 }
 
-fn in_words(command: &VmCommand) -> String {
+fn command_text(command: &VmCommand) -> String {
     match command {
         VmCommand::PlugNic(nic) => format!("plug nic {} {}", nic.name, nic.socket.display()),
         VmCommand::Unplug(device) => format!("unplug {device}"),

@@ -131,7 +131,7 @@ impl Bench {
 
     /// Waits until the switch reaches a NIC's address through the uplink, which is published after
     /// the NIC's path.
-    fn wait_led_there(&self, nic: &str) {
+    fn wait_address_added(&self, nic: &str) {
         wait_until(&format!("{nic} reached"), || self.reached_by(nic) == Some(self.uplink()));
     }
 
@@ -204,7 +204,7 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
         (Some(20), Some(true))
     );
     assert_eq!(bench.vms.plugged_vfs("web")["web"], vf.address.to_string());
-    bench.wait_led_there("web");
+    bench.wait_address_added("web");
     assert_eq!(bench.reached_by("light"), None);
     // The embedded switch has the addresses of the other NICs only.
     let led = || bench.sriov.led_addresses();
@@ -372,7 +372,7 @@ fn a_new_daemon_finds_vfs_where_they_are_and_frees_those_of_vms_that_are_gone() 
     bench.wait_path("web", IovPath::Vf);
     bench.wait_path("db", IovPath::Vf);
     assert_eq!((bench.vms.plugged_vfs("web"), bench.vms.plugged_vfs("db")), before);
-    bench.wait_led_there("web");
+    bench.wait_address_added("web");
     bench.run_action("db", VmAction::Kill);
     wait_until("one is free", || bench.vms.vfs().len() == 1);
     assert_eq!(bench.path("web"), IovPath::Vf);

@@ -10,7 +10,7 @@ use suimon_ports::{StateStore, Vm, VmCommand, VmDevice, VmError, VmRunState};
 use super::VmEntry;
 use super::adoption::Unresponsive;
 use super::control_line::ControlLine;
-use super::entry::in_words;
+use super::entry::vm_state;
 use super::freezing::GuestFreeze;
 use super::inbox::{DriverEnd, Input, Message, PendingNotices};
 use super::incoming::Arriving;
@@ -153,7 +153,7 @@ impl Driver {
         let has_left = matches!(self.migration_record, Some(StoredMove::Migrated(_)));
         match stored_run {
             // The process is killed and not adopted.
-            Some(stored) if has_left => self.lost = Some(Unresponsive::not_asked(stored)),
+            Some(stored) if has_left => self.lost = Some(Unresponsive::unqueried(stored)),
             Some(stored) => self.adopt(stored, false),
             None => {}
         }
@@ -280,8 +280,8 @@ impl Driver {
             space,
         });
         self.find_vfs();
-        self.follow_space(in_words(state));
-        self.publish(in_words(state));
+        self.follow_space(vm_state(state));
+        self.publish(vm_state(state));
         // Applies changes that were made during the start or while no daemon was running.
         self.reconcile();
     }
@@ -347,7 +347,7 @@ impl Driver {
         }
         let now = match (state, &self.stopping) {
             (VmRunState::Running, Some(_)) => VmState::Stopping,
-            _ => in_words(state),
+            _ => vm_state(state),
         };
         // Also for an unchanged state: notices are merged, so the state may have changed and
         // changed back.

@@ -17,7 +17,7 @@ impl VmEntry {
 
     /// Fails a request that the driver does not execute, because it has ended.
     pub(super) fn refuse(&self, message: Message) {
-        let error = self.driver_ended();
+        let error = self.driver_end_error();
         match message {
             Message::Work(_, Some(operation))
             | Message::Migrate(_, operation)
@@ -37,7 +37,7 @@ impl VmEntry {
     }
 
     /// Returns the error of a request that arrives when the driver ends.
-    fn driver_ended(&self) -> ApiError {
+    fn driver_end_error(&self) -> ApiError {
         let text = match self.inbox.end() {
             Some(DriverEnd::Deleted) => {
                 "the VM was deleted before the request was executed; `suimon vm list` shows the VMs"

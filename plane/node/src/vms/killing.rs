@@ -44,11 +44,11 @@ impl Shared {
         }
         let (shared, vm) = (Arc::clone(self), entry.name.clone());
         let bypass = move || {
-            let Some(late) = kill.wait_late() else { return };
-            if shared.execute_late_kill(&entry, late)
-                && let Some(late) = kill.wait_unblocked(|| entry.is_switching())
+            let Some(late_kill) = kill.wait_late() else { return };
+            if shared.execute_late_kill(&entry, late_kill)
+                && let Some(late_kill) = kill.wait_unblocked(|| entry.is_switching())
             {
-                shared.execute_late_kill(&entry, late);
+                shared.execute_late_kill(&entry, late_kill);
             }
         };
         // Without the thread, the driver kills the VM as soon as it is not blocked any more.
@@ -59,11 +59,11 @@ impl Shared {
 
     /// Executes a kill that the driver has not begun in time. Returns true if it was left to the driver
     /// because of a switchover.
-    fn execute_late_kill(&self, entry: &VmEntry, mut late: LateKill<'_>) -> bool {
+    fn execute_late_kill(&self, entry: &VmEntry, mut late_kill: LateKill<'_>) -> bool {
         let was_switching = entry.is_switching();
         match self.kill_without_driver(entry) {
             KilledWithoutDriver::Killed => {
-                late.set_killed();
+                late_kill.set_killed();
                 false
             }
             KilledWithoutDriver::LeftToDriver(reason) => {
@@ -73,7 +73,7 @@ impl Shared {
                 was_switching || entry.is_switching()
             }
             KilledWithoutDriver::Failed(error) => {
-                late.operation().end(&Err(entry.error_of(&error)));
+                late_kill.operation().end(&Err(entry.error_of(&error)));
                 false
             }
         }
@@ -132,8 +132,8 @@ impl VmEntry {
             return false;
         }
         self.set_switching(true);
-        if let Some(moving) = &mut self.view().migration {
-            moving.phase = MigrationPhase::Switching;
+        if let Some(migration) = &mut self.view().migration {
+            migration.phase = MigrationPhase::Switching;
         }
         true
     }

@@ -23,9 +23,9 @@ impl VmEntry {
         let name = &self.name;
         let is_frozen = view.running.as_ref().is_some_and(|run| run.frozen_until.is_some());
         let text = match (view.state, &view.migration) {
-            (_, Some(moving)) => format!(
+            (_, Some(migration)) => format!(
                 "the VM is already migrating ({}); `suimon operation list` shows the operation",
-                moving.node
+                migration.node
             ),
             (VmState::Running | VmState::Paused, None) if is_frozen => {
                 format!(
@@ -112,7 +112,7 @@ impl Driver {
             (None, _) | (_, VmRunState::Panicked) => false,
             (Some(_), _) => {
                 if self.outgoing.is_some() && self.entry.view().state != VmState::HandedOver {
-                    self.publish(super::entry::in_words(state));
+                    self.publish(super::entry::vm_state(state));
                 }
                 true
             }
@@ -155,12 +155,12 @@ impl Shared {
         let changed = from.vms.iter().filter(|vm| is_changed(vm) && !departs(vm));
         let errors = changed.filter_map(|vm| {
             let entry = self.vms.find(&vm.name)?;
-            let moving = entry.view().migration.clone()?;
-            let direction = if moving.is_outgoing { "to" } else { "from" };
+            let migration = entry.view().migration.clone()?;
+            let direction = if migration.is_outgoing { "to" } else { "from" };
             let text = format!(
                 "the VM is migrating {direction} node {}; change the VM, its NICs, its disks and their \
                  QoS policies after that",
-                moving.node
+                migration.node
             );
             Some(ApiError::new(ErrorCode::InUse, text).about(entry.label()))
         });

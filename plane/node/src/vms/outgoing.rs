@@ -122,8 +122,8 @@ impl OutgoingMigration {
 
 /// Returns the migration status of a VM that an earlier daemon handed over; `None` if it was not
 /// handed over.
-pub(super) fn handed_over_view(moving: &StoredMove) -> Option<VmMigration> {
-    let (migration, is_reported) = match moving {
+pub(super) fn handed_over_view(stored_move: &StoredMove) -> Option<VmMigration> {
+    let (migration, is_reported) = match stored_move {
         StoredMove::HandedOver(migration) => (migration, false),
         StoredMove::Migrated(migration) => (migration, true),
         StoredMove::Arriving { .. } | StoredMove::Leaving(_) => return None,

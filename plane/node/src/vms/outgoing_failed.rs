@@ -6,7 +6,7 @@ use suimon_contract::{ApiError, ErrorCode, MigrationPhase, Name, VmState};
 use suimon_ports::{SendingPhase, Vm, VmCommand, VmError, VmErrorKind, VmRunState};
 
 use super::driver::Driver;
-use super::entry::in_words;
+use super::entry::vm_state;
 use super::move_limits::SWITCH_LIMIT;
 use super::outgoing::{OutgoingMigration, SWITCHOVER_POLL, Stage};
 use super::records::{StoredMigration, StoredMove};
@@ -31,8 +31,8 @@ impl Driver {
         self.roll_back(&migration, handed_over);
         drop(marks);
         // Restores the switch's tables before the guest continues, so that frames reach it.
-        if let Some(moving) = &mut self.entry.view().migration {
-            moving.phase = MigrationPhase::Switching;
+        if let Some(migration) = &mut self.entry.view().migration {
+            migration.phase = MigrationPhase::Switching;
         }
         self.report_location();
         if self.lost.is_some() {
@@ -99,14 +99,14 @@ impl Driver {
 
     /// Ends the migration in QEMU and in the records.
     fn end_move(&mut self, was_paused: bool) {
-        self.go_on_here(was_paused);
+        self.continue_on_source(was_paused);
         self.save_moving(None);
         self.set_vfs_moving(false);
     }
 
     /// Cancels QEMU's migration and resumes the CPUs, unless the VM was paused before or waits for
     /// space. Failures are retried for `SWITCH_LIMIT`, except the end of the process.
-    fn go_on_here(&mut self, was_paused: bool) {
+    fn continue_on_source(&mut self, was_paused: bool) {
         let Some(vm) = self.run.as_ref().map(|run| run.vm.clone()) else { return };
         let limit = Instant::now() + SWITCH_LIMIT;
         loop {
@@ -127,7 +127,7 @@ impl Driver {
             std::thread::sleep(wait);
         }
         let state = vm.status().state;
-        self.publish(in_words(state));
+        self.publish(vm_state(state));
     }
 
     /// Resumes an outgoing migration that the previous daemon left in progress.

@@ -49,7 +49,7 @@ pub(super) fn releases(
     to: &ValidatedChange,
     acquired: &Acquired,
 ) -> (Unplugs, Unplugs) {
-    let (mut early, mut late) = (Unplugs::new(), Unplugs::new());
+    let (mut early_unplugs, mut late_unplugs) = (Unplugs::new(), Unplugs::new());
     for vm in &from.vms {
         let Some(after) = to.state.config.vm(vm.name.as_str()) else { continue };
         let nics = vm.nics.iter().filter(|nic| !after.nics.contains(nic)).map(|nic| {
@@ -66,13 +66,13 @@ pub(super) fn releases(
         for (device, closed) in nics.chain(disks) {
             let releases = match closed {
                 None => continue,
-                Some(CloseTime::Early) => &mut early,
-                Some(CloseTime::Late) => &mut late,
+                Some(CloseTime::Early) => &mut early_unplugs,
+                Some(CloseTime::Late) => &mut late_unplugs,
             };
             releases.entry(vm.name.clone()).or_default().insert(device);
         }
     }
-    (early, late)
+    (early_unplugs, late_unplugs)
 }
 
 /// Returns when a device is closed; `None` if it did not exist or is unchanged.

@@ -65,7 +65,7 @@ impl Driver {
     }
 
     /// Requests the removal of records of stores that this host does not share.
-    pub(super) fn withdraw_left(&self) {
+    pub(super) fn withdraw_remaining(&self) {
         for store in &self.withdrawals {
             self.tasks.push(self.session, Task::Withdraw { store: store.clone() });
         }

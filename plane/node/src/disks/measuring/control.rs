@@ -333,7 +333,7 @@ fn run(
     store: &Name,
 ) -> Result<Measured, ApiError> {
     let started = Instant::now();
-    let mut shown = None;
+    let mut last_progress = None;
     loop {
         operation.check_cancelled()?;
         if stop.load(Ordering::Acquire) {
@@ -344,9 +344,9 @@ fn run(
         if progress.is_done {
             return Ok(measurement.measured().clone());
         }
-        if shown.as_ref() != Some(&progress) {
+        if last_progress.as_ref() != Some(&progress) {
             operation.progress(progress.done, progress.of, &progress.text);
-            shown = Some(progress);
+            last_progress = Some(progress);
         }
         if measurement.arm() == ArmResult::Armed {
             let fd = measurement.wake_fd();

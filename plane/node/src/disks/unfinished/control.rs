@@ -88,7 +88,7 @@ impl Controller {
                 self.abandon_job(&disk, &unfinished);
                 continue;
             };
-            match self.go_on_with_one(&entry, unfinished.clone()) {
+            match self.resume_job(&entry, unfinished.clone()) {
                 Ok(()) => {}
                 Err(None) => {
                     self.abandon_job(&disk, &unfinished);
@@ -114,7 +114,7 @@ impl Controller {
     /// # Errors
     /// Fails if the job must be abandoned. `Some` has the reason to report; `None`: the job was
     /// complete except for its record.
-    fn go_on_with_one(
+    fn resume_job(
         &mut self,
         entry: &Arc<DiskEntry>,
         mut unfinished: JobRecord,

@@ -192,7 +192,9 @@ impl Shared {
     pub(crate) fn arriving(&self, id: &str) -> Option<Arc<VmEntry>> {
         let is_arriving = |entry: &Arc<VmEntry>| {
             let view = entry.view();
-            view.migration.as_ref().is_some_and(|moving| !moving.is_outgoing && moving.id == id)
+            view.migration
+                .as_ref()
+                .is_some_and(|migration| !migration.is_outgoing && migration.id == id)
         };
         self.vms.all().into_iter().find(is_arriving)
     }

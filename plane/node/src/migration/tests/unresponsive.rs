@@ -429,8 +429,8 @@ fn requests_behind_the_end_of_a_driver_fail_with_the_reason() {
     pair.here.vms.hold_call(None);
     let queued = end_of(queued);
     assert!(queued.contains("the daemon ends") && queued.contains("repeat it"), "{queued}");
-    let late = end_of(submit());
-    assert_eq!(late, queued);
+    let late_error = end_of(submit());
+    assert_eq!(late_error, queued);
     let operations = pair.here.node.operations();
     let migration = operations.iter().find(|operation| operation.kind == "vm migrate").unwrap().id;
     let migration = end_of(migration);

@@ -50,9 +50,9 @@ impl Shared {
     fn settle_power(&self, power: Option<&PowerConfig>, assert: &Overwrite) -> Vec<Draft> {
         let mut inner = self.power.lock();
         let spec = power.map(spec_of);
-        let settled = inner.keeper.apply(spec.as_ref(), assert);
-        let mut drafts = events::settled(&settled);
-        drafts.extend(inner.report_effect(power, &settled));
+        let apply_result = inner.keeper.apply(spec.as_ref(), assert);
+        let mut drafts = events::settled(&apply_result);
+        drafts.extend(inner.report_effect(power, &apply_result));
         drafts
     }
 }

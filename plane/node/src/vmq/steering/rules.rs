@@ -61,9 +61,9 @@ impl Shared {
         let rules: Vec<SteeredNic> = state.rules.iter().filter_map(steered_nic).collect();
         let is_hardware = !rules.is_empty();
         let reason = if is_hardware {
-            why_not_all(nics.len().saturating_sub(rules.len()), &state)
+            partial_reason(nics.len().saturating_sub(rules.len()), &state)
         } else {
-            Some(why_none(config, uplink, device, &state, nics.is_empty()))
+            Some(none_reason(config, uplink, device, &state, nics.is_empty()))
         };
         Some(SteeringStatus {
             mode: if is_hardware { SteeringMode::Hardware } else { SteeringMode::Software },
@@ -107,7 +107,7 @@ fn rule(
     Some(SteeringRule { port, mac, vlan, queue: *nic_queues.get(&port)? })
 }
 
-fn why_not_all(unsteered: usize, state: &SteeringState) -> Option<String> {
+fn partial_reason(unsteered: usize, state: &SteeringState) -> Option<String> {
     if unsteered == 0 {
         return None;
     }
@@ -116,7 +116,7 @@ fn why_not_all(unsteered: usize, state: &SteeringState) -> Option<String> {
     Some(format!("frames of {nics} are classified in software: {reason}"))
 }
 
-fn why_none(
+fn none_reason(
     config: &HostConfig,
     uplink: &UplinkConfig,
     device: &DeviceStatus,

@@ -138,12 +138,13 @@ impl Shared {
             Err(error) if from == worker => move_failed(self, &hand_over, task, &error),
             Ok(()) if from == worker => None,
             // The queue moves, even if the worker confirms it late.
-            late => {
+            result => {
                 let reason =
                     inner.placings.get(uplink).and_then(|placement| placement.reason(queue, now));
                 let draft = moved(self, &inner.numbering, &hand_over, task, reason);
                 draft.map(|draft| {
-                    late.err()
+                    result
+                        .err()
                         .iter()
                         .fold(draft, |draft, late_error| draft.with("late", late_error))
                 })

@@ -98,12 +98,12 @@ impl Driver {
     /// Responds to a request of the source node.
     pub(in crate::vms) fn answer_arrival(&mut self, (call, answer): ArrivalMessage) {
         // The arrival may have been activated or abandoned while the request was queued.
-        let settled = match &self.migration_record {
+        let settled_state = match &self.migration_record {
             None => Some(IncomingMigrationState::Active),
             Some(_) if self.is_abandoned => Some(IncomingMigrationState::Abandoned),
             Some(_) => None,
         };
-        if let (Some(state), false) = (settled, matches!(call, ArrivalCall::Line(_))) {
+        if let (Some(state), false) = (settled_state, matches!(call, ArrivalCall::Line(_))) {
             let _ = answer.try_send(Ok(ArrivalAnswer::State(state)));
             return;
         }
@@ -308,7 +308,7 @@ impl Driver {
         let Some(StoredMove::Arriving { from: source, .. }) = self.migration_record.clone() else {
             return;
         };
-        self.lost = stored_run.map(Unresponsive::not_asked);
+        self.lost = stored_run.map(Unresponsive::unqueried);
         self.give_up_arrival(&source, "the daemon ended during the migration");
     }
 }

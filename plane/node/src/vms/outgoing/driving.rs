@@ -385,8 +385,8 @@ impl Driver {
 
     /// Sets and records the migration state, with the run of a VM that is not adopted yet. Returns
     /// true if the state store accepted the record.
-    pub(in crate::vms) fn save_moving(&mut self, moving: Option<StoredMove>) -> bool {
-        self.migration_record = moving;
+    pub(in crate::vms) fn save_moving(&mut self, stored_move: Option<StoredMove>) -> bool {
+        self.migration_record = stored_move;
         let run = self.run.as_ref().map(|run| &run.stored);
         let saved = self.save(run.or(self.lost.as_ref().map(|lost| &lost.stored)));
         if let Some(run) = &mut self.run {

@@ -10,7 +10,7 @@ use super::SpaceWait;
 use crate::disks::QueuedWrites;
 use crate::shared::Shared;
 use crate::vms::driver::{Driver, Run};
-use crate::vms::entry::in_words;
+use crate::vms::entry::vm_state;
 use crate::vms::{VmEntry, texts};
 
 impl Driver {
@@ -51,7 +51,7 @@ impl Driver {
             Some(space) => space.end_attempt(Instant::now()),
             None => {
                 run.space = Some(SpaceWait::new(Instant::now(), interval));
-                let draft = texts::paused_for_space(&self.entry, &self.stores_in_words());
+                let draft = texts::paused_for_space(&self.entry, &self.store_list());
                 self.append(draft);
             }
         }
@@ -60,7 +60,7 @@ impl Driver {
     /// Updates the state after a migration, during which changes of the run state were not handled.
     pub(in crate::vms) fn follow_space_again(&mut self) {
         let Some(run) = &self.run else { return };
-        let state = in_words(run.vm.status().state);
+        let state = vm_state(run.vm.status().state);
         self.follow_space(state);
         self.publish(state);
     }
@@ -77,7 +77,7 @@ impl Driver {
     }
 
     /// Returns the stores of the VM's emulated disks as text: `store/a, store/b`.
-    fn stores_in_words(&self) -> String {
+    fn store_list(&self) -> String {
         let Some(run) = &self.run else { return String::new() };
         let disks = self.emulated_disks(run);
         let desired = self.shared.desired();
@@ -92,7 +92,7 @@ impl Driver {
         if !self.waits_for_space() {
             return None;
         }
-        let (stores, name) = (self.stores_in_words(), &self.entry.name);
+        let (stores, name) = (self.store_list(), &self.entry.name);
         Some(format!(
             "paused because the store was full ({stores}); the VM resumes when there is space, \
              and `suimon vm pause {name}` keeps it paused"

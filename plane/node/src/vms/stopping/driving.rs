@@ -8,7 +8,7 @@ use suimon_ports::VmCommand;
 use super::Stopping;
 use crate::operations::OperationHandle;
 use crate::vms::driver::Driver;
-use crate::vms::entry::in_words;
+use crate::vms::entry::vm_state;
 
 /// Interval in which the operation is checked for cancellation.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -79,7 +79,7 @@ impl Driver {
 
     fn continue_stop(&mut self, error: ApiError) {
         if let Some(run) = &self.run {
-            let state = in_words(run.vm.status().state);
+            let state = vm_state(run.vm.status().state);
             self.publish(state);
         }
         self.end_stopping(&Err(error));
