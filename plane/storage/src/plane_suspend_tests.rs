@@ -159,10 +159,10 @@ fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
         // One of the workers already serves the disk. Moving the disk there has no effect.
         assert!(!matches!(plane.move_disk(DISK, other), Err(PlaneError::Lost(_))));
     }
-    let late = FakeQueue::new(4);
-    let late_client = Arc::clone(&late.client);
-    late.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![8; 512]);
-    plane.attach_client(DISK, Box::new(late)).unwrap();
+    let late_queue = FakeQueue::new(4);
+    let late_client = Arc::clone(&late_queue.client);
+    late_queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![8; 512]);
+    plane.attach_client(DISK, Box::new(late_queue)).unwrap();
     submit(&client, 1, WRITE, SIZE);
     submit(&late_client, 2, WRITE, 512);
     take_turns(&plane);

@@ -90,8 +90,8 @@ impl StoragePlane {
         let channels: Vec<Arc<WorkerChannel>> =
             lock(&self.0.channels).values().map(Arc::clone).collect();
         let replies: Vec<_> = channels.iter().map(|channel| begin(channel, &slots)).collect();
-        let both = channels.iter().zip(replies);
-        both.map(|(channel, reply)| self.end(&channel.view, reply, until)).collect()
+        let pending = channels.iter().zip(replies);
+        pending.map(|(channel, reply)| self.end(&channel.view, reply, until)).collect()
     }
 
     /// Returns true if a worker has replied that it has no stores, or has ended.

@@ -101,7 +101,7 @@ impl QueueState {
 
     /// Accounts for a poll of the queue that returned `requests` requests. `is_all_read`: the queue
     /// is empty now. `is_busy`: the worker did other work in the iteration.
-    pub(crate) fn handle_looked(
+    pub(crate) fn handle_poll(
         &mut self,
         now: Time,
         (requests, is_all_read): (usize, bool),

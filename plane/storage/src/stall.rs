@@ -32,9 +32,10 @@ const LAST_PATIENCE: Duration = Duration::from_secs(1);
 impl StorageEngine {
     /// Returns the start of the oldest operation in flight of each disk.
     fn oldest(&self) -> BTreeMap<usize, Time> {
-        let moving = self.requests.numbers().filter_map(|number| self.requests.get(number));
-        let moving = moving.filter(|request| request.parts > 0);
-        let moving = moving.map(|request| (request.disk, request.sent));
+        let active_requests =
+            self.requests.numbers().filter_map(|number| self.requests.get(number));
+        let active_requests = active_requests.filter(|request| request.parts > 0);
+        let active_requests = active_requests.map(|request| (request.disk, request.sent));
         let disks = self
             .disks
             .numbers()
@@ -46,7 +47,7 @@ impl StorageEngine {
                 .map(move |since| (disk_number, since))
         });
         let mut oldest = BTreeMap::new();
-        for (disk, since) in moving.chain(internal) {
+        for (disk, since) in active_requests.chain(internal) {
             let oldest_time = oldest.entry(disk).or_insert(since);
             *oldest_time = since.min(*oldest_time);
         }

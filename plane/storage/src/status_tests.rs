@@ -139,7 +139,7 @@ fn what_any_layer_has_is_data_and_what_is_behind_a_parent_is_none() {
         let is_whole = allocations.len() == expected.len();
         assert!(is_whole || found_extents.extents.len() == max, "seed {seed}: it stopped early");
         let are_apart =
-            found_extents.extents.windows(2).all(|two| two[0].allocation != two[1].allocation);
+            found_extents.extents.windows(2).all(|pair| pair[0].allocation != pair[1].allocation);
         assert!(are_apart);
     }
 }

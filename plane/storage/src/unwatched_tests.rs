@@ -46,9 +46,9 @@ fn a_queue_that_cannot_be_watched_is_given_up_and_others_go_on() {
 
     // A queue that is added when the system permits further watches is served.
     remaining_watches.store(1, Ordering::Relaxed);
-    let (_, late) = client(&plane);
-    submit(&late, 1, WRITE, 512);
-    assert_eq!(answer(&late), (1, DiskOutcome::Done));
+    let (_, late_client) = client(&plane);
+    submit(&late_client, 1, WRITE, 512);
+    assert_eq!(answer(&late_client), (1, DiskOutcome::Done));
     close(plane.take_disk(DISK).unwrap());
     drop(workers);
 }

@@ -201,7 +201,7 @@ impl StorageEngine {
         self.spare_look.handle_served(queue_state.kind, self.now);
         let received = queue_state.queue.receive(available, &mut requests);
         let has_found_full = !queue_state.found_full.is_empty();
-        queue_state.handle_looked(
+        queue_state.handle_poll(
             self.now,
             (requests.len(), requests.len() < available),
             self.is_busy,

@@ -126,8 +126,8 @@ fn run_with_silence(ms: u32) -> Result<PatternFigure, MeasureError> {
 #[test]
 fn a_device_that_answers_late_has_a_low_rate_and_one_that_does_not_answer_none() {
     // One request completes after 5 s of counting.
-    let late = run_with_silence(6_000).unwrap();
-    assert_eq!(late.iops, 1, "{late:?}");
+    let late_result = run_with_silence(6_000).unwrap();
+    assert_eq!(late_result.iops, 1, "{late_result:?}");
     // The requests in flight complete after the limit, and none was counted.
     let error = run_with_silence(40_000).unwrap_err();
     assert!(matches!(error, MeasureError::Nothing(33)), "{error}");
