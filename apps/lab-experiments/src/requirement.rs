@@ -60,12 +60,12 @@ impl Requirement {
             Self::FreeMib(mib) => {
                 let free = free_mib(folder)?;
                 (free < *mib).then(|| {
-                    let shown = folder.display();
+                    let folder_text = folder.display();
                     Words::new(
                         format!(
-                            "{shown} needs {mib} MiB of free space and has {free} MiB; name \
+                            "{folder_text} needs {mib} MiB of free space and has {free} MiB; name \
                              another folder with --work-folder"),
-                        format!("{shown} に {mib} MiB 必要ですが、空きは {free} MiB です。--work-folder \
+                        format!("{folder_text} に {mib} MiB 必要ですが、空きは {free} MiB です。--work-folder \
                                  で別の場所を指定してください"),
                     )
                 })

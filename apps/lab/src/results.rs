@@ -222,10 +222,10 @@ impl RunFolder {
     }
 
     fn unwritten(&self, name: &str) -> String {
-        let shown = self.path.display();
+        let path_text = self.path.display();
         format!(
-            "cannot write {name} in {shown}; earlier results are kept. Free space, then continue \
-             with `suimon lab run --resume {}`",
+            "cannot write {name} in {path_text}; earlier results are kept. Free space, then \
+             continue with `suimon lab run --resume {}`",
             self.id()
         )
     }

@@ -102,10 +102,10 @@ fn virtual_size(store: &StoreStatus) -> String {
     }
 }
 
-/// Formats the sum of minimums and its ratio to the capacity: `4500 (90 %)`. `shown` formats the
-/// number.
-fn reserved(store: &StoreStatus, shown: fn(u64) -> String) -> String {
-    let iops = shown(store.reserved_iops);
+/// Formats the sum of minimums and its ratio to the capacity: `4500 (90 %)`. `format_iops` formats
+/// the number.
+fn reserved(store: &StoreStatus, format_iops: fn(u64) -> String) -> String {
+    let iops = format_iops(store.reserved_iops);
     match store.reserved_percent {
         Some(percent) => format!("{iops} ({percent} %)"),
         None => iops,

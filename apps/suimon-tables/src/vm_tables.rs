@@ -53,10 +53,10 @@ impl Shown for VmConfig {
 
 fn state(vm: &VmStatus) -> String {
     let state = match &vm.migration {
-        Some(moving) if moving.is_outgoing => {
-            format!("{}, migrates to {} ({})", vm.state, moving.node, word(&moving.phase))
+        Some(migration) if migration.is_outgoing => {
+            format!("{}, migrates to {} ({})", vm.state, migration.node, word(&migration.phase))
         }
-        Some(moving) => format!("{}, migrates from {}", vm.state, moving.node),
+        Some(migration) => format!("{}, migrates from {}", vm.state, migration.node),
         None => vm.state.to_string(),
     };
     match &vm.reason {
@@ -65,24 +65,24 @@ fn state(vm: &VmStatus) -> String {
     }
 }
 
-fn add_migration(lines: &mut Lines, moving: &VmMigration) {
-    lines.add("migration", &moving.id);
-    lines.add(if moving.is_outgoing { "  to node" } else { "  from node" }, &moving.node);
-    lines.add("  phase", word(&moving.phase));
+fn add_migration(lines: &mut Lines, migration: &VmMigration) {
+    lines.add("migration", &migration.id);
+    lines.add(if migration.is_outgoing { "  to node" } else { "  from node" }, &migration.node);
+    lines.add("  phase", word(&migration.phase));
     for (title, disks) in
-        [("  copied", &moving.disks_copied), ("  handed over", &moving.disks_handed_over)]
+        [("  copied", &migration.disks_copied), ("  handed over", &migration.disks_handed_over)]
     {
         if !disks.is_empty() {
             let names: Vec<String> = disks.iter().map(|disk| format!("disk/{disk}")).collect();
             lines.add(title, names.join(", "));
         }
     }
-    if moving.is_outgoing {
+    if migration.is_outgoing {
         let progress = |done, remaining| {
             format!("{} copied, {} left", units::bytes(done), units::bytes(remaining))
         };
-        lines.add("  disks", progress(moving.disk_bytes_copied, moving.disk_bytes_left));
-        lines.add("  memory", progress(moving.memory_bytes_copied, moving.memory_bytes_left));
+        lines.add("  disks", progress(migration.disk_bytes_copied, migration.disk_bytes_left));
+        lines.add("  memory", progress(migration.memory_bytes_copied, migration.memory_bytes_left));
     }
 }
 
@@ -152,14 +152,14 @@ mod tests {
         web.frozen_s = Some(12);
         let mut failed = vm("failed");
         failed.reason = Some("it was killed by signal 9".to_owned());
-        let shown = VmConfig::details(&web);
-        insta::assert_snapshot!(shown);
+        let text = VmConfig::details(&web);
+        insta::assert_snapshot!(text);
         insta::assert_snapshot!(VmConfig::table(&[web, failed]).render());
     }
 
     #[test]
     fn vms_that_move_are_shown_with_where_they_are() {
-        let moving = VmMigration {
+        let migration = VmMigration {
             id: "0123456789abcdef0123456789abcdef".to_owned(),
             is_outgoing: true,
             node: "right".to_owned(),
@@ -173,10 +173,11 @@ mod tests {
         };
         let mut web = vm("web");
         web.state = VmState::Running;
-        web.migration = Some(moving.clone());
+        web.migration = Some(migration.clone());
         let mut db = vm("db");
         db.state = VmState::Arriving;
-        db.migration = Some(VmMigration { is_outgoing: false, node: "left".to_owned(), ..moving });
+        db.migration =
+            Some(VmMigration { is_outgoing: false, node: "left".to_owned(), ..migration });
         insta::assert_snapshot!(VmConfig::details(&web));
         insta::assert_snapshot!(VmConfig::table(&[web, db]).render());
     }

@@ -19,7 +19,7 @@ use crate::api::Notifications;
 use crate::server::Client;
 
 pub(crate) use table::Guarded;
-use table::{Report, Table, in_words};
+use table::{Report, Table, peer_text};
 
 /// Wrong credentials that the listeners of the daemon were sent.
 #[derive(Clone, Default)]
@@ -105,7 +105,7 @@ async fn report(node: &Arc<Node>, reports: Vec<Report>) {
         for Report { listener, peer, count, over: span } in reports {
             node.report_rejected_access(&RefusedAccess {
                 listener: listener.name(),
-                peer: peer.map(in_words),
+                peer: peer.map(peer_text),
                 count,
                 seconds: span.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX),
             });

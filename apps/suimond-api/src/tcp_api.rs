@@ -125,14 +125,14 @@ impl Token {
     }
 
     /// Compares a token in constant time.
-    pub(crate) fn matches(&self, shown: &[u8]) -> bool {
-        bool::from(shown.ct_eq(&self.0))
+    pub(crate) fn matches(&self, token_bytes: &[u8]) -> bool {
+        bool::from(token_bytes.ct_eq(&self.0))
     }
 
     /// Returns true if the request contains the token.
     fn is_shown(&self, headers: &HeaderMap) -> bool {
-        let shown = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
-        let Some((scheme, token)) = shown.and_then(|value| value.split_at_checked(7)) else {
+        let header_value = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+        let Some((scheme, token)) = header_value.and_then(|value| value.split_at_checked(7)) else {
             return false;
         };
         scheme.eq_ignore_ascii_case(b"bearer ") && self.matches(token)
@@ -160,9 +160,9 @@ async fn check_token(
     let error = ApiError::new(ErrorCode::Unauthorized, text);
     let failure = ErrorResponse::with_status(StatusCode::UNAUTHORIZED, error);
     let response = ([(header::WWW_AUTHENTICATE, "Bearer")], failure).into_response();
-    let Some(shown) = request.headers().get(header::AUTHORIZATION) else { return response };
+    let Some(header_value) = request.headers().get(header::AUTHORIZATION) else { return response };
     let client = request.extensions().get::<Client>();
-    failures.refuse((Guarded::Api, shown.as_bytes()), client, response).await
+    failures.refuse((Guarded::Api, header_value.as_bytes()), client, response).await
 }
 
 fn required<'c>(value: Option<&'c PathBuf>, field: &str) -> Result<&'c PathBuf, ApiError> {

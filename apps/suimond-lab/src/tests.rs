@@ -192,14 +192,14 @@ fn what_cannot_be_run_is_refused() {
 #[test]
 fn runs_are_listed_by_what_their_files_say() {
     let fixture = Place::new();
-    let (early, simulated) = ("web-20260101T000000", "web-20260103T000000");
+    let (earlier_run, simulated) = ("web-20260101T000000", "web-20260103T000000");
     fixture.write(&format!("{RUN}/head.json"), &head());
     fixture.write(&format!("{RUN}/progress.json"),
         &json!({ "pid": 1, "case": { "en": "c", "ja": "c" }, "repetition": 2, "parts_done": 3, "seconds_left": 40 }));
-    fixture.write(&format!("{early}/head.json"), &head());
-    fixture.write(&format!("{early}/run.json"), &head());
-    fixture.write(&format!("{early}/report.json"), &report());
-    fixture.write(&format!("{early}/report.html"), &json!("page"));
+    fixture.write(&format!("{earlier_run}/head.json"), &head());
+    fixture.write(&format!("{earlier_run}/run.json"), &head());
+    fixture.write(&format!("{earlier_run}/report.json"), &report());
+    fixture.write(&format!("{earlier_run}/report.html"), &json!("page"));
     let origin = json!({ "kind": "simulated", "scenario": "web", "seed": 1, "commit": "" });
     let mut of_model = head();
     of_model["origin"] = origin;
@@ -209,7 +209,7 @@ fn runs_are_listed_by_what_their_files_say() {
 
     let runs = fixture.lab.runs().unwrap();
     let ids: Vec<&str> = runs.iter().map(|run| run.id.as_str()).collect();
-    assert_eq!(ids, [simulated, RUN, early], "the latest first");
+    assert_eq!(ids, [simulated, RUN, earlier_run], "the latest first");
     assert_eq!((runs[0].simulated, runs[0].plan.as_str()), (true, "web"));
     assert_eq!((runs[1].state, &runs[1].progress), (LabRunState::Interrupted, &None));
     assert_eq!(runs[2].verdict.as_ref().unwrap().ja, "分散します。");
@@ -226,15 +226,15 @@ fn runs_are_listed_by_what_their_files_say() {
     drop(run_dir);
     assert_eq!(fixture.lab.runs().unwrap()[1].state, LabRunState::Interrupted);
 
-    let details = fixture.lab.run(early).unwrap();
+    let details = fixture.lab.run(earlier_run).unwrap();
     assert!(details.has_report && details.run.state == LabRunState::Whole);
     assert_eq!(details.figures[0].measured.as_ref().unwrap().interval, Some([0.5, 2.5]));
-    assert_eq!(fixture.lab.report(early).unwrap(), b"\"page\"");
+    assert_eq!(fixture.lab.report(earlier_run).unwrap(), b"\"page\"");
     assert_eq!(fixture.lab.report(RUN).unwrap_err().code, ErrorCode::NotFound);
     // A changed report is detected although the list caches the old one.
     let mut changed = report();
     changed["verdict"]["en"] = "It does not spread at all.".into();
-    fixture.write(&format!("{early}/report.json"), &changed);
+    fixture.write(&format!("{earlier_run}/report.json"), &changed);
     assert_eq!(
         fixture.lab.runs().unwrap()[2].verdict.as_ref().unwrap().en,
         changed["verdict"]["en"]

@@ -45,7 +45,7 @@ pub(crate) fn identity(metadata: &std::fs::Metadata) -> FileIdentity {
     FileIdentity {
         device: metadata.dev(),
         inode: metadata.ino(),
-        created_unix_ns: made_unix_ns(metadata),
+        created_unix_ns: created_unix_ns(metadata),
     }
 }
 
@@ -70,12 +70,12 @@ fn is_it(socket: &StaleSocket, metadata: &std::fs::Metadata) -> bool {
     }
     let absent_ns = socket.absent_unix_ms.saturating_mul(1_000_000);
     // A file system may use the time of its last tick, at most 10 ms earlier.
-    let is_new = made_unix_ns(metadata)
+    let is_new = created_unix_ns(metadata)
         .is_some_and(|created_ns| created_ns.saturating_add(10_000_000) >= absent_ns);
     is_new && metadata.uid() == rustix::process::geteuid().as_raw()
 }
 
-fn made_unix_ns(metadata: &std::fs::Metadata) -> Option<u64> {
+fn created_unix_ns(metadata: &std::fs::Metadata) -> Option<u64> {
     let created = metadata.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
     u64::try_from(created.as_nanos()).ok()
 }

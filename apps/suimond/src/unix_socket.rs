@@ -73,18 +73,19 @@ fn socket_error(action: &str, path: &Path, error: &io::Error) -> anyhow::Error {
 }
 
 fn remove_stale(path: &Path) -> Result<()> {
-    let shown = path.display();
+    let path_text = path.display();
     let metadata = match std::fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(socket_error("check", path, &error)),
     };
     if !metadata.file_type().is_socket() {
-        bail!("--socket: {shown} exists and is not a socket; remove it or choose another path");
+        bail!("--socket: {path_text} exists and is not a socket; remove it or choose another path");
     }
     match listening(path) {
         Ok(Listening::Active) => bail!(
-            "--socket: a daemon already listens on {shown}; stop it first or choose another path"
+            "--socket: a daemon already listens on {path_text}; stop it first or choose \
+             another path"
         ),
         Ok(Listening::Stale) => std::fs::remove_file(path)
             .map_err(|error| socket_error("replace the stale", path, &error)),

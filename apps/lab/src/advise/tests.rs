@@ -99,12 +99,12 @@ fn an_uplinks_driver_is_advised_by_throughput_then_by_cpu_time() {
 
 #[test]
 fn as_many_workers_as_surely_carry_more_than_fewer() {
-    let advice_of = |two: f64, spread: f64| {
+    let advice_of = |rate_with_two: f64, spread: f64| {
         let mut run = full_run("vmq-max-processors");
         for part in &mut run.parts {
             let variation = f64::from(part.repetition) * spread;
             part.value("carried-1", 1000.0 + variation);
-            part.value("carried-2", two + variation);
+            part.value("carried-2", rate_with_two + variation);
             part.value("carried-3", 1000.0 + variation);
         }
         rules::recommendations(&run)

@@ -23,15 +23,15 @@ pub(crate) fn escaped(text: &str) -> String {
 
 /// Returns HTML with both languages, of which the page shows one.
 pub(crate) fn both(words: &Words) -> String {
-    in_both(words, "span")
+    with_both_languages(words, "span")
 }
 
 /// Returns both languages for text inside an SVG.
 pub(crate) fn spans(words: &Words) -> String {
-    in_both(words, "tspan")
+    with_both_languages(words, "tspan")
 }
 
-fn in_both(words: &Words, tag: &str) -> String {
+fn with_both_languages(words: &Words, tag: &str) -> String {
     let (en, ja) = (escaped(&words.en), escaped(&words.ja));
     if en == ja {
         return en;

@@ -189,7 +189,8 @@ fn compare(expect: &Expect, report: &Report, other: Option<&Report>) -> (String,
 fn best_case(expect: &Expect, report: &Report, names: &str, reports: &[Report]) -> (String, f64) {
     let value = |candidate: &Report| candidate.measure(expect.of, &expect.what);
     let of_name = reports.iter().filter(|report| report.case.starts_with(names));
-    let best = of_name.max_by(|first, two| value(first).total_cmp(&value(two))).unwrap_or(report);
+    let best =
+        of_name.max_by(|first, second| value(first).total_cmp(&value(second))).unwrap_or(report);
     let text = format!("best: {:.2} with {}", value(best), best.case);
     (text, value(report) / value(best).max(f64::MIN_POSITIVE) - 1.0)
 }

@@ -72,8 +72,8 @@ fn the_same_seed_gives_the_same_trace_bit_for_bit() {
     let scenario = read(SRIOV);
     let run =
         |seed| run(&scenario, Options { seed, is_swarm: false, records_lines: true }).unwrap();
-    let (first, two, other) = (run(3), run(3), run(4));
-    assert!(first.lines == two.lines && first.trace == two.trace);
+    let (first, second, other) = (run(3), run(3), run(4));
+    assert!(first.lines == second.lines && first.trace == second.trace);
     assert_ne!(first.trace, other.trace);
     let swarm = Options { seed: 1, is_swarm: true, records_lines: false };
     assert!(super::run::run(&scenario, swarm).is_err(), "it says nothing of swarms");

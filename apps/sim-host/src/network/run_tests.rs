@@ -62,8 +62,8 @@ fn costs_decide_what_comes_out() {
 fn the_same_seed_gives_the_same_trace_bit_for_bit() {
     let scenario = read(MAX_PROCESSORS);
     let run = |seed| run(&scenario, Options { seed, is_swarm: true, records_lines: true }).unwrap();
-    let (first, two, other) = (run(3), run(3), run(4));
-    assert!(first.lines == two.lines && first.trace == two.trace);
+    let (first, second, other) = (run(3), run(3), run(4));
+    assert!(first.lines == second.lines && first.trace == second.trace);
     assert_ne!(first.trace, other.trace);
 }
 

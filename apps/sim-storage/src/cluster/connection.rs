@@ -70,12 +70,12 @@ impl Control {
         if !host.pending_requests.iter().any(is_late) {
             return;
         }
-        let late: Vec<PendingRequest> =
+        let late_requests: Vec<PendingRequest> =
             host.pending_requests.iter().copied().filter(is_late).collect();
         host.pending_requests.retain(|request| !is_late(request));
-        self.counts.unanswered += late.len() as u64;
+        self.counts.unanswered += late_requests.len() as u64;
         self.go_on(now, node);
-        for request in late {
+        for request in late_requests {
             self.handle_failure(now, node, request.purpose, model);
         }
     }

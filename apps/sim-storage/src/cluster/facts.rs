@@ -20,14 +20,14 @@ impl NodeLimit {
     /// Returns the limit in normalised operations per second at a time.
     pub(crate) fn iops_at(&self, ns: u64) -> u64 {
         let leased = if ns < self.leased_until_ns { self.leased_iops } else { 0 };
-        let late = if ns >= self.late_from_ns { self.late_iops } else { 0 };
-        leased.max(late).max(self.reserved_iops)
+        let late_iops = if ns >= self.late_from_ns { self.late_iops } else { 0 };
+        leased.max(late_iops).max(self.reserved_iops)
     }
 
     /// Returns the next time at which the limit changes without a message.
     pub(crate) fn changes_after(&self, ns: u64) -> Option<u64> {
-        let late = if self.late_iops > 0 { self.late_from_ns } else { 0 };
-        [self.leased_until_ns, late].into_iter().filter(|time_ns| *time_ns > ns).min()
+        let late_from_ns = if self.late_iops > 0 { self.late_from_ns } else { 0 };
+        [self.leased_until_ns, late_from_ns].into_iter().filter(|time_ns| *time_ns > ns).min()
     }
 }
 

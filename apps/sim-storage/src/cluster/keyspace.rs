@@ -226,13 +226,13 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let first_lease = lease(execute(&mut keys, 0, Request::Lease(5_000_000_000)));
-        let two = lease(execute(&mut keys, 0, Request::Lease(5_000_000_000)));
+        let second_lease = lease(execute(&mut keys, 0, Request::Lease(5_000_000_000)));
         let elect = |node, lease| {
             let put_leader = Change::Put(Key::Leader(7), Value::Node(node, 1), Some(lease));
             Request::Commit(Some(Condition::Absent(Key::Leader(7))), vec![put_leader])
         };
         let Response::Made(term) = execute(&mut keys, 0, elect(1, first_lease)) else { panic!() };
-        assert!(matches!(execute(&mut keys, 0, elect(2, two)), Response::ConditionFailed));
+        assert!(matches!(execute(&mut keys, 0, elect(2, second_lease)), Response::ConditionFailed));
         let fenced = |term| {
             let put_grant = Change::Put(Key::Grant(7, 1), Value::Node(0, 1), None);
             Request::Commit(Some(Condition::Created(Key::Leader(7), term)), vec![put_grant])
@@ -243,14 +243,14 @@ mod tests {
             Response::IsAlive(true)
         ));
         assert_eq!(keys.ends(first_lease), Some(Time::from_ns(9_000_000_000)));
-        assert_eq!(keys.ends(two), Some(Time::from_ns(5_000_000_000)));
+        assert_eq!(keys.ends(second_lease), Some(Time::from_ns(5_000_000_000)));
         let mut removed = Vec::new();
         keys.end(first_lease, &mut removed);
         assert!(matches!(removed[..], [(Key::Leader(7), None)]), "{removed:?}");
         let mut execute = |request| keys.execute(Time::ZERO, request, &mut changed);
         assert!(matches!(execute(Request::KeepAlive(first_lease)), Response::IsAlive(false)));
         assert!(matches!(execute(fenced(term)), Response::ConditionFailed));
-        let Response::Made(next) = execute(elect(2, two)) else { panic!() };
+        let Response::Made(next) = execute(elect(2, second_lease)) else { panic!() };
         assert!(next > term, "a later term is higher");
         assert!(matches!(execute(fenced(term)), Response::ConditionFailed));
         let Response::View(entries) = execute(Request::Read(Keys::Store(7))) else { panic!() };

@@ -148,9 +148,9 @@ impl<F: AsClusterFact> Checker<F> for Leases {
                 let latest_end =
                     made_grants.next_back().map_or(0, |made_at| made_at + self.longest_ns);
                 if *until_ns > latest_end {
-                    let late = (*until_ns - latest_end) / 1_000_000;
+                    let excess_ms = (*until_ns - latest_end) / 1_000_000;
                     let complaint =
-                        format!("node {node}, store {store}: a lease is {late} ms too long");
+                        format!("node {node}, store {store}: a lease is {excess_ms} ms too long");
                     complaints.add(now, "leases", complaint);
                 }
             }

@@ -36,9 +36,9 @@ fn qos_cluster_min_is_won_whatever_the_seed() {
 fn a_cluster_repeats_bit_for_bit() {
     let scenario = read();
     for is_swarm in [false, true] {
-        let [first, two, other] =
+        let [first, second, other] =
             [5, 5, 6].map(|seed| run(&scenario, run_options(seed, is_swarm)).unwrap().trace);
-        assert_eq!(first, two);
+        assert_eq!(first, second);
         assert_ne!(first, other);
     }
 }

@@ -71,10 +71,10 @@ fn the_same_seed_gives_the_same_trace_bit_for_bit() {
     let run =
         |seed, is_swarm| run(&scenario, Options { seed, is_swarm, records_lines: true }).unwrap();
     for is_swarm in [false, true] {
-        let (first, two, other) = (run(5, is_swarm), run(5, is_swarm), run(6, is_swarm));
+        let (first, second, other) = (run(5, is_swarm), run(5, is_swarm), run(6, is_swarm));
         assert!(first.lines.len() > 1_000_000 && first.facts == first.lines.lines().count() as u64);
-        assert_eq!(first.trace, two.trace);
-        assert!(first.lines == two.lines, "the traces differ although their hashes do not");
+        assert_eq!(first.trace, second.trace);
+        assert!(first.lines == second.lines, "the traces differ although their hashes do not");
         assert_ne!(first.trace, other.trace);
     }
 }

@@ -357,7 +357,8 @@ impl StorageScenario {
     fn check_range(&self, key: &str, range: &str, invalid: &mut InvalidKeys) {
         if self.named(range).is_empty() {
             let disks = self.disks();
-            let names = disks.first().zip(disks.last()).map(|(first, two)| (first.name, two.name));
+            let names =
+                disks.first().zip(disks.last()).map(|(first, last)| (first.name, last.name));
             let (first, last) = names.unwrap_or(("", ""));
             let reason =
                 format!("\"{range}\" names no disk; valid are {first}..{last}, one name, and all");

@@ -166,16 +166,16 @@ impl WhatIf for VmqWhatIf {
 
     fn calculate(&self, _names: &Names) -> Result<(Vec<Row>, Vec<String>)> {
         let Self { was: recorded, would: what_if, .. } = self;
-        let both = |value: fn(&Sum) -> String| (value(recorded), value(what_if));
+        let values_of = |value: fn(&Sum) -> String| (value(recorded), value(what_if));
         let row =
             |title: &str, (recorded, what_if): (String, String)| Row::new(title, recorded, what_if);
         let rows = vec![
-            row("moves", both(|sum| sum.moves.to_string())),
-            row("workers with load by queues, mean", both(Sum::used_mean)),
-            row("workers with load by queues, maximum", both(|sum| sum.used_max.to_string())),
-            row("busiest worker, mean load", both(Sum::busiest_mean)),
-            row("seconds of saturated workers", both(|sum| seconds(sum.saturated_ns))),
-            row("seconds of load without a worker", both(|sum| seconds(sum.short_ns))),
+            row("moves", values_of(|sum| sum.moves.to_string())),
+            row("workers with load by queues, mean", values_of(Sum::used_mean)),
+            row("workers with load by queues, maximum", values_of(|sum| sum.used_max.to_string())),
+            row("busiest worker, mean load", values_of(Sum::busiest_mean)),
+            row("seconds of saturated workers", values_of(|sum| seconds(sum.saturated_ns))),
+            row("seconds of load without a worker", values_of(|sum| seconds(sum.short_ns))),
         ];
         let mut notes = vec![format!(
             "{} s; the load of a queue is assumed to be as recorded on any worker, and moves to \

@@ -68,8 +68,8 @@ fn stores_and_disks_are_listed_and_shown() {
     let (_, out, _) = run(&["disk", "show", "web"]);
     assert!(out.contains("image file              /srv/fast/web.vhdx\n"), "{out}");
     let (_, out, _) = run(&["disk", "show", "web", "--json"]);
-    let shown: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(shown["size_bytes"], 10u64 << 30);
+    let disk: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(disk["size_bytes"], 10u64 << 30);
     assert_eq!(run(&["disk", "show", "none"]).0, 4);
 }
 

@@ -193,7 +193,7 @@ fn network(peer: IpAddr) -> IpAddr {
 }
 
 /// Returns the text for a peer, as an address or a network.
-pub(super) fn in_words(peer: IpAddr) -> String {
+pub(super) fn peer_text(peer: IpAddr) -> String {
     match peer {
         IpAddr::V6(address) if !address.is_loopback() => format!("{address}/64"),
         other => other.to_string(),

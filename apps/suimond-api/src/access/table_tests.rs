@@ -59,7 +59,7 @@ fn addresses_of_one_ipv6_network_are_one_peer() {
     assert_eq!(fail(&mut table, "2001:db8:0:1::1"), 250);
     assert_eq!(fail(&mut table, "::1"), 250);
     let peers: Vec<_> =
-        table.end(now).into_iter().map(|report| in_words(report.peer.unwrap())).collect();
+        table.end(now).into_iter().map(|report| peer_text(report.peer.unwrap())).collect();
     assert_eq!(peers, ["::1", "2001:db8::/64", "2001:db8:0:1::/64"]);
 }
 

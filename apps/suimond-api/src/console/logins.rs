@@ -72,9 +72,9 @@ impl Logins {
     }
 
     /// Consumes a one-time login code. Returns true if it was valid.
-    pub(super) fn use_code(&mut self, now: Instant, shown: &str) -> bool {
+    pub(super) fn use_code(&mut self, now: Instant, shown_code: &str) -> bool {
         self.codes.retain(|code| now < code.until);
-        let position = self.codes.iter().position(|code| code.secret.matches(shown));
+        let position = self.codes.iter().position(|code| code.secret.matches(shown_code));
         position.map(|position| self.codes.remove(position)).is_some()
     }
 
@@ -93,14 +93,17 @@ impl Logins {
     }
 
     /// Returns true if both values belong to one valid session, and extends its validity.
-    pub(super) fn renew(&mut self, now: Instant, shown: &Credentials<&str>) -> bool {
+    pub(super) fn renew(&mut self, now: Instant, credentials: &Credentials<&str>) -> bool {
         self.end_expired(now);
-        let Some(position) = self.find(shown.cookie) else { return false };
-        if !self.sessions.get(position).is_some_and(|session| session.secret.matches(shown.secret))
+        let Some(position) = self.find(credentials.cookie) else { return false };
+        if !self
+            .sessions
+            .get(position)
+            .is_some_and(|session| session.secret.matches(credentials.secret))
         {
             return false;
         }
-        self.extend(now, shown.cookie)
+        self.extend(now, credentials.cookie)
     }
 
     /// Extends the validity of the session of a connection that has sent both values before. Returns
@@ -148,17 +151,17 @@ impl Logins {
     pub(super) fn use_ticket(
         &mut self,
         now: Instant,
-        shown: &Credentials<&str>,
+        credentials: &Credentials<&str>,
         path: &str,
     ) -> bool {
         self.end_expired(now);
-        let position = self.find(shown.cookie);
+        let position = self.find(credentials.cookie);
         let Some(session) = position.and_then(|position| self.sessions.get_mut(position)) else {
             return false;
         };
         session.tickets.retain(|ticket| now < ticket.until);
         let position =
-            session.tickets.iter().position(|ticket| ticket.secret.matches(shown.secret));
+            session.tickets.iter().position(|ticket| ticket.secret.matches(credentials.secret));
         position
             .map(|position| session.tickets.remove(position))
             .is_some_and(|ticket| ticket.path == path)
@@ -191,8 +194,8 @@ impl Secret {
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    fn matches(&self, shown: &str) -> bool {
-        bool::from(self.0.as_bytes().ct_eq(shown.as_bytes()))
+    fn matches(&self, secret: &str) -> bool {
+        bool::from(self.0.as_bytes().ct_eq(secret.as_bytes()))
     }
 }
 

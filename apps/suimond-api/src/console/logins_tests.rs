@@ -12,9 +12,9 @@ fn a_code_logs_in_once_and_for_a_minute() {
     assert!(!logins.use_code(now, &code[1..]) && !logins.use_code(now, ""));
     assert!(logins.use_code(now, &code));
     assert!(!logins.use_code(now, &code), "used up");
-    let late = logins.new_code(now).unwrap();
-    assert_ne!(late, code);
-    assert!(!logins.use_code(now + CODE_SPAN, &late));
+    let late_code = logins.new_code(now).unwrap();
+    assert_ne!(late_code, code);
+    assert!(!logins.use_code(now + CODE_SPAN, &late_code));
 }
 
 #[test]
@@ -28,9 +28,9 @@ fn a_session_lasts_while_it_is_used_and_no_longer_than_wanted() {
         now += SESSION_SPAN - Duration::from_secs(1);
         assert!(logins.renew(now, &borrowed(&session)));
     }
-    let late = now + SESSION_SPAN - Duration::from_secs(1);
-    assert!(logins.is_session(late, &session.cookie));
-    assert!(!logins.is_session(late + Duration::from_secs(1), &session.cookie));
+    let before_end = now + SESSION_SPAN - Duration::from_secs(1);
+    assert!(logins.is_session(before_end, &session.cookie));
+    assert!(!logins.is_session(before_end + Duration::from_secs(1), &session.cookie));
     let session = logins.new_session(now).unwrap();
     assert!(!logins.renew(now + SESSION_SPAN, &borrowed(&session)));
     let session = logins.new_session(now).unwrap();
@@ -50,9 +50,9 @@ fn a_cookie_without_the_secret_of_the_same_session_is_worth_nothing() {
     assert!(!logins.renew(now, &swapped));
     assert!(logins.renew(now, &borrowed(&first)) && logins.renew(now, &borrowed(&second)));
     // A cookie alone does not extend its session.
-    let late = now + SESSION_SPAN - Duration::from_secs(1);
-    assert!(logins.is_session(late, &first.cookie));
-    assert!(!logins.is_session(late + Duration::from_secs(1), &first.cookie));
+    let before_end = now + SESSION_SPAN - Duration::from_secs(1);
+    assert!(logins.is_session(before_end, &first.cookie));
+    assert!(!logins.is_session(before_end + Duration::from_secs(1), &first.cookie));
 }
 
 #[test]
@@ -71,8 +71,8 @@ fn a_ticket_is_for_one_use_of_one_path_by_one_session_for_half_a_minute() {
     let other_ticket = ticket(&mut logins).unwrap();
     assert!(!used(&mut logins, zero, &first, &other_ticket, "/b"));
     assert!(!used(&mut logins, zero, &first, &other_ticket, "/a"), "used up by the attempt");
-    let late = ticket(&mut logins).unwrap();
-    assert!(!used(&mut logins, TICKET_SPAN, &first, &late, "/a"));
+    let late_ticket = ticket(&mut logins).unwrap();
+    assert!(!used(&mut logins, TICKET_SPAN, &first, &late_ticket, "/a"));
     assert_eq!(logins.new_ticket(now, "none", "/a".to_owned()), Ok(None));
     // The oldest of too many is replaced.
     let tickets: Vec<_> = (0..=TICKETS_MAX).map(|_| ticket(&mut logins).unwrap()).collect();

@@ -98,8 +98,8 @@ async fn has_secret(
         }
     };
     let Ok(Some(secret)) = timeout(SECRET_TIMEOUT, first).await else { return false };
-    let shown = Credentials { cookie, secret: secret.as_str() };
-    state.console.logins().renew(Instant::now(), &shown)
+    let credentials = Credentials { cookie, secret: secret.as_str() };
+    state.console.logins().renew(Instant::now(), &credentials)
 }
 
 async fn line(state: &ConsoleState, name: &str) -> Result<LocalEnd, ErrorResponse> {

@@ -182,10 +182,11 @@ async fn a_team_is_added_changed_and_deleted() {
         let uplink = json!({ "name": name, "device": device }).to_string();
         server.change(Method::POST, "/1.0/uplinks", &uplink).await;
     }
-    let both = json!({ "name": "both", "members": ["left", "right"], "mode": "lacp" }).to_string();
-    let (status, plan) = server.call(Method::POST, "/1.0/teams?dry_run=true", &both).await;
+    let team_body =
+        json!({ "name": "both", "members": ["left", "right"], "mode": "lacp" }).to_string();
+    let (status, plan) = server.call(Method::POST, "/1.0/teams?dry_run=true", &team_body).await;
     assert_eq!((status, &plan["steps"][0]["resource"]), (200, &json!("team/both")));
-    server.change(Method::POST, "/1.0/teams", &both).await;
+    server.change(Method::POST, "/1.0/teams", &team_body).await;
     let desired = async || server.get("/1.0/config").await["team"][0].clone();
     assert_eq!(desired().await["members"], json!(["left", "right"]));
     assert_eq!(server.get("/1.0").await["teams"], 1);
@@ -199,7 +200,7 @@ async fn a_team_is_added_changed_and_deleted() {
         (desired().await.get("vmq"), &desired().await["lacp_timer"]),
         (None, &json!("fast"))
     );
-    server.change(Method::PUT, "/1.0/teams/both", &both.replace("lacp", "static")).await;
+    server.change(Method::PUT, "/1.0/teams/both", &team_body.replace("lacp", "static")).await;
     assert_eq!(
         (&desired().await["mode"], desired().await.get("lacp_timer")),
         (&json!("static"), None)
@@ -207,7 +208,7 @@ async fn a_team_is_added_changed_and_deleted() {
 
     let rejections: [(Method, &str, &str, u16, &str, &str); 6] = [
         (Method::DELETE, "/1.0/uplinks/left", "", 409, "in_use", "uplink/left"),
-        (Method::POST, "/1.0/teams", &both, 409, "already_exists", "team/both"),
+        (Method::POST, "/1.0/teams", &team_body, 409, "already_exists", "team/both"),
         (
             Method::PATCH,
             "/1.0/uplinks/left",

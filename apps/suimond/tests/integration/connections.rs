@@ -191,13 +191,13 @@ async fn with_nobody_idle_a_connection_waits_for_an_end() {
         head(&mut follower).await;
         followers.push(follower);
     }
-    let mut late = server.send_request("/short").await;
+    let mut late_stream = server.send_request("/short").await;
     let mut byte = [0];
-    let wait = tokio::time::timeout(Duration::from_secs(600), late.read(&mut byte));
+    let wait = tokio::time::timeout(Duration::from_secs(600), late_stream.read(&mut byte));
     assert!(wait.await.is_err(), "there was a place");
     // The unread buffer of a follower has room for output of ten minutes.
     followers.pop();
-    assert!(head(&mut late).await.starts_with("HTTP/1.1 200"));
+    assert!(head(&mut late_stream).await.starts_with("HTTP/1.1 200"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -114,9 +114,9 @@ async fn nodes_are_shown_by_the_api_with_what_they_answer() {
     let valid = serde_json::to_value(config(remote.directory.path(), address)).unwrap();
     let created = local.change(Method::POST, "/1.0/nodes", &valid.to_string()).await;
     assert_eq!(created["state"], "succeeded", "{created}");
-    let shown = local.get("/1.0/nodes/far").await;
-    assert_eq!(shown["condition"], json!({"health": "up"}), "{shown}");
-    assert_eq!((&shown["host"], &shown["version"]), (&json!("test"), &json!("0")));
+    let node = local.get("/1.0/nodes/far").await;
+    assert_eq!(node["condition"], json!({"health": "up"}), "{node}");
+    assert_eq!((&node["host"], &node["version"]), (&json!("test"), &json!("0")));
     // A node that accepts connections and never responds.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut other = valid.clone();
@@ -124,17 +124,17 @@ async fn nodes_are_shown_by_the_api_with_what_they_answer() {
     other["address"] = json!(silent.local_addr().unwrap().to_string());
     local.change(Method::POST, "/1.0/nodes", &other.to_string()).await;
     let started = Instant::now();
-    let both = local.get("/1.0/nodes").await;
+    let nodes = local.get("/1.0/nodes").await;
     // The silent node is abandoned after 4 s; without a limit the request would never end.
     assert!(started.elapsed() < Duration::from_secs(90), "{:?}", started.elapsed());
-    assert_eq!(both[0]["condition"]["health"], "up", "{both}");
-    assert_eq!(both[1]["condition"]["health"], "down", "{both}");
-    let reason = both[1]["condition"]["reason"].as_str().unwrap();
+    assert_eq!(nodes[0]["condition"]["health"], "up", "{nodes}");
+    assert_eq!(nodes[1]["condition"]["health"], "down", "{nodes}");
+    let reason = nodes[1]["condition"]["reason"].as_str().unwrap();
     assert!(reason.contains("within 4 s"), "{reason}");
     let patch = json!({"token_file": "/nowhere"}).to_string();
     local.change(Method::PATCH, "/1.0/nodes/far", &patch).await;
-    let shown = local.get("/1.0/nodes/far").await;
-    assert_eq!(shown["condition"]["health"], "failed", "{shown}");
+    let node = local.get("/1.0/nodes/far").await;
+    assert_eq!(node["condition"]["health"], "failed", "{node}");
     let deleted = local.change(Method::DELETE, "/1.0/nodes/silent", "").await;
     assert_eq!(deleted["state"], "succeeded", "{deleted}");
     assert_eq!(local.get("/1.0").await["nodes"], 1);

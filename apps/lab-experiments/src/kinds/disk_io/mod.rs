@@ -181,7 +181,7 @@ impl Experiment for DiskIo {
         *count += 1;
         // After a failure the setup is dropped, since its state is unknown.
         let (iops, native_iops) = testbed.measure_beside(subject, *count % 2 == 1, environment)?;
-        let busy_iops = testbed.native_beside_a_busy_cpu(subject)?;
+        let busy_iops = testbed.native_with_busy_cpu(subject)?;
         self.testbed = Some(testbed);
         let megabytes = (subject.pattern.block_kib << 10) as f64 / 1e6;
         let percent = iops / native_iops * 100.0;

@@ -129,7 +129,7 @@ impl Testbed {
 
     /// Returns the native rate while the client's CPU is busy, as it is with a polling front-end:
     /// the rate of a kernel with one CPU less. `None` for access methods without a busy CPU.
-    pub(super) fn native_beside_a_busy_cpu(&self, subject: Subject<'_>) -> Result<Option<f64>> {
+    pub(super) fn native_with_busy_cpu(&self, subject: Subject<'_>) -> Result<Option<f64>> {
         if !subject.access_method.occupies_cpu() {
             return Ok(None);
         }

@@ -121,19 +121,21 @@ fn is_settled(at_s: f64, span_s: f64, settles_s: f64) -> bool {
 
 /// Returns the mean rate of the settled seconds, and their total length.
 fn settled_mean(course: &Course, settles_s: f64) -> (f64, f64) {
-    let settled = course.iter().filter(|(at_s, span, _)| is_settled(*at_s, *span, settles_s));
-    let (operations, span) = settled.fold((0.0, 0.0), |(operations, span_s), (_, span, rate)| {
-        (operations + rate * span, span_s + span)
-    });
+    let settled_samples =
+        course.iter().filter(|(at_s, span, _)| is_settled(*at_s, *span, settles_s));
+    let (operations, span) = settled_samples
+        .fold((0.0, 0.0), |(operations, span_s), (_, span, rate)| {
+            (operations + rate * span, span_s + span)
+        });
     if span > 0.0 { (operations / span, span) } else { (0.0, 0.0) }
 }
 
 fn fio_mean(record: &Record<'_>, step: usize, members: &[usize], settles_s: f64) -> Option<f64> {
     let start_s = record.steps.get(step)?.at_s;
-    let settled = record
+    let settled_seconds = record
         .step_seconds(step)
         .filter(|second| is_settled(second.at_s - start_s, second.span_s, settles_s));
-    let values: Vec<f64> = settled
+    let values: Vec<f64> = settled_seconds
         .flat_map(|second| members.iter().filter_map(|index| second.disks.get(*index)?.fio_iops))
         .collect();
     (!values.is_empty()).then(|| mean(&values))

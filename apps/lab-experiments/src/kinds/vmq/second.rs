@@ -43,11 +43,11 @@ pub(crate) fn sum_up(part: &mut Repetition, phase: usize, seconds: &[Second]) {
     part.value(&format!("carried-{phase}"), median(rates));
     let Some(last) = seconds.last().map(Second::used) else { return };
     let other = seconds.iter().rposition(|second| second.used() != last);
-    let settled = other
+    let settled_s = other
         .and_then(|settled_index| seconds.get(settled_index))
         .map_or(0.0, |second| second.at_s);
     let start_s = seconds.first().map_or(0.0, |first| first.at_s - 1.0);
-    let after = other.map_or(0.0, |_| settled - start_s);
+    let after = other.map_or(0.0, |_| settled_s - start_s);
     part.value(&format!("settled-{phase}"), after);
 }
 

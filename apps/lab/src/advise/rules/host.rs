@@ -72,9 +72,9 @@ pub(super) fn power_plan(run: &Run) -> Option<Advice> {
     };
     let all_have_more = |larger: &str, smaller: &str, measure: &str| {
         LOADS.iter().all(|load| {
-            let both =
+            let estimates =
                 plan_estimate(larger, load, measure).zip(plan_estimate(smaller, load, measure));
-            both.is_some_and(|(larger, smaller)| is_surely_more(&larger, &smaller))
+            estimates.is_some_and(|(larger, smaller)| is_surely_more(&larger, &smaller))
         })
     };
     let (saver, high) = ("power-saver", "high-performance");

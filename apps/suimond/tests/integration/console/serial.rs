@@ -32,7 +32,7 @@ async fn open_serial(
 }
 
 /// Returns the code of the error that a serial console sends before it closes.
-async fn ended_with(socket: &mut WebSocketStream<TcpStream>) -> String {
+async fn close_reason(socket: &mut WebSocketStream<TcpStream>) -> String {
     let next = tokio::time::timeout(Duration::from_secs(90), socket.next());
     let message = next.await.expect("an error within 90 s").unwrap().unwrap();
     let parsed: Value = serde_json::from_str(message.to_text().unwrap()).unwrap();
@@ -58,7 +58,7 @@ async fn a_serial_console_is_for_the_own_page_of_who_is_logged_in() {
     for (vm, code) in [("none", "not_found"), ("a%2Fb", "not_found")] {
         let mut socket = open_serial(&site, vm, &[cookie, own_origin]).await.unwrap();
         socket.send(Message::text(session.secret.as_str())).await.unwrap();
-        assert_eq!(ended_with(&mut socket).await, code);
+        assert_eq!(close_reason(&mut socket).await, code);
     }
     // The error of a missing VM shows that the line is looked for after the secret only.
     let other = site.logged_in().await;
@@ -71,7 +71,7 @@ async fn a_serial_console_is_for_the_own_page_of_who_is_logged_in() {
     ] {
         let mut socket = open_serial(&site, "none", &[cookie, own_origin]).await.unwrap();
         socket.send(first).await.unwrap();
-        assert_eq!(ended_with(&mut socket).await, "unauthorized");
+        assert_eq!(close_reason(&mut socket).await, "unauthorized");
     }
 }
 
@@ -86,9 +86,9 @@ async fn serial_consoles_without_the_secret_are_few_and_end_soon() {
     }
     assert_eq!(open_serial(&site, "none", &headers).await.unwrap_err(), 409);
     for socket in &mut silent {
-        assert_eq!(ended_with(socket).await, "unauthorized");
+        assert_eq!(close_reason(socket).await, "unauthorized");
     }
     let mut socket = open_serial(&site, "none", &headers).await.unwrap();
     socket.send(Message::text(session.secret.as_str())).await.unwrap();
-    assert_eq!(ended_with(&mut socket).await, "not_found");
+    assert_eq!(close_reason(&mut socket).await, "not_found");
 }
