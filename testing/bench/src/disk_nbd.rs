@@ -240,8 +240,8 @@ impl Server {
         let mut requests = 0;
         let rate = Sample::take(CPUS, || {
             let result = match job.asker {
-                Asker::Fio => self.asked_by_fio(job),
-                Asker::Sparing => self.asked_sparingly(client, job),
+                Asker::Fio => self.measure_with_fio(job),
+                Asker::Sparing => self.measure_sparingly(client, job),
             };
             let rate;
             (requests, rate) = result?;
@@ -253,7 +253,7 @@ impl Server {
     }
 
     /// Returns the number of requests and their rate per second.
-    fn asked_by_fio(&self, Job { pattern, depth, .. }: Job) -> Result<(u64, f64)> {
+    fn measure_with_fio(&self, Job { pattern, depth, .. }: Job) -> Result<(u64, f64)> {
         let fio_result = self.job(&format!(
             "--rw=rand{pattern} --bs=4k --iodepth={depth} --norandommap --time_based \
              --runtime={SECONDS}"
@@ -261,7 +261,11 @@ impl Server {
         Ok((fio_result.requests, fio_result.read_iops + fio_result.write_iops))
     }
 
-    fn asked_sparingly(&self, client: &str, Job { pattern, depth, .. }: Job) -> Result<(u64, f64)> {
+    fn measure_sparingly(
+        &self,
+        client: &str,
+        Job { pattern, depth, .. }: Job,
+    ) -> Result<(u64, f64)> {
         let [depth, mib, seconds] = [depth, MIB, SECONDS].map(|number| number.to_string());
         let output = run(&[client, &self.socket, DISK, pattern, &depth, "4096", &mib, &seconds])?;
         let (requests, rate) = output.trim().split_once(' ').context("its figures are missing")?;

@@ -104,8 +104,8 @@ fn of_two_workers(
     let mut work = Work::new(&name, &title, "Suimon with one worker", "ns").less_is_better();
     let load = EngineLoad { disks: 1, busy: 1, ends: ENDS, limits };
     for _ in 0..pairs {
-        let two = || shared_request_cost_ns(&load, in_threads);
-        work.push(alternating_pair(&[&|| request_cost_ns(&load), &two])?);
+        let shared_cost = || shared_request_cost_ns(&load, in_threads);
+        work.push(alternating_pair(&[&|| request_cost_ns(&load), &shared_cost])?);
     }
     Ok(work)
 }

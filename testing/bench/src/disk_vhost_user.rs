@@ -8,7 +8,7 @@ use serde_json::Value;
 use suimon_rig::{Rig, example, program, run, system_program};
 
 use crate::disk_engine::{DISK_BYTES, IN_MEMORY, write_file};
-use crate::report::{Bar, Pair, Sample, Work, is_wanted};
+use crate::report::{Bar, Pair, Sample, Work, needs_measurement};
 
 /// CPUs of `disk_speed`'s front-end and of the back-ends.
 const CPUS: [u16; 2] = [0, 1];
@@ -66,7 +66,7 @@ fn measure_with(comparison: &Behind, pairs: usize) -> Result<Work> {
     let mut work = Work::new(&format!("disk-vhost-user-{name}"), &title, peer, "million")
         .with_bar(Bar::Ratio(3.0));
     work.missing = system_program("qemu-storage-daemon").err().map(|error| error.to_string());
-    while is_wanted(&work, pairs) {
+    while needs_measurement(&work, pairs) {
         let peer = Sample::take(CPUS, || reads(&comparison.peer_disk))?;
         work.push(Pair { peer, suimon: Sample::take(CPUS, || reads(&comparison.suimon_disk))? });
     }

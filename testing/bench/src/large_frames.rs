@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use suimon_rig::{Daemon, Hugepages, Process, Rig, ovs, wait_until};
 
 use crate::c_program::{Needs, compile};
-use crate::report::{Bar, Pair, Sample, Work, is_wanted};
+use crate::report::{Bar, Pair, Sample, Work, needs_measurement};
 use crate::vhost_user::{GUESTS, MACS, SWITCHING, host_file};
 
 const SOURCE: &str = include_str!("large_frames.c");
@@ -38,7 +38,7 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
         let [mut copying, mut switching] = new_works(under_way);
         match &program {
             Ok(program) => {
-                while is_wanted(&copying, pairs) || is_wanted(&switching, pairs) {
+                while needs_measurement(&copying, pairs) || needs_measurement(&switching, pairs) {
                     measure_pair(program, under_way, &mut copying, &mut switching)?;
                 }
             }

@@ -9,7 +9,7 @@ use suimon_rig::{Namespace, iperf, ovs, wait_until};
 
 use crate::lan::{Lan, Through, address};
 use crate::network_tcp::{CPUS, KERNEL_PATH, LINUX_DEFAULT};
-use crate::report::{Pair, Sample, Work, is_wanted};
+use crate::report::{Pair, Sample, Work, needs_measurement};
 use crate::wake_up::{self, Pings};
 
 /// A worker polls for 50 µs after a frame, then it sleeps.
@@ -57,11 +57,11 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let suimon = || after_idle(Through::Suimon);
     let mut benchmarks = measure_beside("ping-after-idle", title, pairs, &peers, suimon)?;
     let peers = [
-        bridge(|| beside_a_stream(Through::Bridge)),
-        open_vswitch(|| beside_a_stream(Through::OpenVSwitch)),
+        bridge(|| latency_during_stream(Through::Bridge)),
+        open_vswitch(|| latency_during_stream(Through::OpenVSwitch)),
     ];
     let title = format!("Ping of two others beside a TCP stream, {LINUX_DEFAULT}");
-    let suimon = || beside_a_stream(Through::Suimon);
+    let suimon = || latency_during_stream(Through::Suimon);
     benchmarks.extend(measure_beside("ping-beside-a-stream", &title, pairs, &peers, suimon)?);
     benchmarks.extend(on_the_kernels_path(pairs)?);
     Ok(benchmarks)
@@ -78,9 +78,9 @@ fn on_the_kernels_path(pairs: usize) -> Result<Vec<Work>> {
     let suimon = || after_idle(Through::KernelPath);
     let name = "ping-after-idle-kernel-path";
     let mut benchmarks = measure_beside(name, &title, pairs, &[idle], suimon)?;
-    let busy = bridge(|| beside_a_stream(Through::Bridge));
+    let busy = bridge(|| latency_during_stream(Through::Bridge));
     let title = format!("Ping of two others beside a TCP stream, {LINUX_DEFAULT}{KERNEL_PATH}");
-    let suimon = || beside_a_stream(Through::KernelPath);
+    let suimon = || latency_during_stream(Through::KernelPath);
     let name = "ping-beside-a-stream-kernel-path";
     benchmarks.extend(measure_beside(name, &title, pairs, &[busy], suimon)?);
     Ok(benchmarks)
@@ -104,7 +104,7 @@ fn measure_beside(
         })
     };
     let mut benchmarks: Vec<[Work; 2]> = peers.iter().map(works_of).collect();
-    while benchmarks.iter().any(|of_peer| is_wanted(&of_peer[0], pairs)) {
+    while benchmarks.iter().any(|of_peer| needs_measurement(&of_peer[0], pairs)) {
         let mut peer_samples = Vec::new();
         for peer in peers {
             peer_samples.push(match peer.missing {
@@ -140,7 +140,7 @@ fn after_idle(network: Through) -> Result<Quantiles> {
     ping(&lan, 0, 1, &AFTER_IDLE)
 }
 
-fn beside_a_stream(network: Through) -> Result<Quantiles> {
+fn latency_during_stream(network: Through) -> Result<Quantiles> {
     let lan = Lan::new(network, 4)?;
     lan.use_congestion_control(LINUX_DEFAULT)?;
     let _server = iperf::serve(&lan.rig, lan.guest(1))?;
@@ -170,12 +170,12 @@ fn ping(lan: &Lan, from: usize, to: usize, pings: &Pings) -> Result<Quantiles> {
     let interval = pings.between.as_secs_f64().to_string();
     let arguments = ["ping", "-n", "-i", &interval, "-c", &count, &address(to)];
     let output = lan.guest(from).run_any(&arguments, Duration::from_secs(30))?;
-    quantiles(told_times(&output.stdout))
+    quantiles(parse_times(&output.stdout))
 }
 
 /// Parses `time=0.042 ms` of each line to microseconds. The first ping includes address resolution
 /// and is skipped.
-fn told_times(output: &str) -> Vec<f64> {
+fn parse_times(output: &str) -> Vec<f64> {
     let times = output.lines().filter_map(|line| line.split("time=").nth(1)?.split(' ').next());
     times.skip(1).filter_map(|time| time.parse::<f64>().ok()).map(|ms| ms * 1e3).collect()
 }
@@ -195,7 +195,7 @@ mod tests {
         let line =
             |time: u32| format!("64 bytes from 10.0.0.1: icmp_seq=1 ttl=64 time=0.{time:03} ms\n");
         let output: String = (0..=100).map(line).collect();
-        assert_eq!(quantiles(told_times(&output)).unwrap(), [51.0, 100.0]);
-        assert!(quantiles(told_times("no answer")).is_err());
+        assert_eq!(quantiles(parse_times(&output)).unwrap(), [51.0, 100.0]);
+        assert!(quantiles(parse_times("no answer")).is_err());
     }
 }

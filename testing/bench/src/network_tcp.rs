@@ -6,7 +6,7 @@ use anyhow::Result;
 use suimon_rig::iperf;
 
 use crate::lan::{Lan, Through, address};
-use crate::report::{Bar, Pair, Sample, Work, is_wanted};
+use crate::report::{Bar, Pair, Sample, Work, needs_measurement};
 
 const SECONDS: u32 = 4;
 /// CPUs whose distance is measured; the kernel places all threads but the worker.
@@ -41,7 +41,7 @@ fn measure_with(control: &str, pairs: usize) -> Result<[Work; 2]> {
         )
         .with_bar(Bar::Ratio(1.0))
     });
-    while is_wanted(&benchmarks[0], pairs) {
+    while needs_measurement(&benchmarks[0], pairs) {
         let sample = |network| Sample::take(CPUS, || stream(network, control));
         let peer = sample(Through::Bridge)?;
         for (work, (network, ..)) in benchmarks.iter_mut().zip(networks) {

@@ -78,13 +78,13 @@ mod tests {
         let network = (Group::Network, "| a |\n- machine 1".to_owned());
         let first = with_sections("", &[network]);
         assert!(first.starts_with("# Benchmarks\n"), "{first}");
-        let both = with_sections(&first, &[(Group::Disks, "| b |".to_owned())]);
+        let merged_page = with_sections(&first, &[(Group::Disks, "| b |".to_owned())]);
         assert!(
-            both.ends_with("\n## Network\n\n| a |\n- machine 1\n\n## Disks\n\n| b |\n"),
-            "{both}"
+            merged_page.ends_with("\n## Network\n\n| a |\n- machine 1\n\n## Disks\n\n| b |\n"),
+            "{merged_page}"
         );
-        assert_eq!(with_sections(&both, &[]), both);
-        let unchanged = with_sections(&both, &[(Group::Network, "| c |".to_owned())]);
+        assert_eq!(with_sections(&merged_page, &[]), merged_page);
+        let unchanged = with_sections(&merged_page, &[(Group::Network, "| c |".to_owned())]);
         assert!(unchanged.ends_with("\n## Network\n\n| c |\n\n## Disks\n\n| b |\n"), "{unchanged}");
     }
 

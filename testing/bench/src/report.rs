@@ -190,7 +190,7 @@ impl Work {
 
 /// Returns true if one more pair is needed: until `pairs` of them have equal distances, but at most
 /// three times as many in total, because the placement of CPUs may change continuously.
-pub(crate) fn is_wanted(work: &Work, pairs: usize) -> bool {
+pub(crate) fn needs_measurement(work: &Work, pairs: usize) -> bool {
     work.missing.is_none() && work.like_pairs() < pairs && work.pairs.len() < 3 * pairs
 }
 

@@ -44,7 +44,7 @@ impl Places {
         let mut load = Vec::new();
         for (disk, job, seconds, pause) in jobs {
             let arguments =
-                fio_words(rig.folder(), &self.nbd, disk, &format!("{job} --runtime={seconds}"));
+                fio_command(rig.folder(), &self.nbd, disk, &format!("{job} --runtime={seconds}"));
             let round = format!("while {arguments} >/dev/null; do sleep {pause}; done");
             let name = format!("fio-{disk}");
             load.push(Process::start(rig, &name, &["sh", "-c", &round])?);
@@ -57,7 +57,7 @@ impl Places {
     }
 }
 
-fn fio_words(folder: &Path, socket: &str, disk: &str, job: &str) -> String {
+fn fio_command(folder: &Path, socket: &str, disk: &str, job: &str) -> String {
     let command = fio::command(folder, socket, disk, job);
     let command_words = std::iter::once(command.get_program()).chain(command.get_args());
     // The time limit of a test's job does not apply to a demonstration.

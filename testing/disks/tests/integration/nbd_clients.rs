@@ -59,15 +59,15 @@ fn a_disk_is_used_as_a_file_that_nbdfuse_shows() {
     let bench = Bench::start();
     let source = bench.path("source");
     sample(&source);
-    let shown = ShownFile::new(&bench);
-    let (from, to) = (source.to_str().unwrap(), shown.path.to_str().unwrap());
+    let mount = ShownFile::new(&bench);
+    let (from, to) = (source.to_str().unwrap(), mount.path.to_str().unwrap());
     run_ok("dd", &[&format!("if={from}"), &format!("of={to}"), "bs=1M", "conv=notrunc,fsync"]);
     run_ok("cmp", &[from, to]);
     run_ok("mkfs.ext4", &["-q", "-F", to]);
     run_ok("e2fsck", &["-fn", to]);
     // A hole punched in the file becomes a hole in the disk.
     run_ok("fallocate", &["--punch-hole", "--offset", "16M", "--length", "16M", to]);
-    drop(shown);
+    drop(mount);
     let bytes = std::fs::read(bench.path("disk.raw")).unwrap();
     assert!(bytes[16 << 20..32 << 20].iter().all(|&byte| byte == 0));
     assert!(bytes[40 << 20..41 << 20].iter().any(|&byte| byte != 0));

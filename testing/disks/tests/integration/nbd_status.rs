@@ -50,20 +50,20 @@ fn data(
     is_data: impl Fn(&serde_json::Value) -> bool,
     offset: &str,
 ) -> Vec<(u64, u64)> {
-    let (mut end, mut found) = (0, Vec::<(u64, u64)>::new());
+    let (mut end, mut data_ranges) = (0, Vec::<(u64, u64)>::new());
     for extent in extents {
         assert_eq!(extent[offset].as_u64().unwrap(), end);
         let len = extent["length"].as_u64().unwrap();
         if is_data(extent) {
-            match found.last_mut() {
+            match data_ranges.last_mut() {
                 Some(last) if last.0 + last.1 == end => last.1 += len,
-                _ => found.push((end, len)),
+                _ => data_ranges.push((end, len)),
             }
         }
         end += len;
     }
     assert_eq!(end, SIZE);
-    found
+    data_ranges
 }
 
 fn url(bench: &Bench, export: &str) -> String {

@@ -82,10 +82,10 @@ fn individual(session: &mut Session<'_>) -> CaseResult {
 /// Checks that the two links are never in use at the same time, according to the device's LACPDUs
 /// to its current partners.
 fn never_both(session: &mut Session<'_>) -> CaseResult {
-    let both = |session: &Session<'_>| {
+    let both_in_use = |session: &Session<'_>| {
         [ONE, OTHER].iter().all(|interface| in_use_as_it_is(&session.seats[*interface]))
     };
-    if session.run_until(LOOK, both)? {
+    if session.run_until(LOOK, both_in_use)? {
         let states = [ONE, OTHER].map(|interface| last_words(session, interface));
         return fail("at most one of the two in use", states.join("; "));
     }

@@ -307,9 +307,9 @@ fn a_capture_of_a_member_sees_all_of_it_and_one_of_the_team_what_was_taken() {
         directions.sort_by_key(|direction| *direction == Direction::Egress);
         directions
     };
-    let both = [Direction::Ingress, Direction::Egress];
-    assert_eq!(directions(&team), both);
-    assert_eq!(directions(&members[member]), both);
+    let both_directions = [Direction::Ingress, Direction::Egress];
+    assert_eq!(directions(&team), both_directions);
+    assert_eq!(directions(&members[member]), both_directions);
     assert_eq!(directions(&members[1 - member]), [Direction::Ingress]);
 }
 

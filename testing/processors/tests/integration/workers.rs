@@ -159,11 +159,12 @@ fn queues_move_under_load_and_nothing_is_lost_or_reordered() {
     bench.introduce();
     let received = [AtomicU32::new(0), AtomicU32::new(0)];
     let sent_counts = [AtomicU32::new(u32::MAX), AtomicU32::new(u32::MAX)];
-    let moving = AtomicBool::new(true);
+    let is_moving = AtomicBool::new(true);
     std::thread::scope(|scope| {
         for from in [0, 1] {
             let (sender, received) = (&bench.guests[from].sender, &received[from]);
-            let (sent_count, continues) = (&sent_counts[from], || moving.load(Ordering::Relaxed));
+            let (sent_count, continues) =
+                (&sent_counts[from], || is_moving.load(Ordering::Relaxed));
             scope.spawn(move || {
                 let count = send_in_window(sender, received, continues, |n| frame(from, 2, n));
                 sent_count.store(count, Ordering::Relaxed);
@@ -176,7 +177,7 @@ fn queues_move_under_load_and_nothing_is_lost_or_reordered() {
                 let to = WorkerId(step / 3 % 2);
                 bench.plane.move_queue(queue(port, direction), to).unwrap();
             }
-            moving.store(false, Ordering::Relaxed);
+            is_moving.store(false, Ordering::Relaxed);
         });
         let (mut next, mut last) = ([0; 2], Instant::now());
         while next != [0, 1].map(|from: usize| sent_counts[from].load(Ordering::Relaxed)) {

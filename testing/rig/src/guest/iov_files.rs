@@ -78,8 +78,9 @@ fn make(work: &Path, files: &Path) -> Result<()> {
     let is_enough = has_igb(&[QEMU.to_owned()]);
     let apt = if is_enough { None } else { Some(backports(work)?) };
     let apt = apt.as_deref();
-    let shown = apt_get(apt, "apt-cache", &["show", "--no-all-versions", KERNEL_PACKAGE], work)?;
-    let kernel = kernel_of(&shown).context("the kernel's package depends on no kernel")?;
+    let package_text =
+        apt_get(apt, "apt-cache", &["show", "--no-all-versions", KERNEL_PACKAGE], work)?;
+    let kernel = kernel_of(&package_text).context("the kernel's package depends on no kernel")?;
     let downloads = work.join("kernel-package");
     fs::create_dir(&downloads)?;
     apt_get(apt, "apt-get", &["-qq", "download", &kernel], &downloads)?;

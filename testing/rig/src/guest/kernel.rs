@@ -110,14 +110,14 @@ pub(crate) fn unpack_from(
 /// Returns the package that the meta-package depends on.
 fn newest_package(flavour: Flavour) -> Result<String> {
     let meta_package = flavour.meta_package();
-    let shown = run(&["apt-cache", "show", "--no-all-versions", meta_package])
+    let package_text = run(&["apt-cache", "show", "--no-all-versions", meta_package])
         .context("no kernel in the package lists; run `apt-get update` and try again")?;
-    kernel_of(&shown).with_context(|| format!("{meta_package} depends on no kernel"))
+    kernel_of(&package_text).with_context(|| format!("{meta_package} depends on no kernel"))
 }
 
 /// Returns the kernel package that a package of this description depends on.
-pub(crate) fn kernel_of(shown: &str) -> Option<String> {
-    shown
+pub(crate) fn kernel_of(package_text: &str) -> Option<String> {
+    package_text
         .lines()
         .filter_map(|line| line.strip_prefix("Depends: "))
         .flat_map(|depends| depends.split([',', '|']))

@@ -49,7 +49,7 @@ struct Site {
 }
 
 /// A node with its disk on the array, and one on the other where there is one.
-fn host(rig: &Rig, index: usize, endpoints: &str, [array, late]: [&SlowDisk; 2]) -> String {
+fn host(rig: &Rig, index: usize, endpoints: &str, [array, late_disk]: [&SlowDisk; 2]) -> String {
     let socket = rig.path(&format!("{}.nbd", NODES[index]));
     let store = |name: &str, slow_disk: &SlowDisk, iops: u64| {
         let path = slow_disk.path().display();
@@ -73,7 +73,7 @@ fn host(rig: &Rig, index: usize, endpoints: &str, [array, late]: [&SlowDisk; 2])
         "[cluster]\nname = \"lab\"\nnode = \"{}\"\nendpoints = {endpoints}\n{}{}{}",
         NODES[index],
         store("san", array, CAPABILITY),
-        store("late", late, LATE_CAPABILITY),
+        store("late", late_disk, LATE_CAPABILITY),
         disk(DISKS[index].0, "san", 16, 0),
     );
     if let Some((name, min_iops)) = LATE_DISKS.get(index) {
@@ -87,11 +87,11 @@ impl Site {
         let rig = Rig::new().unwrap();
         let folder = &std::env::temp_dir();
         let array = SlowDisk::new(&rig, folder, 128 << 20, ARRAY_BYTES_PER_S).unwrap();
-        let late = SlowDisk::new(&rig, folder, 16 << 20, LATE_BYTES_PER_S).unwrap();
+        let late_disk = SlowDisk::new(&rig, folder, 16 << 20, LATE_BYTES_PER_S).unwrap();
         let network = EtcdNetwork::new(&rig, NODES.len()).unwrap();
         let etcd = Etcd::start_in(&rig, &network).unwrap();
         let start = |index: usize| {
-            let host = host(&rig, index, &etcd.endpoints_of(index), [&array, &late]);
+            let host = host(&rig, index, &etcd.endpoints_of(index), [&array, &late_disk]);
             Daemon::start(&rig, &host).unwrap()
         };
         // The first one divides both stores, and is never cut off.
@@ -100,7 +100,7 @@ impl Site {
         wait_until("the first node to lead", PATIENCE, || Ok(stores(&first).iter().all(leads)))
             .unwrap();
         let daemons = std::iter::once(first).chain((1..NODES.len()).map(start)).collect();
-        let site = Self { daemons, etcd, network, _array: array, _late: late, rig };
+        let site = Self { daemons, etcd, network, _array: array, _late: late_disk, rig };
         let is_ready = |daemon| leader(daemon).is_some() && reserved(daemon) == FLOOR;
         wait_until("all nodes to have a floor", PATIENCE, || Ok(site.daemons.iter().all(is_ready)))
             .unwrap();
@@ -189,7 +189,7 @@ mod full {
 fn fail_one_after_the_other() {
     let mut site = Site::new();
     site.fill(LATE_DISKS.iter().map(|(disk, _)| *disk));
-    let late = site.load_late();
+    let late_load = site.load_late();
     site.fill(DISKS.iter().map(|(disk, _)| *disk));
     let started = Instant::now();
     let loads = site.load();
@@ -221,7 +221,7 @@ fn fail_one_after_the_other() {
         vec![site.cap(0), site.cap(1)]
     });
     // The node stands still for the minute after which an unmet minimum is reported.
-    assert_unmet_is_told(&site.daemons[0]);
+    assert_unmet_reported(&site.daemons[0]);
 
     cut_off(&site);
     site.daemons[2].process().signal(Signal::CONT);
@@ -236,7 +236,7 @@ fn fail_one_after_the_other() {
     let counts: Vec<_> = sampled.into_iter().flat_map(|sampling| sampling.end().unwrap()).collect();
     let depth = DISKS.iter().map(|(_, depth)| u64::from(*depth)).sum();
     assert_within("all", &counts, (started, Instant::now()), CAPABILITY, depth);
-    for load in loads.into_iter().chain(late) {
+    for load in loads.into_iter().chain(late_load) {
         load.stop().unwrap();
     }
     until_alive(&mut site, killed);
@@ -324,7 +324,7 @@ fn assert_wish_is_unmet(daemon: &Daemon) {
 }
 
 /// The minimum was not met for a minute: the event says who has it.
-fn assert_unmet_is_told(daemon: &Daemon) {
+fn assert_unmet_reported(daemon: &Daemon) {
     let event = wait_for_value("the unmet minimum to be told", PATIENCE, || {
         let events = daemon.json(&["event", "list", "--severity", "warning"])?;
         let mut matching = events.as_array().into_iter().flatten();

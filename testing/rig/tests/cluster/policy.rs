@@ -71,58 +71,63 @@ fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     let rig = Rig::new().unwrap();
     let etcd = Etcd::start(&rig).unwrap();
     let first_node = Daemon::start(&rig, &host(&rig, &etcd, "n1", "")).unwrap();
-    let mut two = Daemon::start(&rig, &host(&rig, &etcd, "n2", "")).unwrap();
+    let mut second_node = Daemon::start(&rig, &host(&rig, &etcd, "n2", "")).unwrap();
     let add = ["qos", "policy", "add", "batch", "--kind", "aggregated", "--shared"];
     change(&first_node, &[&add[..], &["--max-iops", &MAXIMUM.to_string()]].concat());
-    wait_until("the other node to have it", PATIENCE, || Ok(policy(&two).is_some())).unwrap();
-    first_node.ok(&["qos", "set", "d-n1", "--policy", "batch"]).unwrap();
-    two.ok(&["qos", "set", "d-n2", "--policy", "batch"]).unwrap();
-    let has_half = |daemon: &Daemon| reserved(daemon) == Some(MAXIMUM / 4);
-    wait_until("both to have a part", PATIENCE, || Ok(has_half(&first_node) && has_half(&two)))
+    wait_until("the other node to have it", PATIENCE, || Ok(policy(&second_node).is_some()))
         .unwrap();
+    first_node.ok(&["qos", "set", "d-n1", "--policy", "batch"]).unwrap();
+    second_node.ok(&["qos", "set", "d-n2", "--policy", "batch"]).unwrap();
+    let has_half = |daemon: &Daemon| reserved(daemon) == Some(MAXIMUM / 4);
+    wait_until("both to have a part", PATIENCE, || {
+        Ok(has_half(&first_node) && has_half(&second_node))
+    })
+    .unwrap();
 
     // Both want all there is; then the maximum is another; then one wants nothing.
     let (first, second) = (load(&rig, "n1"), load(&rig, "n2"));
-    let both = [(&first_node, "d-n1"), (&two, "d-n2")];
+    let node_disks = [(&first_node, "d-n1"), (&second_node, "d-n2")];
     let of_both = u64::from(2 * DEPTH);
-    wait_used("both", MAXIMUM, || vec![cap(&first_node), cap(&two)]);
-    assert_within_now("both", &both, MAXIMUM, of_both);
-    for (daemon, node) in [(&first_node, "n1"), (&two, "n2")] {
+    wait_used("both", MAXIMUM, || vec![cap(&first_node), cap(&second_node)]);
+    assert_within_now("both", &node_disks, MAXIMUM, of_both);
+    for (daemon, node) in [(&first_node, "n1"), (&second_node, "n2")] {
         // Its half, or less if the machine does not let it do that.
         wait_used(node, MAXIMUM * 2 / 5, || vec![cap(daemon)]);
     }
-    change(&two, &["qos", "policy", "set", "batch", "--max-iops", &LESS.to_string()]);
-    let output = two.cli(&["qos", "policy", "delete", "batch"]).unwrap();
+    change(&second_node, &["qos", "policy", "set", "batch", "--max-iops", &LESS.to_string()]);
+    let output = second_node.cli(&["qos", "policy", "delete", "batch"]).unwrap();
     assert!(!output.is_ok() && output.stderr.contains("disk/d-n2"), "{output:?}");
     let mut caps = Vec::new();
     let is_less = wait_until("both to have less", PATIENCE, || {
-        caps = vec![cap(&first_node), cap(&two)];
+        caps = vec![cap(&first_node), cap(&second_node)];
         let has_part = caps.iter().all(|cap| cap.reserved == LESS / 4);
         Ok(has_part && caps.iter().map(|cap| cap.iops).sum::<u64>() <= LESS)
     });
     is_less.unwrap_or_else(|error| panic!("{error:#}: {caps:?}"));
-    assert_within_now("both with less", &both, LESS, of_both);
-    wait_used("both with less", LESS, || vec![cap(&first_node), cap(&two)]);
+    assert_within_now("both with less", &node_disks, LESS, of_both);
+    wait_used("both with less", LESS, || vec![cap(&first_node), cap(&second_node)]);
     second.stop().unwrap();
     // A quarter stays with the other node, which may use it at once.
     wait_used("one alone", LESS * 3 / 4, || vec![cap(&first_node)]);
-    assert_within_now("one alone", &both[..1], LESS * 3 / 4, DEPTH.into());
+    assert_within_now("one alone", &node_disks[..1], LESS * 3 / 4, DEPTH.into());
     first.stop().unwrap();
 
     // It outlives a daemon, and is not deleted while another node has it.
-    two.kill();
-    two.restart(&rig).unwrap();
-    wait_until("it to have its part again", PATIENCE, || Ok(reserved(&two) == Some(LESS / 4)))
-        .unwrap();
+    second_node.kill();
+    second_node.restart(&rig).unwrap();
+    wait_until("it to have its part again", PATIENCE, || {
+        Ok(reserved(&second_node) == Some(LESS / 4))
+    })
+    .unwrap();
     first_node.ok(&["qos", "set", "d-n1", "weight=100"]).unwrap();
     let output = first_node.cli(&["qos", "policy", "delete", "batch"]).unwrap();
     assert!(!output.is_ok() && output.stderr.contains("node `n2`"), "{output:?}");
-    two.ok(&["qos", "set", "d-n2", "weight=100"]).unwrap();
+    second_node.ok(&["qos", "set", "d-n2", "weight=100"]).unwrap();
     wait_until("nobody to have it", PATIENCE, || {
         Ok(first_node.cli(&["qos", "policy", "delete", "batch"])?.is_ok())
     })
     .unwrap();
-    wait_until("it to be gone there", PATIENCE, || Ok(policy(&two).is_none())).unwrap();
+    wait_until("it to be gone there", PATIENCE, || Ok(policy(&second_node).is_none())).unwrap();
 
     minimums_are_asked_for(&first_node, etcd);
 }
@@ -178,18 +183,19 @@ fn a_store_that_a_node_does_not_share_any_more_leaves_its_part_to_the_other() {
     let host_with =
         |node: &str, min: u64| host(&rig, &etcd, node, &format!("qos = {{ min_iops = {min} }}"));
     let first = Daemon::start(&rig, &host_with("n1", 4000)).unwrap();
-    let two = Daemon::start(&rig, &host_with("n2", 1000)).unwrap();
-    let have_theirs = || Ok(reserved_of_store(&first) >= 4000 && reserved_of_store(&two) >= 1000);
+    let second = Daemon::start(&rig, &host_with("n2", 1000)).unwrap();
+    let have_theirs =
+        || Ok(reserved_of_store(&first) >= 4000 && reserved_of_store(&second) >= 1000);
     wait_until("both to have theirs", PATIENCE, have_theirs).unwrap();
     let output = first.cli(&["store", "set", "san", "--shared=false"]).unwrap();
     assert!(!output.is_ok() && output.stderr.contains("disk/d-n1"), "{output:?}");
     first.ok(&["disk", "delete", "d-n1"]).unwrap();
     change(&first, &["store", "delete", "san"]);
     let is_alone = || {
-        let status = two.json(&["cluster", "status"])?;
+        let status = second.json(&["cluster", "status"])?;
         Ok(status["stores"][0]["shares"].as_array().is_some_and(|shares| shares.len() == 1))
     };
     wait_until("the other node to be alone", PATIENCE, is_alone).unwrap();
-    change(&two, &["qos", "set", "d-n2", "min_iops=7000"]);
-    wait_until("it to have that", PATIENCE, || Ok(reserved_of_store(&two) >= 7000)).unwrap();
+    change(&second, &["qos", "set", "d-n2", "min_iops=7000"]);
+    wait_until("it to have that", PATIENCE, || Ok(reserved_of_store(&second) >= 7000)).unwrap();
 }

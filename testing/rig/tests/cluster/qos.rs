@@ -83,10 +83,14 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     let mut etcd = Etcd::start_secured(&rig, "/suimon/lab/").unwrap();
     let first = Daemon::start(&rig, &host(&rig, &etcd, "n1", &[("gold", "weight = 100")])).unwrap();
     let bulk = [("bulk-a", "weight = 100"), ("bulk-b", "weight = 100")];
-    let mut two = Daemon::start(&rig, &host(&rig, &etcd, "n2", &bulk)).unwrap();
+    let mut second = Daemon::start(&rig, &host(&rig, &etcd, "n2", &bulk)).unwrap();
     let is_ready = |daemon: &Daemon| leader(daemon).is_some() && reserved(daemon) == 64;
-    wait_until("both nodes to have a floor", PATIENCE, || Ok(is_ready(&first) && is_ready(&two)))
-        .unwrap();
+    wait_until(
+        "both nodes to have a floor",
+        PATIENCE,
+        || Ok(is_ready(&first) && is_ready(&second)),
+    )
+    .unwrap();
     let members = cluster(&first)["members"].as_array().unwrap().len();
     assert_eq!(members, 2);
     who_is_not_let_in_is_told_why(&rig, &etcd);
@@ -95,12 +99,12 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     eprintln!("minimum:");
     let started = Instant::now();
     let loads = [load(&rig, "n1", &["gold"]), load(&rig, "n2", &BULK)];
-    let sampled = [Sampling::begin(&first, &["gold"]), Sampling::begin(&two, &BULK)];
-    wait_used("all without a minimum", CAPABILITY, || vec![cap(&first), cap(&two)]);
+    let sampled = [Sampling::begin(&first, &["gold"]), Sampling::begin(&second, &BULK)];
+    wait_used("all without a minimum", CAPABILITY, || vec![cap(&first), cap(&second)]);
     first.ok(&["qos", "set", "gold", &format!("min_iops={MINIMUM}")]).unwrap();
     wait_until("the minimum to be reserved", PATIENCE, || Ok(reserved(&first) >= MINIMUM)).unwrap();
     assert_minimum(&first);
-    wait_used("all with a minimum", CAPABILITY, || vec![cap(&first), cap(&two)]);
+    wait_used("all with a minimum", CAPABILITY, || vec![cap(&first), cap(&second)]);
     let lists_disk = |flows: &Value, disk| {
         flows.as_array().is_some_and(|flows| flows.iter().any(|flow| flow["disk"] == disk))
     };
@@ -129,12 +133,12 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
         load.stop().unwrap();
     }
 
-    maximums_hold_and_a_daemon_dies(&rig, &first, &mut two);
+    maximums_hold_and_a_daemon_dies(&rig, &first, &mut second);
 
     // Who leaves gives back what is reserved.
-    let output = two.cli(&["cluster", "leave"]).unwrap();
+    let output = second.cli(&["cluster", "leave"]).unwrap();
     assert!(!output.is_ok() && output.stderr.contains("bulk-a"), "{output:?}");
-    two.ok(&["cluster", "leave", "--force"]).unwrap();
+    second.ok(&["cluster", "leave", "--force"]).unwrap();
     wait_until("it to be out", PATIENCE, || {
         Ok(cluster(&first)["members"].as_array().unwrap().len() == 1)
     })
@@ -197,27 +201,27 @@ fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
 }
 
 /// The other node's disks have a maximum; then its daemon dies, leader or not.
-fn maximums_hold_and_a_daemon_dies(rig: &Rig, first: &Daemon, two: &mut Daemon) {
+fn maximums_hold_and_a_daemon_dies(rig: &Rig, first: &Daemon, second: &mut Daemon) {
     eprintln!("maximum:");
     for disk in BULK {
-        two.ok(&["qos", "set", disk, &format!("max_iops={MAXIMUM}")]).unwrap();
+        second.ok(&["qos", "set", disk, &format!("max_iops={MAXIMUM}")]).unwrap();
     }
     let started = Instant::now();
     let (gold, other) = (load(rig, "n1", &["gold"]), load(rig, "n2", &BULK));
-    let sampled = [Sampling::begin(first, &["gold"]), Sampling::begin(two, &BULK)];
+    let sampled = [Sampling::begin(first, &["gold"]), Sampling::begin(second, &BULK)];
     for disk in BULK {
         wait_until("load on each disk", PATIENCE, || {
-            let flows = two.json(&["qos", "flows"])?;
+            let flows = second.json(&["qos", "flows"])?;
             let flow = flows.as_array().unwrap().iter().find(|flow| flow["disk"] == disk);
             Ok(flow.unwrap()["last_5_s"]["queued_ns"]["own-maximum"].as_u64() > Some(0))
         })
         .unwrap();
     }
     for disk in BULK {
-        assert_within_now(disk, &[(two, disk)], MAXIMUM, DEPTH.into());
+        assert_within_now(disk, &[(second, disk)], MAXIMUM, DEPTH.into());
     }
     wait_used("gold beside that", CAPABILITY - 2 * MAXIMUM, || vec![cap(first)]);
-    two.kill();
+    second.kill();
     other.stop().unwrap();
     wait_until("the other node to be missed", PATIENCE, || {
         assert_minimum(first);
@@ -225,7 +229,7 @@ fn maximums_hold_and_a_daemon_dies(rig: &Rig, first: &Daemon, two: &mut Daemon) 
         Ok(members.as_array().unwrap().iter().any(|member| member["is_alive"] == false))
     })
     .unwrap();
-    two.restart(rig).unwrap();
+    second.restart(rig).unwrap();
     assert_minimum(first);
     let counts: Vec<_> = sampled.into_iter().flat_map(|sampling| sampling.end().unwrap()).collect();
     assert_within("all", &counts, (started, Instant::now()), CAPABILITY, (3 * DEPTH).into());

@@ -96,8 +96,8 @@ fn a_change_is_an_operation_that_can_be_watched() {
     })
     .unwrap();
     assert_eq!(operation.json["state"], "succeeded", "{}", operation.text);
-    let shown = daemon.json(&["operation", "show", &id.to_string()]).unwrap();
-    assert_eq!(shown["state"], "succeeded");
+    let operation = daemon.json(&["operation", "show", &id.to_string()]).unwrap();
+    assert_eq!(operation["state"], "succeeded");
     assert!(daemon.ok(&["switch", "list"]).unwrap().contains("second"));
     let events = daemon.json(&["event", "list"]).unwrap();
     let created = events

@@ -94,12 +94,12 @@ fn curl_reaches_the_api_over_tcp_with_tls_and_the_token() {
     };
     let trust = ["--cacert", certificate.as_str()];
     let bearer = format!("Authorization: Bearer {secret}");
-    let shown = [&trust[..], &["--header", &bearer]].concat();
-    let answer = curl("/1.0", &shown);
+    let curl_options = [&trust[..], &["--header", &bearer]].concat();
+    let answer = curl("/1.0", &curl_options);
     assert!(answer.is_ok() && answer.stdout.ends_with("\n200"), "{answer:?}");
     assert!(answer.stdout.contains("\"switches\":1"), "{answer:?}");
     let body = ["--data", r#"{"name":"second","kind":"private"}"#];
-    let answer = curl("/1.0/switches", &[&shown[..], &body].concat());
+    let answer = curl("/1.0/switches", &[&curl_options[..], &body].concat());
     assert!(answer.stdout.ends_with("\n202"), "{answer:?}");
     wait_until("the second switch", LIMIT, || {
         Ok(daemon.ok(&["switch", "list"])?.contains("second"))
@@ -140,15 +140,15 @@ impl Terminal {
             .unwrap();
         let keys = child.stdin.take().unwrap();
         let mut from = child.stdout.take().unwrap();
-        let shown = Arc::new(Mutex::new(Vec::new()));
-        let to = shown.clone();
+        let output = Arc::new(Mutex::new(Vec::new()));
+        let to = output.clone();
         thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = from.read(&mut bytes) {
                 to.lock().unwrap().extend_from_slice(&bytes[..count]);
             }
         });
-        Self { child, keys, shown }
+        Self { child, keys, shown: output }
     }
 
     fn text(&self) -> String {

@@ -202,8 +202,8 @@ fn a_worker_that_is_taken_over_is_refused_and_told_of() {
         Ok(fields["by"] == "processor" && fields["thread"].as_str() == Some(&*worker.to_string()))
     })
     .unwrap();
-    let shown = daemon.json(&["host", "show"]).unwrap();
-    assert_eq!(shown["confinement"]["refused_calls"], 5);
+    let host_status = daemon.json(&["host", "show"]).unwrap();
+    assert_eq!(host_status["confinement"]["refused_calls"], 5);
     // The thread goes on with its work.
     assert!(a.namespace.reaches(&b.address()));
     daemon.expect_refusals();

@@ -105,8 +105,8 @@ fn a_new_daemon_adopts_the_taps_of_a_killed_one() {
     assert_eq!((index(a), index(b)), before);
     // Deleting a NIC deletes the TAP that was made for it.
     daemon.ok(&["nic", "delete", "a"]).unwrap();
-    let shown = a.namespace.run_any(&["ip", "link", "show", "eth0"], LIMIT).unwrap();
-    assert!(!shown.is_ok(), "the TAP stayed");
+    let link_output = a.namespace.run_any(&["ip", "link", "show", "eth0"], LIMIT).unwrap();
+    assert!(!link_output.is_ok(), "the TAP stayed");
 }
 
 #[test]
@@ -154,8 +154,8 @@ fn a_nic_whose_namespace_is_deleted_fails_and_comes_back_with_it() {
         Ok(events.as_array().is_some_and(|events| events.iter().any(is_lost)))
     })
     .unwrap();
-    let shown = daemon.json(&["nic", "show", "a"]).unwrap();
-    assert_eq!(shown["condition"]["health"], "failed", "{shown}");
+    let nic = daemon.json(&["nic", "show", "a"]).unwrap();
+    assert_eq!(nic["condition"]["health"], "failed", "{nic}");
     assert_eq!(daemon.json(&["nic", "show", "b"]).unwrap()["condition"]["health"], "up");
     run(&["ip", "netns", "add", name]).unwrap();
     daemon.wait_up("nic", "a").unwrap();

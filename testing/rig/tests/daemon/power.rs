@@ -132,8 +132,8 @@ fn what_somebody_else_changes_stays_and_is_said_and_watts_are_shown() {
     let daemon = Daemon::start_with(&rig, HOST, &sysfs.options()).unwrap();
     wait_until("the plan", LIMIT, || Ok(sysfs.settings() == HIGH)).unwrap();
     sysfs.put("devices/system/cpu/cpufreq/policy1/scaling_governor", "schedutil");
-    let shown = daemon.ok(&["power", "show"]).unwrap();
-    assert!(shown.contains("changed by another program"), "{shown}");
+    let output = daemon.ok(&["power", "show"]).unwrap();
+    assert!(output.contains("changed by another program"), "{output}");
     daemon.ok(&["power", "unset"]).unwrap();
     assert_eq!(sysfs.settings(), ["ondemand", "schedutil", "0", "1500000", "0"]);
     let events = daemon.ok(&["event", "list"]).unwrap();

@@ -60,9 +60,9 @@ fn disk(daemon: &Daemon, name: &str) -> Value {
 fn check(rig: &Rig, daemon: &Daemon) {
     for (name, expected_reason) in FAULTY {
         wait_until(&format!("{name} is failed"), PATIENCE, || {
-            let shown = disk(daemon, name);
-            let reason = shown["reason"].as_str().unwrap_or_default();
-            Ok(shown["state"] == "failed" && reason.contains(expected_reason))
+            let disk_status = disk(daemon, name);
+            let reason = disk_status["reason"].as_str().unwrap_or_default();
+            Ok(disk_status["state"] == "failed" && reason.contains(expected_reason))
         })
         .unwrap();
     }

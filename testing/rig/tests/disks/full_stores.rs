@@ -143,14 +143,14 @@ fn disks_of_a_daemon_that_is_killed_on_a_full_store_are_opened_again() {
         }
         daemon.kill();
         daemon.restart(&rig).unwrap();
-        let shown = |format: &str| daemon.json(&["disk", "show", format]);
+        let show_disk = |format: &str| daemon.json(&["disk", "show", format]);
         for format in ["raw", "vhdx"] {
-            wait_until(format, PATIENCE, || Ok(shown(format)?["state"] == "ready")).unwrap();
+            wait_until(format, PATIENCE, || Ok(show_disk(format)?["state"] == "ready")).unwrap();
         }
         // To open a VHD the daemon may need a page for each bitmap, and one for the footer.
         let larger = format!("remount,size={}m", 24 + seed);
         run(&["mount", "-o", &larger, &rig.path("vhd.store")]).unwrap();
-        wait_until("the VHD is opened", PATIENCE, || Ok(shown("vhd")?["state"] == "ready"))
+        wait_until("the VHD is opened", PATIENCE, || Ok(show_disk("vhd")?["state"] == "ready"))
             .unwrap();
         for format in FORMATS {
             // Whole blocks of every format: the client can free space.
@@ -201,13 +201,13 @@ fn write_behind(
 }
 
 fn wait_queued(daemon: &Daemon, disk: &str) -> Value {
-    let mut shown = Value::Null;
+    let mut disk_status = Value::Null;
     let queued = wait_until("a queued write", PATIENCE, || {
-        shown = daemon.json(&["disk", "show", disk]).unwrap();
-        Ok(shown["full"]["queued_requests"].as_u64() > Some(0))
+        disk_status = daemon.json(&["disk", "show", disk]).unwrap();
+        Ok(disk_status["full"]["queued_requests"].as_u64() > Some(0))
     });
-    queued.unwrap_or_else(|error| panic!("{error:#}: {shown}"));
-    shown
+    queued.unwrap_or_else(|error| panic!("{error:#}: {disk_status}"));
+    disk_status
 }
 
 fn check_mib(client: &mut NbdClient, position: u64, byte: u8) {
@@ -257,8 +257,8 @@ fn clients_wait(hold_time: Duration) {
                 check_mib(&mut client, position, byte);
             }
         }
-        let shown = daemon.json(&["disk", "show", format]).unwrap();
-        assert_eq!(shown["counters"]["writes"]["errors"], 0, "{shown}");
+        let disk_status = daemon.json(&["disk", "show", format]).unwrap();
+        assert_eq!(disk_status["counters"]["writes"]["errors"], 0, "{disk_status}");
     }
     assert!(daemon.stop().unwrap().success());
     run(&["qemu-img", "check", "-f", "vhdx", &rig.path("vhdx.store/vhdx.vhdx")]).unwrap();
@@ -276,8 +276,8 @@ fn interrupted(
 ) {
     let filler = Ballast::new(store, MIB + MIB / 2);
     let writing = write_behind(socket, disk, (first, 4, byte));
-    let shown = wait_queued(daemon, disk);
-    assert_eq!(shown["state"], "full", "{shown}");
+    let disk_status = wait_queued(daemon, disk);
+    assert_eq!(disk_status["state"], "full", "{disk_status}");
     std::thread::sleep(hold_time);
     check_mib(client, 0, 1);
     // The first MiB was written before the store was full, perhaps to a layer below.
@@ -302,11 +302,11 @@ fn interrupted(
 fn held_up(daemon: &Daemon, arguments: &[&str], filler: Ballast, hold_time: Duration) {
     let started = daemon.json(&[arguments, &["--no-wait"]].concat()).unwrap();
     let id = started["id"].to_string();
-    let shown = || daemon.json(&["operation", "show", &id]);
+    let show_operation = || daemon.json(&["operation", "show", &id]);
     let wait_held_up = || {
         let mut operation = Value::Null;
         let held_up = wait_until("an operation that waits for space", PATIENCE, || {
-            operation = shown()?;
+            operation = show_operation()?;
             Ok(operation["step"].as_str().is_some_and(|step| step.contains("is full")))
         });
         held_up.unwrap_or_else(|error| panic!("{error:#}: {operation}"));
@@ -317,7 +317,7 @@ fn held_up(daemon: &Daemon, arguments: &[&str], filler: Ballast, hold_time: Dura
     filler.remove();
     let mut operation = Value::Null;
     let result = wait_until("the operation to end", PATIENCE, || {
-        operation = shown()?;
+        operation = show_operation()?;
         Ok(operation["state"] != "running")
     });
     result.unwrap_or_else(|error| panic!("{error:#}: {operation}"));

@@ -30,7 +30,7 @@ fn qemu(arguments: &[&str]) -> (i32, Value) {
 }
 
 /// A raw file with content, and images of it that QEMU has made: format, kind, QEMU's word.
-fn made_by_qemu(rig: &Rig) -> Vec<(&'static str, &'static str, String)> {
+fn qemu_images(rig: &Rig) -> Vec<(&'static str, &'static str, String)> {
     let mut bytes = vec![0; 20 * MIB];
     for (nth, byte) in (0_u32..).zip(&mut bytes[3 * MIB..9 * MIB]) {
         *byte = (nth.wrapping_mul(2_654_435_761) >> 24) as u8;
@@ -82,7 +82,7 @@ fn damage(file: &str, damage_offset: i64, len: usize) {
 #[test]
 fn images_are_described_and_checked_as_qemu_does() {
     let rig = Rig::new().unwrap();
-    for (qemu_format, kind, file) in made_by_qemu(&rig) {
+    for (qemu_format, kind, file) in qemu_images(&rig) {
         let (_, expected) = qemu(&["info", "--output=json", "-f", qemu_format, &file]);
         let output = image(&rig, &["info", &file]);
         let info = json(&output);
@@ -126,7 +126,7 @@ fn damaged_images_are_repaired_so_that_qemu_reads_their_content() {
         ("vhdx", &vhdx, 192 << 10, 64 << 10),
         ("vhdx", &vhdx, 0, 8),
     ] {
-        made_by_qemu(&rig);
+        qemu_images(&rig);
         damage(file, damage_offset, len);
         let damaged = fs::read(file).unwrap();
         let output = image(&rig, &["check", file]);
@@ -151,7 +151,7 @@ fn damaged_images_are_repaired_so_that_qemu_reads_their_content() {
         fs::remove_file(backup).unwrap();
     }
     // What has no copy is reported and left as it is: an entry of the block allocation table.
-    made_by_qemu(&rig);
+    qemu_images(&rig);
     damage(&vhd, 1536 + 4, 4);
     let damaged = fs::read(&vhd).unwrap();
     assert_eq!(image(&rig, &["repair", &vhd]).code, 2);
@@ -169,7 +169,7 @@ fn damaged_images_are_repaired_so_that_qemu_reads_their_content() {
 #[test]
 fn images_in_use_are_refused() {
     let rig = Rig::new().unwrap();
-    made_by_qemu(&rig);
+    qemu_images(&rig);
     let file = rig.path("dynamic.vhdx");
     let socket = rig.path("qemu-nbd.sock");
     let arguments = ["qemu-nbd", "--persistent", "-f", "vhdx", "-k", &socket, &file];
@@ -209,12 +209,15 @@ fn a_child_is_opened_as_its_image_says_and_linked_to_a_moved_parent() {
     let mut daemon = Daemon::start(&rig, &host(&rig, "base.vhdx", "")).unwrap();
     daemon.ok(&["disk", "snapshot", "web", "child.vhdx"]).unwrap();
     daemon.apply_ok(&host(&rig, "child.vhdx", "")).unwrap();
-    let shown = state(&daemon);
+    let disk_status = state(&daemon);
     assert_eq!(
-        (shown["kind"].as_str(), shown["parent"].as_str()),
+        (disk_status["kind"].as_str(), disk_status["parent"].as_str()),
         (Some("differencing"), Some("base.vhdx"))
     );
-    assert_eq!((shown["state"].as_str(), &shown["config"]["kind"]), (Some("ready"), &Value::Null));
+    assert_eq!(
+        (disk_status["state"].as_str(), &disk_status["config"]["kind"]),
+        (Some("ready"), &Value::Null)
+    );
     // A file in service is refused, through the daemon and without it.
     let in_use = daemon.cli(&["image", "repair", "--store", "s", "child.vhdx"]).unwrap();
     assert!(in_use.code == 1 && in_use.stderr.contains("in use"), "{in_use:?}");

@@ -95,12 +95,12 @@ impl Host {
         let operation = self.start_job("convert", Some(body));
         let path = format!("/1.0/operations/{}", operation["id"]);
         let mut now = Value::Null;
-        let shown = wait_until("it shows where it is", PATIENCE, || {
+        let wait_result = wait_until("it shows where it is", PATIENCE, || {
             now = self.daemon.http("GET", &path, None)?.json;
             let is_under_way = now["steps"] == 4096 && now["steps_done"].as_u64() > Some(0);
             Ok(is_under_way || now["state"] != "running")
         });
-        shown.unwrap_or_else(|error| panic!("{error:#}: {now}"));
+        wait_result.unwrap_or_else(|error| panic!("{error:#}: {now}"));
         let busy = self.daemon.http("POST", "/1.0/disks/d/check", None).unwrap();
         self.daemon.http("DELETE", &path, None).unwrap();
         let operation = self.wait_end(&operation);

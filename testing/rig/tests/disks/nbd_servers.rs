@@ -170,8 +170,8 @@ fn who_is_let_in_changes_live_and_certificates_are_read_again() {
         ])
         .unwrap();
     assert!(!is_let_in(&uri("a", port, &other)) && is_let_in(&uri("b", port, &other)));
-    let shown = daemon.ok(&["disk", "export", "b"]).unwrap();
-    assert!(shown.contains(&format!("nbds://127.0.0.1:{port}/b")), "{shown}");
+    let output = daemon.ok(&["disk", "export", "b"]).unwrap();
+    assert!(output.contains(&format!("nbds://127.0.0.1:{port}/b")), "{output}");
     daemon.ok(&["disk", "export", "b", "--none"]).unwrap();
     assert!(!is_let_in(&uri("b", port, &other)) && is_let_in(&through_socket));
 

@@ -152,12 +152,12 @@ fn assert_maximum(daemon: &Daemon, disk: &str, max: u64) {
     let (started, sampling) = (Instant::now(), Sampling::begin(daemon, &[disk]));
     std::thread::sleep(WINDOW);
     let counts = sampling.end().unwrap();
-    let (ended, spare) = (Instant::now(), max / 50 + 1 + u64::from(DEPTH));
-    let count = counts[0].between(started, ended);
-    println!("{disk}: {:.0} of {max} IOPS", counts[0].rate(started, ended));
-    let allowed = (ended - started).as_millis() as u64 * max / 1000 + spare;
-    assert!(count <= allowed, "{disk}: {count} requests in {:?} at {max} IOPS", ended - started);
-    let max_requests = DiskCounts::most(&counts, WINDOW, started, ended);
+    let (end, spare) = (Instant::now(), max / 50 + 1 + u64::from(DEPTH));
+    let count = counts[0].between(started, end);
+    println!("{disk}: {:.0} of {max} IOPS", counts[0].rate(started, end));
+    let allowed = (end - started).as_millis() as u64 * max / 1000 + spare;
+    assert!(count <= allowed, "{disk}: {count} requests in {:?} at {max} IOPS", end - started);
+    let max_requests = DiskCounts::most(&counts, WINDOW, started, end);
     assert!(
         max_requests <= 5 * max + spare,
         "{disk}: {max_requests} requests in 5 s at {max} IOPS"

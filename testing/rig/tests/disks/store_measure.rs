@@ -57,10 +57,10 @@ fn a_measured_store_promises_what_it_can_do_also_after_a_kill() {
 
     daemon.kill();
     daemon.restart(&rig).unwrap();
-    let shown = store(&daemon);
-    assert_eq!(shown["measured"], measured);
+    let store_status = store(&daemon);
+    assert_eq!(store_status["measured"], measured);
     assert_eq!(
-        (&shown["capacity_iops"], &shown["capacity_source"]),
+        (&store_status["capacity_iops"], &store_status["capacity_source"]),
         (&iops.into(), &"measured".into())
     );
     let max_iops = iops * 9 / 10;
@@ -74,17 +74,17 @@ fn a_measured_store_promises_what_it_can_do_also_after_a_kill() {
     assert!(text.contains("(measured)") && text.contains("random writes"), "{text}");
 
     // Requests wait for a device that gets one at a time: what it does is seen.
-    assert_eq!(shown["estimate"], Value::Null);
+    assert_eq!(store_status["estimate"], Value::Null);
     let load = "--rw=randwrite --bs=8k --iodepth=64 --size=16m --time_based --runtime=600";
     let target = fio::FioTarget::Nbd { socket: &rig.path("nbd.sock"), disk: "d" };
     let load = Process::start(&rig, "fio", &fio::words(target, load)).unwrap();
-    let mut shown = Value::Null;
+    let mut store_status = Value::Null;
     let estimated = wait_until("an estimate", PATIENCE, || {
-        shown = store(&daemon);
-        Ok(shown["estimate"]["iops"].as_u64() > Some(0))
+        store_status = store(&daemon);
+        Ok(store_status["estimate"]["iops"].as_u64() > Some(0))
     });
-    estimated.unwrap_or_else(|error| panic!("{error:#}: {shown}"));
-    println!("measured {iops}, then {}", shown["estimate"]);
+    estimated.unwrap_or_else(|error| panic!("{error:#}: {store_status}"));
+    println!("measured {iops}, then {}", store_status["estimate"]);
     let metrics = daemon.http("GET", "/metrics", None).unwrap().text;
     assert!(metrics.contains("suimon_store_estimated_iops{store=\"fast\"}"), "{metrics}");
     drop((load, daemon, mounted));
@@ -184,13 +184,14 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
     wait_until("the disk back", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();
     let report = daemon.ok(&["store", "measure", "fast", "--seconds", "2"]).unwrap();
     println!("{report}");
-    let shown = store(&daemon);
-    let (measured, iops) = (&shown["measured"], shown["measured"]["iops"].as_u64().unwrap());
+    let store_status = store(&daemon);
+    let (measured, iops) =
+        (&store_status["measured"], store_status["measured"]["iops"].as_u64().unwrap());
     assert!(iops > 0 && report.contains(&format!("is {iops} IOPS")), "{report}");
     let patterns = measured["patterns"].as_array().unwrap();
     assert_eq!(patterns.len(), 1, "only reads: {measured}");
     assert!(report.contains("random reads") && !report.contains("random writes"), "{report}");
-    assert_eq!(shown["capacity_iops"], iops);
+    assert_eq!(store_status["capacity_iops"], iops);
 
     // The disk is back, with what it held, and may be promised what the store can do.
     wait_until("the disk back", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();

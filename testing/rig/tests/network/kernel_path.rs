@@ -82,9 +82,12 @@ fn streams_take_the_kernels_path_while_nothing_asks_for_the_switch() {
     ] {
         daemon.ok(&["nic", "set", "b", set]).unwrap();
         assert_eq!(streams(&daemon, a, b), 0, "{set}");
-        let shown = path(&daemon, "b");
-        let closed_reason = shown["reason"].as_str().unwrap_or_default();
-        assert!(shown["open"] == false && closed_reason.contains(reason), "{set}: {shown}");
+        let kernel_path = path(&daemon, "b");
+        let closed_reason = kernel_path["reason"].as_str().unwrap_or_default();
+        assert!(
+            kernel_path["open"] == false && closed_reason.contains(reason),
+            "{set}: {kernel_path}"
+        );
         daemon.ok(&["nic", "set", "b", "--unset", unset]).unwrap();
         wait_taken(&daemon, a, b);
     }

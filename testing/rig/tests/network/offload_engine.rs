@@ -47,8 +47,8 @@ impl Way {
         }
         // Before the kernel has handled the carrier, a device drops what it is to send.
         for device in ["near", "far"] {
-            let shown = || namespace.run(&["ip", "link", "show", device]);
-            wait_until("the carrier", PATIENCE, || Ok(shown()?.contains("state UP"))).unwrap();
+            let show_link = || namespace.run(&["ip", "link", "show", device]);
+            wait_until("the carrier", PATIENCE, || Ok(show_link()?.contains("state UP"))).unwrap();
         }
         let switches = "tx off tso off gso off tx-udp-segmentation off";
         namespace.ethtool("near", &arguments(switches)).unwrap();

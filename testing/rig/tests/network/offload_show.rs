@@ -175,11 +175,20 @@ fn switches_of_an_uplink_change_what_leaves_it_and_what_comes_from_it() {
         for (offload, switch) in
             [("tx_tcp4_segmentation", "segmentation"), ("tx_checksum", "tx_checksum")]
         {
-            let shown = site.show_offload("uplink:up", offload);
-            let states = ["enabled", "effective", "supported"].map(|field| shown[field].as_bool());
-            assert_eq!(states, [Some(false), Some(false), Some(true)], "{condition}: {shown}");
-            assert_eq!(shown["by"], "software", "{condition}");
-            assert_eq!(shown["reason"], format!("switched off by {switch}"), "{condition}");
+            let offload_status = site.show_offload("uplink:up", offload);
+            let states =
+                ["enabled", "effective", "supported"].map(|field| offload_status[field].as_bool());
+            assert_eq!(
+                states,
+                [Some(false), Some(false), Some(true)],
+                "{condition}: {offload_status}"
+            );
+            assert_eq!(offload_status["by"], "software", "{condition}");
+            assert_eq!(
+                offload_status["reason"],
+                format!("switched off by {switch}"),
+                "{condition}"
+            );
         }
         let config = site.daemon.ok(&["export"]).unwrap();
         assert!(config.contains("[uplink.offload]\ntx_checksum = false"), "{condition}: {config}");
@@ -266,11 +275,11 @@ fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
         for (offload, performer) in
             [("tx_tcp4_segmentation", "guest"), ("rx_tcp4_segmentation", "software")]
         {
-            let shown = show_offload(daemon, "inside", offload);
-            let states = ["enabled", "effective"].map(|field| shown[field].as_bool());
-            assert_eq!(states, [Some(false), Some(false)], "{condition}: {shown}");
-            assert_eq!(shown["by"], performer, "{condition}");
-            assert_eq!(shown["reason"], "switched off by segmentation", "{condition}");
+            let offload_status = show_offload(daemon, "inside", offload);
+            let states = ["enabled", "effective"].map(|field| offload_status[field].as_bool());
+            assert_eq!(states, [Some(false), Some(false)], "{condition}: {offload_status}");
+            assert_eq!(offload_status["by"], performer, "{condition}");
+            assert_eq!(offload_status["reason"], "switched off by segmentation", "{condition}");
         }
         assert!(!takes_large(), "{condition}");
         let config = daemon.ok(&["export"]).unwrap();

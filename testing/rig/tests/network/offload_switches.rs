@@ -58,7 +58,7 @@ fn set_switches(daemon: &Daemon, nic: &str, combination: u32) {
     }
 }
 
-fn ethtool_words<'w>(features: &[&'w str], combination: u32) -> Vec<&'w str> {
+fn ethtool_arguments<'w>(features: &[&'w str], combination: u32) -> Vec<&'w str> {
     let pairs = features.iter().enumerate();
     pairs
         .flat_map(|(bit, feature)| [*feature, if is_on(combination, bit) { "on" } else { "off" }])
@@ -140,7 +140,7 @@ fn nic_switches_carry_tcp(combinations: &[u32]) {
 
 fn ethtool_switches_carry_tcp(combinations: &[u32]) {
     let set = |_: &Daemon, guest: &NamespaceGuest, combination| {
-        let arguments = ethtool_words(&FEATURES, combination);
+        let arguments = ethtool_arguments(&FEATURES, combination);
         guest.namespace.ethtool(NamespaceGuest::DEVICE, &arguments).unwrap();
     };
     carry_all(combinations, set, |_| {});
@@ -220,7 +220,7 @@ fn vm_switches_carry_tcp(combinations: &[u32]) {
         let (daemon, mut pair) = boot(&rig, mtu, &bytes);
         for combination in combinations.iter().copied() {
             let other = peer_combination(combination);
-            let arguments = ethtool_words(&VM_FEATURES, combination).join(" ");
+            let arguments = ethtool_arguments(&VM_FEATURES, combination).join(" ");
             pair.vm.run(&format!("ethtool -K eth0 {arguments}")).unwrap();
             set_switches(&daemon, "vm", other);
             pair.exchange(&bytes, &format!("MTU {mtu}, {combination:05b} and {other:05b}"));

@@ -65,8 +65,8 @@ fn record(rig: &Rig, file: &str) {
     let lacpdus_sent = |index: usize| {
         bridged.team.status()["members"][index]["lacp"]["counters"]["lacpdus_tx"].as_u64()
     };
-    let both = || Ok([0, 1].into_iter().all(|index| lacpdus_sent(index) >= Some(2)));
-    wait_until("LACPDUs on both members", LIMIT, both).unwrap();
+    let have_sent = || Ok([0, 1].into_iter().all(|index| lacpdus_sent(index) >= Some(2)));
+    wait_until("LACPDUs on both members", LIMIT, have_sent).unwrap();
     assert!(bridged.team.daemon.stop().unwrap().success());
 }
 

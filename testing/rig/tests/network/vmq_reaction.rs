@@ -25,9 +25,9 @@ const OVERLOADED: Duration = Duration::from_secs(60);
 
 /// How many processors `suimon vmq show` tells to be in use and how many to be parked.
 fn used_and_parked(host: &LoadedHost) -> (usize, usize) {
-    let shown = host.daemon().ok(&["vmq", "show", "up"]).unwrap();
-    println!("{shown}");
-    let count = |state: &str| shown.lines().filter(|line| line.contains(state)).count();
+    let output = host.daemon().ok(&["vmq", "show", "up"]).unwrap();
+    println!("{output}");
+    let count = |state: &str| output.lines().filter(|line| line.contains(state)).count();
     (count(" in use "), count(" parked "))
 }
 
@@ -90,8 +90,8 @@ mod full {
         let load = host.load(&rig, None).unwrap();
         thread::sleep(SETTLED + OVERLOADED);
         let moved = host.moves_since(load.began).unwrap();
-        let settled = load.began + SETTLED.as_millis() as u64;
-        let late = moved.iter().filter(|queue_move| queue_move.at >= settled).count();
+        let settled_ms = load.began + SETTLED.as_millis() as u64;
+        let late_count = moved.iter().filter(|queue_move| queue_move.at >= settled_ms).count();
         for queue_move in &moved {
             let at_s = Duration::from_millis(queue_move.at - load.began).as_secs_f64();
             println!(
@@ -99,7 +99,7 @@ mod full {
                 queue_move.queue, queue_move.workers, queue_move.because
             );
         }
-        println!("{late} of {} moves after {SETTLED:?}", moved.len());
+        println!("{late_count} of {} moves after {SETTLED:?}", moved.len());
         used_and_parked(&host);
         assert!(!moved.is_empty());
         // That it went on all the time.

@@ -77,8 +77,8 @@ fn guests_reach_the_outside_through_af_xdp() {
     let mode = &fixture.uplink()["af_xdp"];
     assert_eq!((&mode["hook"], &mode["zero_copy"]), (&"driver".into(), &false.into()), "{mode}");
     assert_eq!((&mode["chunk_bytes"], &mode["multi_buffer"]), (&2048.into(), &false.into()));
-    let shown = fixture.daemon.ok(&["uplink", "show", "up"]).unwrap();
-    assert!(shown.contains("driver, copy, chunks of 2048 bytes"), "{shown}");
+    let output = fixture.daemon.ok(&["uplink", "show", "up"]).unwrap();
+    assert!(output.contains("driver, copy, chunks of 2048 bytes"), "{output}");
 }
 
 #[test]
@@ -173,8 +173,8 @@ fn the_host_is_reached_at_its_own_addresses_while_guests_go_on() {
     stream.wait_flow("the stream with the new program").unwrap();
     let report = stream.end().unwrap();
     println!("{} bit/s, {} segments sent again", report.bits_per_second, report.retransmits);
-    let shown = fixture.daemon.ok(&["uplink", "show", "up"]).unwrap();
-    assert!(shown.contains(HOST[0]) && shown.contains(HOST[1]), "{shown}");
+    let output = fixture.daemon.ok(&["uplink", "show", "up"]).unwrap();
+    assert!(output.contains(HOST[0]) && output.contains(HOST[1]), "{output}");
     assert_eq!(fixture.uplink()["config"]["host_addresses"], serde_json::json!(HOST));
     let output = fixture.daemon.cli(&["uplink", "set", "up", "--driver", "af_packet"]).unwrap();
     assert!(!output.is_ok() && output.stderr.contains("host_addresses"), "{output:?}");
@@ -243,8 +243,8 @@ fn who_classifies_is_told_and_without_rules_it_is_the_switch() {
         );
         let reason = "does not support flow rules by destination address (Operation not supported";
         assert!(steering_status["reason"].as_str().unwrap().contains(reason), "{steering_status}");
-        let shown = fixture.daemon.ok(&["uplink", "show", "up"]).unwrap();
-        assert!(shown.contains("software: the device does not support flow rules"), "{shown}");
+        let output = fixture.daemon.ok(&["uplink", "show", "up"]).unwrap();
+        assert!(output.contains("software: the device does not support flow rules"), "{output}");
     }
     fixture.daemon.wait_up("uplink", "up").unwrap();
     assert!(fixture.guest.namespace.reaches("10.77.1.200"));

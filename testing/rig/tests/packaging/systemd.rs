@@ -162,8 +162,8 @@ fn a_vm_has_a_control_group_and_outlives_both_units() {
     let host = ServiceHost::boot(&rig, VM).unwrap();
     host.drop_in(DAEMON, "stores.conf", STORES).unwrap();
     systemctl(&host, &["start", DAEMON]);
-    let shown = host.run(&["suimon", "host", "show"]).unwrap();
-    assert!(shown.contains("confined  full"), "{shown}");
+    let output = host.run(&["suimon", "host", "show"]).unwrap();
+    assert!(output.contains("confined  full"), "{output}");
     host.run(&["suimon", "vm", "start", "web"]).unwrap();
     let vm = process(&host);
     assert_eq!(group_of(&host, &vm.to_string()), "/suimon/web");

@@ -75,21 +75,21 @@ fn list_enable_set_up_and_keep(rig: &Rig) -> Result<()> {
         "vf set eth0 1 mac=52:54:00:00:00:01 vlan=20 spoof_check=off trust=on \
          bandwidth_max_bps=100000000",
     )?;
-    let shown = ip_of_vf(&mut machine, 1)?;
+    let vf_text = ip_of_vf(&mut machine, 1)?;
     for part in ["52:54:00:00:00:01", "vlan 20", "spoof checking off", "trust on", "100Mbps"] {
-        assert!(shown.contains(part), "{part}: {shown}");
+        assert!(vf_text.contains(part), "{part}: {vf_text}");
     }
     let vf = json(&mut machine, "vf show eth0 1")?;
     assert_eq!((&vf["vlan"], &vf["bandwidth_max_bps"]), (&20.into(), &100_000_000.into()));
     machine.suimon_well("vf set eth0 1 vlan=default spoof_check=on")?;
-    let shown = ip_of_vf(&mut machine, 1)?;
-    assert!(!shown.contains("vlan") && shown.contains("spoof checking on"), "{shown}");
+    let vf_text = ip_of_vf(&mut machine, 1)?;
+    assert!(!vf_text.contains("vlan") && vf_text.contains("spoof checking on"), "{vf_text}");
 
     // Another number resets the adapter; its link is away for some seconds then.
     machine.suimon_well("vf enable eth0 --count 2")?;
     assert_eq!(number_of_vfs(&mut machine)?, "2");
-    let shown = ip_of_vf(&mut machine, 1)?;
-    assert!(shown.contains("trust on") && shown.contains("100Mbps"), "{shown}");
+    let vf_text = ip_of_vf(&mut machine, 1)?;
+    assert!(vf_text.contains("trust on") && vf_text.contains("100Mbps"), "{vf_text}");
     assert_eq!(json(&mut machine, "pf show eth0")?["condition"]["health"], "up");
     bad_input(&mut machine)?;
     others_change_it(&mut machine)?;
@@ -165,9 +165,9 @@ fn a_new_daemon(machine: &mut IovMachine) -> Result<()> {
     machine.run("echo 0 >/sys/class/net/eth0/device/sriov_numvfs")?;
     machine.start_daemon()?;
     assert_eq!(number_of_vfs(machine)?, "2");
-    let shown = ip_of_vf(machine, 1)?;
+    let vf_text = ip_of_vf(machine, 1)?;
     for part in ["52:54:00:00:00:01", "trust on", "100Mbps"] {
-        assert!(shown.contains(part), "{part}: {shown}");
+        assert!(vf_text.contains(part), "{part}: {vf_text}");
     }
     machine.suimon_well("vf enable eth0 --count 0")?;
     assert_eq!(number_of_vfs(machine)?, "0");
@@ -194,13 +194,13 @@ fn told_what_it_lacks(rig: &Rig) -> Result<()> {
     let spec = IovSpec { has_iommu: false, hosts_vms: false, adapters: 1 };
     let mut machine = IovMachine::start(rig, spec)?;
     machine.start_daemon()?;
-    let shown = machine.suimon_well("vf list")?;
-    assert!(shown.contains("NoIoMmuSupport") && shown.contains("intel_iommu=on"), "{shown}");
+    let output = machine.suimon_well("vf list")?;
+    assert!(output.contains("NoIoMmuSupport") && output.contains("intel_iommu=on"), "{output}");
     // Namespaces can have VFs all the same.
     machine.suimon_well("vf enable eth0 --count 1")?;
     assert_eq!(number_of_vfs(&mut machine)?, "1");
     machine.run("echo 0000:01:00.0 >/sys/bus/pci/drivers/igb/unbind")?;
-    let shown = machine.suimon_well("vf list")?;
-    assert!(shown.contains("MissingPfDriver") && shown.contains("lspci -k"), "{shown}");
+    let output = machine.suimon_well("vf list")?;
+    assert!(output.contains("MissingPfDriver") && output.contains("lspci -k"), "{output}");
     expect_error(&mut machine, "vf enable 0000:01:00.0 --count 2", 3, &["MissingPfDriver"])
 }

@@ -187,11 +187,11 @@ impl Site {
             refusal_text.contains(&format!("suimon node undrain {own_name}")),
             "{refusal_text}"
         );
-        let shown = self.here().daemon.json(&["node", "show", own_name]).unwrap();
-        assert_eq!(shown["drain"]["is_empty"], true, "{shown}");
+        let node_status = self.here().daemon.json(&["node", "show", own_name]).unwrap();
+        assert_eq!(node_status["drain"]["is_empty"], true, "{node_status}");
         self.here().daemon.ok(&["node", "undrain", own_name]).unwrap();
-        let shown = self.there().daemon.json(&["host", "show"]).unwrap();
-        assert!(shown["drain"].is_null(), "{shown}");
+        let node_status = self.there().daemon.json(&["host", "show"]).unwrap();
+        assert!(node_status["drain"].is_null(), "{node_status}");
         elapsed
     }
 
@@ -218,9 +218,12 @@ impl Site {
             self.is_only_here();
             return true;
         }
-        let both = self.describe_nodes();
-        assert!(both.contains("vhost_set_features failed"), "the VM has ended: {both}");
-        eprintln!("QEMU has aborted with the daemon: {both}");
+        let node_outputs = self.describe_nodes();
+        assert!(
+            node_outputs.contains("vhost_set_features failed"),
+            "the VM has ended: {node_outputs}"
+        );
+        eprintln!("QEMU has aborted with the daemon: {node_outputs}");
         self.is_nowhere_else();
         assert_eq!(qemus(&self.here().vms), 0);
         false
@@ -270,8 +273,8 @@ impl Site {
 }
 
 pub fn state(node: &Node) -> String {
-    let shown = node.daemon.json(&["vm", "show", "web"]);
-    shown.map_or_else(|_| String::new(), |vm| vm["state"].as_str().unwrap_or("").to_owned())
+    let vm_status = node.daemon.json(&["vm", "show", "web"]);
+    vm_status.map_or_else(|_| String::new(), |vm| vm["state"].as_str().unwrap_or("").to_owned())
 }
 
 /// Processes of QEMU that have something in the folder.
@@ -377,9 +380,9 @@ pub fn begin_at(site: &Site, bandwidth: u64) -> u64 {
     assert_eq!(response.status, 202, "{}", response.text);
     wait_until("memory to be copied", PATIENCE, || {
         let vm = daemon.json(&["vm", "show", "web"])?;
-        let moving = &vm["migration"];
-        let copied = moving["memory_bytes_copied"].as_u64().unwrap_or(0);
-        Ok(moving["phase"] == "copying-memory" && copied > 1 << 20)
+        let migration = &vm["migration"];
+        let copied = migration["memory_bytes_copied"].as_u64().unwrap_or(0);
+        Ok(migration["phase"] == "copying-memory" && copied > 1 << 20)
     })
     .unwrap();
     response.json["id"].as_u64().unwrap()

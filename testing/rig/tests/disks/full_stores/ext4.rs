@@ -27,13 +27,13 @@ fn an_ext4_store_is_used_up_and_clients_wait() {
         let client = NbdClient::connect(&socket, format).unwrap();
         let mut disk = Disk { client, file };
         let filler = Ballast::new(store, 8 * MIB);
-        let shown = |free: u64| {
+        let wait_free_space = |free: u64| {
             wait_until("the free space to be seen", PATIENCE, || {
                 let store = daemon.json(&["store", "show", "s"])?;
                 Ok(store["free_bytes"].as_u64().is_some_and(|bytes| bytes <= free))
             })
         };
-        shown(8 * MIB).unwrap();
+        wait_free_space(8 * MIB).unwrap();
         let before = disk.allocated();
         disk.write(0, 1, 64 << 10).unwrap();
         disk.client.flush().unwrap();

@@ -56,8 +56,8 @@ fn a_guest_of_another_qemu_waits_for_space_and_can_be_ended() {
     wait_queued(&daemon, "d");
     drop(guest);
     wait_until("nothing to be queued", PATIENCE, || {
-        let shown = daemon.json(&["disk", "show", "d"])?;
-        Ok(shown["full"]["queued_requests"].as_u64().unwrap_or(0) == 0)
+        let disk_status = daemon.json(&["disk", "show", "d"])?;
+        Ok(disk_status["full"]["queued_requests"].as_u64().unwrap_or(0) == 0)
     })
     .unwrap();
     filler.remove();
