@@ -102,7 +102,8 @@ impl FromStr for PortName {
                 let kind = PortKind::ALL.into_iter().find(|kind| kind.as_str() == kind_name);
                 let kind = kind.ok_or_else(|| {
                     format!(
-                        "`{kind_name}` is not a kind of port; use nic:NAME, uplink:NAME or switch:NAME"
+                        "`{kind_name}` is not a kind of port; use nic:NAME, uplink:NAME or \
+                         switch:NAME"
                     )
                 })?;
                 (Some(kind), name)

@@ -70,7 +70,8 @@ fn read(arguments: &[String]) -> Result<Vec<Different>, Failure> {
             (Some((key, value)), Some(last)) => last.set(key, value)?,
             (Some(_), None) => {
                 return Err(Failure::Usage(format!(
-                    "`{argument}` has no resource; give the resource before the key, such as disk/web"
+                    "`{argument}` has no resource; give the resource before the key, such as \
+                     disk/web"
                 )));
             }
         }

@@ -218,8 +218,8 @@ pub(crate) fn named(names: &[String]) -> Vec<Combination> {
 fn check_names(key: &str, names: &[String], invalid: &mut InvalidKeys) {
     for name in names {
         if named(std::slice::from_ref(name)).is_empty() {
-            let valid_values = "valid are all and static/hyper-v-port, with the modes static, lacp and \
-                       switch-independent and the algorithms hyper-v-port, transport-ports, \
+            let valid_values = "valid are all and static/hyper-v-port, with the modes static, lacp \
+                       and switch-independent and the algorithms hyper-v-port, transport-ports, \
                        ip-addresses and mac-addresses";
             invalid.add(key, format!("\"{name}\" is not a combination; {valid_values}"));
         }

@@ -188,8 +188,8 @@ impl Minimums {
             let min_delivered = (guaranteed * MET_PERCENT / 100) as u64;
             if delivered + 2 * self.locations.largest < min_delivered {
                 let complaint = format!(
-                    "disk {disk} of node {node} on store {store}: {delivered} operations delivered, \
-                     {guaranteed} guaranteed"
+                    "disk {disk} of node {node} on store {store}: {delivered} operations \
+                     delivered, {guaranteed} guaranteed"
                 );
                 complaints.add(Time::from_ns(now), "minimums", complaint);
             }

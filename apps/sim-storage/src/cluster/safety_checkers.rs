@@ -45,8 +45,8 @@ impl StoreLimits {
             let caps: Vec<(u32, u64)> = caps.filter(|(_, iops)| *iops > 0).take(16).collect();
             let capacity = self.capacity;
             let complaint = format!(
-                "store {store}: the caps of all nodes, {sum} IOPS, exceed the capacity of {capacity} \
-                 IOPS: {caps:?}"
+                "store {store}: the caps of all nodes, {sum} IOPS, exceed the capacity of \
+                 {capacity} IOPS: {caps:?}"
             );
             complaints.add(Time::from_ns(ns), "caps", complaint);
         }

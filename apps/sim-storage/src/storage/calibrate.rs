@@ -29,8 +29,8 @@ impl fmt::Display for Calibrated {
         let Self { parameter, value, is: current, iops, target_iops, iops_low, iops_high } = self;
         write!(
             f,
-            "{parameter}: {value} (scenario: {current}): {iops} operations of 8 KB per second, target \
-             {target_iops}; {iops_low} to {iops_high} within the range of the manual"
+            "{parameter}: {value} (scenario: {current}): {iops} operations of 8 KB per second, \
+             target {target_iops}; {iops_low} to {iops_high} within the range of the manual"
         )
     }
 }

@@ -192,8 +192,8 @@ impl Replay {
             let seconds = *at_ns as f64 / 1e9;
             let _ = writeln!(
                 text,
-                "{policy} {name}: step {step}, recorded at {seconds:.6} s and at byte {offset} of the \
-                 file: {difference}\n  input: {input}"
+                "{policy} {name}: step {step}, recorded at {seconds:.6} s and at byte {offset} of \
+                 the file: {difference}\n  input: {input}"
             );
         }
         text

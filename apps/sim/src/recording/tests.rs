@@ -78,7 +78,10 @@ fn one_changed_byte_in_a_decision_is_found_out() {
             damaged[block_offset + 8 + position] ^= 1;
             let error = replayed(&damaged).unwrap_err().downcast::<RecordingError>().unwrap();
             assert!(
-                matches!(error, RecordingError::Checksum { offset, .. } if offset == block_offset as u64),
+                matches!(
+                    error,
+                    RecordingError::Checksum { offset, .. } if offset == block_offset as u64
+                ),
                 "{error}"
             );
             if !in_decision(body, position) {

@@ -148,7 +148,10 @@ fn is_loopback_host(headers: &HeaderMap) -> bool {
 pub(super) fn is_same_origin(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let origin = text(header::ORIGIN).and_then(|origin| origin.split_once("://"));
-    matches!((origin, text(header::HOST)), (Some((_, origin_host)), Some(host)) if origin_host.eq_ignore_ascii_case(host))
+    matches!(
+        (origin, text(header::HOST)),
+        (Some((_, origin_host)), Some(host)) if origin_host.eq_ignore_ascii_case(host)
+    )
 }
 
 /// Returns the value of the session's cookie, whose name is `cookie`.

@@ -152,8 +152,8 @@ impl Settings {
         );
         ensure!(
             is_too_much || !step.is_too_much,
-            "step `{name}`: is_too_much is set, but the sum of the minimums, {sum_of_minimums} IOPS, is \
-             permitted"
+            "step `{name}`: is_too_much is set, but the sum of the minimums, {sum_of_minimums} \
+             IOPS, is permitted"
         );
         Ok(())
     }
