@@ -196,8 +196,8 @@ fn minimum_unmet(store: &Name, unmet: &UnmetDisk, names: &dyn Names) -> Draft {
         .map_or_else(String::new, |text| format!("; most above its own guarantee: {text}"));
     let text = format!(
         "Disk {disk} on node {node} has missed its minimum for {} s: guaranteed {} IOPS, demand \
-         {} IOPS, delivered {} IOPS; {reason}{first}. Check LIMITED BY in `suimon qos flows`; lower \
-         minimums, or move disks to another store.",
+         {} IOPS, delivered {} IOPS; {reason}{first}. Check LIMITED BY in `suimon qos flows`; \
+         lower minimums, or move disks to another store.",
         unmet.lasting.as_secs(),
         unmet.guaranteed_iops,
         unmet.demanded_iops,

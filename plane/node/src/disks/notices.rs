@@ -237,8 +237,8 @@ fn queue_failed(entry: &DiskEntry, queue: QueueKey, detail: &str) -> Draft {
         QueueKey::Mirror => "The connection that copies the disk to another node".to_owned(),
     };
     let text = format!(
-        "{queue_label} was closed, because the host cannot serve it: {detail}. Check the memory and the \
-         file descriptors of the daemon."
+        "{queue_label} was closed, because the host cannot serve it: {detail}. Check the memory \
+         and the file descriptors of the daemon."
     );
     Draft::new(EventKind::DiskQueueFailed, entry.label(), text).with("detail", detail)
 }

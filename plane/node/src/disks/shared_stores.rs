@@ -82,10 +82,10 @@ impl Shared {
             };
             if !store.shared {
                 let text = format!(
-                    "node {source_node} has shared = true for this store, and node {host_name} does not. If \
-                     both use the same directory, run `suimon store set {} --shared=true` on node \
-                     {host_name}; if not, rename one of the two stores, or set shared = false on node \
-                     {source_node}, which copies the disks",
+                    "node {source_node} has shared = true for this store, and node {host_name} \
+                     does not. If both use the same directory, run `suimon store set {} \
+                     --shared=true` on node {host_name}; if not, rename one of the two stores, or \
+                     set shared = false on node {source_node}, which copies the disks",
                     store_token.store
                 );
                 return refuse(ErrorCode::Conflict, text);
@@ -98,17 +98,17 @@ impl Shared {
                 Ok(()) => {}
                 Err(MarkFault::Missing) => {
                     let text = format!(
-                        "{path} is not the same directory as on node {source_node}, whose test file is \
-                         missing on node {host_name}; mount the same file system on both nodes, or rename one of \
-                         the two stores"
+                        "{path} is not the same directory as on node {source_node}, whose test \
+                         file is missing on node {host_name}; mount the same file system on both \
+                         nodes, or rename one of the two stores"
                     );
                     return refuse(ErrorCode::Conflict, text);
                 }
                 Err(MarkFault::NotLocked) => {
                     let text = format!(
-                        "{path} is the same directory as on node {source_node}, but file locks are not \
-                         effective between the nodes, so both could write to one disk; mount it \
-                         with locks (NFS: version 4, without `local_lock`)"
+                        "{path} is the same directory as on node {source_node}, but file locks are \
+                         not effective between the nodes, so both could write to one disk; mount \
+                         it with locks (NFS: version 4, without `local_lock`)"
                     );
                     return refuse(ErrorCode::Unsupported, text);
                 }

@@ -242,8 +242,8 @@ impl Shared {
         if remaining.is_empty() {
             self.record_drained()?;
             let text = format!(
-                "Draining is complete: no VM runs on the host; {migrated} of {total} migrated to other \
-                 nodes."
+                "Draining is complete: no VM runs on the host; {migrated} of {total} migrated to \
+                 other nodes."
             );
             let draft = Draft::new(EventKind::NodeEmptied, "host", text).with("went", migrated);
             self.events.append(vec![draft]);
@@ -252,14 +252,14 @@ impl Shared {
         let remaining = remaining.join("; ");
         let name = self.host_name();
         let text = format!(
-            "Draining is incomplete, VMs still run on the host: {remaining}. Remove the reasons and \
-             repeat `suimon node drain {name}`, or end it with `suimon node undrain {name}`."
+            "Draining is incomplete, VMs still run on the host: {remaining}. Remove the reasons \
+             and repeat `suimon node drain {name}`, or end it with `suimon node undrain {name}`."
         );
         let draft = Draft::new(EventKind::NodeNotEmptied, "host", text).with("went", migrated);
         self.events.append(vec![draft]);
         let text = format!(
-            "{remaining}. Node {name} accepts no VM meanwhile; retry with `suimon node drain {name}`, \
-             or end it with `suimon node undrain {name}`"
+            "{remaining}. Node {name} accepts no VM meanwhile; retry with `suimon node drain \
+             {name}`, or end it with `suimon node undrain {name}`"
         );
         Err(ApiError::new(ErrorCode::Conflict, text).about("host"))
     }

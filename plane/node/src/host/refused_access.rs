@@ -23,9 +23,9 @@ pub(crate) fn event(refused: &RefusedAccess) -> Draft {
     let RefusedAccess { listener, peer, count, seconds } = refused;
     let source = peer.as_deref().unwrap_or("other peers");
     let text = format!(
-        "[{listener}] refused {count} requests with a wrong token or login code from {source} within \
-         {seconds} s. Check whether a client of {source} has an outdated token; if not, block {source} \
-         in the firewall."
+        "[{listener}] refused {count} requests with a wrong token or login code from {source} \
+         within {seconds} s. Check whether a client of {source} has an outdated token; if not, \
+         block {source} in the firewall."
     );
     Draft::new(EventKind::AccessRefused, "host", text)
         .with("listener", listener)

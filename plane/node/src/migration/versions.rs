@@ -29,7 +29,8 @@ impl Node {
         let source = source_label(header.from.as_deref());
         let error = shared.check_protocol(header.protocol, &source).err().unwrap_or_else(|| {
             let message = format!(
-                "{}; {source} may have another version of Suimon than node {} ({}); if so, {ACTION}",
+                "{}; {source} may have another version of Suimon than node {} ({}); if so, \
+                 {ACTION}",
                 error.message,
                 shared.host_name(),
                 shared.versions_text()
@@ -54,7 +55,8 @@ impl Shared {
             return Ok(());
         }
         let text = format!(
-            "{source} has version {protocol} of the migration protocol, and node {} has {}; {ACTION}",
+            "{source} has version {protocol} of the migration protocol, and node {} has {}; \
+             {ACTION}",
             self.host_name(),
             self.versions_text()
         );

@@ -428,7 +428,10 @@ impl PortDevice for FakeDevice {
     fn status(&self) -> DeviceStatus {
         let inner = self.host.lock();
         let opened = inner.open.get(&self.claim);
-        let has_kernel_path = matches!(opened, Some(Opened { spec: PortDeviceSpec::Tap(tap), .. }) if tap.kernel_path);
+        let has_kernel_path = matches!(
+            opened,
+            Some(Opened { spec: PortDeviceSpec::Tap(tap), .. }) if tap.kernel_path
+        );
         let uplink = match opened {
             Some(Opened { spec: PortDeviceSpec::Uplink(uplink), .. }) => {
                 Some(uplink.device.as_str())

@@ -32,9 +32,9 @@ pub(super) fn lost_vf(nic: &Name, vf: &VfAddress, reason: &str) -> Draft {
 
 pub(super) fn without_vf(nic: &Name, reason: &str) -> Draft {
     let text = format!(
-        "Traffic of the NIC uses the switch, because no VF can be assigned: {reason}. Set `iov_weight` \
-         of this or of another NIC to 0, or add VFs with `suimon vf enable`, which requires that no \
-         VF of the adapter is in use."
+        "Traffic of the NIC uses the switch, because no VF can be assigned: {reason}. Set \
+         `iov_weight` of this or of another NIC to 0, or add VFs with `suimon vf enable`, which \
+         requires that no VF of the adapter is in use."
     );
     nic_draft(EventKind::NicWithoutVf, nic, text).with("reason", reason)
 }

@@ -158,8 +158,8 @@ impl Shared {
             let migration = entry.view().migration.clone()?;
             let direction = if migration.is_outgoing { "to" } else { "from" };
             let text = format!(
-                "the VM is migrating {direction} node {}; change the VM, its NICs, its disks and their \
-                 QoS policies after that",
+                "the VM is migrating {direction} node {}; change the VM, its NICs, its disks and \
+                 their QoS policies after that",
                 migration.node
             );
             Some(ApiError::new(ErrorCode::InUse, text).about(entry.label()))

@@ -128,8 +128,8 @@ pub(super) fn unplugged(entry: &VmEntry, device_label: &str) -> Draft {
 /// limited, because the guest determines how often it occurs.
 pub(super) fn released(entry: &VmEntry, device_label: &str, delay: Duration) -> Draft {
     let text = format!(
-        "The guest has released {device_label} without a request. It is plugged in again in {:.1} s. To \
-         remove it, remove it from the VM's configuration.",
+        "The guest has released {device_label} without a request. It is plugged in again in {:.1} \
+         s. To remove it, remove it from the VM's configuration.",
         delay.as_secs_f32()
     );
     Draft::new(EventKind::VmDeviceUnplugged, entry.label(), text)
@@ -139,8 +139,8 @@ pub(super) fn released(entry: &VmEntry, device_label: &str, delay: Duration) -> 
 
 pub(super) fn refused(entry: &VmEntry, device_label: &str, reason: &str) -> Draft {
     let text = format!(
-        "Hot-plug or hot-unplug of {device_label} failed, the change takes effect at the VM's next start. \
-         Stop and start the VM. {reason}"
+        "Hot-plug or hot-unplug of {device_label} failed, the change takes effect at the VM's next \
+         start. Stop and start the VM. {reason}"
     );
     Draft::new(EventKind::VmDeviceRefused, entry.label(), text)
         .with("device", device_label)
@@ -223,8 +223,8 @@ pub(super) fn arrived(entry: &VmEntry, source: &str) -> Draft {
 
 pub(super) fn did_not_arrive(entry: &VmEntry, source: &str, reason: &str) -> Draft {
     let text = format!(
-        "Migration of the VM from node {source} failed: {reason}. The NICs and disks created for it \
-         were removed. Remove the cause, and migrate the VM again."
+        "Migration of the VM from node {source} failed: {reason}. The NICs and disks created for \
+         it were removed. Remove the cause, and migrate the VM again."
     );
     Draft::new(EventKind::VmDidNotArrive, entry.label(), text)
         .with("node", source)

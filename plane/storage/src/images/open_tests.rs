@@ -228,7 +228,10 @@ fn plans_that_are_not_possible_say_what_would_be() {
     ] {
         let error = create_disk(&files, &plan, 1).unwrap_err();
         assert!(
-            matches!(&*error.fault, DiskFault::Plan { field: field_name, .. } if *field_name == field),
+            matches!(
+                &*error.fault,
+                DiskFault::Plan { field: field_name, .. } if *field_name == field
+            ),
             "{field}: {error}"
         );
     }

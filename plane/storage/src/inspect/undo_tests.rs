@@ -196,7 +196,11 @@ fn an_image_written_to_after_a_change_was_cut_off_is_left() {
     bench.repair(&file, false);
     let ops = bench.store.ops();
     let rename_index = ops.iter().position(|op| {
-        matches!(op, suimon_ports::testing::StoreOp::Rename(_, renamed_to) if *renamed_to == unfinished(&file))
+        matches!(
+            op,
+            suimon_ports::testing::StoreOp::Rename(_, renamed_to)
+                if *renamed_to == unfinished(&file)
+        )
     });
     let crashed =
         bench_with(bench.store.crashed(rename_index.unwrap() + 2, || WriteOutcome::Persisted));

@@ -189,8 +189,8 @@ impl Driver {
         if let Some((node, bytes)) = store.handle_report(now, node_report, entry.created) {
             let (own_bytes, name) = (store.normalization_bytes, store.name.clone());
             let text = format!(
-                "Node {} counts {bytes} bytes of store {name} as one operation, this host {own_bytes} \
-                 bytes. Set the same `normalization_bytes` on all nodes.",
+                "Node {} counts {bytes} bytes of store {name} as one operation, this host \
+                 {own_bytes} bytes. Set the same `normalization_bytes` on all nodes.",
                 self.node_name(node)
             );
             let kind = EventKind::NodeOfOtherVersion;

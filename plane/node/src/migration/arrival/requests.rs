@@ -157,9 +157,9 @@ impl Shared {
             let (source, local_node) = (&request.from, self.host_name());
             let text = match (self.has_file(required)?, is_handed_over(request, &disk.name)) {
                 (true, false) => format!(
-                    "the store has a file of this name already on node {local_node}; move it away, or \
-                     rename the disk on node {source}. If both nodes use the same directory, set \
-                     shared = true of the store on both"
+                    "the store has a file of this name already on node {local_node}; move it away, \
+                     or rename the disk on node {source}. If both nodes use the same directory, \
+                     set shared = true of the store on both"
                 ),
                 (false, true) => format!(
                     "the store is shared with node {source}, but has no file of this name on node \

@@ -34,7 +34,12 @@ impl Driver {
         request: &IncomingMigrationRequest,
         operation: &OperationHandle,
     ) {
-        let is_arriving = |stored_move: &StoredMove| matches!(stored_move, StoredMove::Arriving { id, .. } if *id == request.id);
+        let is_arriving = |stored_move: &StoredMove| {
+            matches!(
+                stored_move,
+                StoredMove::Arriving { id, .. } if *id == request.id
+            )
+        };
         if self.is_abandoned || !self.migration_record.as_ref().is_some_and(is_arriving) {
             let text = "the migration was cancelled meanwhile";
             return operation.end(&Err(self.error(ErrorCode::Conflict, text)));

@@ -120,7 +120,12 @@ fn a_guest_that_was_asked_in_vain_is_asked_again() {
 #[test]
 fn a_vm_gets_what_it_lacks_when_the_device_works_again() {
     let harness = harness();
-    let is_own = |(_, spec): &(_, PortDeviceSpec)| matches!(spec, PortDeviceSpec::VhostUser(spec) if spec.socket == Path::new("/run/more"));
+    let is_own = |(_, spec): &(_, PortDeviceSpec)| {
+        matches!(
+            spec,
+            PortDeviceSpec::VhostUser(spec) if spec.socket == Path::new("/run/more")
+        )
+    };
     let port = harness.devices.open_devices().into_iter().find(is_own).unwrap().0;
     well(&harness, VmAction::Start);
     harness.vms.refuse("tell", VmErrorKind::Host, "nobody listens there yet");
