@@ -138,8 +138,8 @@ fn alternating_pair(measures: &[&dyn Fn() -> Result<f64>; 2]) -> Result<Pair> {
 fn on_files(pairs: usize) -> Result<Vec<Work>> {
     let title = |condition| {
         format!(
-            "4 KB random reads from a file {condition}, depth {DEPTH}, a minimum that is met and maximums that are never \
-             reached, for each second of CPU time"
+            "4 KB random reads from a file {condition}, depth {DEPTH}, a minimum that is met and \
+             maximums that are never reached, for each second of CPU time"
         )
     };
     let work = |name, condition| {

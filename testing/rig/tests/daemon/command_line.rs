@@ -128,8 +128,8 @@ impl Terminal {
         let socket = daemon.socket();
         // The shell is in the foreground too, and stays. A new terminal has no size.
         let script = format!(
-            "trap : INT; stty rows 24 cols 100; echo before=$(stty -g); {suimon} --socket {socket} {arguments}; \
-             echo code=$?; echo after=$(stty -g)"
+            "trap : INT; stty rows 24 cols 100; echo before=$(stty -g); {suimon} --socket {socket} \
+             {arguments}; echo code=$?; echo after=$(stty -g)"
         );
         let mut child = Command::new("script")
             .args(["--quiet", "--flush", "--command", &script, "/dev/null"])
