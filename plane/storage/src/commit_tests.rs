@@ -83,7 +83,7 @@ fn writes_of_a_commit_are_in_flight_together() {
         bench.trouble.lock().unwrap().is_at_once = true;
         assert_eq!(bench.run(WRITE, range(0, 4096), vec![1; 4096]), DiskOutcome::Done);
         let before = bench.trouble.lock().unwrap().submitted;
-        bench.ask(0, DiskOp::Flush, range(0, 0), Vec::new());
+        bench.submit(0, DiskOp::Flush, range(0, 0), Vec::new());
         let mut turns = 0;
         while bench.poll().is_empty() {
             turns += 1;

@@ -102,7 +102,7 @@ fn all_requests_that_wait_for_a_failed_flush_fail() {
                     DiskOp::Flush => (0, 0),
                     _ => (BLOCK * u64::from(tag), BLOCK),
                 };
-                bench.ask(tag, op, range(offset, len), vec![1; len as usize]);
+                bench.submit(tag, op, range(offset, len), vec![1; len as usize]);
             }
             for _ in 0..20_000 {
                 for (tag, outcome) in bench.poll() {
@@ -142,13 +142,13 @@ fn requests_that_wait_for_space_fail_when_a_flush_fails() {
         bench.trouble.lock().unwrap().is_full = true;
         for tag in 1..9 {
             let offset = SIZE - BLOCK * u64::from(tag);
-            bench.ask(tag, WRITE, range(offset, BLOCK), vec![1; BLOCK as usize]);
+            bench.submit(tag, WRITE, range(offset, BLOCK), vec![1; BLOCK as usize]);
         }
         for _ in 0..1000 {
             assert!(bench.poll().is_empty(), "{}: they wait for space", kind.name);
         }
         set_failing(&bench, Some(ErrorKind::QuotaExceeded));
-        bench.ask(0, DiskOp::Flush, range(0, 0), Vec::new());
+        bench.submit(0, DiskOp::Flush, range(0, 0), Vec::new());
         let mut answers = Vec::new();
         for _ in 0..1000 {
             answers.extend(bench.poll());
@@ -277,7 +277,7 @@ fn a_failed_flush_loses_no_flushed_write() {
             for round in 0..200 {
                 set_failing(&bench, (round > 100).then_some(ErrorKind::Other));
                 for _ in 0..model.dice.below(6) {
-                    model.ask(&bench);
+                    model.submit_random(&bench);
                 }
                 for (tag, outcome) in bench.poll() {
                     let op = model.under_way.get(&tag).map(|(op, ..)| *op);

@@ -103,18 +103,18 @@ fn a_discard_waits_for_overlapping_requests_only_and_delays_only_these() {
     let mut bench = full_disk(VHDX);
     // Reads do not complete.
     bench.trouble.lock().unwrap().stalled_reads = Some((0, u64::MAX));
-    bench.ask(1, DiskOp::Read, block(0), vec![0; BLOCK as usize]);
+    bench.submit(1, DiskOp::Read, block(0), vec![0; BLOCK as usize]);
     assert!(settle(&mut bench).is_empty());
-    bench.ask(2, DiskOp::Discard, block(1), Vec::new());
-    bench.ask(3, WRITE, block(2), vec![3; BLOCK as usize]);
+    bench.submit(2, DiskOp::Discard, block(1), Vec::new());
+    bench.submit(3, WRITE, block(2), vec![3; BLOCK as usize]);
     assert_eq!(settle(&mut bench), [2, 3], "nothing of it is in flight");
     // This discards the block that is being read. The request behind it overlaps the block, too.
-    bench.ask(4, DiskOp::Discard, range(0, 2 * BLOCK), Vec::new());
+    bench.submit(4, DiskOp::Discard, range(0, 2 * BLOCK), Vec::new());
     assert!(settle(&mut bench).is_empty());
-    bench.ask(5, WRITE, block(3), vec![5; BLOCK as usize]);
+    bench.submit(5, WRITE, block(3), vec![5; BLOCK as usize]);
     assert_eq!(settle(&mut bench), [5], "it does not overlap the discard");
-    bench.ask(6, WRITE, block(1), vec![6; BLOCK as usize]);
-    bench.ask(7, DiskOp::Discard, block(3), Vec::new());
+    bench.submit(6, WRITE, block(1), vec![6; BLOCK as usize]);
+    bench.submit(7, DiskOp::Discard, block(3), Vec::new());
     assert!(settle(&mut bench).is_empty(), "in order of submission");
     bench.trouble.lock().unwrap().stalled_reads = None;
     assert_eq!(settle(&mut bench), [1, 4, 6, 7]);
@@ -134,10 +134,10 @@ fn zeros_that_are_written_do_not_delay_discards_of_other_ranges() {
         bench.trouble.lock().unwrap().stalled_zeroing = true;
         let zeros =
             DiskOp::WriteZeroes { may_unmap: false, is_durable: false, only_if_fast: false };
-        bench.ask(1, zeros, range(512, BLOCK), Vec::new());
+        bench.submit(1, zeros, range(512, BLOCK), Vec::new());
         assert!(settle(&mut bench).is_empty(), "{}", kind.name);
         if kind.name != "raw" {
-            bench.ask(2, DiskOp::Discard, block(2), Vec::new());
+            bench.submit(2, DiskOp::Discard, block(2), Vec::new());
             assert_eq!(settle(&mut bench), [2], "{}", kind.name);
         }
         bench.trouble.lock().unwrap().stalled_zeroing = false;

@@ -57,7 +57,7 @@ impl OnFullStore {
     /// Submits a write; blocks other than the first one need space.
     fn write(&self, tag: u32, block: u64) {
         let payload = vec![2; BLOCK as usize];
-        self.bench.ask(tag, WRITE, range(block * BLOCK, BLOCK), payload);
+        self.bench.submit(tag, WRITE, range(block * BLOCK, BLOCK), payload);
     }
 
     fn pass(&mut self, time: Duration) {

@@ -45,7 +45,7 @@ impl Second {
 }
 
 fn write(bench: &Bench, tag: u32, op: DiskOp, offset: u64, byte: u8) {
-    bench.ask(tag, op, range(offset, BLOCK), vec![byte; BLOCK as usize]);
+    bench.submit(tag, op, range(offset, BLOCK), vec![byte; BLOCK as usize]);
 }
 
 /// Polls for the given time. Returns the completions of the first queue.
@@ -114,7 +114,7 @@ fn failed_writes_fail_no_flush() {
                     let needs_space = offset > 0;
                     let is_flush = op == DiskOp::Flush;
                     let len = if is_flush { 0 } else { BLOCK };
-                    bench.ask(tag, op, range(offset, len), vec![2; len as usize]);
+                    bench.submit(tag, op, range(offset, len), vec![2; len as usize]);
                     let outcome =
                         if needs_space { DiskOutcome::NoSpace } else { DiskOutcome::Done };
                     expected.push((tag, outcome));
@@ -143,8 +143,8 @@ fn writes_are_queued_until_there_is_space_and_nothing_else_is() {
         // Writes to allocated space continue, and a flush covers them.
         write(&bench, 30, WRITE, 0, 2);
         assert_eq!(pass(&mut bench, STEP), [(30, DiskOutcome::Done)], "{}", kind.name);
-        bench.ask(31, DiskOp::Flush, range(0, 0), Vec::new());
-        bench.ask(32, DiskOp::Read, range(0, BLOCK), vec![0; BLOCK as usize]);
+        bench.submit(31, DiskOp::Flush, range(0, 0), Vec::new());
+        bench.submit(32, DiskOp::Read, range(0, BLOCK), vec![0; BLOCK as usize]);
         // A commit has many steps.
         let answers = pass(&mut bench, STEP * 30);
         assert!(answers.contains(&(31, DiskOutcome::Done)), "{}: {answers:?}", kind.name);

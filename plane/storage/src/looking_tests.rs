@@ -65,7 +65,7 @@ fn bench() -> Bench {
 /// Submits a request that completes without file I/O.
 fn ask_and_wait(bench: &mut Bench) {
     let range = ByteRange::new(0, 512).unwrap();
-    bench.ask(0, DiskOp::Status { is_first_only: true }, range, Vec::new());
+    bench.submit(0, DiskOp::Status { is_first_only: true }, range, Vec::new());
     bench.work.wake_queue(bench.queue);
     assert_eq!(bench.wait(0), DiskOutcome::Done);
 }
@@ -98,7 +98,7 @@ fn a_queue_is_polled_on_behind_its_answers_and_not_while_it_waits_for_them() {
     assert!(polled_for(&mut bench) >= BUSY_POLL / 2);
     // The worker waits for a queue that has requests in flight.
     bench.trouble.lock().unwrap().is_stalled = true;
-    bench.ask(0, DiskOp::Read, ByteRange::new(0, 512).unwrap(), vec![0; 512]);
+    bench.submit(0, DiskOp::Read, ByteRange::new(0, 512).unwrap(), vec![0; 512]);
     bench.work.wake_queue(bench.queue);
     for _ in 0..3 {
         assert!(bench.poll().is_empty());

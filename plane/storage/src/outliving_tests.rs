@@ -56,7 +56,7 @@ fn run_on(kind: Kind, seed: u64, mut bench: Bench, records: &MemoryRecords) -> C
     let mut commits_when_abandoned = None;
     for _ in 0..120 {
         for _ in 0..model.dice.below(6) {
-            model.ask(&bench);
+            model.submit_random(&bench);
         }
         for (tag, outcome) in bench.poll() {
             assert_eq!(outcome, DiskOutcome::Done, "{}: seed {seed}", kind.name);
@@ -210,17 +210,17 @@ fn without_a_record_a_write_waits_for_changes_of_its_own_blocks_only() {
         let commits = |bench: &Bench| bench.work.tally(bench.disk).unwrap().commits;
         // The metadata of a further block cannot become durable, because flushes do not end.
         bench.trouble.lock().unwrap().stalled_flushes = true;
-        bench.ask(3, WRITE, sector(2), vec![3; 4096]);
+        bench.submit(3, WRITE, sector(2), vec![3; 4096]);
         (0..200).for_each(|_| assert!(bench.poll().is_empty()));
         let before = commits(&bench);
         for (tag, nth) in (5..).zip(0..2) {
-            bench.ask(tag, WRITE, sector(nth), vec![2; 4096]);
+            bench.submit(tag, WRITE, sector(nth), vec![2; 4096]);
             let answers: Vec<_> = (0..200).flat_map(|_| bench.poll()).collect();
             assert_eq!(answers, [(tag, DiskOutcome::Done)], "{}: block {nth}", kind.name);
         }
         assert_eq!(commits(&bench), before);
         // A write to a block waits while the block's allocation is in flight.
-        bench.ask(4, WRITE, ByteRange::new(sector(2).end(), 4096).unwrap(), vec![3; 4096]);
+        bench.submit(4, WRITE, ByteRange::new(sector(2).end(), 4096).unwrap(), vec![3; 4096]);
         (0..200).for_each(|_| assert!(bench.poll().is_empty()));
         bench.trouble.lock().unwrap().stalled_flushes = false;
         let mut answers = Vec::new();

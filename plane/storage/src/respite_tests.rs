@@ -116,7 +116,7 @@ fn bench() -> Bench {
 fn ask_two(bench: &mut Bench) {
     let range = ByteRange::new(0, 512).unwrap();
     for tag in [0, 1] {
-        bench.ask(tag, DiskOp::Status { is_first_only: true }, range, Vec::new());
+        bench.submit(tag, DiskOp::Status { is_first_only: true }, range, Vec::new());
     }
 }
 

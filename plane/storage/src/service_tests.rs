@@ -21,7 +21,7 @@ fn suspend(bench: &mut Bench, model: &mut Model) -> DiskSpec {
             model.handle_answer(bench, tag);
         }
         if round < 5 {
-            model.ask(bench);
+            model.submit_random(bench);
         }
         if let Some((disk, spec)) = bench.work.poll_suspended_disk() {
             assert_eq!(disk, bench.disk);
@@ -36,7 +36,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
     let mut model = Model::new(kind, seed);
     for round in 0..500 {
         for _ in 0..model.dice.below(6) {
-            model.ask(&bench);
+            model.submit_random(&bench);
         }
         for (tag, outcome) in bench.poll() {
             assert_eq!(outcome, DiskOutcome::Done, "{}: seed {seed}", kind.name);

@@ -90,7 +90,7 @@ impl Bench {
         Self { work, file, disk, queue, client, payloads, trouble: fault_state, now: Time::ZERO }
     }
 
-    pub(crate) fn ask(&self, tag: u32, op: DiskOp, range: ByteRange, payload: Vec<u8>) {
+    pub(crate) fn submit(&self, tag: u32, op: DiskOp, range: ByteRange, payload: Vec<u8>) {
         self.payloads.lock().unwrap()[tag as usize] = payload;
         self.client.lock().unwrap().asks.push_back(DiskRequest { tag, op, range });
     }
@@ -113,7 +113,7 @@ impl Bench {
     }
 
     pub(crate) fn run(&mut self, op: DiskOp, range: ByteRange, payload: Vec<u8>) -> DiskOutcome {
-        self.ask(0, op, range, payload);
+        self.submit(0, op, range, payload);
         self.wait(0)
     }
 
@@ -176,7 +176,7 @@ impl Model {
     }
 
     /// Submits a random request that does not overlap those in flight.
-    pub(crate) fn ask(&mut self, bench: &Bench) {
+    pub(crate) fn submit_random(&mut self, bench: &Bench) {
         let region = self.dice.below(REGIONS);
         let tag = region as u32;
         if self.under_way.contains_key(&tag) {
@@ -206,7 +206,7 @@ impl Model {
             _ if self.flush.is_none() => {
                 self.flush = Some(self.sectors.iter().map(|sector| sector.answered).collect());
                 let nothing = ByteRange::new(0, 0).unwrap();
-                return bench.ask(FLUSH_TAG, DiskOp::Flush, nothing, Vec::new());
+                return bench.submit(FLUSH_TAG, DiskOp::Flush, nothing, Vec::new());
             }
             _ => return,
         };
@@ -224,7 +224,7 @@ impl Model {
             }
         }
         self.under_way.insert(tag, (op, range, byte));
-        bench.ask(tag, op, range, vec![byte; range.len() as usize]);
+        bench.submit(tag, op, range, vec![byte; range.len() as usize]);
     }
 
     pub(crate) fn handle_answer(&mut self, bench: &Bench, tag: u32) {
@@ -300,7 +300,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
     let mut model = Model::new(kind, seed);
     for round in 0..400 {
         for _ in 0..model.dice.below(6) {
-            model.ask(&bench);
+            model.submit_random(&bench);
         }
         for (tag, outcome) in bench.poll() {
             assert_eq!(outcome, DiskOutcome::Done, "{}: seed {seed}", kind.name);
@@ -396,7 +396,7 @@ fn each_request_is_answered_once_whatever_fails() {
                         3 => (DiskOp::Discard, range_of_tag),
                         _ => (WRITE, range_of_tag),
                     };
-                    bench.ask(tag, op, range_of_tag, vec![1; REGION as usize]);
+                    bench.submit(tag, op, range_of_tag, vec![1; REGION as usize]);
                     open.insert(tag, op);
                 }
                 for (tag, outcome) in bench.poll() {
@@ -435,11 +435,11 @@ fn a_full_file_system_is_told_as_that() {
 fn a_queue_that_breaks_is_given_back_when_its_requests_have_ended() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
     bench.trouble.lock().unwrap().is_stalled = true;
-    bench.ask(0, WRITE, range(0, 4096), vec![1; 4096]);
+    bench.submit(0, WRITE, range(0, 4096), vec![1; 4096]);
     bench.poll();
     let fault = PortFault { kind: FaultKind::ProtocolViolation, detail: "its ring".to_owned() };
     bench.client.lock().unwrap().fault = Some(fault);
-    bench.ask(1, WRITE, range(4096, 4096), vec![1; 4096]);
+    bench.submit(1, WRITE, range(4096, 4096), vec![1; 4096]);
     for _ in 0..10 {
         assert!(bench.poll().is_empty());
         assert!(bench.work.poll_closed_queue().is_none(), "its payload is in use");
@@ -459,7 +459,7 @@ fn a_queue_that_breaks_is_given_back_when_its_requests_have_ended() {
 fn a_queue_that_has_nothing_is_waited_for_and_woken() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
     assert!(bench.work.arm(), "nothing is under way");
-    bench.ask(0, WRITE, range(0, 512), vec![1; 512]);
+    bench.submit(0, WRITE, range(0, 512), vec![1; 512]);
     assert!(bench.poll().is_empty(), "nobody looks at a queue that is waited for");
     bench.work.wake_queue(bench.queue);
     assert_eq!(bench.wait(0), DiskOutcome::Done);
@@ -467,7 +467,7 @@ fn a_queue_that_has_nothing_is_waited_for_and_woken() {
     for _ in 0..2000 {
         bench.poll();
     }
-    bench.ask(0, WRITE, range(0, 512), vec![1; 512]);
+    bench.submit(0, WRITE, range(0, 512), vec![1; 512]);
     bench.work.wake_queue(bench.queue);
     assert_eq!(bench.wait(0), DiskOutcome::Done);
     let counters = bench.work.tally(bench.disk).unwrap().writes;
@@ -480,13 +480,13 @@ fn a_queue_that_has_nothing_is_waited_for_and_woken() {
 fn a_queue_that_is_waited_for_is_polled_when_its_client_has_answers() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
     bench.trouble.lock().unwrap().is_stalled = true;
-    bench.ask(0, WRITE, range(0, 512), vec![1; 512]);
+    bench.submit(0, WRITE, range(0, 512), vec![1; 512]);
     bench.poll();
     assert!(!bench.work.arm() && bench.work.has_waiting(), "its answer is to come");
     bench.trouble.lock().unwrap().is_stalled = false;
     assert_eq!(bench.wait(0), DiskOutcome::Done);
     assert!(!bench.work.has_waiting() && bench.work.expects() == ExpectedInput::Requests);
-    bench.ask(1, WRITE, range(0, 512), vec![1; 512]);
+    bench.submit(1, WRITE, range(0, 512), vec![1; 512]);
     assert_eq!(bench.wait(1), DiskOutcome::Done, "nobody woke it");
 }
 
@@ -499,7 +499,7 @@ fn a_queue_with_a_descriptor_is_looked_at_when_all_that_it_asked_is_answered() {
     let memory = (KINDS[0].create)();
     let mut bench = Bench::with_queue(KINDS[0], memory, 1, 8, queue);
     for tag in [0, 1] {
-        bench.ask(tag, WRITE, range(u64::from(tag) * 512, 512), vec![1; 512]);
+        bench.submit(tag, WRITE, range(u64::from(tag) * 512, 512), vec![1; 512]);
     }
     bench.trouble.lock().unwrap().is_stalled = true;
     (0..2).for_each(|_| assert!(bench.poll().is_empty()));
@@ -511,7 +511,7 @@ fn a_queue_with_a_descriptor_is_looked_at_when_all_that_it_asked_is_answered() {
         // it polls the queue.
         assert_eq!(bench.work.has_waiting(), answered < 2);
     }
-    bench.ask(2, WRITE, range(0, 512), vec![1; 512]);
+    bench.submit(2, WRITE, range(0, 512), vec![1; 512]);
     assert_eq!(bench.wait(2), DiskOutcome::Done, "nobody woke it");
 }
 

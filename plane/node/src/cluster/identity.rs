@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::testing::{FakeCluster, name};
 
-    fn look(
+    fn mismatch_reason(
         cluster: &FakeCluster,
         files: &MemoryStore,
         cluster_name: &str,
@@ -149,21 +149,25 @@ mod tests {
     #[test]
     fn the_same_directory_is_known_and_others_are_not() {
         let (cluster, files) = (FakeCluster::default(), MemoryStore::default());
-        assert_eq!(look(&cluster, &files, "lab", 1), None);
-        assert_eq!(look(&cluster.new_client(), &files, "lab", 2), None, "another node");
+        assert_eq!(mismatch_reason(&cluster, &files, "lab", 1), None);
+        assert_eq!(mismatch_reason(&cluster.new_client(), &files, "lab", 2), None, "another node");
         assert_eq!(files.files().len(), 1, "it is marked once");
         let empty = MemoryStore::default();
-        assert!(look(&cluster, &empty, "lab", 3).unwrap().contains("mounted"));
-        let other = look(&cluster, &files, "else", 4).unwrap();
+        assert!(mismatch_reason(&cluster, &empty, "lab", 3).unwrap().contains("mounted"));
+        let other = mismatch_reason(&cluster, &files, "else", 4).unwrap();
         assert!(other.contains("belongs to cluster `lab`"), "{other}");
-        assert_eq!(look(&cluster, &empty, "else", 5), None);
-        assert!(look(&cluster, &empty, "lab", 6).unwrap().contains("belongs to cluster `else`"));
+        assert_eq!(mismatch_reason(&cluster, &empty, "else", 5), None);
+        assert!(
+            mismatch_reason(&cluster, &empty, "lab", 6)
+                .unwrap()
+                .contains("belongs to cluster `else`")
+        );
         // A mark without a record is valid: etcd was set up again, or a node died between the two
         // steps.
-        assert_eq!(look(&FakeCluster::default(), &files, "lab", 7), None);
+        assert_eq!(mismatch_reason(&FakeCluster::default(), &files, "lab", 7), None);
         // Directory of another store.
         let strange = MemoryStore::default();
-        assert_eq!(look(&FakeCluster::default(), &strange, "lab", 8), None);
-        assert!(look(&cluster, &strange, "lab", 9).unwrap().contains("not the one"));
+        assert_eq!(mismatch_reason(&FakeCluster::default(), &strange, "lab", 8), None);
+        assert!(mismatch_reason(&cluster, &strange, "lab", 9).unwrap().contains("not the one"));
     }
 }

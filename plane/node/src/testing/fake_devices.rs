@@ -56,7 +56,7 @@ impl BoundSockets {
     pub(crate) fn bind(&self, path: &Path) -> Result<(), DeviceError> {
         match self.lock().insert(path.to_owned()) {
             true => Ok(()),
-            false => Err(refused(DeviceErrorKind::Busy)),
+            false => Err(device_error(DeviceErrorKind::Busy)),
         }
     }
 
@@ -283,7 +283,7 @@ impl Inner {
     fn count_call(&mut self) -> Result<(), DeviceError> {
         let call = self.calls;
         self.calls += 1;
-        if self.fail_at == Some(call) { Err(refused(DeviceErrorKind::Host)) } else { Ok(()) }
+        if self.fail_at == Some(call) { Err(device_error(DeviceErrorKind::Host)) } else { Ok(()) }
     }
 
     fn check(&self, spec: &PortDeviceSpec) -> Result<(), DeviceError> {
@@ -293,10 +293,10 @@ impl Inner {
             ExclusiveResource::Socket(_) | ExclusiveResource::File(_) => false,
         };
         if is_missing {
-            return Err(refused(DeviceErrorKind::Missing));
+            return Err(device_error(DeviceErrorKind::Missing));
         }
         if self.open.contains_key(&claim) {
-            return Err(refused(DeviceErrorKind::Busy));
+            return Err(device_error(DeviceErrorKind::Busy));
         }
         Ok(())
     }
@@ -315,7 +315,7 @@ pub(crate) fn mac_of(device: &str) -> MacAddr {
     MacAddr::new([0x00, 0x1b, 0x21, a, b, c])
 }
 
-pub(crate) fn refused(kind: DeviceErrorKind) -> DeviceError {
+pub(crate) fn device_error(kind: DeviceErrorKind) -> DeviceError {
     DeviceError { kind, field: "device", detail: format!("refused: {kind:?}") }
 }
 

@@ -23,7 +23,7 @@ use suimon_storage_qos::{
     Store, StoreSpec,
 };
 
-use crate::testing::{BoundSockets, HollowDisk, refused};
+use crate::testing::{BoundSockets, HollowDisk, device_error};
 use crate::{DiskDependencies, DiskPlane};
 
 /// Storage environment of one host. Clones share the state.
@@ -395,7 +395,7 @@ impl FakeDisks {
         if world.refused.contains(socket) {
             let stalled = world.stalled_at_refusal.take();
             stalled.iter().for_each(|store| world.stores[store].set_stalled(true));
-            Err(refused(DeviceErrorKind::Busy))
+            Err(device_error(DeviceErrorKind::Busy))
         } else {
             Ok(())
         }
@@ -654,7 +654,7 @@ impl DiskDevices for FakeDisks {
     ) -> Result<Box<dyn DiskClient>, DeviceError> {
         match self.lock().far_bytes {
             Some(bytes) => Ok(Box::new(HollowDisk { bytes })),
-            None => Err(refused(DeviceErrorKind::Host)),
+            None => Err(device_error(DeviceErrorKind::Host)),
         }
     }
 

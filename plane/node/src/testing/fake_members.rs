@@ -10,7 +10,7 @@ use suimon_ports::{
 };
 
 use crate::teams::WakeEvent;
-use crate::testing::refused;
+use crate::testing::device_error;
 
 /// Control sockets of one host. Clones share the state.
 #[derive(Clone, Default)]
@@ -86,7 +86,7 @@ impl MemberDevices for FakeMembers {
         let wake = Arc::new(WakeEvent::new().unwrap());
         let number = self.with_line(device, |line| {
             if line.is_refused {
-                return Err(refused(DeviceErrorKind::Denied));
+                return Err(device_error(DeviceErrorKind::Denied));
             }
             line.opened += 1;
             line.open.insert(line.opened, wake.clone());
@@ -96,7 +96,7 @@ impl MemberDevices for FakeMembers {
     }
 
     fn link(&self, _device: &str) -> Result<LinkProperties, DeviceError> {
-        Err(refused(DeviceErrorKind::Unsupported))
+        Err(device_error(DeviceErrorKind::Unsupported))
     }
 }
 
@@ -159,7 +159,7 @@ impl ControlSocket for FakeSocket {
     }
 
     fn reopen(&mut self) -> Result<(), DeviceError> {
-        Err(refused(DeviceErrorKind::Unsupported))
+        Err(device_error(DeviceErrorKind::Unsupported))
     }
 }
 

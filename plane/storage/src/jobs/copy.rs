@@ -36,13 +36,13 @@ pub(super) struct Copy {
 
 impl Copy {
     /// Creates a copy of the whole source to a target that reads as zeros.
-    pub(super) fn all(source: OfflineDisk, target: OfflineDisk) -> Self {
+    pub(super) fn all_content(source: OfflineDisk, target: OfflineDisk) -> Self {
         Self::new(source, target, Depth::All, false)
     }
 
     /// Creates a copy of the source's own content over the existing content of the target or its
     /// parents.
-    pub(super) fn own(source: OfflineDisk, target: OfflineDisk) -> Self {
+    pub(super) fn own_content(source: OfflineDisk, target: OfflineDisk) -> Self {
         Self::new(source, target, Depth::Own, true)
     }
 
@@ -230,7 +230,7 @@ impl CopyJob {
             None => DraftImage::new(files, target, &making, seeds)?,
         };
         let DraftImage { draft, image, at: resume_at } = draft_image;
-        let mut copy = Copy::all(source, OfflineDisk::from(vec![image]));
+        let mut copy = Copy::all_content(source, OfflineDisk::from(vec![image]));
         copy.go_on_at(resume_at);
         Ok(Self::new(files, sources, copy, draft, kind, None))
     }
@@ -282,8 +282,8 @@ impl CopyJob {
         let target = OfflineDisk::from(vec![image]);
         let source = OfflineDisk::from(layers);
         let mut copy = match kind {
-            DiskKind::Differencing => Copy::own(source, target),
-            _ => Copy::all(source, target),
+            DiskKind::Differencing => Copy::own_content(source, target),
+            _ => Copy::all_content(source, target),
         };
         copy.go_on_at(resume_at);
         Ok(Self::new(files, sources, copy, draft, kind, Some(modified)))

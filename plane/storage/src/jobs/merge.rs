@@ -107,7 +107,7 @@ impl MergeJob {
         };
         let options = LayerOptions { used: FileLockMode::Write, ..options };
         let target = OpenLayer::from_file(file, &name, options, content, seeds)?;
-        let mut copy = Copy::own(vec![child].into(), vec![target].into());
+        let mut copy = Copy::own_content(vec![child].into(), vec![target].into());
         copy.go_on_at(resume_at);
         job.copy = Some(copy);
         Ok(job)
