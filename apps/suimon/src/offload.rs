@@ -67,7 +67,7 @@ enum PortKind {
 impl PortKind {
     const ALL: [Self; 3] = [Self::Nic, Self::Uplink, Self::Switch];
 
-    const fn as_str(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Nic => "nic",
             Self::Uplink => "uplink",
@@ -99,7 +99,7 @@ impl FromStr for PortName {
         let (kind, name) = match text.split_once(':') {
             None => (None, text),
             Some((kind_name, name)) => {
-                let kind = PortKind::ALL.into_iter().find(|kind| kind.as_str() == kind_name);
+                let kind = PortKind::ALL.into_iter().find(|kind| kind.name() == kind_name);
                 let kind = kind.ok_or_else(|| {
                     format!(
                         "`{kind_name}` is not a kind of port; use nic:NAME, uplink:NAME or \
@@ -117,7 +117,7 @@ impl FromStr for PortName {
 impl fmt::Display for PortName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            Some(kind) => write!(f, "{}:{}", kind.as_str(), self.name),
+            Some(kind) => write!(f, "{}:{}", kind.name(), self.name),
             None => write!(f, "{}", self.name),
         }
     }
@@ -215,7 +215,7 @@ fn chosen(ports: Vec<PortOffloads>, names: &[PortName]) -> Result<Vec<PortOffloa
             ref several => {
                 let choices: Vec<_> = several
                     .iter()
-                    .map(|port| format!("{}:{port_name}", port.kind.as_str()))
+                    .map(|port| format!("{}:{port_name}", port.kind.name()))
                     .collect();
                 return Err(Failure::Usage(format!(
                     "`{port_name}` is the name of several ports; use {}",

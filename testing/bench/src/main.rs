@@ -85,7 +85,7 @@ fn measure_all() -> Result<()> {
     };
     let selection = env::args().nth(1);
     let selection = selection.as_deref();
-    let names = || Group::ALL.map(Group::as_str).into_iter().chain(PARTS.map(|(_, name, _)| name));
+    let names = || Group::ALL.map(Group::name).into_iter().chain(PARTS.map(|(_, name, _)| name));
     ensure!(
         selection.is_none_or(|selected| names().any(|name| name == selected)),
         "there is no part {}; choose one of {}",
@@ -95,7 +95,7 @@ fn measure_all() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut sections = Vec::new();
     for group in Group::ALL {
-        let is_whole = selection.is_none_or(|is_whole_group| is_whole_group == group.as_str());
+        let is_whole = selection.is_none_or(|is_whole_group| is_whole_group == group.name());
         let parts = PARTS.iter().filter(|(part_group, name, _)| {
             *part_group == group && (is_whole || selection == Some(name))
         });

@@ -27,7 +27,7 @@ impl Group {
     pub(crate) const ALL: [Self; 2] = [Self::Network, Self::Disks];
 
     /// Returns the group's name on the command line.
-    pub(crate) const fn as_str(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Network => "network",
             Self::Disks => "disks",
